@@ -1,0 +1,49 @@
+"""What was noticed about the data: a severity, a number beside its threshold, and a remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Finding", "Severity"]
+
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One observation about a client's data.
+
+    Parameters
+    ----------
+    check : str
+        Short name of the check, for instance ``"weak-intervention"``.
+    severity : {"info", "warning", "error"}
+        An error means that the regime or client is not used.
+    message : str
+        What was seen, in a sentence.
+    value, threshold : float or None
+        The measured number and what it was compared with.
+    remedy : str
+        What the user can do.
+    client, regime : str or None
+        Where.
+    """
+
+    check: str
+    severity: Severity
+    message: str
+    remedy: str
+    value: float | None = None
+    threshold: float | None = None
+    client: str | None = None
+    regime: str | None = None
+
+    def __str__(self) -> str:
+        place = "/".join(p for p in (self.client, self.regime) if p)
+        number = "" if self.value is None else f" ({self.value:.3g}"
+        if self.value is not None:
+            number += ")" if self.threshold is None else f", threshold {self.threshold:.3g})"
+        return (
+            f"{self.severity}: {place + ': ' if place else ''}{self.message}{number}. {self.remedy}"
+        )

@@ -1,0 +1,207 @@
+"""First and second moments of one regime, and the linear algebra that is done with them.
+
+`Moments` holds the mean `μ` and the covariance `C` (divisor n) of `n` rows of `d` features, or the
+exact population values when `n is None`. Nothing else of the rows is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.errors import InputError
+
+__all__ = [
+    "Moments",
+    "column_space",
+    "fixed_rank_pinv",
+    "inverse_square_root",
+    "second_moment_about",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+# A matrix that should be symmetric or positive semi-definite may miss it by rounding: products of
+# d numbers carry a relative error of about d·eps, and users pass matrices that went through text
+# files with eight digits. Anything coarser is a mistake worth an error.
+SYMMETRY_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and covariance of one regime.
+
+    Parameters
+    ----------
+    n : int or None
+        Number of rows; None for exact population moments.
+    mean : array, shape (d,)
+    covariance : array, shape (d, d)
+        About `mean`, with divisor n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jigsaw_crl.moments import Moments
+    >>> m = Moments.from_rows(np.array([[0.0, 1.0], [2.0, 1.0]]))
+    >>> m.n, m.mean.tolist(), m.covariance.tolist()
+    (2, [1.0, 1.0], [[1.0, 0.0], [0.0, 0.0]])
+    """
+
+    n: int | None
+    mean: FloatArray
+    covariance: FloatArray
+
+    def __post_init__(self) -> None:
+        # Copies, read-only: a caller's array must neither change nor be changed.
+        for field in ("mean", "covariance"):
+            value = np.array(getattr(self, field), dtype=np.float64)
+            value.flags.writeable = False
+            object.__setattr__(self, field, value)
+
+    @classmethod
+    def from_rows(cls, rows: npt.ArrayLike) -> Moments:
+        """Moments of rows held in memory, shape (n, d)."""
+        x = np.asarray(rows, dtype=np.float64)
+        mean = x.mean(axis=0)
+        centred = x - mean
+        return cls(x.shape[0], mean, centred.T @ centred / x.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.mean.shape[0])
+
+    def merge(self, other: Moments) -> Moments:
+        """Moments of both sets of rows together."""
+        if self.n is None or other.n is None:
+            raise InputError(
+                "population moments cannot be merged with others", "Merge estimates only."
+            )
+        if self.n_features != other.n_features:
+            raise InputError(
+                f"moments of {self.n_features} and of {other.n_features} features cannot be merged",
+                "Compute both from the same columns.",
+            )
+        n = self.n + other.n
+        here, there = self.n / n, other.n / n
+        shift = other.mean - self.mean
+        return Moments(
+            n,
+            self.mean + there * shift,
+            here * self.covariance
+            + there * other.covariance
+            + (here * there) * np.outer(shift, shift),
+        )
+
+
+def second_moment_about(moments: Moments, centre: FloatArray) -> FloatArray:
+    """`E (X − centre)(X − centre)ᵀ`, shape (d, d).
+
+    Taken about the *control* mean, a shift of the mean under an intervention acts as a change of
+    variance, which is a soft intervention like any other.
+    """
+    shift = moments.mean - centre
+    return moments.covariance + np.outer(shift, shift)
+
+
+def column_space(second_moment: FloatArray, rank: int) -> FloatArray:
+    """Orthonormal basis of the leading `rank` eigenvectors, shape (d, rank)."""
+    _, vectors = np.linalg.eigh(second_moment)
+    return np.ascontiguousarray(vectors[:, ::-1][:, :rank])
+
+
+def fixed_rank_pinv(matrix: FloatArray, rank: int) -> FloatArray:
+    """Pseudo-inverse of a symmetric positive semi-definite matrix whose rank is known.
+
+    The rank is passed because the model knows it (the number of latents a client accesses); a
+    cutoff on eigenvalues would guess it.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    top = vectors[..., :, -rank:]
+    scaled = top / values[..., None, -rank:]
+    inverse = scaled @ np.swapaxes(top, -1, -2)
+    return np.asarray((inverse + np.swapaxes(inverse, -1, -2)) / 2, dtype=np.float64)
+
+
+def inverse_square_root(matrix: FloatArray) -> FloatArray:
+    """Symmetric `M^(−1/2)` of a positive definite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T, dtype=np.float64)
+
+
+def check_rows(rows: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:
+    """Rows as a finite float matrix, or an `InputError` that says what is wrong with them."""
+    try:
+        x = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "the rows hold values that are not numbers",
+            "Drop or encode the non-numeric columns.",
+            client=client,
+            regime=regime,
+        ) from None
+    if x.ndim != 2 or 0 in x.shape:
+        raise InputError(
+            f"the rows have shape {x.shape}",
+            "Pass a matrix with one row per sample and one column per feature.",
+            client=client,
+            regime=regime,
+        )
+    bad = int(np.size(x) - np.count_nonzero(np.isfinite(x)))
+    if bad:
+        raise InputError(
+            f"{bad} of {x.size} values are missing or infinite",
+            "Drop those rows, or impute them before passing the data.",
+            client=client,
+            regime=regime,
+        )
+    return x
+
+
+def check_second_moment(matrix: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:
+    """A symmetric positive semi-definite matrix, or an `InputError` that says why it is not."""
+    try:
+        c = np.array(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "the matrix holds values that are not numbers",
+            "Pass a numeric covariance or precision matrix.",
+            client=client,
+            regime=regime,
+        ) from None
+    if c.ndim != 2 or c.shape[0] != c.shape[1] or c.shape[0] == 0:
+        raise InputError(
+            f"the matrix has shape {c.shape}",
+            "Pass a square matrix with one row and one column per feature.",
+            client=client,
+            regime=regime,
+        )
+    if not np.isfinite(c).all():
+        raise InputError(
+            "the matrix has missing or infinite entries",
+            "Recompute it from complete rows.",
+            client=client,
+            regime=regime,
+        )
+    size = float(np.abs(c).max())
+    gap = float(np.abs(c - c.T).max())
+    if gap > SYMMETRY_TOLERANCE * max(size, np.finfo(np.float64).tiny):
+        raise InputError(
+            f"the matrix is not symmetric (largest difference {gap:.3g})",
+            "Pass a covariance or precision matrix.",
+            client=client,
+            regime=regime,
+        )
+    c = (c + c.T) / 2
+    smallest = float(np.linalg.eigvalsh(c)[0])
+    if smallest < -SYMMETRY_TOLERANCE * max(size, np.finfo(np.float64).tiny):
+        raise InputError(
+            f"the matrix is indefinite (smallest eigenvalue {smallest:.3g})",
+            "Pass a covariance or precision matrix; pairwise-complete estimates are often "
+            "indefinite.",
+            client=client,
+            regime=regime,
+        )
+    return c
