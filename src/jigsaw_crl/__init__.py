@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from jigsaw_crl import metrics, simulate
     from jigsaw_crl.assembly import Certificate, GlobalOrder, Verdict, assemble
     from jigsaw_crl.client import Client
-    from jigsaw_crl.conductor import Result, recover, recover_fragment
+    from jigsaw_crl.conductor import recover, recover_fragment
     from jigsaw_crl.errors import InputError, JigsawError
     from jigsaw_crl.fragment import Fragment, Outcome
     from jigsaw_crl.moments import Moments
     from jigsaw_crl.order import PartialOrder
+    from jigsaw_crl.result import Result, load_result
+    from jigsaw_crl.study import Study, read_client, read_study
 
 _HOME = {
     "Certificate": "assembly",
@@ -30,10 +32,14 @@ _HOME = {
     "Moments": "moments",
     "Outcome": "fragment",
     "PartialOrder": "order",
-    "Result": "conductor",
+    "Result": "result",
+    "Study": "study",
     "Verdict": "assembly",
     "assemble": "assembly",
+    "load_result": "result",
     "metrics": "",
+    "read_client": "study",
+    "read_study": "study",
     "recover": "conductor",
     "recover_fragment": "conductor",
     "simulate": "",
@@ -50,10 +56,14 @@ __all__ = [
     "Outcome",
     "PartialOrder",
     "Result",
+    "Study",
     "Verdict",
     "__version__",
     "assemble",
+    "load_result",
     "metrics",
+    "read_client",
+    "read_study",
     "recover",
     "recover_fragment",
     "simulate",

@@ -1,0 +1,302 @@
+"""The result of a recovery, and the folder it is kept in.
+
+A result folder has `result.json` (the whole result), `order.csv`, `hasse.graphml` and
+`report.html` (derived from it). It is written with a journal: everything is staged in a hidden
+sub-folder, one rename makes the stage complete, and only then are the files moved into place. A run
+killed before the rename leaves the old result; one killed after it leaves the new one, because
+readers look into a complete stage first and the next writer moves it out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from jigsaw_crl._version import __version__
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.fragment import Fragment
+
+if TYPE_CHECKING:
+    from jigsaw_crl.assembly import GlobalOrder
+
+__all__ = ["Result", "load_result"]
+
+FORMAT = "jigsaw-crl/result"
+VERSION = 1
+RESULT, ORDER, HASSE, REPORT = "result.json", "order.csv", "hasse.graphml", "report.html"
+_STAGE_PREFIX, _COMPLETE = ".jigsaw-stage-", ".jigsaw-complete"
+_FIELDS = {
+    "format",
+    "version",
+    "written_by",
+    "options",
+    "fragments",
+    "order",
+    "diagnostics",
+    "provenance",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What `recover` and `jigsaw assemble` return.
+
+    Parameters
+    ----------
+    fragments : mapping of str to Fragment
+        By client name.
+    order : GlobalOrder
+        The assembled order.
+    diagnostics : tuple of Finding
+        What was noticed about the data.
+    provenance : mapping
+        Where it comes from: versions, seed, sample sizes, file hashes. Plain JSON values.
+    options : mapping
+        The keyword arguments of `assemble` that made `order` from `fragments`; with them the
+        order of a saved result can be made again.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover([world.client(k) for k in range(world.n_clients)])
+    >>> result.order.pairs() == world.order.pairs()
+    True
+    """
+
+    fragments: Mapping[str, Fragment]
+    order: GlobalOrder
+    diagnostics: tuple[Finding, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fragments", MappingProxyType(dict(self.fragments)))
+        object.__setattr__(self, "diagnostics", tuple(self.diagnostics))
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    def to_document(self) -> dict[str, Any]:
+        """The result as plain JSON values; the latent bases stay behind."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": f"jigsaw-crl {__version__}",
+            "options": dict(self.options),
+            "fragments": [json.loads(f.to_json()) for f in self.fragments.values()],
+            "order": order_document(self.order),
+            "diagnostics": [_finding_document(f) for f in self.diagnostics],
+            "provenance": dict(self.provenance),
+        }
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the result folder; an older result in it is replaced as a whole.
+
+        Other files in the folder are left alone.
+        """
+        return _write_folder(self, Path(folder))
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the one-file HTML report."""
+        from jigsaw_crl.report import write_report
+
+        target = Path(path)
+        write_report(self, target)
+        return target
+
+    def __repr__(self) -> str:
+        return (
+            f"Result({len(self.fragments)} clients, {len(self.order.labels)} labels, "
+            f"{len(self.order.pairs())} ancestor pairs, {len(self.diagnostics)} findings)"
+        )
+
+
+def load_result(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder that `Result.save` wrote.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    Result
+        Without the latent bases, which never leave the clients.
+    """
+    root = Path(folder)
+    if not root.exists():
+        raise InputError(
+            "there is no such folder", "Pass a folder that `jigsaw recover --out` wrote.", path=root
+        )
+    path = next((p for p in (root / _COMPLETE / RESULT, root / RESULT) if p.exists()), None)
+    if path is None:
+        raise InputError(
+            f"this folder has no {RESULT}", "Pass a folder `jigsaw recover --out` wrote.", path=root
+        )
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"it cannot be read ({error.strerror})", "Check its permissions.", path=path
+        ) from None
+    except (ValueError, RecursionError):
+        raise InputError("this is not valid JSON", "Run the recovery again.", path=path) from None
+    return _from_document(document, path)
+
+
+# -- the document -------------------------------------------------------------------------------
+
+
+def order_document(order: GlobalOrder) -> dict[str, Any]:
+    """Labels, verdicts and probabilities of an order as plain JSON values."""
+    labels = list(order.labels)
+    return {
+        "labels": labels,
+        "verdicts": [
+            [None if a == d else order.verdict(a, d).name.lower() for d in labels] for a in labels
+        ],
+        "probabilities": [
+            [None if a == d else round(float(order.probability(a, d)), 6) for d in labels]
+            for a in labels
+        ],
+    }
+
+
+def _finding_document(finding: Finding) -> dict[str, Any]:
+    return {f.name: getattr(finding, f.name) for f in fields(Finding)}
+
+
+def _from_document(document: Any, path: Path) -> Result:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(
+            "this is not a jigsaw-crl result", "Write one with `jigsaw recover --out`.", path=path
+        )
+    version = document.get("version")
+    if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        writer = str(document.get("written_by", "another program"))[:80]
+        raise InputError(
+            f"the result has format version {version!r} (written by {writer}), "
+            f"this program, jigsaw-crl {__version__}, reads {VERSION}",
+            "Upgrade jigsaw-crl." if newer else "Run the recovery again.",
+            path=path,
+        )
+    if set(document) != _FIELDS:
+        odd = sorted(set(document) ^ _FIELDS)
+        raise InputError(
+            f"the result's fields are not those of version {VERSION}: {', '.join(odd)[:200]}",
+            "Run the recovery again.",
+            path=path,
+        )
+    from jigsaw_crl.assembly import assemble
+
+    try:
+        fragments = [Fragment.from_document(f, path=path) for f in document["fragments"]]
+        findings = tuple(Finding(**f) for f in document["diagnostics"])
+        options = dict(document["options"])
+        provenance = dict(document["provenance"])
+        order = assemble(fragments, **options)
+        same = order_document(order)["verdicts"] == document["order"]["verdicts"]
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the result does not hold together ({type(error).__name__}: {error})",
+            "Run the recovery again.",
+            path=path,
+        ) from None
+    if not same:
+        raise InputError(
+            "the stored verdicts are not those of the stored fragments",
+            "The file was altered or comes from another release: assemble its fragments again.",
+            path=path,
+        )
+    return Result({f.client: f for f in fragments}, order, findings, provenance, options)
+
+
+# -- the folder ---------------------------------------------------------------------------------
+
+
+def _write_folder(result: Result, root: Path) -> Path:
+    _refuse_a_folder_that_is_not_ours(root)
+    stage: Path | None = None
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        _finish(root)
+        stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=root))
+        _write_files(result, stage)
+        # From here on the new result is the one that counts.
+        os.rename(stage, root / _COMPLETE)
+        stage = None
+        _finish(root)
+    except OSError as error:
+        raise InputError(
+            f"the folder cannot be written ({error.strerror or error})",
+            "Choose another folder, or mend its permissions and free space.",
+            path=root,
+        ) from None
+    finally:
+        if stage is not None:
+            shutil.rmtree(stage, ignore_errors=True)
+    return root
+
+
+def _refuse_a_folder_that_is_not_ours(root: Path) -> None:
+    """Never overwrite a file of somebody else's that happens to have one of our names."""
+    if root.exists() and not root.is_dir():
+        raise InputError("this is a file", "Name a folder for the result.", path=root)
+    if not root.is_dir() or (root / _COMPLETE).exists() or (root / RESULT).exists():
+        return
+    for name in (ORDER, HASSE, REPORT):
+        if (root / name).exists():
+            raise InputError(
+                f"the folder has a file {name} but no {RESULT}, so it is not a result folder",
+                "Choose another folder, or move that file.",
+                path=root,
+            )
+
+
+def _write_files(result: Result, stage: Path) -> None:
+    import networkx as nx
+
+    document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
+    (stage / RESULT).write_text(document, encoding="utf-8")
+    result.order.to_frame().to_csv(stage / ORDER, index=False, lineterminator="\n")
+    nx.write_graphml(result.order.hasse(), stage / HASSE)
+    if importlib.util.find_spec("jigsaw_crl.report") is not None:
+        from jigsaw_crl import report
+
+        if hasattr(report, "write_report"):
+            report.write_report(result, stage / REPORT)
+    for name in os.listdir(stage):
+        _sync(stage / name)
+
+
+def _finish(root: Path) -> None:
+    """Move a complete stage into place, and clear stages that were never completed."""
+    complete = root / _COMPLETE
+    if complete.is_dir():
+        # The truth goes last: until then readers take it from the complete stage.
+        for name in _truth_last(os.listdir(complete)):
+            os.replace(complete / name, root / name)
+        complete.rmdir()
+    for left in root.glob(f"{_STAGE_PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _truth_last(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (name == RESULT, name))
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
