@@ -95,7 +95,8 @@ class Client:
         """A client from rows: matrices of shape (n_rows, n_features), one per regime."""
 
         def moments(rows: npt.ArrayLike, regime: str, _: int | None) -> Moments:
-            return Moments.from_rows(check_rows(rows, client=name, regime=regime))
+            x = check_rows(rows, client=name, regime=regime)
+            return Moments.from_rows(x, parts=regime == control_name)
 
         return cls._build(
             name, observational, interventions, 0, n_latent, features, control_name, moments

@@ -28,6 +28,9 @@ FloatArray = npt.NDArray[np.float64]
 # files with eight digits. Anything coarser is a mistake worth an error.
 SYMMETRY_TOLERANCE = 1e-8
 
+# Fourth powers of the rows are summed; 1e70 to the fourth leaves room for 1e28 rows below 1e308.
+LARGEST_VALUE = 1e70
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -40,6 +43,12 @@ class Moments:
     mean : array, shape (d,)
     covariance : array, shape (d, d)
         About `mean`, with divisor n.
+    third, fourth : array, shape (d,), optional
+        Third and fourth central moments of each feature, for judging how heavy its tails are;
+        None where only second moments were given.
+    parts : tuple of Moments, optional
+        Moments of consecutive stretches of the same rows, in their order (at most eight), for
+        seeing whether the regime drifts; empty where the order of rows is not known.
 
     Examples
     --------
@@ -53,21 +62,31 @@ class Moments:
     n: int | None
     mean: FloatArray
     covariance: FloatArray
+    third: FloatArray | None = None
+    fourth: FloatArray | None = None
+    parts: tuple[Moments, ...] = ()
 
     def __post_init__(self) -> None:
         # Copies, read-only: a caller's array must neither change nor be changed.
-        for field in ("mean", "covariance"):
+        for field in ("mean", "covariance", "third", "fourth"):
+            if getattr(self, field) is None:
+                continue
             value = np.array(getattr(self, field), dtype=np.float64)
             value.flags.writeable = False
             object.__setattr__(self, field, value)
 
     @classmethod
-    def from_rows(cls, rows: npt.ArrayLike) -> Moments:
-        """Moments of rows held in memory, shape (n, d)."""
+    def from_rows(cls, rows: npt.ArrayLike, *, parts: bool = False) -> Moments:
+        """Moments of rows held in memory, shape (n, d); `parts` keeps those of stretches too.
+
+        They are the same to the last bit as those of a stream of the same rows.
+        """
+        from jigsaw_crl.stream import MomentStream
+
         x = np.asarray(rows, dtype=np.float64)
-        mean = x.mean(axis=0)
-        centred = x - mean
-        return cls(x.shape[0], mean, centred.T @ centred / x.shape[0])
+        stream = MomentStream(x.shape[1], parts=parts)
+        stream.add(x)
+        return stream.moments()
 
     @property
     def n_features(self) -> int:
@@ -87,13 +106,52 @@ class Moments:
         n = self.n + other.n
         here, there = self.n / n, other.n / n
         shift = other.mean - self.mean
+        third, fourth = _merged_higher(self, other, here, there, shift)
         return Moments(
             n,
             self.mean + there * shift,
             here * self.covariance
             + there * other.covariance
             + (here * there) * np.outer(shift, shift),
+            third,
+            fourth,
+            _joined_parts(self, other),
         )
+
+
+# Eight stretches show a trend or a jump, and cost eight matrices.
+MOST_PARTS = 8
+
+
+def _merged_higher(
+    a: Moments, b: Moments, here: float, there: float, shift: FloatArray
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Third and fourth central moments of both sets of rows together, feature by feature."""
+    if a.third is None or a.fourth is None or b.third is None or b.fourth is None:
+        return None, None
+    va, vb = np.diagonal(a.covariance), np.diagonal(b.covariance)
+    both = here * there
+    third = here * a.third + there * b.third + both * (here - there) * shift**3
+    third += 3 * both * shift * (vb - va)
+    fourth = here * a.fourth + there * b.fourth
+    fourth += both * (here**2 - both + there**2) * shift**4
+    fourth += 6 * both * shift**2 * (here * vb + there * va)
+    fourth += 4 * both * shift * (b.third - a.third)
+    return third, fourth
+
+
+def _joined_parts(a: Moments, b: Moments) -> tuple[Moments, ...]:
+    if not a.parts or not b.parts:
+        return ()
+    return coarsened(a.parts + b.parts)
+
+
+def coarsened(parts: tuple[Moments, ...], most: int = MOST_PARTS) -> tuple[Moments, ...]:
+    """Neighbouring stretches merged two by two until at most `most` are left."""
+    while len(parts) > most:
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = tuple(p[0] if len(p) == 1 else p[0].merge(p[1]) for p in pairs)
+    return parts
 
 
 def second_moment_about(moments: Moments, centre: FloatArray) -> FloatArray:
@@ -149,11 +207,19 @@ def check_rows(rows: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:
             client=client,
             regime=regime,
         )
-    bad = int(np.size(x) - np.count_nonzero(np.isfinite(x)))
+    bad = x.size - int(np.count_nonzero(np.isfinite(x)))
     if bad:
         raise InputError(
             f"{bad} of {x.size} values are missing or infinite",
             "Drop those rows, or impute them before passing the data.",
+            client=client,
+            regime=regime,
+        )
+    largest = float(np.abs(x).max())
+    if largest > LARGEST_VALUE:
+        raise InputError(
+            f"the values reach {largest:.3g}, whose fourth power cannot be represented",
+            "Rescale the columns.",
             client=client,
             regime=regime,
         )
