@@ -48,7 +48,7 @@ def block_rq(
     # Ancestors first: in a closed order an ancestor has strictly fewer ancestors.
     for block in np.argsort(order.sum(axis=0), kind="stable").tolist():
         own = list(blocks[block])
-        above = [i for a in np.flatnonzero(order[:, block]) for i in blocks[a]]
+        above = [i for a in np.flatnonzero(order[:, block]).tolist() for i in blocks[a]]
         rows = H[own]
         if above:
             basis, _ = np.linalg.qr(Q[above].T)
