@@ -31,6 +31,8 @@ class Degeneracy:
     condition : {"i", "ii", "iii"}
     labels : frozenset of str
         (i), (ii): the intervention and the parent or spouse it leaves alone; (iii): the block.
+        As printed, (iii) is sufficient for recovery but not necessary, and sparse blocks can fail
+        it by their structure alone.
     """
 
     client: str
