@@ -1,0 +1,123 @@
+"""Algorithm 1, ID-Block-Ancestor, and its finite-sample version.
+
+A new block Ĉ has been found; which of the earlier blocks are its ancestors, and which directions
+belong to Ĉ itself? Comments carry the line numbers of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.baseline.differences import Differences, off_rows, ratio
+from jigsaw_crl.baseline.planes import Planes, complement, dimension, project
+
+__all__ = ["Block", "block_ancestors", "block_ancestors_fs"]
+
+FloatArray = npt.NDArray[np.float64]
+Block = tuple[int, ...]
+
+
+def block_ancestors(
+    members: Block,
+    planes: Planes,
+    spaces: Mapping[Block, FloatArray],
+    error: float,
+) -> list[Block]:
+    """Algorithm 1, lines 1 to 8, on exact moments.
+
+    Parameters
+    ----------
+    members : tuple of int
+        Ĉ, as positions of labels.
+    planes : Planes
+    spaces : mapping from block to array, shape (p, |B|)
+        Orthonormal basis of each earlier block's space in whitened coordinates, where the spaces of
+        different blocks are orthogonal.
+    error : float
+        Error that those bases carry.
+
+    Returns
+    -------
+    list of blocks
+        𝒜: the earlier blocks that Ĉ's changes involve. Their ancestors are ancestors too, which
+        Algorithm 2 adds.
+    """
+    p = planes.vectors.shape[1]
+    found = list(spaces)
+    ancestors = list(found)  # line 1: 𝒜 ← ℐ
+    for B in found:  # line 2
+        W = _beside(spaces, [b for b in found if b != B], p)  # line 3
+        V = project(planes, members, complement(W), error)  # line 4: P(Ĉ; W₋B)
+        if dimension(V, [range(len(members))])[0] <= len(members):  # line 5
+            ancestors.remove(B)  # line 6
+    return ancestors  # lines 9 and 10 are `block_basis`, line 11 the return
+
+
+def block_basis(
+    space: FloatArray, ancestor_rows: Sequence[FloatArray], to_features: FloatArray
+) -> FloatArray:
+    """Algorithm 1, lines 9 and 10: rows q̂ of Ĉ in X-space, shape (|Ĉ|, n_features).
+
+    Parameters
+    ----------
+    space : array, shape (p, |Ĉ|)
+        Ĉ's own space in whitened coordinates. With W the rows of the ancestor blocks, it spans the
+        same as the changes of Ĉ up to W, so either may be projected.
+    ancestor_rows : sequence of arrays, shape (|B|, n_features)
+        q̂ of every ancestor block (those of 𝒜 and theirs: the definition of Q asks for them all).
+    to_features : array, shape (n_features, p)
+    """
+    rows = (to_features @ space).T
+    # Rows of very different length would hide the short ones' directions from the factorisation.
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    if ancestor_rows:
+        W = np.linalg.qr(np.concatenate(ancestor_rows).T)[0]  # line 9
+        for _ in range(2):  # the second pass removes what rounding left of the first
+            rows = rows - (rows @ W) @ W.T
+    V: FloatArray = np.linalg.svd(rows, full_matrices=False)[2]
+    return V  # line 10
+
+
+def _beside(spaces: Mapping[Block, FloatArray], blocks: Sequence[Block], p: int) -> FloatArray:
+    return np.concatenate([np.empty((p, 0)), *(spaces[b] for b in blocks)], axis=1)
+
+
+def block_ancestors_fs(
+    members: Block,
+    differences: Differences,
+    rows: Mapping[Block, FloatArray],
+    tau: float,
+) -> tuple[FloatArray, list[Block]]:
+    """Algorithm 1-FS, on estimates.
+
+    Parameters
+    ----------
+    members : tuple of int
+        Ĉ, as positions of labels.
+    differences : Differences
+    rows : mapping from block to array, shape (|B|, p)
+        q̂ of each earlier block.
+    tau : float
+
+    Returns
+    -------
+    q : array, shape (|Ĉ|, p)
+    ancestors : list of blocks
+        𝒜.
+    """
+    p = differences.to_features.shape[1]
+    found = list(rows)
+    ancestors = list(found)  # line 1: 𝒜 ← ℐ
+    M = differences.stacked(members)  # line 2: M̃(Ĉ)
+    for B in found:  # line 3
+        N = off_rows(p, [rows[b] for b in found if b != B])  # line 4: W₋B
+        rho = ratio(M @ N, len(members))  # lines 5 and 6: ρ(M₋B(Ĉ))
+        if rho > 1.0 - tau:  # line 7: strictly, where Algorithm 2-FS accepts equality
+            ancestors.remove(B)  # line 8
+    N = off_rows(p, [rows[b] for b in ancestors])  # line 11: W_anc
+    right = np.linalg.svd(M @ N)[2]  # line 12: M
+    q = right[: len(members)] @ N.T  # line 13: the top |Ĉ| right singular vectors
+    return q, ancestors  # line 14

@@ -1,0 +1,97 @@
+"""Algorithm 3, ID-Global-Causal-Order: one order from the blocks of all clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.order import strongly_connected, transitive_closure
+
+__all__ = ["PaperOrder", "assemble_pairs", "global_order"]
+
+
+@dataclass(frozen=True)
+class PaperOrder:
+    """What Algorithm 3 says.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        Every label of every fragment, sorted.
+    pairs : frozenset of (str, str)
+        Every `(ancestor, descendant)` pair of the transitive closure, without pairs of a label
+        with itself.
+    cyclic : tuple of frozenset of str
+        Sets of labels that the clients' relations, taken together, put on a cycle; `pairs` then
+        holds both directions between any two labels of a set. Empty when the relation is an order.
+    """
+
+    labels: tuple[str, ...]
+    pairs: frozenset[tuple[str, str]]
+    cyclic: tuple[frozenset[str], ...] = ()
+
+    @property
+    def is_order(self) -> bool:
+        return not self.cyclic
+
+
+def global_order(fragments: Iterable[Fragment]) -> PaperOrder:
+    """Algorithm 3: the closure of all parent relations between singleton blocks.
+
+    Only covers (block-level parents) count: a relation between two singletons in the closure of a
+    client's block order need not hold between the nodes, because it may run through a block of
+    several nodes that are joined by confounding alone.
+
+    Parameters
+    ----------
+    fragments : iterable of Fragment
+        Of any method; only blocks and block order are used.
+
+    Returns
+    -------
+    PaperOrder
+
+    Examples
+    --------
+    >>> from jigsaw_crl import Fragment, PartialOrder
+    >>> from jigsaw_crl.baseline import global_order
+    >>> def chain(client, *labels):
+    ...     blocks = tuple(frozenset({x}) for x in labels)
+    ...     order = PartialOrder.from_pairs(blocks, zip(blocks, blocks[1:]))
+    ...     return Fragment(client, "paper", labels, blocks, order)
+    >>> order = global_order([chain("lab-1", "pump", "valve"), chain("lab-2", "valve", "fan")])
+    >>> sorted(order.pairs)
+    [('pump', 'fan'), ('pump', 'valve'), ('valve', 'fan')]
+    >>> tangled = global_order([chain("lab-1", "pump", "fan"), chain("lab-2", "fan", "pump")])
+    >>> [sorted(labels) for labels in tangled.cyclic]
+    [['fan', 'pump']]
+    """
+    given = tuple(fragments)
+    if not given:
+        raise InputError("there is no fragment to assemble", "Pass at least one.")
+    # Sorted, so that the result does not depend on which client came first.
+    labels = tuple(sorted({label for fragment in given for label in fragment.labels}))
+    position = {label: i for i, label in enumerate(labels)}
+    relation = np.zeros((len(labels), len(labels)), dtype=bool)  # line 1: ≺̃ ← ∅
+    for fragment in given:  # line 2
+        for ancestor, descendant in fragment.block_order.covers():  # line 3: parents ...
+            if len(ancestor) == len(descendant) == 1:  # ... between singletons
+                (j,), (i,) = ancestor, descendant
+                relation[position[j], position[i]] = True  # line 4: j is an ancestor of i
+    closed = transitive_closure(relation)  # line 6
+    cyclic = tuple(
+        frozenset(labels[i] for i in members)
+        for members in strongly_connected(relation)
+        if len(members) > 1
+    )
+    np.fill_diagonal(closed, False)
+    pairs = frozenset((labels[a], labels[d]) for a, d in np.argwhere(closed).tolist())
+    return PaperOrder(labels, pairs, cyclic)  # line 7
+
+
+# The name by which assembly knows it.
+assemble_pairs = global_order

@@ -1,0 +1,145 @@
+"""Estimates, lines 6 to 16 of Algorithm 2-FS: the label set of size r with the largest ratio.
+
+With `G_j = M_jᵀ M_j` the Gram matrix of a label's projected change, the stacked matrix M(C) has
+`M(C)ᵀ M(C) = Σ_{j ∈ C} G_j`, so its singular values are square roots of the eigenvalues of a sum.
+A set passes when the tail `T_r = Σ_{i > r} σ_i` is at most a share τ of all singular values.
+
+All sets are covered, few are looked at. Sets grow one label at a time, and adding rows never
+shrinks a singular value: a part S of C has `T_r(S) ≤ T_r(C)`. On the other side, for every C that
+contains S, the Frobenius norm gives `Σ_{i ≤ r} σ_i(C) ≤ √(r ‖M(C)‖²)` and the triangle inequality
+`Σ_i σ_i(C) ≤ ‖M(S)‖_* + Σ_{j ∈ C∖S} ‖M_j‖_*`. When `T_r(S)` is already more than the share τ that
+these bounds leave, no set containing S passes, and none is tried. Once a set has passed, only a
+better one is of interest, and τ shrinks accordingly. The result is that of the plain search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.baseline.budget import Budget
+
+__all__ = ["best_set_of_size"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+
+# Matrices handled at a time: 2048 of 24 × 24 are 9 MB, which stays near the processor.
+BATCH = 2048
+# Square roots of eigenvalues carry an error of √eps of the largest; pruning must not mistake it
+# for a tail.
+ROOT_EPS = float(np.sqrt(np.finfo(np.float64).eps))
+
+
+@dataclass
+class _Best:
+    """The best set so far; `share` is the tail share a set must not exceed to be of interest."""
+
+    share: float
+    members: IntArray | None = None
+
+
+def best_set_of_size(
+    grams: FloatArray, r: int, tau: float, budget: Budget
+) -> tuple[int, ...] | None:
+    """The set C of r labels with the largest `ρ_r(M(C))`, if that is at least 1 − τ.
+
+    Parameters
+    ----------
+    grams : array, shape (m, s, s)
+        `G_j` for each remaining label.
+    r : int
+        Size of the sets, at most m.
+    tau : float
+    budget : Budget
+        Each set or part of a set whose eigenvalues are computed counts as one look.
+
+    Returns
+    -------
+    tuple of int, or None
+        Positions in `grams`, ascending; None when no set passes.
+    """
+    m, s, _ = grams.shape
+    # Large labels first: the bounds on what can still be added are then the smallest.
+    energy = np.trace(grams, axis1=1, axis2=2)
+    order = np.argsort(-energy, kind="stable")
+    search = _Search(grams[order].reshape(m, s * s), energy[order], _nuclear(grams[order]), s, r)
+    best = _Best(share=tau)
+    stack: list[IntArray] = [np.empty((1, 0), dtype=np.intp)]
+    while stack:
+        for children in _grown(stack.pop(), m, r):
+            budget.spend(len(children))
+            kept = search.look(children, best)
+            if len(kept):
+                stack.append(kept)
+    if best.members is None:
+        return None
+    return tuple(sorted(int(i) for i in order[best.members]))
+
+
+def _grown(parts: IntArray, m: int, r: int) -> list[IntArray]:
+    """Every part with one more label after its last, in batches; room for r labels is left."""
+    size = parts.shape[1]
+    first = parts[:, -1] + 1 if size else np.zeros(len(parts), dtype=np.intp)
+    last = m - (r - size)  # the largest label that leaves enough behind it
+    counts = last - first + 1
+    parent = np.repeat(np.arange(len(parts)), counts)
+    within = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
+    children = np.column_stack([parts[parent], first[parent] + within])
+    return [children[i : i + BATCH] for i in range(0, len(children), BATCH)]
+
+
+def _nuclear(grams: FloatArray) -> FloatArray:
+    """`‖M_j‖_*` for each label."""
+    return np.asarray(_singular(grams).sum(axis=1), dtype=np.float64)
+
+
+def _singular(grams: FloatArray) -> FloatArray:
+    """Singular values of M from MᵀM, ascending."""
+    return np.asarray(np.sqrt(np.clip(np.linalg.eigvalsh(grams), 0.0, None)), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What a look needs: labels in decreasing order of energy ‖M_j‖²_F."""
+
+    grams: FloatArray  # (m, s·s)
+    energy: FloatArray  # (m,), decreasing
+    nuclear: FloatArray  # (m,)
+    s: int
+    r: int
+
+    def look(self, parts: IntArray, best: _Best) -> IntArray:
+        """Drop the parts that no passing set contains; whole sets update `best`."""
+        m, size = len(self.grams), parts.shape[1]
+        chosen = np.zeros((len(parts), m))
+        np.put_along_axis(chosen, parts, 1.0, axis=1)
+        sigma = _singular((chosen @ self.grams).reshape(-1, self.s, self.s))
+        total = sigma.sum(axis=1)
+        tail = sigma[:, : max(self.s - self.r, 0)].sum(axis=1)
+        if size == self.r:
+            share = np.divide(tail, total, out=np.zeros_like(tail), where=total > 0)
+            i = int(np.argmin(share))
+            # At equal share the first found stays; the first of all may sit on τ itself.
+            if share[i] < best.share or (best.members is None and share[i] <= best.share):
+                best.share, best.members = float(share[i]), parts[i]
+            return parts[:0]
+        # The labels that can be added come after the last one, in decreasing order of energy.
+        missing = self.r - size
+        rising = np.concatenate([[0.0], np.cumsum(self.energy)])
+        last = parts[:, -1]
+        most_energy = chosen @ self.energy + rising[last + 1 + missing] - rising[last + 1]
+        most_total = np.minimum(
+            total + self._most_nuclear(missing)[last],
+            np.sqrt(self.r * most_energy) / (1.0 - best.share),
+        )
+        slack = self.s * ROOT_EPS * np.sqrt(most_energy)
+        open_: IntArray = parts[tail <= best.share * most_total + slack]
+        return open_
+
+    def _most_nuclear(self, missing: int) -> FloatArray:
+        """For each label, the largest `Σ ‖M_j‖_*` of `missing` labels after it."""
+        m = len(self.nuclear)
+        return np.array([np.sort(self.nuclear[i + 1 :])[-missing:].sum() for i in range(m)])
