@@ -1,0 +1,236 @@
+"""From fragments to one order: exact where every client is certain, by evidence otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.assembly.entailment import Contradiction, Knowledge, entail
+from jigsaw_crl.assembly.global_order import NO, OPEN, YES, GlobalOrder
+from jigsaw_crl.assembly.posterior import decode, sample_orders
+from jigsaw_crl.assembly.reading import Panel, read_fragments
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES
+from jigsaw_crl.assembly.weights import Trust, pool, weigh_clients
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.order import transitive_closure
+
+__all__ = ["assemble", "know"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolMatrix = npt.NDArray[np.bool_]
+Method = Literal["evidence", "null-cone", "paper"]
+
+
+def assemble(
+    fragments: Iterable[Fragment],
+    *,
+    method: Method = "evidence",
+    seed: int = 0,
+    closed_world: bool = False,
+    start: GlobalOrder | None = None,
+) -> GlobalOrder:
+    """One global order from the clients' fragments.
+
+    If every fragment comes from exact moments, the answer is what follows from their statements:
+    sound, and undetermined where both answers fit. If they contradict each other, or some come
+    from samples, the answer is a posterior over orders.
+
+    Parameters
+    ----------
+    fragments : iterable of Fragment
+        In any order; the result does not depend on it.
+    method : {"evidence", "null-cone", "paper"}
+        ``"null-cone"`` is another name for the default; ``"paper"`` is Algorithm 3.
+    seed : int
+    closed_world : bool
+        Every latent variable carries a label at some client. Exact mode only: more pairs follow.
+    start : GlobalOrder, optional
+        Fragments already assembled; those given are added to them.
+
+    Returns
+    -------
+    GlobalOrder
+
+    Raises
+    ------
+    InputError
+        No fragments, two with one client name, or an unknown method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jigsaw_crl import Fragment, PartialOrder, assemble
+    >>> from jigsaw_crl.fragment import Statements
+    >>> blocks = (frozenset(["pump"]), frozenset(["valve"]))
+    >>> lab = Fragment("lab-1", "null-cone", ("pump", "valve"), blocks,
+    ...                PartialOrder.from_pairs(blocks, [blocks]), blocks,
+    ...                statements=Statements(np.array([[0, 1], [0, 0]])))
+    >>> assemble([lab]).pairs()
+    {('pump', 'valve')}
+    """
+    given = list(fragments) + ([] if start is None else list(start.fragments))
+    panel = read_fragments(given)
+    if method == "paper":
+        return _by_algorithm_3(panel, seed)
+    if method not in ("evidence", "null-cone"):
+        raise InputError(
+            f"there is no assembly method {method!r}", "Choose 'null-cone' or 'paper'."
+        )
+    if not panel.all_sure:
+        notes = ["closed_world needs exact statements and was not used"] if closed_world else []
+        return _by_evidence(panel, seed, closed_world, notes)
+    try:
+        knowledge, notes, hidden = know(panel, closed_world=closed_world)
+    except Contradiction as contradiction:
+        why = _who_contradicts(panel, contradiction)
+        return _by_evidence(panel, seed, closed_world, [why])
+    return _by_entailment(panel, knowledge, seed, closed_world, hidden, notes)
+
+
+def know(
+    panel: Panel, *, closed_world: bool, hidden_rules: bool = True
+) -> tuple[Knowledge, list[str], bool]:
+    """What follows from certain statements; notes; whether hidden rules were used."""
+    del closed_world, hidden_rules
+    return entail(panel), [], False
+
+
+def _by_entailment(
+    panel: Panel,
+    knowledge: Knowledge,
+    seed: int,
+    closed_world: bool,
+    hidden_rules: bool,
+    notes: list[str],
+) -> GlobalOrder:
+    verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
+    verdicts[knowledge.no] = NO
+    verdicts[knowledge.yes] = YES
+    return GlobalOrder(
+        labels=panel.labels,
+        mode="exact",
+        verdicts=verdicts,
+        decoded=knowledge.yes,
+        sampled=None,
+        client_weights={c.client: 1.0 for c in panel.claims},
+        notes=tuple(notes),
+        fragments=panel.fragments,
+        seed=seed,
+        closed_world=closed_world,
+        hidden_rules=hidden_rules,
+    )
+
+
+def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) -> GlobalOrder:
+    rng = np.random.default_rng(seed)
+    trust = weigh_clients(panel, rng)
+    evidence = pool(panel, trust.weights, trust.rate)
+    draws = sample_orders(evidence, rng)
+    decoded = decode(draws.probability, rng)
+    verdicts = _decide(draws.probability, evidence)
+    notes = notes + _about_trust(panel, trust)
+    if not draws.convergence.converged:
+        notes.append(
+            f"{draws.convergence}: read probabilities near 0.05, 0.5 and 0.95 with that error"
+        )
+    return GlobalOrder(
+        labels=panel.labels,
+        mode="evidence",
+        verdicts=verdicts,
+        decoded=decoded,
+        sampled=draws.probability,
+        client_weights={
+            c.client: float(w) for c, w in zip(panel.claims, trust.weights, strict=True)
+        },
+        notes=tuple(notes),
+        fragments=panel.fragments,
+        seed=seed,
+        closed_world=closed_world,
+        rate=trust.rate,
+        disagreement=trust.disagreement,
+        convergence=draws.convergence,
+    )
+
+
+# Pooled log-odds nearer to zero than this say nothing of themselves: nobody saw the pair, or
+# always in one district. Such a pair is decided only by what the others imply.
+SILENT = float(np.log(2.0))
+
+
+def _decide(probability: FloatArray, evidence: FloatArray) -> npt.NDArray[np.int8]:
+    """Verdicts at 0.95 and 0.05; pairs without evidence of their own need to be entailed too."""
+    p = len(probability)
+    eye = np.eye(p, dtype=bool)
+    high, low = (probability > CERTAIN_YES) & ~eye, (probability < CERTAIN_NO) | eye
+    silent = np.abs(evidence) < SILENT
+    yes = transitive_closure(high & ~silent)
+    reach = (yes | eye).astype(np.float32)
+    seed = ((low & ~silent) | yes.T | eye).astype(np.float32)
+    no = (reach.T @ (seed @ reach.T > 0.5).astype(np.float32)) > 0.5
+    verdicts = np.full((p, p), OPEN, dtype=np.int8)
+    verdicts[low & (~silent | no)] = NO
+    verdicts[high & (~silent | yes)] = YES
+    return verdicts
+
+
+def _about_trust(panel: Panel, trust: Trust) -> list[str]:
+    notes = []
+    names = [panel.claims[k].client for k in trust.distrusted]
+    if trust.disagreement:
+        notes.append(
+            f"the clients disagree: {len(names)} of {len(panel.claims)} contradict the rest "
+            f"({', '.join(names)}); from a third on, it cannot be told who is right"
+        )
+    elif names:
+        notes.append(
+            f"contradicts the other clients and is trusted little or not at all: {', '.join(names)}"
+        )
+    if any(c.certain is not None for c in panel.claims) and trust.rate > 0.005:
+        notes.append(f"about {100 * trust.rate:.1f} % of the statements disagree with the rest")
+    return notes
+
+
+def _who_contradicts(panel: Panel, contradiction: Contradiction) -> str:
+    text = f"the statements contradict each other ({contradiction.what}"
+    if contradiction.pair is not None:
+        a, d = contradiction.pair
+        text += f": {panel.labels[a]} and {panel.labels[d]}"
+        for word, stance in (("yes", 1), ("no", -1)):
+            names = []
+            for c in panel.seen_by(a, d):
+                i, j = (int(np.flatnonzero(c.members == n)[0]) for n in (a, d))
+                if c.stance[i, j] == stance:
+                    names.append(c.client)
+            if names:
+                text += f"; {', '.join(names)} says {word}"
+    return text + "); they were weighed as evidence instead"
+
+
+def _by_algorithm_3(panel: Panel, seed: int) -> GlobalOrder:
+    from jigsaw_crl.baseline import assemble_pairs
+
+    paper = assemble_pairs(panel.fragments)
+    p = len(panel.labels)
+    verdicts = np.full((p, p), OPEN, dtype=np.int8)
+    for ancestor, descendant in paper.pairs:
+        verdicts[panel.position[ancestor], panel.position[descendant]] = YES
+    decoded = verdicts == YES
+    np.fill_diagonal(verdicts, NO)
+    notes = [
+        "Algorithm 3 made a cycle through " + ", ".join(sorted(cycle)) for cycle in paper.cyclic
+    ]
+    return GlobalOrder(
+        labels=panel.labels,
+        mode="paper",
+        verdicts=verdicts,
+        decoded=decoded,
+        sampled=None,
+        client_weights={c.client: 1.0 for c in panel.claims},
+        notes=tuple(notes),
+        fragments=panel.fragments,
+        seed=seed,
+    )

@@ -1,0 +1,231 @@
+"""Strict partial orders in machine words: greedy insertion and Metropolis moves, compiled.
+
+An order on p labels is two arrays of 64-bit words, `up` and `down`, shape (p, words): bit d of
+`up[a]` and bit a of `down[d]` are set when a is an ancestor of d. The score of an order R is
+
+    Σ_{(a, d) ∈ R} weight[a, d]  −  cover_cost · (number of covers of R).
+
+A single pair may be added to a transitive relation when the result is transitive again: the
+reverse is absent, every ancestor of a is one of d, every descendant of d is one of a. It may be
+deleted when nothing lies between. Both are a few word operations.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["insert_greedily", "metropolis", "pack", "unpack"]
+
+BoolMatrix = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+
+_ONE = np.uint64(1)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def pack(matrix: BoolMatrix) -> Words:
+    """Rows of a boolean matrix as 64-bit words, bit j of word w standing for column 64 w + j."""
+    p, m = matrix.shape
+    words = (m + 63) // 64
+    padded = np.zeros((p, words * 64), dtype=bool)
+    padded[:, :m] = matrix
+    packed = np.packbits(padded, axis=1, bitorder="little")
+    return packed.view(np.dtype("<u8")).astype(np.uint64)
+
+
+def unpack(words: Words, m: int) -> BoolMatrix:
+    """The boolean matrix with `m` columns that `pack` packed."""
+    raw = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
+    return np.unpackbits(raw, axis=1, count=m, bitorder="little").astype(bool)
+
+
+@nb.njit(inline="always")
+def _count(w):  # type: ignore[no-untyped-def]
+    """Number of set bits."""
+    w = w - ((w >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    w = (w & np.uint64(0x3333333333333333)) + ((w >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    w = (w + (w >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((w * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@nb.njit(inline="always")
+def _has(words, row, bit):  # type: ignore[no-untyped-def]
+    return (words[row, bit >> 6] >> np.uint64(bit & 63)) & _ONE != 0
+
+
+@nb.njit(inline="always")
+def _within(one, i, other, j):  # type: ignore[no-untyped-def]
+    """Is the set one[i] a subset of other[j]?"""
+    for w in range(one.shape[1]):  # noqa: SIM110 (the compiler takes no generators)
+        if one[i, w] & ~other[j, w] != 0:
+            return False
+    return True
+
+
+@nb.njit(inline="always")
+def _shared(one, i, other, j, most):  # type: ignore[no-untyped-def]
+    """Size of the intersection of one[i] and other[j], counted up to `most`."""
+    total = 0
+    for w in range(one.shape[1]):
+        both = one[i, w] & other[j, w]
+        if both != 0:
+            total += _count(both)
+            if total >= most:
+                return total
+    return total
+
+
+@nb.njit(inline="always")
+def _random(state):  # type: ignore[no-untyped-def]
+    """Next 64 random bits (SplitMix64); a state of our own keeps chains apart in threads."""
+    state[0] += _GOLDEN
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@nb.njit(inline="always")
+def _covers_met(up, down, a, d, size):  # type: ignore[no-untyped-def]
+    """Pairs (x, d), x above a, and (a, y), y below d, with exactly `size` labels between."""
+    met = 0
+    for w in range(up.shape[1]):
+        rest = down[a, w]
+        while rest != 0:
+            low = rest & (~rest + _ONE)
+            x = (w << 6) + _count(low - _ONE)
+            if _shared(up, x, down, d, size + 1) == size:
+                met += 1
+            rest ^= low
+        rest = up[d, w]
+        while rest != 0:
+            low = rest & (~rest + _ONE)
+            y = (w << 6) + _count(low - _ONE)
+            if _shared(up, a, down, y, size + 1) == size:
+                met += 1
+            rest ^= low
+    return met
+
+
+@nb.njit(cache=True, nogil=True)
+def metropolis(  # type: ignore[no-untyped-def]
+    up, down, weight, cover_cost, beta, active, proposals, sweeps, state, counts, trace, score
+):
+    """Run `sweeps` sweeps of `proposals` single-pair flips; the order changes in place.
+
+    Parameters
+    ----------
+    up, down : array of uint64, shape (p, words)
+    weight : array of float, shape (p, p)
+    cover_cost, beta : float
+        Price of a cover; inverse temperature.
+    active : array of int, shape (n,)
+        Pairs `a * p + d` worth proposing often: every other proposal is drawn from them.
+    state : array of uint64, shape (1,)
+        Random state.
+    counts : array of int32, shape (p, p)
+        Raised by one where a is an ancestor of d, after each sweep. Shape (0, 0): not counted.
+    trace : array of float, shape (sweeps,)
+        The score after each sweep.
+    score : float
+        The score at the start.
+
+    Returns
+    -------
+    float
+        The score at the end.
+    """
+    p = up.shape[0]
+    everything = np.uint64(p * p)
+    n_active = np.uint64(active.shape[0])
+    for sweep in range(sweeps):
+        for step in range(proposals):
+            z = _random(state)
+            if n_active > 0 and step & 1 == 0:
+                pair = active[np.int64((z >> np.uint64(20)) % n_active)]
+            else:
+                pair = np.int64((z >> np.uint64(20)) % everything)
+            a = pair // p
+            d = pair - a * p
+            if a == d:
+                continue
+            if _has(up, a, d):
+                if _shared(up, a, down, d, 1) > 0:
+                    continue
+                gain = -weight[a, d]
+                if cover_cost != 0.0:
+                    gain += cover_cost * (1 - _covers_met(up, down, a, d, 1))
+            else:
+                if _has(up, d, a):
+                    continue
+                if not (_within(down, a, down, d) and _within(up, d, up, a)):
+                    continue
+                gain = weight[a, d]
+                if cover_cost != 0.0:
+                    gain += cover_cost * (_covers_met(up, down, a, d, 0) - 1)
+            if gain < 0.0:
+                u = np.float64(_random(state) >> np.uint64(11)) * 1.1102230246251565e-16
+                if u <= 0.0 or np.log(u) >= beta * gain:
+                    continue
+            up[a, d >> 6] ^= _ONE << np.uint64(d & 63)
+            down[d, a >> 6] ^= _ONE << np.uint64(a & 63)
+            score += gain
+        trace[sweep] = score
+        if counts.shape[0] == p:
+            for a in range(p):
+                for w in range(up.shape[1]):
+                    rest = up[a, w]
+                    while rest != 0:
+                        low = rest & (~rest + _ONE)
+                        counts[a, (w << 6) + _count(low - _ONE)] += 1
+                        rest ^= low
+    return score
+
+
+@nb.njit(cache=True, nogil=True)
+def insert_greedily(up, down, weight, candidates):  # type: ignore[no-untyped-def]
+    """Insert candidate pairs, best first, each with all it implies, when the sum gains.
+
+    Inserting (a, d) adds every missing pair from {a} ∪ ancestors(a) to {d} ∪ descendants(d); it
+    is done when these weigh more than zero together. The order changes in place.
+    """
+    p = up.shape[0]
+    above = np.empty(p, dtype=np.int64)
+    below = np.empty(p, dtype=np.int64)
+    for c in range(candidates.shape[0]):
+        a = candidates[c] // p
+        d = candidates[c] - a * p
+        if a == d or _has(up, a, d) or _has(up, d, a):
+            continue
+        n_above, n_below = 1, 1
+        above[0], below[0] = a, d
+        for w in range(up.shape[1]):
+            rest = down[a, w]
+            while rest != 0:
+                low = rest & (~rest + _ONE)
+                above[n_above] = (w << 6) + _count(low - _ONE)
+                n_above += 1
+                rest ^= low
+            rest = up[d, w]
+            while rest != 0:
+                low = rest & (~rest + _ONE)
+                below[n_below] = (w << 6) + _count(low - _ONE)
+                n_below += 1
+                rest ^= low
+        gain = 0.0
+        for i in range(n_above):
+            for j in range(n_below):
+                if not _has(up, above[i], below[j]):
+                    gain += weight[above[i], below[j]]
+        if gain <= 0.0:
+            continue
+        for i in range(n_above):
+            up[above[i], d >> 6] |= _ONE << np.uint64(d & 63)
+            for w in range(up.shape[1]):
+                up[above[i], w] |= up[d, w]
+        for j in range(n_below):
+            down[below[j], a >> 6] |= _ONE << np.uint64(a & 63)
+            for w in range(up.shape[1]):
+                down[below[j], w] |= down[a, w]

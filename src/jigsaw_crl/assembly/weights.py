@@ -1,0 +1,185 @@
+"""How far each client is trusted: its agreement with what the others say without it.
+
+For client k let R₋ₖ be the order assembled from the rest. Over the pairs on which k speaks and
+the rest has an opinion, its balanced agreement is the mean of "k says yes where R₋ₖ has yes" and
+"k says no where R₋ₖ has no". It is compared with the agreement that k's own log-odds promise:
+
+    ratio = (agreement − ½) / (promised − ½),    w = clip((ratio − 0.2) / 0.6, 0, 1).
+
+A client that claims certainty (promised = 1) has full weight from an agreement of 0.9 and none
+below 0.6; one that says itself that it errs is not punished for erring as often as it said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.assembly.posterior import PAIR_COST, best_order
+from jigsaw_crl.assembly.reading import Claims, Panel, mean_over_scales
+
+__all__ = ["Trust", "pool", "weigh_clients"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolMatrix = npt.NDArray[np.bool_]
+
+# Clients are left out one by one up to this many, in groups beyond: the cost stays bounded.
+MOST_GROUPS = 32
+# p² × groups above which fewer groups are used.
+MOST_WORK = 4_000_000
+ROUNDS = 5
+# Error rate that statements without one of their own are first given, and its floor.
+FIRST_RATE, LEAST_RATE = 0.02, 1e-4
+# One third of distrusted clients is where collusion can no longer be told from consensus.
+DISAGREEMENT = 1.0 / 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """Weights and what they rest on.
+
+    Parameters
+    ----------
+    weights : array, shape (n_clients,)
+    agreement : array, shape (n_clients,)
+        Balanced agreement with the others; nan where they have no pair in common.
+    rate : float
+        Estimated error rate of statements that came without log-odds.
+    """
+
+    weights: FloatArray
+    agreement: FloatArray
+    rate: float
+
+    @property
+    def distrusted(self) -> list[int]:
+        return [int(k) for k in np.flatnonzero(self.weights < 0.5)]
+
+    @property
+    def disagreement(self) -> bool:
+        """A third of the clients, or more, contradicts the rest."""
+        return len(self.distrusted) >= DISAGREEMENT * len(self.weights)
+
+
+def log_odds(claims: Claims, rate: float) -> tuple[FloatArray, BoolMatrix]:
+    """x of one client, shape (n_scales or 1, p, p), zero where it cannot say; and where it says."""
+    if claims.certain is not None:
+        strength = np.log((1.0 - rate) / rate)
+        x = claims.certain.astype(np.float64)
+        says = np.asarray(claims.certain >= 0, dtype=bool)
+        x = np.where(says, strength * (2.0 * x - 1.0), 0.0)[None]
+    else:
+        assert claims.x is not None
+        says = np.asarray(~np.isnan(claims.x).any(axis=0), dtype=bool)
+        x = np.where(says, claims.x, 0.0)
+    says = says & ~np.eye(len(says), dtype=bool)
+    return x * says, says
+
+
+def pool(
+    panel: Panel, weights: FloatArray, rate: float, *, without: set[int] | None = None
+) -> FloatArray:
+    """E = log mean_τ exp(Σ_k w_k x_kτ), shape (p, p); zero where no client says anything."""
+    p = len(panel.labels)
+    total = np.zeros((panel.n_scales, p, p))
+    for k, claims in enumerate(panel.claims):
+        if weights[k] > 0.0 and not (without and k in without):
+            x, _ = log_odds(claims, rate)
+            total[:, claims.members[:, None], claims.members[None, :]] += weights[k] * x
+    return mean_over_scales(total)
+
+
+def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
+    """Trust in each client by leaving it out, to a fixpoint in a few damped rounds."""
+    n = len(panel.claims)
+    weights, agreement, rate = np.ones(n), np.full(n, np.nan), FIRST_RATE
+    states = any(c.certain is not None for c in panel.claims)
+    if n < 3:
+        # Two clients that disagree cannot tell which of them is wrong.
+        return Trust(weights, agreement, rate)
+    p = len(panel.labels)
+    n_groups = int(min(n, max(4, min(MOST_GROUPS, MOST_WORK // max(p * p, 1)))))
+    for number in range(ROUNDS):
+        groups = np.array_split(rng.permutation(n), n_groups)
+        total = _totals(panel, weights, rate)
+        fresh, wrong, asked = weights.copy(), 0.0, 0.0
+        for group in groups:
+            rest = mean_over_scales(_subtract(total, panel, weights, rate, group))
+            order = best_order(rest - PAIR_COST, rng, rounds=1)
+            for k in group.tolist():
+                score, errors, said = _agreement(panel.claims[k], order, rest, rate)
+                agreement[k] = score[0]
+                fresh[k] = _weight(*score)
+                if panel.claims[k].certain is not None:
+                    wrong += fresh[k] * errors
+                    asked += fresh[k] * said
+        change = float(np.abs(fresh - weights).max())
+        weights = 0.5 * (weights + fresh) if number < ROUNDS - 1 else fresh
+        if states and asked > 0:
+            rate = float(np.clip(wrong / asked, LEAST_RATE, 0.45))
+        if change < 0.02 and number:
+            weights = fresh
+            break
+    return Trust(weights, agreement, rate)
+
+
+def _totals(panel: Panel, weights: FloatArray, rate: float) -> FloatArray:
+    p = len(panel.labels)
+    total = np.zeros((panel.n_scales, p, p))
+    for k, claims in enumerate(panel.claims):
+        x, _ = log_odds(claims, rate)
+        total[:, claims.members[:, None], claims.members[None, :]] += weights[k] * x
+    return total
+
+
+def _subtract(
+    total: FloatArray,
+    panel: Panel,
+    weights: FloatArray,
+    rate: float,
+    group: npt.NDArray[np.int64],
+) -> FloatArray:
+    rest = total.copy()
+    for k in group.tolist():
+        claims = panel.claims[k]
+        x, _ = log_odds(claims, rate)
+        rest[:, claims.members[:, None], claims.members[None, :]] -= weights[k] * x
+    return rest
+
+
+def _agreement(
+    claims: Claims, order: BoolMatrix, rest: FloatArray, rate: float
+) -> tuple[tuple[float, float, float], float, float]:
+    """(balanced agreement, promised agreement, pairs compared), errors and statements.
+
+    A pair counts by how firmly the client speaks on it, |tanh(x/2)|, and only where the others
+    either spoke directly or imply an ancestor.
+    """
+    grid = np.ix_(claims.members, claims.members)
+    x, says = log_odds(claims, rate)
+    mean = mean_over_scales(x)
+    theirs = order[grid]
+    known = says & ((np.abs(rest[grid]) > 1e-6) | theirs | theirs.T)
+    firm = np.abs(np.tanh(mean / 2.0)) * known
+    right = (mean > 0) == theirs
+    sides = []
+    for side in (theirs, ~theirs):
+        size = float(firm[side].sum())
+        if size > 0:
+            sides.append((float(firm[side & right].sum()), size))
+    compared = sum(size for _, size in sides)
+    if compared == 0:
+        return (np.nan, 1.0, 0.0), 0.0, 0.0
+    # Half an imagined pair in agreement on each side: a side with one pair proves little.
+    score = float(np.mean([(hits + 0.5) / (size + 0.5) for hits, size in sides]))
+    promised = float((firm / (1.0 + np.exp(-np.abs(mean)))).sum() / compared)
+    return (score, promised, compared), float((known & ~right).sum()), float(known.sum())
+
+
+def _weight(agreement: float, promised: float, compared: float) -> float:
+    if np.isnan(agreement) or compared < 1.0:
+        return 1.0
+    ratio = (agreement - 0.5) / max(promised - 0.5, 0.05)
+    return float(np.clip((ratio - 0.2) / 0.6, 0.0, 1.0))
