@@ -214,13 +214,13 @@ class MomentStream:
 class _Stretches:
     """Moments of consecutive stretches of rows, coarser and coarser as rows arrive.
 
-    Stretches start at an eighth of a block; when there are `MOST_PARTS` of them, neighbours are
+    Stretches start short, at 1/64 of a block; when there are `MOST_PARTS` of them, neighbours are
     merged and stretches are twice as long from then on.
     """
 
     def __init__(self, n_features: int) -> None:
         self._n_features = n_features
-        self._rows = max(block_rows(n_features) // MOST_PARTS, 1)
+        self._rows = max(block_rows(n_features) // 64, 16)
         self._done: tuple[Moments, ...] = ()
         self._open = _Sums(n_features)
 

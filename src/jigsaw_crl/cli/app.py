@@ -1,0 +1,94 @@
+"""The application, its exit codes, and the one line an error gets.
+
+Nothing heavy is imported here or at the head of a command's module, so that `jigsaw --help` and
+shell completion answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from jigsaw_crl._version import __version__
+from jigsaw_crl.cli import client, order, worlds
+from jigsaw_crl.errors import JigsawError
+
+__all__ = ["app", "main"]
+
+SUCCESS, DEFECT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    name="jigsaw",
+    help="One causal order from many partial, mixed, private views of a hidden system.",
+    epilog="Start with: jigsaw demo",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"jigsaw-crl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    del version
+
+
+for _module in (order, client, worlds):
+    _module.register(app)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 success, 2 bad input, 1 a defect, 130 interrupted."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except JigsawError as error:
+        return _complain(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("interrupted", err=True)
+        return INTERRUPTED
+    except typer.Exit as stop:
+        return stop.exit_code
+    except BrokenPipeError:
+        # The reader of our output has gone (`jigsaw … | head`): nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SUCCESS
+    except MemoryError:
+        return _complain("the data do not fit in memory. Turn tables into moments first.")
+    except Exception as error:
+        # An error of the command line itself, such as an unknown option, knows its message.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        return _complain(f"{message()} Try: {_usage(error)} --help")
+    return code if isinstance(code, int) else SUCCESS
+
+
+def _complain(message: str) -> int:
+    typer.echo(f"jigsaw: {' '.join(message.split())}", err=True)
+    return BAD_INPUT
+
+
+def _usage(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return getattr(context, "command_path", None) or "jigsaw"

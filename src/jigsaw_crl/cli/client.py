@@ -1,0 +1,175 @@
+"""Commands that run where the rows are: `check`, `moments`, `fragment`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jigsaw_crl.cli.options import (
+    Confounding,
+    ConfoundingOption,
+    ControlOption,
+    JsonOption,
+    Method,
+    MethodOption,
+    NameOption,
+    NLatentOption,
+    RankOne,
+    RankOneOption,
+    RegimeOption,
+    TauOption,
+    method_options,
+)
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: jigsaw check study/")(check)
+    app.command(epilog="Example: jigsaw moments lab-1.parquet -o lab-1.moments.npz")(moments)
+    app.command(epilog="Example: jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json")(
+        fragment
+    )
+
+
+def check(
+    study: Annotated[Path, typer.Argument(help="Study folder, study.toml, or one client's file.")],
+    regime: RegimeOption = None,
+    control: ControlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Is this data fit for the method, and if not, why not?
+
+    Exit code 0 whatever the findings, as long as the data can be read; the JSON field `fit` says
+    whether recovery would accept them.
+    """
+    from jigsaw_crl.cli.output import (
+        finding_document,
+        print_findings,
+        print_json,
+        print_table,
+        working,
+    )
+    from jigsaw_crl.diagnostics import check_study, is_fit
+    from jigsaw_crl.study import read_any
+
+    with working("reading"):
+        data = read_any(study, regime=regime, control=control)
+    with working("checking"):
+        report = check_study(data)
+    findings = report.findings
+    fit = is_fit(findings)
+    if as_json:
+        print_json(
+            {
+                "study": data.name,
+                "fit": fit,
+                "findings": [finding_document(f) for f in findings],
+                "clients": [summary.to_document() for summary in report.clients],
+            }
+        )
+        return
+    columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
+    print_table("Clients", columns, [s.to_row() for s in report.clients])
+    print_findings(findings)
+    typer.echo("The data can be used." if fit else "The data cannot be used as they are.")
+
+
+def moments(
+    table: Annotated[Path, typer.Argument(help="CSV, Parquet (file or folder), NPZ or h5ad.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Moments file (.npz) to write.")],
+    regime: RegimeOption = None,
+    control: ControlOption = None,
+    name: NameOption = None,
+    n_latent: NLatentOption = None,
+    add_to: Annotated[
+        Path | None,
+        typer.Option("--add-to", help="Moments file whose rows these are added to."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn rows into sufficient statistics, in one pass and constant memory.
+
+    The file holds counts, means, covariances and fourth moments: no rows. It stands in for the
+    table in every other command.
+    """
+    from jigsaw_crl.cli.output import note, print_json, working
+    from jigsaw_crl.study import merge_clients, read_client_noting, write_moments
+
+    with working(f"reading {table}"):
+        client, findings = read_client_noting(
+            table, regime=regime, control=control, name=name, n_latent=n_latent
+        )
+        if add_to is not None:
+            earlier, _ = read_client_noting(add_to)
+            client = merge_clients(earlier, client)
+        write_moments(client, output)
+    for finding in findings:
+        note(str(finding))
+    sizes = client.n_samples
+    if as_json:
+        print_json(
+            {
+                "client": client.name,
+                "output": str(output),
+                "labels": list(client.labels),
+                "n_features": client.n_features,
+                "n_latent": client.n_latent,
+                "n_samples": sizes,
+            }
+        )
+        return
+    rows = "exact moments" if sizes is None else f"{sum(sizes.values())} rows"
+    typer.echo(
+        f"{client.name}: {rows}, {client.n_features} features, {len(client.labels)} labels "
+        f"written to {output}"
+    )
+
+
+def fragment(
+    table: Annotated[Path, typer.Argument(help="A table or a moments file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Fragment file to write.")],
+    method: MethodOption = Method.null_cone,
+    tau: TauOption = None,
+    confounding: ConfoundingOption = Confounding.allow,
+    rank_one: RankOneOption = RankOne.no_ancestor,
+    regime: RegimeOption = None,
+    control: ControlOption = None,
+    name: NameOption = None,
+    n_latent: NLatentOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recover one client's fragment: all that a site shares.
+
+    It holds labels, blocks, their order, evidence and sample sizes; no rows, no moments.
+    """
+    from jigsaw_crl.cli.output import print_findings, print_json, working
+    from jigsaw_crl.conductor import recover_fragment
+    from jigsaw_crl.study import read_client
+    from jigsaw_crl.study.files import write_text
+
+    options = method_options(method, tau, confounding, rank_one)
+    with working(f"reading {table}"):
+        client = read_client(table, regime=regime, control=control, name=name, n_latent=n_latent)
+    with working("recovering"):
+        piece = recover_fragment(client, **options)
+    write_text(output, piece.to_json())
+    if as_json:
+        print_json(
+            {
+                "client": piece.client,
+                "output": str(output),
+                "labels": list(piece.labels),
+                "blocks": [sorted(b) for b in piece.blocks],
+                "outcome": {"code": piece.outcome.code, "message": piece.outcome.message},
+            }
+        )
+        return
+    blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
+    typer.echo(f"{piece.client}: {len(piece.labels)} labels in blocks {blocks}")
+    typer.echo(f"outcome: {piece.outcome}")
+    if piece.findings:
+        print_findings(piece.findings)
+    typer.echo(f"written to {output}")

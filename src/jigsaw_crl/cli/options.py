@@ -1,0 +1,94 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from jigsaw_crl.errors import InputError
+
+__all__ = [
+    "Confounding",
+    "ConfoundingOption",
+    "ControlOption",
+    "JsonOption",
+    "Method",
+    "MethodOption",
+    "NLatentOption",
+    "NameOption",
+    "RankOne",
+    "RankOneOption",
+    "RegimeOption",
+    "TauOption",
+    "method_options",
+]
+
+
+class Method(StrEnum):
+    null_cone = "null-cone"
+    paper = "paper"
+
+
+class Confounding(StrEnum):
+    allow = "allow"
+    none = "none"
+
+
+class RankOne(StrEnum):
+    no_ancestor = "no-ancestor"
+    unsure = "unsure"
+
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+MethodOption = Annotated[Method, typer.Option("--method", help="How clients are recovered.")]
+TauOption = Annotated[
+    float | None, typer.Option("--tau", help="Tolerance of --method paper (default 0.05).")
+]
+ConfoundingOption = Annotated[
+    Confounding,
+    typer.Option("--confounding", help="none: every client accesses every latent."),
+]
+RankOneOption = Annotated[
+    RankOne,
+    typer.Option("--rank-one", help="What a label that shows one direction says of ancestors."),
+]
+RegimeOption = Annotated[
+    str | None,
+    typer.Option("--regime", help="Column with the regime of a row (default: regime)."),
+]
+ControlOption = Annotated[
+    str | None,
+    typer.Option("--control", help="Its value on observational rows (default: control)."),
+]
+NameOption = Annotated[
+    str | None, typer.Option("--name", help="The client's name (default: the file's).")
+]
+NLatentOption = Annotated[
+    int | None,
+    typer.Option("--n-latent", help="Latents the client accesses (default: its labels)."),
+]
+
+
+def method_options(
+    method: Method, tau: float | None, confounding: Confounding, rank_one: RankOne
+) -> dict[str, Any]:
+    """Keyword arguments of `recover_fragment` and `recover`."""
+    if method is Method.paper:
+        if confounding is not Confounding.allow or rank_one is not RankOne.no_ancestor:
+            raise InputError(
+                "--confounding and --rank-one belong to --method null-cone", "Leave them out."
+            )
+        if tau is not None and not 0 < tau < 1:
+            raise InputError(f"--tau is {tau}", "It lies between 0 and 1; the default is 0.05.")
+        return {"method": "paper"} if tau is None else {"method": "paper", "tau": tau}
+    if tau is not None:
+        raise InputError(
+            "--tau belongs to --method paper; null-cone has no tuning parameter", "Leave it out."
+        )
+    return {
+        "method": "null-cone",
+        "confounding": confounding.value,
+        "rank_one": rank_one.value,
+    }

@@ -1,0 +1,228 @@
+"""Commands that make, keep and question a global order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jigsaw_crl.cli.options import (
+    Confounding,
+    ConfoundingOption,
+    ControlOption,
+    JsonOption,
+    Method,
+    MethodOption,
+    RankOne,
+    RankOneOption,
+    RegimeOption,
+    TauOption,
+    method_options,
+)
+
+if TYPE_CHECKING:
+    from jigsaw_crl.result import Result
+
+__all__ = ["register"]
+
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="Folder for result.json, order.csv, report.html …")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the assembly.")]
+ClosedWorldOption = Annotated[
+    bool,
+    typer.Option("--closed-world", help="Every latent is labelled by some client."),
+]
+ResultArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: jigsaw recover study/ --out result/")(recover)
+    app.command(epilog="Example: jigsaw assemble *.fragment.json --out result/")(assemble)
+    app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
+    app.command(epilog="Example: jigsaw design result/ --size 6")(design)
+    app.command(epilog="Example: jigsaw report result/ -o report.html")(report)
+
+
+def recover(
+    study: Annotated[Path, typer.Argument(help="Study folder, study.toml, or one client's file.")],
+    out: OutOption = None,
+    method: MethodOption = Method.null_cone,
+    tau: TauOption = None,
+    confounding: ConfoundingOption = Confounding.allow,
+    rank_one: RankOneOption = RankOne.no_ancestor,
+    closed_world: ClosedWorldOption = False,
+    seed: SeedOption = 0,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Worker processes.")] = 1,
+    regime: RegimeOption = None,
+    control: ControlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recover the global order of a study: every client's fragment, then their assembly."""
+    from jigsaw_crl.cli.output import working
+    from jigsaw_crl.conductor import recover as recover_study
+    from jigsaw_crl.study import read_any
+
+    options = method_options(method, tau, confounding, rank_one)
+    if closed_world:
+        options["closed_world"] = True
+    with working("reading"):
+        data = read_any(study, regime=regime, control=control)
+    with working("recovering"):
+        result = recover_study(data, seed=seed, n_jobs=jobs, **options)
+    _answer(result, out, as_json)
+
+
+def assemble(
+    fragments: Annotated[list[Path], typer.Argument(help="Fragment files of the clients.")],
+    out: OutOption = None,
+    method: MethodOption = Method.null_cone,
+    closed_world: ClosedWorldOption = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Assemble fragments into one global order; no client's data are needed."""
+    from jigsaw_crl.assembly import assemble as assemble_fragments
+    from jigsaw_crl.cli.output import working
+    from jigsaw_crl.result import Result
+    from jigsaw_crl.study.fragments import read_fragments
+
+    pieces = read_fragments(fragments)
+    options: dict[str, Any] = {"method": method.value}
+    if method is Method.null_cone:
+        options |= {"seed": seed, "closed_world": closed_world}
+    with working("assembling"):
+        order = assemble_fragments(list(pieces.values()), **options)
+    findings = tuple(f for piece in pieces.values() for f in piece.findings)
+    sources = zip(pieces, fragments, strict=True)
+    provenance = {"fragments": {name: str(path) for name, path in sources}}
+    _answer(Result(pieces, order, findings, provenance, options), out, as_json)
+
+
+def explain(
+    folder: ResultArgument,
+    ancestor: Annotated[str, typer.Argument(help="Is this label an ancestor …")],
+    descendant: Annotated[str, typer.Argument(help="… of this one?")],
+    as_json: JsonOption = False,
+) -> None:
+    """Why is this the verdict on a pair of labels?"""
+    from jigsaw_crl.cli.output import print_json
+    from jigsaw_crl.result import load_result
+
+    order = load_result(folder).order
+    certificate = order.explain(ancestor, descendant)
+    if as_json:
+        print_json(
+            {
+                "ancestor": ancestor,
+                "descendant": descendant,
+                "verdict": order.verdict(ancestor, descendant).name.lower(),
+                "probability": float(order.probability(ancestor, descendant)),
+                "certificate": str(certificate),
+            }
+        )
+        return
+    typer.echo(str(certificate))
+
+
+def design(
+    folder: ResultArgument,
+    size: Annotated[int, typer.Option("--size", min=2, help="Latents the next client accesses.")],
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Which latents should the next client access, and what would it settle?"""
+    from jigsaw_crl.cli.output import print_json, working
+    from jigsaw_crl.design import next_client
+    from jigsaw_crl.result import load_result
+
+    order = load_result(folder).order
+    with working("weighing clients"):
+        proposal = next_client(order, size=size, seed=seed)
+    settles = sorted(tuple(pair) for pair in proposal.settles)
+    if as_json:
+        print_json(
+            {
+                "labels": list(proposal.labels),
+                "expected_gain": float(proposal.expected_gain),
+                "settles": [list(pair) for pair in settles],
+            }
+        )
+        return
+    typer.echo(f"labels: {', '.join(proposal.labels)}")
+    typer.echo(f"expected gain: {proposal.expected_gain:.3g} bits")
+    typer.echo(f"may settle {len(settles)} pairs")
+    for a, d in settles:
+        typer.echo(f"  {a} -> {d}?")
+
+
+def report(
+    folder: ResultArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write the one-file HTML report of a result."""
+    from jigsaw_crl.cli.output import print_json
+    from jigsaw_crl.result import load_result
+
+    load_result(folder).report(output)
+    if as_json:
+        print_json({"output": str(output)})
+    else:
+        typer.echo(f"written to {output}")
+
+
+# -- the answer ---------------------------------------------------------------------------------
+
+
+def _answer(result: Result, out: Path | None, as_json: bool) -> None:
+    from jigsaw_crl.cli.output import finding_document, print_findings, print_json, print_table
+    from jigsaw_crl.result import order_document
+
+    if out is not None:
+        result.save(out)
+    order = result.order
+    covers = sorted(order.hasse().edges)
+    if as_json:
+        print_json(
+            {
+                "order": order_document(order),
+                "pairs": sorted([list(pair) for pair in order.pairs()]),
+                "hasse": [list(edge) for edge in covers],
+                "clients": {
+                    name: {
+                        "outcome": piece.outcome.code,
+                        "message": str(piece.outcome),
+                        "labels": list(piece.labels),
+                        "blocks": [sorted(block) for block in piece.blocks],
+                    }
+                    for name, piece in result.fragments.items()
+                },
+                "findings": [finding_document(f) for f in result.diagnostics],
+                "out": None if out is None else str(out),
+            }
+        )
+        return
+    rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
+    print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
+    edges = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
+    print_table("Hasse diagram", ["ancestor", "descendant", "probability"], edges)
+    _print_counts(order)
+    if result.diagnostics:
+        print_findings(result.diagnostics)
+    if out is not None:
+        typer.echo(f"written to {out}")
+
+
+def _print_counts(order: Any) -> None:
+    counts: dict[str, int] = {}
+    for a in order.labels:
+        for d in order.labels:
+            if a != d:
+                name = order.verdict(a, d).name.lower().replace("_", " ")
+                counts[name] = counts.get(name, 0) + 1
+    text = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
+    typer.echo(f"{len(order.labels)} labels; ordered pairs: {text or 'none'}")

@@ -1,0 +1,91 @@
+"""What commands print: JSON for machines on stdout, tables for people, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from jigsaw_crl.findings import Finding
+
+__all__ = ["finding_document", "note", "print_findings", "print_json", "print_table", "working"]
+
+_STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON object, on one line, on stdout."""
+    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """A line on stderr, so that stdout stays the answer."""
+    typer.echo(text, err=True)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show that work is going on, on a terminal's stderr."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, styles: bool = True
+) -> None:
+    """A table: drawn on a terminal, tab-separated in a pipe."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        typer.echo(f"# {title}")
+        for line in [list(columns), *lines]:
+            typer.echo("\t".join(" ".join(cell.split()) for cell in line))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for line in lines:
+        # Text, not markup: a label may hold square brackets.
+        style = _STYLES.get(line[0], "") if styles and line else ""
+        table.add_row(*(Text(cell, style=style if i == 0 else "") for i, cell in enumerate(line)))
+    Console().print(table)
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """A finding as plain JSON values."""
+    return {name: getattr(finding, name) for name in finding.__dataclass_fields__}
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """A table of findings, the severe ones first."""
+    if not findings:
+        typer.echo("No findings: nothing in the data speaks against the method's assumptions.")
+        return
+    rank = {"error": 0, "warning": 1, "info": 2}
+    rows = [
+        (
+            f.severity,
+            "/".join(x for x in (f.client, f.regime) if x) or "study",
+            f.check,
+            f.message,
+            "" if f.value is None else f"{f.value:.3g}",
+            "" if f.threshold is None else f"{f.threshold:.3g}",
+            f.remedy,
+        )
+        for f in sorted(findings, key=lambda f: rank[f.severity])
+    ]
+    columns = ["severity", "where", "check", "what was seen", "value", "threshold", "remedy"]
+    print_table("Findings", columns, rows)

@@ -1,0 +1,149 @@
+"""Write the study of a simulated world as files, in any format the reader knows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.client import CONTROL, Client
+from jigsaw_crl.errors import InputError
+
+if TYPE_CHECKING:
+    from jigsaw_crl.simulate import World
+
+__all__ = ["write_study", "write_table"]
+
+FloatArray = npt.NDArray[np.float64]
+_SENSORS = 104
+
+
+def write_study(
+    world: World,
+    out: Path,
+    samples: int | None,
+    noise: str,
+    file_format: str,
+    *,
+    seed: int,
+    sensor_noise: float = 0.0,
+) -> dict[str, Path]:
+    """One file per client and `truth/truth.json`; the folder appears whole or not at all."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError("it exists already", "Choose a new folder for the study.", path=out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    except OSError as error:
+        raise InputError(
+            f"the folder cannot be written ({error.strerror})", "Choose another place.", path=out
+        ) from None
+    try:
+        files = {}
+        for k in range(world.n_clients):
+            path = _write_client(world, k, stage, samples, noise, file_format, seed, sensor_noise)
+            files[world.view(k).name] = out / path.name
+        (stage / "truth").mkdir()
+        (stage / "truth" / "truth.json").write_text(
+            json.dumps(_truth(world), ensure_ascii=False, indent=1), encoding="utf-8"
+        )
+        stage.chmod(0o755)
+        stage.replace(out)
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
+    return files
+
+
+def _write_client(
+    world: World,
+    k: int,
+    folder: Path,
+    samples: int | None,
+    noise: str,
+    file_format: str,
+    seed: int,
+    sensor_noise: float,
+) -> Path:
+    from jigsaw_crl.study import write_moments
+
+    name = world.view(k).name
+    if samples is None:
+        client = world.client(k)
+        if sensor_noise:
+            raise InputError("sensor noise needs rows", "Pass --samples.", client=name)
+        return write_moments(client, folder / f"{name}.moments.npz")
+    control, interventions = world.rows(k, samples, noise, seed)
+    regimes = {CONTROL: control, **interventions}
+    if sensor_noise:
+        rng = np.random.default_rng([seed, world.seed, _SENSORS, k])
+        scale = np.sqrt(sensor_noise * np.mean(np.var(control, axis=0)))
+        regimes = {r: x + scale * rng.standard_normal(x.shape) for r, x in regimes.items()}
+    if file_format == "moments":
+        client = Client.from_samples(
+            name,
+            observational=regimes.pop(CONTROL),
+            interventions=dict(regimes),
+        )
+        return write_moments(client, folder / f"{name}.moments.npz")
+    return write_table(regimes, folder / f"{name}.{file_format}", file_format)
+
+
+def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) -> Path:
+    """Rows of all regimes as one table in the format of a client's file."""
+    labels = np.repeat(list(regimes), [len(x) for x in regimes.values()])
+    rows = np.vstack(list(regimes.values()))
+    features = [f"x{i + 1}" for i in range(rows.shape[1])]
+    if file_format == "npz":
+        np.savez(path, X=rows, regime=labels, features=np.array(features))
+    elif file_format == "h5ad":
+        _write_h5ad(path, rows, labels, features)
+    else:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        columns = {"regime": pa.array(labels.tolist(), pa.string())}
+        columns |= {f: pa.array(rows[:, i]) for i, f in enumerate(features)}
+        writer = pyarrow.csv.write_csv if file_format == "csv" else pyarrow.parquet.write_table
+        writer(pa.table(columns), path)
+    return path
+
+
+def _write_h5ad(path: Path, rows: FloatArray, labels: npt.NDArray[Any], names: list[str]) -> None:
+    try:
+        import anndata
+        import pandas as pd
+    except ImportError:
+        raise InputError(
+            "anndata is not installed", "Run pip install 'jigsaw-crl[anndata]'."
+        ) from None
+    obs = pd.DataFrame({"perturbation": pd.Categorical(labels)})
+    obs.index = obs.index.astype(str)
+    anndata.AnnData(rows, obs=obs, var=pd.DataFrame(index=names)).write_h5ad(path)
+
+
+def _truth(world: World) -> dict[str, Any]:
+    """The truth as plain JSON values: for the judge, never read by the learner."""
+    clients = {}
+    for k in range(world.n_clients):
+        truth = world.truth(k)
+        clients[truth.client] = {
+            "labels": list(truth.labels),
+            "pairs": sorted([list(pair) for pair in truth.order.pairs()]),
+            "blocks": [sorted(block) for block in truth.blocks],
+            "districts": [sorted(district) for district in truth.districts],
+            "mixing": truth.mixing.tolist(),
+        }
+    return {
+        "format": "jigsaw-crl/truth",
+        "version": 1,
+        "labels": list(world.labels),
+        "pairs": sorted([list(pair) for pair in world.order.pairs()]),
+        "clients": clients,
+    }

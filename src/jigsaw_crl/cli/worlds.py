@@ -1,0 +1,180 @@
+"""Commands on simulated worlds: `demo`, `simulate`, `reproduce`."""
+
+from __future__ import annotations
+
+import importlib.util
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jigsaw_crl.cli.options import JsonOption
+from jigsaw_crl.errors import InputError
+
+if TYPE_CHECKING:
+    from jigsaw_crl.simulate import World
+
+__all__ = ["register"]
+
+
+class Setting(StrEnum):
+    A = "A"
+    B = "B"
+    C = "C"
+
+
+class Noise(StrEnum):
+    gaussian = "gaussian"
+    laplace = "laplace"
+
+
+class Format(StrEnum):
+    csv = "csv"
+    parquet = "parquet"
+    npz = "npz"
+    h5ad = "h5ad"
+    moments = "moments"
+
+
+class What(StrEnum):
+    figures = "figures"
+    tables = "tables"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: jigsaw demo --out jigsaw-demo/")(demo)
+    app.command(epilog="Example: jigsaw simulate --setting A --samples 10000 --out study/")(
+        simulate
+    )
+    app.command(epilog="Example: jigsaw reproduce tables --quick --out reproduce/")(reproduce)
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the result.")] = Path(
+        "jigsaw-demo"
+    ),
+    latent: Annotated[int | None, typer.Option("--latent", min=2, help="A larger world.")] = None,
+    clients: Annotated[int | None, typer.Option("--clients", min=1, help="Its clients.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The main job on an embedded study: recover, explain, report."""
+    if importlib.util.find_spec("jigsaw_crl.demo") is not None:
+        from jigsaw_crl.demo import run_demo
+
+        run_demo(out=out, latent=latent, clients=clients, as_json=as_json)
+        return
+    from jigsaw_crl.cli.order import _answer
+    from jigsaw_crl.conductor import recover
+    from jigsaw_crl.simulate import random_world, setting
+
+    if latent is None and clients is None:
+        world = setting("A", 0)
+    else:
+        world = random_world(latent or 5, clients or 5, 0.6, 0)
+    result = recover(world.clients())
+    _answer(result, out, as_json)
+    if not as_json:
+        same = result.order.pairs() == world.order.pairs()
+        typer.echo(f"The order {'equals' if same else 'differs from'} the truth.")
+
+
+def simulate(
+    out: Annotated[Path, typer.Option("--out", help="Study folder to write; must be new.")],
+    setting: Annotated[Setting | None, typer.Option("--setting", help="A world of the paper.")] = (
+        None
+    ),
+    latent: Annotated[int | None, typer.Option("--latent", min=2, help="Latents P.")] = None,
+    clients: Annotated[int | None, typer.Option("--clients", min=1, help="Clients K.")] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option("--coverage", min=0, max=1, help="Chance that a client accesses a latent."),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", min=1, help="Rows per regime; without it, exact moments."),
+    ] = None,
+    noise: Annotated[Noise, typer.Option("--noise", help="Family of the noise.")] = Noise.gaussian,
+    sensor_noise: Annotated[
+        float,
+        typer.Option(
+            "--sensor-noise", min=0, help="Variance added to each feature, as a share of its own."
+        ),
+    ] = 0.0,
+    file_format: Annotated[
+        Format | None,
+        typer.Option("--format", help="Format of the clients' files (default: parquet)."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of world and samples.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the study of a simulated world: one file per client, and the truth in truth/."""
+    from jigsaw_crl.cli.output import print_json, working
+    from jigsaw_crl.cli.simulated import write_study
+
+    world = _world(setting, latent, clients, coverage, seed)
+    kind = file_format or (Format.moments if samples is None else Format.parquet)
+    if samples is None and kind is not Format.moments:
+        raise InputError(
+            f"exact moments cannot be written as {kind.value}",
+            "Pass --samples, or --format moments.",
+        )
+    with working("writing"):
+        files = write_study(
+            world, out, samples, noise.value, kind.value, seed=seed, sensor_noise=sensor_noise
+        )
+    if as_json:
+        print_json(
+            {
+                "out": str(out),
+                "clients": {name: str(path) for name, path in files.items()},
+                "truth": str(out / "truth" / "truth.json"),
+                "labels": list(world.labels),
+            }
+        )
+        return
+    typer.echo(f"{len(files)} clients, {len(world.labels)} labels written to {out}")
+
+
+def _world(
+    setting: Setting | None,
+    latent: int | None,
+    clients: int | None,
+    coverage: float | None,
+    seed: int,
+) -> World:
+    from jigsaw_crl import simulate as worlds
+
+    sizes = (latent, clients, coverage)
+    if setting is not None:
+        if any(value is not None for value in sizes):
+            raise InputError(
+                "--setting and --latent, --clients, --coverage exclude each other",
+                "Choose a world of the paper or the size of a random one.",
+            )
+        return worlds.setting(setting.value, seed)
+    if latent is None or clients is None or coverage is None:
+        raise InputError(
+            "the world is not described",
+            "Pass --setting A, or all of --latent, --clients and --coverage.",
+        )
+    return worlds.random_world(latent, clients, coverage, seed)
+
+
+def reproduce(
+    what: Annotated[What, typer.Argument(help="Which of the paper's results.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer replicates.")] = False,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Worker processes.")] = 1,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("reproduce"),
+) -> None:
+    """Run the paper's experiments and compare with its printed numbers.
+
+    Killed, it resumes where it stopped.
+    """
+    try:
+        from jigsaw_crl.experiments import reproduce as run_experiments
+    except ImportError:
+        raise InputError(
+            "this installation has no experiments", "Install the whole package."
+        ) from None
+    run_experiments(what.value, quick=quick, workers=workers, out=out)
