@@ -141,7 +141,9 @@ class Client:
         control_name: str = CONTROL,
     ) -> Client:
         """A client from the pseudo-inverses Θ of its covariances (rank `n_latent`)."""
+        _check_mapping(name, interventions)
         rank = len(interventions) if n_latent is None else n_latent
+        _check_latents(name, rank, len(interventions))
 
         def moments(matrix: npt.ArrayLike, regime: str, n: int | None) -> Moments:
             theta = check_second_moment(matrix, client=name, regime=regime)
@@ -166,11 +168,14 @@ class Client:
         control_name: str = CONTROL,
     ) -> Client:
         """A client from finished moments, for instance of a stream."""
+        _check_mapping(name, interventions)
         _check_names(name, list(interventions), control_name)
         regimes = {
             label: (value,) if isinstance(value, Moments) else tuple(value)
             for label, value in interventions.items()
         }
+        for regime, parts in ((control_name, (control,)), *regimes.items()):
+            _check_moments(parts, client=name, regime=regime)
         rank = len(regimes) if n_latent is None else n_latent
         names = _check_features(name, features, control.n_features)
         client = cls(name, control, MappingProxyType(regimes), rank, names, control_name)
@@ -220,12 +225,7 @@ class Client:
         control_name: str,
         moments: Callable[[Any, str, int | None], Moments],
     ) -> Client:
-        if not isinstance(interventions, Mapping):
-            raise InputError(
-                "interventions is not a mapping from label to data",
-                'Pass a dict such as {"valve": X1, "pump": X2}.',
-                client=str(name),
-            )
+        _check_mapping(name, interventions)
         _check_names(name, list(interventions), control_name)
         sizes = _sizes(name, n_samples, interventions, control_name)
         control = moments(observational, control_name, sizes[control_name][0])
@@ -297,9 +297,11 @@ class Client:
 
 def _parts(value: Any) -> list[Any]:
     """The regimes of a label: a list of matrices is several, anything else is one."""
-    if isinstance(value, list | tuple) and value and np.ndim(value[0]) == 2:
-        return list(value)
-    return [value]
+    try:
+        several = isinstance(value, list | tuple) and bool(value) and np.ndim(value[0]) == 2
+    except ValueError:  # rows of unequal length: the check of the rows says so
+        several = False
+    return list(value) if several else [value]
 
 
 def _sizes(
@@ -325,7 +327,15 @@ def _sizes(
                 regime=regime,
             )
         given = n_samples[regime]
-        listed = [int(n) for n in given] if isinstance(given, Sequence) else [int(given)] * count
+        listed: list[Any] = list(given) if isinstance(given, list | tuple) else [given] * count
+        if not all(isinstance(n, int | np.integer) for n in listed):
+            raise InputError(
+                f"its sample size is {given!r}",
+                "Give every regime a whole number of rows, or pass n_samples=None for exact "
+                "moments.",
+                client=name,
+                regime=regime,
+            )
         if len(listed) != count:
             raise InputError(
                 f"n_samples lists {len(listed)} sizes for {count} matrices",
@@ -333,8 +343,51 @@ def _sizes(
                 client=name,
                 regime=regime,
             )
-        sizes[regime] = list(listed)
+        sizes[regime] = [int(n) for n in listed]
     return sizes
+
+
+def _check_mapping(name: str, interventions: object) -> None:
+    if not isinstance(interventions, Mapping):
+        raise InputError(
+            "interventions is not a mapping from label to data",
+            'Pass a dict such as {"valve": X1, "pump": X2}.',
+            client=str(name),
+        )
+
+
+def _check_moments(parts: tuple[Moments, ...], *, client: str, regime: str) -> None:
+    if not parts:
+        raise InputError(
+            "the label has no moments", "Pass at least one.", client=client, regime=regime
+        )
+    for m in parts:
+        if m.mean.ndim != 1 or m.covariance.shape != 2 * m.mean.shape:
+            raise InputError(
+                f"a mean of shape {m.mean.shape} comes with a covariance of shape "
+                f"{m.covariance.shape}",
+                "Compute both from the same columns.",
+                client=client,
+                regime=regime,
+            )
+        if not np.isfinite(m.mean).all():
+            raise InputError(
+                "the mean has missing or infinite entries",
+                "Recompute it from complete rows.",
+                client=client,
+                regime=regime,
+            )
+        check_second_moment(m.covariance, client=client, regime=regime)
+
+
+def _check_latents(client: str, n_latent: object, n_labels: int) -> None:
+    whole = isinstance(n_latent, int | np.integer) and not isinstance(n_latent, bool)
+    if not whole or n_latent < n_labels:  # type: ignore[operator]
+        raise InputError(
+            f"n_latent is {n_latent!r} for {n_labels} labels",
+            "It is the number of latents the client accesses: at least the number of labels.",
+            client=client,
+        )
 
 
 def _check_names(name: str, labels: list[str], control_name: str) -> None:
@@ -387,12 +440,7 @@ def _check_features(name: str, features: Sequence[str] | None, count: int) -> tu
 
 def _check_client(client: Client) -> None:
     d, p = client.n_features, client.n_latent
-    if isinstance(p, bool) or not isinstance(p, int | np.integer) or p < len(client.labels):
-        raise InputError(
-            f"n_latent is {p!r} for {len(client.labels)} labels",
-            "It is the number of latents the client accesses: at least the number of labels.",
-            client=client.name,
-        )
+    _check_latents(client.name, p, len(client.labels))
     if d < p:
         raise InputError(
             f"{d} features cannot show {p} latents",

@@ -110,7 +110,10 @@ def _laplace(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArr
     used = np.flatnonzero(np.any(regime.effects != 0, axis=0))
     total: Moments | None = None
     for start in range(0, n, CHUNK):
-        part = Moments.from_rows(_standard_noise(min(CHUNK, n - start), len(used), "laplace", rng))
+        rows = _standard_noise(min(CHUNK, n - start), len(used), "laplace", rng)
+        mean = rows.mean(axis=0)
+        rows -= mean
+        part = Moments(len(rows), mean, rows.T @ rows / len(rows))
         total = part if total is None else total.merge(part)
     assert total is not None  # n >= 1
     B = regime.effects[:, used] * np.sqrt(regime.variances[used])
