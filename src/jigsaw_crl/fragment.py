@@ -161,6 +161,8 @@ class Fragment:
             basis = np.array(self.basis, dtype=np.float64)
             basis.flags.writeable = False
             object.__setattr__(self, "basis", basis)
+        if self.n_samples is not None:
+            object.__setattr__(self, "n_samples", dict(self.n_samples))
 
     # -- what it says ---------------------------------------------------------------------------
 
@@ -200,10 +202,12 @@ class Fragment:
             out[self.statements.ancestor == YES] = np.inf
             out[self.statements.ancestor == NO] = -np.inf
         elif self.bayes is not None:
-            yes = np.logaddexp.reduce(self.bayes.ancestor, axis=0) - np.log(len(self.bayes.scales))
+            scales = np.log(len(self.bayes.scales))
             # Inside a district the client cannot tell: half of that mass speaks for neither side.
             half = self.bayes.district - np.log(2.0)
-            out = np.logaddexp(yes, half) - np.logaddexp(np.logaddexp(0.0, yes.T), half)
+            with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
+                yes = np.logaddexp.reduce(self.bayes.ancestor, axis=0) - scales
+                out = np.logaddexp(yes, half) - np.logaddexp(np.logaddexp(0.0, yes.T), half)
             out = np.round(out, DECIMALS)
         np.fill_diagonal(out, np.nan)
         out.flags.writeable = False
@@ -340,6 +344,10 @@ def _without_nan(array: FloatArray) -> Any:
     return [None if value != value else value for value in array.tolist()]
 
 
+def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -> bool:
+    return all(groups) and sorted(x for group in groups for x in group) == sorted(labels)
+
+
 def _check(fragment: Fragment) -> None:
     labels = fragment.labels
     p = len(labels)
@@ -351,12 +359,12 @@ def _check(fragment: Fragment) -> None:
 
     if p == 0 or len(set(labels)) != p or any(not x.strip() for x in labels):
         raise fail("labels are missing, empty or repeated")
-    if sorted(x for b in fragment.blocks for x in b) != sorted(labels):
+    if not _is_partition(fragment.blocks, labels):
         raise fail("the blocks are not a partition of the labels")
     if set(fragment.block_order.elements) != set(fragment.blocks):
         raise fail("the block order is not an order of the blocks")
     if fragment.districts is not None:
-        if sorted(x for d in fragment.districts for x in d) != sorted(labels):
+        if not _is_partition(fragment.districts, labels):
             raise fail("the districts are not a partition of the labels")
         if not all(any(d <= b for b in fragment.blocks) for d in fragment.districts):
             raise fail("a district is spread over several blocks")
@@ -375,6 +383,8 @@ def _check(fragment: Fragment) -> None:
         known = set(labels)
         if not all(c and c < known and d in known - c for c, d in s.one_of):
             raise fail("a statement names a label that the client does not have")
+        if not all(len(pair) == 2 and pair <= known for pair in s.spouses or ()):
+            raise fail("a spouse is not another label of the client")
     if fragment.basis is not None and (fragment.basis.ndim != 2 or fragment.basis.shape[0] != p):
         raise fail("the basis needs one row per label")
 
@@ -384,6 +394,8 @@ def _check(fragment: Fragment) -> None:
 _MAX_LABELS = 5_000
 _Text = Annotated[str, Field(min_length=1, max_length=500)]
 _Index = Annotated[int, Field(ge=0, lt=_MAX_LABELS, strict=True)]
+# Counts stay exact as floats.
+_Count = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -429,7 +441,7 @@ class _Document(_Closed):
     blocks: list[list[_Index]]
     block_covers: list[tuple[_Index, _Index]]
     districts: list[list[_Index]] | None
-    n_samples: dict[_Text, Annotated[int, Field(ge=1, strict=True)]] | None
+    n_samples: dict[_Text, _Count] | None
     outcome: _OutcomeDocument
     findings: list[_FindingDocument] = Field(max_length=100_000)
     bayes: _BayesDocument | None
