@@ -1,0 +1,76 @@
+"""Which two lines may carry a target's own noise?
+
+With `D = λ₁ a aᵀ − λ₂ b bᵀ` (λ₁, λ₂ > 0), the null cone of D within its plane is the pair of lines
+
+    n^± = (√λ₁ a ± √λ₂ b)/√2 ,     D = n⁺ n⁻ᵀ + n⁻ n⁺ᵀ ,
+
+and one of them is the line of q (the other that of c). Their duals in the plane are
+`m^± = D⁺ n^± = (a/√λ₁ ∓ b/√λ₂)/√2`. When D has rank 1, `D = 2σ n nᵀ` with the one line
+`n = √(|λ|/2) a` and the dual `m = σ a/√(2|λ|)`, where σ is the sign of λ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.nullcone.spikes import Spikes
+
+__all__ = ["Lines", "null_lines"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """The candidate lines of every regime.
+
+    Parameters
+    ----------
+    n, m : array, shape (r, 2, p)
+        Lines and duals; a regime of rank 1 has its line in slot 0 and zeros in slot 1, one of
+        rank 0 has zeros only.
+    rank : array of int, shape (r,)
+    sign : array, shape (r,)
+        σ of a rank-1 regime, 0 otherwise.
+    """
+
+    n: FloatArray
+    m: FloatArray
+    rank: npt.NDArray[np.intp]
+    sign: FloatArray
+
+    @property
+    def form(self) -> FloatArray:
+        """`W` with `D = Σ_ab n_a W_ab n_bᵀ`, shape (r, 2, 2)."""
+        W = np.zeros((len(self.rank), 2, 2))
+        W[self.rank == 2] = [[0.0, 1.0], [1.0, 0.0]]
+        W[:, 0, 0] += 2.0 * self.sign
+        return W
+
+
+def null_lines(spikes: Spikes) -> Lines:
+    """Lines and duals from the extreme eigenpairs of each regime."""
+    r, p = spikes.high_vector.shape
+    n, m = np.zeros((r, 2, p)), np.zeros((r, 2, p))
+    rank = spikes.has_high.astype(np.intp) + spikes.has_low.astype(np.intp)
+    sign = np.zeros(r)
+
+    two = rank == 2
+    root1, root2 = np.sqrt(spikes.high[two])[:, None], np.sqrt(-spikes.low[two])[:, None]
+    a, b = spikes.high_vector[two], spikes.low_vector[two]
+    n[two, 0], n[two, 1] = (root1 * a + root2 * b), (root1 * a - root2 * b)
+    m[two, 0], m[two, 1] = (a / root1 - b / root2), (a / root1 + b / root2)
+    n[two] /= np.sqrt(2.0)
+    m[two] /= np.sqrt(2.0)
+
+    one = rank == 1
+    high = spikes.has_high[one]
+    size = np.where(high, spikes.high[one], -spikes.low[one])[:, None]
+    a = np.where(high[:, None], spikes.high_vector[one], spikes.low_vector[one])
+    sign[one] = np.where(high, 1.0, -1.0)
+    n[one, 0] = np.sqrt(size / 2) * a
+    m[one, 0] = sign[one][:, None] * a / np.sqrt(2 * size)
+    return Lines(n, m, rank, sign)

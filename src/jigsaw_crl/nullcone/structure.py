@@ -1,0 +1,110 @@
+"""What does the client itself conclude? Districts, ancestry, blocks.
+
+Districts are the components of the pairs whose "same district" outweighs the rest; ancestry grows
+greedily, strongest evidence first, and stays closed; blocks are the classes of mutual reachability
+under ancestry ∪ same-district, as in the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.order import strongly_connected, transitive_closure
+
+__all__ = ["Structure", "decide", "greedy_order"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """A client's structure over label indices.
+
+    Parameters
+    ----------
+    same_district : array of bool, shape (p, p)
+        An equivalence relation.
+    ancestor : array of bool, shape (p, p)
+        Node-level ancestry, closed.
+    blocks : list of list of int
+    reach : array of bool, shape (p, p)
+        `reach[a, d]`: the block of a is, or is an ancestor of, the block of d.
+    """
+
+    same_district: BoolArray
+    ancestor: BoolArray
+    blocks: list[list[int]]
+    reach: BoolArray
+
+    @property
+    def districts(self) -> list[list[int]]:
+        return strongly_connected(self.same_district)
+
+    def strict_block_ancestors(self) -> BoolArray:
+        """`[a, d]`: the block of a is a strict ancestor of the block of d."""
+        return self.reach & ~self.reach.T
+
+
+def decide(
+    log_ancestor: FloatArray, log_district: FloatArray, order: BoolArray | None = None
+) -> Structure:
+    """Structure from log Bayes factors against "unrelated".
+
+    Parameters
+    ----------
+    log_ancestor : array, shape (n_scales, p, p)
+    log_district : array, shape (p, p)
+        Both nan where the client cannot say.
+    order : array of bool, shape (p, p), optional
+        Node-level ancestry when it is known from elsewhere (the assembled order); only the
+        districts are then open.
+    """
+    p = len(log_district)
+    known = ~np.isnan(log_district)
+    ahead = np.full((p, p), -np.inf)
+    with np.errstate(invalid="ignore"):
+        mean = np.logaddexp.reduce(log_ancestor, axis=0) - np.log(len(log_ancestor))
+    ahead[known] = mean[known]
+    district = np.where(known, log_district, -np.inf)
+    if order is None:
+        rest = np.logaddexp(np.logaddexp(0.0, ahead), ahead.T)
+    else:
+        rest = np.where(order, ahead, np.where(order.T, ahead.T, 0.0))
+    same = district > rest
+    np.fill_diagonal(same, True)
+    same = transitive_closure(same)
+    if order is None:
+        odds = np.where(same, -np.inf, ahead - np.logaddexp(0.0, ahead.T))
+        ancestor = greedy_order(odds)
+    else:
+        ancestor = order.copy()
+    reach = transitive_closure(ancestor | same)
+    return Structure(same, ancestor, strongly_connected(reach), reach)
+
+
+def greedy_order(odds: FloatArray) -> BoolArray:
+    """Closed order grown from the strongest log-odds down, each step with all it entails.
+
+    A pair is added with everything its transitive closure brings, if that creates no cycle and the
+    log-odds of all that is new sum to more than zero.
+    """
+    p = len(odds)
+    order = np.zeros((p, p), dtype=bool)
+    # What a pair entails without evidence of its own counts nothing, for or against.
+    worth = np.where(np.isfinite(odds), odds, 0.0)
+    candidates = np.argwhere(odds > 0)
+    strength = odds[candidates[:, 0], candidates[:, 1]]
+    for a, d in candidates[np.argsort(-strength, kind="stable")]:
+        if order[a, d] or order[d, a]:
+            continue
+        above, below = order[:, a].copy(), order[d].copy()
+        above[a] = below[d] = True
+        new = np.outer(above, below) & ~order
+        if (new & order.T).any() or np.diagonal(new).any() or worth[new].sum() <= 0:
+            continue
+        order |= new
+    return order
