@@ -107,15 +107,16 @@ class _Sums:
 class _Block:
     """Sums of powers of one block about its own mean."""
 
-    def __init__(self, rows: FloatArray) -> None:
+    def __init__(self, rows: npt.NDArray[np.generic]) -> None:
         self.n = rows.shape[0]
-        self.mean = rows.mean(axis=0)
-        centred = rows - self.mean
+        # Always float64 in columns: sums then run in the same order whatever the rows' layout.
+        centred = np.array(rows, dtype=np.float64, order="F")
+        self.mean = centred.mean(axis=0)
+        centred -= self.mean
         # The rounding of the mean is taken out once more, so that a huge mean costs no digits.
         slip = centred.mean(axis=0)
-        if slip.any():
-            self.mean = self.mean + slip
-            centred -= slip
+        self.mean = self.mean + slip
+        centred -= slip
         self.second = centred.T @ centred
         squares = centred * centred
         self.third = np.einsum("ij,ij->j", squares, centred)
@@ -168,7 +169,7 @@ class MomentStream:
             room = self._block - self._filled
             if self._filled == 0 and x.shape[0] - start >= self._block:
                 # A whole block is at hand: no need to copy it first.
-                self._take(np.asarray(x[start : start + self._block], dtype=np.float64))
+                self._take(x[start : start + self._block])
                 start += self._block
                 continue
             taken = x[start : start + room]
@@ -189,7 +190,7 @@ class MomentStream:
             self._take(self._waiting)
             self._filled = 0
 
-    def _take(self, rows: FloatArray) -> None:
+    def _take(self, rows: npt.NDArray[np.generic]) -> None:
         block = _Block(rows)
         self._sums.add(block)
         if self._stretches is not None:
@@ -224,7 +225,7 @@ class _Stretches:
         self._done: tuple[Moments, ...] = ()
         self._open = _Sums(n_features)
 
-    def add(self, rows: FloatArray, block: _Block) -> None:
+    def add(self, rows: npt.NDArray[np.generic], block: _Block) -> None:
         start = 0
         while start < len(rows):
             taken = rows[start : start + self._rows - self._open.n]

@@ -88,7 +88,8 @@ def _write_client(
         client = Client.from_samples(
             name,
             observational=regimes.pop(CONTROL),
-            interventions=dict(regimes),
+            # Sorted, as a reader of tables does it.
+            interventions=dict(sorted(regimes.items())),
         )
         return write_moments(client, folder / f"{name}.moments.npz")
     return write_table(regimes, folder / f"{name}.{file_format}", file_format)

@@ -1,0 +1,276 @@
+"""A study: a folder with one file per client, or a manifest `study.toml` that says what is what.
+
+Everything in the manifest is optional::
+
+    name = "light tunnel"
+    regime = "arm"                  # column with the regime; also per client
+    control = "untreated"           # its value on observational rows; also per client
+    ignore = ["batch"]              # columns that are no features; also per client
+    labels = ["pump", "valve"]      # the only labels there may be
+
+    [rename]                        # regime value -> label; also per client
+    "pump (5 V)" = "pump"
+
+    [clients.lab-1]
+    file = "data/first lab.csv"     # relative to the manifest
+    n_latent = 7
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from jigsaw_crl.client import CONTROL, Client
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.study.files import readable
+from jigsaw_crl.study.regimes import Naming
+
+__all__ = ["MANIFEST", "Entry", "Study", "manifest_entries"]
+
+MANIFEST = "study.toml"
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
+_COMMON = {"regime": str, "control": str, "ignore": list, "rename": dict}
+_TOP = {**_COMMON, "name": str, "labels": list, "clients": dict}
+_CLIENT = {**_COMMON, "file": str, "n_latent": int}
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Clients that speak of the same labels.
+
+    Parameters
+    ----------
+    name : str
+    clients : tuple of Client
+    findings : tuple of Finding
+        What was noticed while reading.
+    sources : mapping of str to str
+        The file each client was read from.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> study = jc.Study("settled", tuple(jc.simulate.setting("A", 0).clients()))
+    >>> len(study), study.labels[:2]
+    (5, ('z1', 'z2'))
+    """
+
+    name: str
+    clients: tuple[Client, ...]
+    findings: tuple[Finding, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clients", tuple(self.clients))
+        object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
+        if not self.clients:
+            raise InputError("the study has no clients", "Add at least one client.")
+        _refuse_same_names(self.clients)
+        _refuse_same_labels(self.clients)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Every label that some client has, sorted."""
+        return tuple(sorted({label for client in self.clients for label in client.labels}))
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(self.clients)
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def __getitem__(self, name: str) -> Client:
+        for client in self.clients:
+            if client.name == name:
+                return client
+        known = ", ".join(c.name for c in self.clients[:8])
+        raise InputError(f"the study has no client {name!r}", f"It has {known}.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "sources": dict(self.sources)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "sources": MappingProxyType(state["sources"])})
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}: {len(self.clients)} clients, {len(self.labels)} labels)"
+
+
+def _refuse_same_names(clients: tuple[Client, ...]) -> None:
+    seen: dict[str, str] = {}
+    for client in clients:
+        folded = client.name.strip().casefold()
+        if folded in seen:
+            raise InputError(
+                f"two clients are called {seen[folded]!r} and {client.name!r}",
+                "Give every client one file and its own name.",
+                client=client.name,
+            )
+        seen[folded] = client.name
+
+
+def _refuse_same_labels(clients: tuple[Client, ...]) -> None:
+    seen: dict[str, tuple[str, str]] = {}
+    for client in clients:
+        for label in client.labels:
+            first, where = seen.setdefault(label.strip().casefold(), (label, client.name))
+            if first != label:
+                raise InputError(
+                    f"the label {label!r} and {first!r} of client {where!r} differ only by case "
+                    "or spaces",
+                    "Labels are shared between clients: spell each one way, or [rename] it.",
+                    client=client.name,
+                    regime=label,
+                )
+
+
+# -- which file is which client -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One client of a study before it is read."""
+
+    name: str | None
+    path: Path
+    naming: Naming
+    n_latent: int | None = None
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    name: str
+    labels: tuple[str, ...] | None
+    common: Mapping[str, Any]
+    clients: Mapping[str, Mapping[str, Any]]
+
+
+def manifest_entries(
+    path: Path, *, regime: str | None, control: str | None, ignore: tuple[str, ...]
+) -> tuple[str, list[Entry], tuple[str, ...] | None]:
+    """Name, clients and permitted labels of a study folder or manifest."""
+    with readable(path):
+        if not path.exists():
+            raise FileNotFoundError
+        folder = path if path.is_dir() else path.parent
+        file = path / MANIFEST if path.is_dir() else path
+        manifest = _read_manifest(file) if file.exists() else _Manifest(path.name, None, {}, {})
+        found = _client_files(folder)
+    given = {"regime": regime, "control": control, "ignore": list(ignore) or None}
+    entries, used = [], set[Path]()
+    for name, table in manifest.clients.items():
+        target = _file_of(name, table, folder, found, file)
+        used.add(target)
+        entries.append(
+            Entry(name, target, _naming(manifest.common, table, given), table.get("n_latent"))
+        )
+    for target in found:
+        if target not in used:
+            entries.append(Entry(None, target, _naming(manifest.common, {}, given)))
+    if not entries:
+        raise InputError(
+            "the folder holds no client file",
+            f"A study has one file per client: {' '.join(ENDINGS)}.",
+            path=path,
+        )
+    return manifest.name, entries, manifest.labels
+
+
+def _client_files(folder: Path) -> list[Path]:
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            if next(path.rglob("*.parquet"), None) is not None:
+                found.append(path)
+        elif path.name.casefold().endswith(ENDINGS):
+            found.append(path)
+    return found
+
+
+def _file_of(
+    name: str, table: Mapping[str, Any], folder: Path, found: list[Path], manifest: Path
+) -> Path:
+    if "file" in table:
+        target: Path = folder / table["file"]
+        if not target.exists():
+            raise InputError(
+                f"the manifest's file {table['file']!r} does not exist",
+                "Paths are relative to the manifest.",
+                client=name,
+                path=manifest,
+            )
+        return target
+    for path in found:
+        if client_name(path) == name:
+            return path
+    raise InputError(
+        f"the manifest describes the client {name!r}, but no file is called so",
+        f'Say which it is: [clients.{name}] file = "…".',
+        path=manifest,
+    )
+
+
+def client_name(path: Path) -> str:
+    """A client is named after its file."""
+    name = path.name
+    if path.is_file() or not path.exists():
+        folded = name.casefold()
+        ending = max((e for e in ENDINGS if folded.endswith(e)), key=len, default="")
+        name = name[: len(name) - len(ending)]
+    return name.removesuffix(".moments") or name
+
+
+def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[str, Any]) -> Naming:
+    def choose(key: str, default: Any) -> Any:
+        # The command line wins over the client's own table, that over the manifest's head.
+        return next((s[key] for s in (given, own, common) if s.get(key) is not None), default)
+
+    return Naming(
+        regime=choose("regime", None),
+        control=choose("control", CONTROL),
+        rename={**common.get("rename", {}), **own.get("rename", {})},
+        ignore=tuple(choose("ignore", [])),
+        strict_rename="rename" in own,
+    )
+
+
+def _read_manifest(path: Path) -> _Manifest:
+    def fail(what: str) -> InputError:
+        return InputError(what, "See the manifest's fields in the documentation.", path=path)
+
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise fail(f"the manifest is not valid TOML ({error})") from None
+    _check_table(document, _TOP, "the manifest", fail)
+    for name, table in document.get("clients", {}).items():
+        if not isinstance(table, dict):
+            raise fail(f"clients.{name} is not a table")
+        _check_table(table, _CLIENT, f"clients.{name}", fail)
+    labels = document.get("labels")
+    return _Manifest(
+        document.get("name", path.parent.resolve().name),
+        None if labels is None else tuple(labels),
+        document,
+        document.get("clients", {}),
+    )
+
+
+def _check_table(
+    table: Mapping[str, Any], known: Mapping[str, type], where: str, fail: Any
+) -> None:
+    for key, value in table.items():
+        if key not in known:
+            raise fail(f"{where} has an unknown field {key!r}; it knows {', '.join(sorted(known))}")
+        wrong = not isinstance(value, known[key]) or isinstance(value, bool)
+        items = value if isinstance(value, list) else value.values() if key == "rename" else ()
+        if wrong or not all(isinstance(item, str) for item in items):
+            raise fail(f"{where}: the field {key!r} is not a {known[key].__name__} of texts")

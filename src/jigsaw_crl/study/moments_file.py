@@ -1,0 +1,229 @@
+"""The sufficient-statistics file: what `jigsaw moments` writes and every command accepts.
+
+A NumPy archive without pickles. `header` is JSON text (client, labels, features, versions); the
+arrays hold, regime by regime with the control first, counts (−1 for exact moments), means,
+covariances and, where known, third and fourth central moments; arrays named `part_…` hold those of
+consecutive stretches of the control's rows.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl._version import __version__
+from jigsaw_crl.client import Client
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.moments import Moments, check_second_moment
+from jigsaw_crl.study.files import readable, write_file
+
+__all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
+
+FORMAT = "jigsaw-crl/moments"
+VERSION = 1
+_HIGHER = ("third", "fourth")
+_ARRAYS = {"header", "n", "mean", "covariance"}
+_PARTS = {"part_n", "part_mean", "part_covariance"}
+
+
+def write_moments(client: Client, path: str | Path) -> Path:
+    """Write a client's moments; read them with `read_client`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import jigsaw_crl as jc
+    >>> from jigsaw_crl.study import write_moments
+    >>> client = jc.simulate.setting("A", 0).client(0, n_samples=500)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_moments(client, pathlib.Path(folder) / "lab-1.moments.npz")
+    ...     jc.read_client(path).labels == client.labels
+    True
+    """
+    regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
+    labels = [label for label, ms in client.interventions.items() for _ in ms]
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": f"jigsaw-crl {__version__}",
+        "client": client.name,
+        "control": client.control_name,
+        "labels": labels,
+        "n_latent": int(client.n_latent),
+        "features": list(client.features),
+    }
+    arrays: dict[str, npt.NDArray[Any]] = {"header": np.array(json.dumps(header))}
+    arrays |= _stack("", regimes)
+    if client.control.parts:
+        arrays |= _stack("part_", list(client.control.parts))
+    return write_file(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))
+
+
+def _stack(prefix: str, moments: list[Moments]) -> dict[str, npt.NDArray[Any]]:
+    arrays: dict[str, npt.NDArray[Any]] = {
+        f"{prefix}n": np.array([-1 if m.n is None else m.n for m in moments], dtype=np.int64),
+        f"{prefix}mean": np.array([m.mean for m in moments]),
+        f"{prefix}covariance": np.array([m.covariance for m in moments]),
+    }
+    if all(m.third is not None and m.fourth is not None for m in moments):
+        for name in _HIGHER:
+            arrays[f"{prefix}{name}"] = np.array([getattr(m, name) for m in moments])
+    return arrays
+
+
+def is_moments_file(names: set[str]) -> bool:
+    """Does an archive with these arrays claim to be a moments file?"""
+    return names >= _ARRAYS
+
+
+def read_moments(path: Path, *, name: str | None = None, n_latent: int | None = None) -> Client:
+    """A client from its moments file; everything in it is checked."""
+
+    def fail(what: str) -> InputError:
+        return InputError(what, "Write it again with `jigsaw moments`.", client=name, path=path)
+
+    with readable(path):
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {key: archive[key] for key in archive.files}
+            header = json.loads(str(arrays["header"][()]))
+        except OSError:
+            raise
+        except Exception as error:
+            # zipfile, zlib and numpy each have their own ways to say that a file is broken.
+            raise fail(f"the moments cannot be read ({' '.join(str(error).split())[:150]})") from (
+                None
+            )
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise fail("this is not a jigsaw-crl moments file")
+    version = header.get("version")
+    if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        raise InputError(
+            f"the moments have format version {version!r}, this program reads {VERSION}",
+            "Upgrade jigsaw-crl." if newer else "Write the file again with `jigsaw moments`.",
+            path=path,
+        )
+    _check_header(header, fail)
+    known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
+    if not set(arrays) <= known:
+        raise fail(f"the file has unknown arrays {', '.join(sorted(set(arrays) - known))[:100]}")
+    d, labels = len(header["features"]), header["labels"]
+    own = header["client"] if name is None else name
+    parts = _unstack("part_", arrays, d, None, own, [], fail) if "part_n" in arrays else []
+    names = [header["control"], *labels]
+    control, *rest = _unstack("", arrays, d, len(names), own, names, fail)
+    control = Moments(
+        control.n, control.mean, control.covariance, control.third, control.fourth, tuple(parts)
+    )
+    interventions: dict[str, list[Moments]] = {}
+    for label, moments in zip(labels, rest, strict=True):
+        interventions.setdefault(label, []).append(moments)
+    return Client.from_moments(
+        own,
+        control=control,
+        interventions=interventions,
+        n_latent=header["n_latent"] if n_latent is None else n_latent,
+        features=header["features"],
+        control_name=header["control"],
+    )
+
+
+def _check_header(header: dict[str, Any], fail: Any) -> None:
+    for key, kind in (("client", str), ("control", str), ("labels", list), ("features", list)):
+        if not isinstance(header.get(key), kind) or not header[key]:
+            raise fail(f"the header's {key!r} is missing or not a {kind.__name__}")
+    if not all(isinstance(x, str) for x in (*header["labels"], *header["features"])):
+        raise fail("the header's labels or features are not text")
+    if isinstance(header.get("n_latent"), bool) or not isinstance(header.get("n_latent"), int):
+        raise fail("the header's 'n_latent' is missing or not a whole number")
+
+
+def _unstack(
+    prefix: str,
+    arrays: dict[str, npt.NDArray[Any]],
+    d: int,
+    count: int | None,
+    client: str,
+    regimes: list[str],
+    fail: Any,
+) -> list[Moments]:
+    try:
+        sizes = arrays[f"{prefix}n"]
+        r = len(sizes) if count is None else count
+        shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
+        shapes |= {h: (r, d) for h in _HIGHER if f"{prefix}{h}" in arrays}
+        for key, shape in shapes.items():
+            array = arrays[prefix + key]
+            if array.shape != shape or array.dtype.kind not in ("i" if key == "n" else "f"):
+                raise fail(f"the array {prefix + key} has type {array.dtype}, shape {array.shape}")
+            if not np.isfinite(array).all():
+                raise fail(f"the array {prefix + key} has missing or infinite entries")
+    except (KeyError, TypeError) as error:
+        raise fail(f"an array is missing or has the wrong shape ({error})") from None
+    if ((sizes < 1) & (sizes != -1)).any():
+        raise fail("a regime has no rows")
+    moments = []
+    for i in range(r):
+        regime = regimes[i] if regimes else "control"
+        check_second_moment(arrays[f"{prefix}covariance"][i], client=client, regime=regime)
+        third, fourth = (arrays[prefix + h][i] if prefix + h in arrays else None for h in _HIGHER)
+        n = None if sizes[i] == -1 else int(sizes[i])
+        mean, covariance = arrays[f"{prefix}mean"][i], arrays[f"{prefix}covariance"][i]
+        moments.append(Moments(n, mean, covariance, third, fourth))
+    return moments
+
+
+def merge_clients(earlier: Client, later: Client) -> Client:
+    """The client with the rows of both: yesterday's moments and tomorrow's rows.
+
+    Labels of either are kept; a label applied at several strengths must have the same number of
+    them in both.
+    """
+
+    def fail(what: str, remedy: str, regime: str | None = None) -> InputError:
+        return InputError(what, remedy, client=earlier.name, regime=regime)
+
+    if set(earlier.features) != set(later.features):
+        odd = sorted(set(earlier.features) ^ set(later.features))
+        raise fail(
+            f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."
+        )
+    position = {f: i for i, f in enumerate(later.features)}
+    order = np.array([position[f] for f in earlier.features], dtype=np.intp)
+    merged: dict[str, list[Moments]] = {k: list(v) for k, v in earlier.interventions.items()}
+    for label, regimes in later.interventions.items():
+        added = [_reordered(m, order) for m in regimes]
+        if label not in merged:
+            merged[label] = added
+        elif len(merged[label]) == len(added):
+            merged[label] = [a.merge(b) for a, b in zip(merged[label], added, strict=True)]
+        else:
+            raise fail(
+                f"{len(merged[label])} strengths cannot be merged with {len(added)}",
+                "Merge moments with the same strengths of a label.",
+                label,
+            )
+    return Client.from_moments(
+        earlier.name,
+        control=earlier.control.merge(_reordered(later.control, order)),
+        interventions=merged,
+        n_latent=max(earlier.n_latent, later.n_latent, len(merged)),
+        features=earlier.features,
+        control_name=earlier.control_name,
+    )
+
+
+def _reordered(m: Moments, order: npt.NDArray[np.intp]) -> Moments:
+    return Moments(
+        m.n,
+        m.mean[order],
+        m.covariance[np.ix_(order, order)],
+        None if m.third is None else m.third[order],
+        None if m.fourth is None else m.fourth[order],
+        tuple(_reordered(part, order) for part in m.parts),
+    )
