@@ -8,17 +8,18 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.entailment import Contradiction, Knowledge, entail
+from jigsaw_crl.assembly.deduction import Deduction, deduce
+from jigsaw_crl.assembly.entailment import Contradiction
 from jigsaw_crl.assembly.global_order import NO, OPEN, YES, GlobalOrder
 from jigsaw_crl.assembly.posterior import decode, sample_orders
 from jigsaw_crl.assembly.reading import Panel, read_fragments
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, SILENT
 from jigsaw_crl.assembly.weights import Trust, pool, weigh_clients
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.order import transitive_closure
 
-__all__ = ["assemble", "know"]
+__all__ = ["assemble"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
@@ -84,29 +85,17 @@ def assemble(
         notes = ["closed_world needs exact statements and was not used"] if closed_world else []
         return _by_evidence(panel, seed, closed_world, notes)
     try:
-        knowledge, notes, hidden = know(panel, closed_world=closed_world)
+        deduction = deduce(panel, closed_world=closed_world)
     except Contradiction as contradiction:
         why = _who_contradicts(panel, contradiction)
         return _by_evidence(panel, seed, closed_world, [why])
-    return _by_entailment(panel, knowledge, seed, closed_world, hidden, notes)
-
-
-def know(
-    panel: Panel, *, closed_world: bool, hidden_rules: bool = True
-) -> tuple[Knowledge, list[str], bool]:
-    """What follows from certain statements; notes; whether hidden rules were used."""
-    del closed_world, hidden_rules
-    return entail(panel), [], False
+    return _by_entailment(panel, deduction, seed, closed_world)
 
 
 def _by_entailment(
-    panel: Panel,
-    knowledge: Knowledge,
-    seed: int,
-    closed_world: bool,
-    hidden_rules: bool,
-    notes: list[str],
+    panel: Panel, deduction: Deduction, seed: int, closed_world: bool
 ) -> GlobalOrder:
+    knowledge = deduction.knowledge
     verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
     verdicts[knowledge.no] = NO
     verdicts[knowledge.yes] = YES
@@ -117,11 +106,10 @@ def _by_entailment(
         decoded=knowledge.yes,
         sampled=None,
         client_weights={c.client: 1.0 for c in panel.claims},
-        notes=tuple(notes),
+        notes=deduction.notes,
         fragments=panel.fragments,
         seed=seed,
         closed_world=closed_world,
-        hidden_rules=hidden_rules,
     )
 
 
@@ -154,11 +142,6 @@ def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) 
         disagreement=trust.disagreement,
         convergence=draws.convergence,
     )
-
-
-# Pooled log-odds nearer to zero than this say nothing of themselves: nobody saw the pair, or
-# always in one district. Such a pair is decided only by what the others imply.
-SILENT = float(np.log(2.0))
 
 
 def _decide(probability: FloatArray, evidence: FloatArray) -> npt.NDArray[np.int8]:
@@ -200,13 +183,9 @@ def _who_contradicts(panel: Panel, contradiction: Contradiction) -> str:
         a, d = contradiction.pair
         text += f": {panel.labels[a]} and {panel.labels[d]}"
         for word, stance in (("yes", 1), ("no", -1)):
-            names = []
-            for c in panel.seen_by(a, d):
-                i, j = (int(np.flatnonzero(c.members == n)[0]) for n in (a, d))
-                if c.stance[i, j] == stance:
-                    names.append(c.client)
+            names = [c.client for c, said in panel.stances(a, d) if said == stance]
             if names:
-                text += f"; {', '.join(names)} says {word}"
+                text += f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
     return text + "); they were weighed as evidence instead"
 
 

@@ -1,15 +1,213 @@
-"""Why the verdict on a pair is what it is."""
+"""Why the verdict on a pair is what it is: proofs, widest paths, and reasons for doubt."""
 
 from __future__ import annotations
 
-from jigsaw_crl.assembly.certificate import Certificate
-from jigsaw_crl.assembly.global_order import GlobalOrder
+import heapq
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
+from jigsaw_crl.assembly.global_order import NO, OPEN, YES, GlobalOrder
+from jigsaw_crl.assembly.proof import Prover
+from jigsaw_crl.assembly.verdict import SILENT
 
 __all__ = ["explain"]
 
+FloatArray = npt.NDArray[np.float64]
+
 
 def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
-    yes, no = order.panel.counts
-    reason = f"{yes[a, d]} clients say yes, {no[a, d]} say no"
-    x, y = order.labels[a], order.labels[d]
-    return Certificate(x, y, order.verdict(x, y), reason)
+    """The certificate of one ordered pair, by position."""
+    said = int(order.verdicts[a, d])
+    steps: tuple[Step, ...] = ()
+    reason = ""
+    probability: float | None = None
+    if order.mode == "evidence":
+        assert order.sampled is not None
+        probability = float(order.sampled[a, d])
+    elif said != OPEN:
+        probability = float(said)
+    if said == OPEN:
+        reason = _why_undetermined(order, a, d)
+    elif order.mode == "exact":
+        prover = Prover(order.panel, order.deduction.knowledge, order.deduction.views)
+        prover.ancestor(a, d, said == YES)
+        steps = tuple(prover.steps)
+    elif order.mode == "paper":
+        fact = Fact("ancestor", order.labels[a], order.labels[d], True)
+        steps = (Step(fact, "algorithm-3"),)
+    else:
+        steps = _from_evidence(order, a, d, said == YES)
+    return Certificate(
+        ancestor=order.labels[a],
+        descendant=order.labels[d],
+        verdict=order.verdict(order.labels[a], order.labels[d]),
+        probability=probability,
+        steps=steps,
+        reason=reason,
+        mode=order.mode,
+        seed=order.seed,
+        closed_world=order.closed_world,
+    )
+
+
+# -- evidence ---------------------------------------------------------------------------------
+
+
+def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
+    """Yes: the widest path of direct evidence. No: the strongest direct denial that implies it."""
+    E = order.evidence
+    strong = np.where((order.verdicts == YES) & (E > SILENT), E, -np.inf)
+    if holds:
+        width, following = _widest(strong.T, d)
+        if not np.isfinite(width[a]):
+            return (_posterior(order, a, d, holds),)
+        return tuple(_row(order, _trail(following, a, d)))
+    up, following_up = _widest(strong.T, a)
+    down, following_down = _widest(strong, d)
+    up[a], down[d] = np.inf, np.inf
+    denial = np.where((order.verdicts == NO) & (E < -SILENT), -E, -np.inf)
+    np.fill_diagonal(denial, -np.inf)
+    reverse = strong.T
+    same = np.where(np.eye(len(E), dtype=bool), np.inf, -np.inf)
+    # A direct denial of the pair itself is the plainest answer, when there is one.
+    bound = np.minimum(up[:, None], down[None, :])
+    tables = [np.minimum(bound, t) for t in (denial, reverse, same)]
+    which = 0 if np.isfinite(denial[a, d]) else int(np.argmax([t.max() for t in tables]))
+    if not np.isfinite(denial[a, d]) and not tables[which].max() > -np.inf:
+        return (_posterior(order, a, d, holds),)
+    u, v = (int(i) for i in np.unravel_index(int(tables[which].argmax()), E.shape))
+    if np.isfinite(denial[a, d]):
+        u, v = a, d
+    steps: list[Step] = []
+    heads: list[int] = []
+    for trail in (_trail(following_up, u, a), _trail(following_down, v, d)[::-1]):
+        if len(trail) > 1:
+            heads.append(_append(steps, _row(order, trail)))
+    if which == 0:
+        heads.append(_append(steps, [_weighed(order, u, v, False)]))
+    elif which == 1:
+        heads.append(_append(steps, [_weighed(order, v, u, True)]))
+    if (u, v) == (a, d) and which == 0:
+        return tuple(steps)
+    fact = Fact("ancestor", order.labels[a], order.labels[d], False)
+    return (*steps, Step(fact, "excluded", tuple(heads)))
+
+
+def _append(steps: list[Step], more: list[Step]) -> int:
+    """Add steps whose references count from their own start; the number of the last."""
+    shift = len(steps)
+    for step in more:
+        because = tuple(i + shift for i in step.because)
+        steps.append(
+            Step(
+                step.fact,
+                step.rule,
+                because,
+                supporting=step.supporting,
+                contradicting=step.contradicting,
+                log_odds=step.log_odds,
+            )
+        )
+    return len(steps) - 1
+
+
+def _row(order: GlobalOrder, trail: list[int]) -> list[Step]:
+    """The direct steps along a trail, and the pair of its ends."""
+    steps = [_weighed(order, u, v, True) for u, v in pairwise(trail)]
+    if len(steps) > 1:
+        fact = Fact("ancestor", order.labels[trail[0]], order.labels[trail[-1]], True)
+        steps.append(Step(fact, "chain", tuple(range(len(steps)))))
+    return steps
+
+
+def _weighed(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
+    stances = order.panel.stances(a, d)
+    sign = 1 if holds else -1
+    return Step(
+        Fact("ancestor", order.labels[a], order.labels[d], holds),
+        "weighed",
+        supporting=tuple(c.client for c, stance in stances if stance == sign),
+        contradicting=tuple(c.client for c, stance in stances if stance == -sign),
+        log_odds=round(float(order.evidence[a, d]), 6),
+    )
+
+
+def _posterior(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
+    step = _weighed(order, a, d, holds)
+    return Step(
+        step.fact,
+        "posterior",
+        supporting=step.supporting,
+        contradicting=step.contradicting,
+        log_odds=step.log_odds,
+    )
+
+
+def _widest(strength: FloatArray, start: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Width of the widest path from `start` to every label, and each one's predecessor.
+
+    The width of a path is its smallest strength.
+    """
+    p = len(strength)
+    width = np.full(p, -np.inf)
+    previous = np.full(p, -1, dtype=np.int64)
+    width[start] = np.inf
+    done = np.zeros(p, dtype=bool)
+    queue = [(-np.inf, start)]
+    while queue:
+        _, u = heapq.heappop(queue)
+        if done[u]:
+            continue
+        done[u] = True
+        offer = np.minimum(width[u], strength[u])
+        for v in np.flatnonzero((offer > width) & ~done).tolist():
+            width[v], previous[v] = offer[v], u
+            heapq.heappush(queue, (-float(offer[v]), v))
+    width[start] = -np.inf
+    return width, previous
+
+
+def _trail(previous: npt.NDArray[np.int64], end: int, start: int) -> list[int]:
+    """From `end` back to `start`."""
+    trail = [end]
+    while trail[-1] != start:
+        trail.append(int(previous[trail[-1]]))
+    return trail
+
+
+# -- doubt ------------------------------------------------------------------------------------
+
+
+def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
+    panel = order.panel
+    if order.mode == "paper":
+        return "Algorithm 3 states no such relation, and it never denies one"
+    seen = panel.seen_by(a, d)
+    if not seen:
+        return "no client saw both"
+    stances = panel.stances(a, d)
+    sides = {word: [c.client for c, s in stances if s == sign] for word, sign in _SIDES}
+    if sides["yes"] and sides["no"]:
+        return ", ".join(f"{_list(names)} {word}" for word, names in sides.items())
+    silent = [panel.claims[k] for k, i, j in seen if panel.claims[k].together[i, j]]
+    if len(silent) == len(seen):
+        return f"both always in one district: {', '.join(c.client for c in silent)}"
+    if not sides["yes"] and not sides["no"]:
+        names = ", ".join(c.client for c, _ in stances)
+        return f"the clients that saw both cannot say: {names}"
+    word = "yes" if sides["yes"] else "no"
+    doubt = ""
+    if order.mode == "evidence":
+        net = order.evidence[a, d]
+        doubt = f", but too weakly beside what the other pairs imply (log-odds {net:+.1f})"
+    return f"{_list(sides[word])} {word}{doubt}"
+
+
+_SIDES = (("yes", 1), ("no", -1))
+
+
+def _list(names: list[str]) -> str:
+    return f"{', '.join(names)} {'say' if len(names) > 1 else 'says'}"

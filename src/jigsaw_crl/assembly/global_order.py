@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jigsaw_crl.assembly.certificate import Certificate
-    from jigsaw_crl.assembly.entailment import Knowledge
+    from jigsaw_crl.assembly.deduction import Deduction
 
 __all__ = ["GlobalOrder", "Mode"]
 
@@ -63,8 +63,6 @@ class GlobalOrder:
         What it was assembled from, sorted by client.
     seed : int
     closed_world : bool
-    hidden_rules : bool
-        The rules across hidden nodes were used (exact mode).
     rate : float
         Error rate that was given to statements without log-odds (evidence mode).
     disagreement : bool
@@ -98,7 +96,6 @@ class GlobalOrder:
     fragments: tuple[Fragment, ...]
     seed: int = 0
     closed_world: bool = False
-    hidden_rules: bool = False
     rate: float = 0.0
     disagreement: bool = False
     convergence: Convergence | None = None
@@ -219,11 +216,11 @@ class GlobalOrder:
         return read_fragments(self.fragments)
 
     @cached_property
-    def knowledge(self) -> Knowledge:
-        """The facts of exact mode, derived again from the fragments."""
-        from jigsaw_crl.assembly.combine import know
+    def deduction(self) -> Deduction:
+        """The facts of exact mode and how they follow, derived again from the fragments."""
+        from jigsaw_crl.assembly.deduction import deduce
 
-        return know(self.panel, closed_world=self.closed_world, hidden_rules=self.hidden_rules)[0]
+        return deduce(self.panel, closed_world=self.closed_world)
 
     @cached_property
     def evidence(self) -> FloatArray:

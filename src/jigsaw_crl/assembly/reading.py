@@ -102,9 +102,26 @@ class Panel:
             no[grid] += c.stance < 0
         return yes, no
 
-    def seen_by(self, a: int, d: int) -> list[Claims]:
-        """The clients that have both labels."""
-        return [c for c in self.claims if a in c.members and d in c.members]
+    @cached_property
+    def where(self) -> npt.NDArray[np.int32]:
+        """`where[k, i]`: row of label i at client k, -1 when it has no such label."""
+        out = np.full((len(self.claims), len(self.labels)), -1, dtype=np.int32)
+        for k, c in enumerate(self.claims):
+            out[k, c.members] = np.arange(len(c.members))
+        return out
+
+    def seen_by(self, a: int, d: int) -> list[tuple[int, int, int]]:
+        """The clients that have both labels: number, and rows of a and d there."""
+        at_a, at_d = self.where[:, a], self.where[:, d]
+        return [
+            (int(k), int(at_a[k]), int(at_d[k])) for k in np.flatnonzero((at_a >= 0) & (at_d >= 0))
+        ]
+
+    def stances(self, a: int, d: int) -> list[tuple[Claims, int]]:
+        """Each client that has both labels, with what it says: 1 yes, -1 no, 0 nothing."""
+        return [
+            (self.claims[k], int(self.claims[k].stance[i, j])) for k, i, j in self.seen_by(a, d)
+        ]
 
 
 def mean_over_scales(x: FloatArray) -> FloatArray:
