@@ -129,7 +129,8 @@ def support_leakage(truth: Any, fragment: Any) -> float:
 
 
 def _pairs(given: Pairs) -> frozenset[tuple[Any, Any]]:
-    return frozenset(given.pairs() if hasattr(given, "pairs") else given)
+    held: Any = getattr(given, "pairs", given)
+    return frozenset(held() if callable(held) else held)
 
 
 def _mean_over_clients(
