@@ -6,10 +6,11 @@ A set passes when the tail `T_r = Σ_{i > r} σ_i` is at most a share τ of all 
 
 All sets are covered, few are looked at. Sets grow one label at a time, and adding rows never
 shrinks a singular value: a part S of C has `T_r(S) ≤ T_r(C)`. On the other side, for every C that
-contains S, the Frobenius norm gives `Σ_{i ≤ r} σ_i(C) ≤ √(r ‖M(C)‖²)` and the triangle inequality
-`Σ_i σ_i(C) ≤ ‖M(S)‖_* + Σ_{j ∈ C∖S} ‖M_j‖_*`. When `T_r(S)` is already more than the share τ that
-these bounds leave, no set containing S passes, and none is tried. Once a set has passed, only a
-better one is of interest, and τ shrinks accordingly. The result is that of the plain search.
+contains S, the energy ‖M_j‖²_F of the labels still to come bounds `Σ_{i ≤ r} σ_i(C)` (see
+`_largest_head`), and the triangle inequality gives `Σ_i σ_i(C) ≤ ‖M(S)‖_* + Σ_{j ∈ C∖S} ‖M_j‖_*`.
+When `T_r(S)` is already more than the share τ that these bounds leave, no set containing S passes,
+and none is tried. Once a set has passed, only a better one is of interest, and τ shrinks
+accordingly. The result is that of the plain search.
 """
 
 from __future__ import annotations
@@ -127,19 +128,40 @@ class _Search:
                 best.share, best.members = float(share[i]), parts[i]
             return parts[:0]
         # The labels that can be added come after the last one, in decreasing order of energy.
-        missing = self.r - size
+        missing, last = self.r - size, parts[:, -1]
         rising = np.concatenate([[0.0], np.cumsum(self.energy)])
-        last = parts[:, -1]
-        most_energy = chosen @ self.energy + rising[last + 1 + missing] - rising[last + 1]
+        added = rising[last + 1 + missing] - rising[last + 1]
         most_total = np.minimum(
             total + self._most_nuclear(missing)[last],
-            np.sqrt(self.r * most_energy) / (1.0 - best.share),
+            _largest_head(sigma[:, -self.r :], added) / (1.0 - best.share),
         )
-        slack = self.s * ROOT_EPS * np.sqrt(most_energy)
-        open_: IntArray = parts[tail <= best.share * most_total + slack]
-        return open_
+        slack = self.s * ROOT_EPS * np.sqrt(added + sigma[:, -1] ** 2)
+        still_open: IntArray = parts[tail <= best.share * most_total + slack]
+        return still_open
 
     def _most_nuclear(self, missing: int) -> FloatArray:
         """For each label, the largest `Σ ‖M_j‖_*` of `missing` labels after it."""
         m = len(self.nuclear)
         return np.array([np.sort(self.nuclear[i + 1 :])[-missing:].sum() for i in range(m)])
+
+
+def _largest_head(sigma: FloatArray, added: FloatArray) -> FloatArray:
+    """Largest `Σ σ_i` of r singular values that start at `sigma` and gain `added` energy in all.
+
+    Rows never shrink a σ_i, and raise `Σ_{i ≤ r} σ_i²` by their energy at most (Ky Fan). The root
+    is concave, so the most is had by lifting the smallest to a common level.
+
+    Parameters
+    ----------
+    sigma : array, shape (N, r)
+        Ascending.
+    added : array, shape (N,)
+    """
+    squares = sigma**2
+    lifted = np.arange(1, sigma.shape[1] + 1)
+    level = (np.cumsum(squares, axis=1) + added[:, None]) / lifted
+    # Lift as many as lie below the level that results.
+    count = np.maximum(np.count_nonzero(level >= squares, axis=1), 1)
+    here = np.arange(len(sigma)), count - 1
+    unlifted = sigma.sum(axis=1) - np.cumsum(sigma, axis=1)[here]
+    return np.asarray(count * np.sqrt(level[here]) + unlifted, dtype=np.float64)

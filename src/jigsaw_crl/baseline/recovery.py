@@ -10,7 +10,7 @@ from jigsaw_crl.baseline.block_causal_order import (
 from jigsaw_crl.baseline.budget import DEFAULT_BUDGET, Budget, check_budget
 from jigsaw_crl.baseline.calibration import check_tau
 from jigsaw_crl.baseline.differences import differences_of
-from jigsaw_crl.baseline.planes import Planes, planes_of
+from jigsaw_crl.baseline.planes import SAFETY, Planes, planes_of
 from jigsaw_crl.client import Client
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment, Outcome
@@ -19,6 +19,8 @@ from jigsaw_crl.order import PartialOrder
 __all__ = ["recover_fragment"]
 
 _OTHER_METHOD = 'Use method="null-cone"'
+# Relations weaker than a hundredth are common; a client that cannot see them must say so.
+COARSE = 1e-2
 
 
 def recover_fragment(
@@ -152,4 +154,18 @@ def _findings(client: Client, planes: Planes, idle: tuple[str, ...]) -> tuple[Fi
         )
         for label in planes.crowded
     ]
-    return (*weak, *wide)
+    dim = [
+        Finding(
+            "ill-conditioned",
+            "warning",
+            "rounding is large against this label's change, so its weaker relations stay unseen",
+            "Rescale the features, give the moments with more digits, or intervene more strongly.",
+            value=float(SAFETY * error),
+            threshold=COARSE,
+            client=client.name,
+            regime=label,
+        )
+        for label, error in zip(planes.labels, planes.errors, strict=True)
+        if label not in idle and error * SAFETY > COARSE
+    ]
+    return (*weak, *wide, *dim)
