@@ -1,0 +1,30 @@
+"""Are the method's assumptions visible in the data?
+
+>>> import jigsaw_crl as jc
+>>> from jigsaw_crl.diagnostics import check_client, is_fit
+>>> client = jc.simulate.setting("A", 0).client(0, n_samples=20_000)
+>>> is_fit(check_client(client).findings)
+True
+"""
+
+from jigsaw_crl.diagnostics.checks import (
+    ClientReport,
+    StudyReport,
+    check_client,
+    check_study,
+    is_fit,
+    usable,
+)
+from jigsaw_crl.diagnostics.coverage import check_coverage, check_districts, unseen_pairs
+
+__all__ = [
+    "ClientReport",
+    "StudyReport",
+    "check_client",
+    "check_coverage",
+    "check_districts",
+    "check_study",
+    "is_fit",
+    "unseen_pairs",
+    "usable",
+]

@@ -1,0 +1,190 @@
+"""All checks of a client, or of a study, in one report.
+
+An error that names a regime leaves that regime out; one that names only a client leaves the client
+out; one that names neither, or leaves nothing over, means that the study is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jigsaw_crl.client import Client
+from jigsaw_crl.diagnostics.coverage import check_coverage
+from jigsaw_crl.diagnostics.quality import check_drift, check_spectrum, check_tails
+from jigsaw_crl.diagnostics.regimes import SAME_ROWS, check_regimes
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.spectrum import Spectrum, reduce_to_rank
+
+__all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClientReport:
+    """What the checks measured in one client.
+
+    Parameters
+    ----------
+    client : str
+    findings : tuple of Finding
+    spectrum : Spectrum
+        Leading space, noise floor, gap.
+    strength : mapping of str to float
+        For each label, how far its regime is from the control: 1 is the edge of chance.
+    n_samples : mapping of str to int, or None
+    """
+
+    client: str
+    findings: tuple[Finding, ...]
+    spectrum: Spectrum
+    strength: Mapping[str, float]
+    n_samples: Mapping[str, int] | None
+
+    def to_document(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        s = self.spectrum
+        return {
+            "client": self.client,
+            "n_latent": s.rank,
+            "n_features": len(s.eigenvalues),
+            "eigenvalues": s.eigenvalues.tolist(),
+            "noise_floor": s.noise_floor if s.visible else None,
+            "noise_share": s.noise_share if s.visible else None,
+            "gap": s.gap if np.isfinite(s.gap) else None,
+            "strength": dict(self.strength),
+            "n_samples": None if self.n_samples is None else dict(self.n_samples),
+        }
+
+    def to_row(self) -> tuple[str, ...]:
+        """A line of the terminal's table."""
+        s = self.spectrum
+        label, weakest = min(self.strength.items(), key=lambda item: item[1])
+        rows = "exact" if self.n_samples is None else str(sum(self.n_samples.values()))
+        floor = f"{s.noise_floor:.3g}" if s.visible else "not visible"
+        gap = f"{s.gap:.3g}" if np.isfinite(s.gap) else "–"
+        sizes = (str(s.rank), str(len(s.eigenvalues)))
+        return (self.client, *sizes, floor, gap, f"{label} ({weakest:.3g})", rows)
+
+
+@dataclass(frozen=True, eq=False)
+class StudyReport:
+    """Reports of all clients, and every finding about the study."""
+
+    clients: tuple[ClientReport, ...]
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def check_client(client: Client) -> ClientReport:
+    """Every check that one client's moments allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import jigsaw_crl as jc
+    >>> from jigsaw_crl.diagnostics import check_client
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(2, 400, 3))
+    >>> client = jc.Client.from_samples(
+    ...     "lab-1", observational=rows[0], interventions={"pump": rows[1]}
+    ... )
+    >>> [f.check for f in check_client(client).findings if f.severity == "error"]
+    ['no-signal']
+    """
+    space = reduce_to_rank(client)
+    about_regimes, strength = check_regimes(client, space)
+    findings = [
+        *about_regimes,
+        *check_spectrum(client, space),
+        *check_tails(client),
+        *check_drift(client, space),
+    ]
+    return ClientReport(client.name, tuple(findings), space, strength, client.n_samples)
+
+
+def check_study(clients: Iterable[Client]) -> StudyReport:
+    """Every check of every client, and of their labels together.
+
+    `clients` may be a `Study`, whose own findings from reading come first.
+    """
+    own = tuple(clients)
+    noted = tuple(getattr(clients, "findings", ()))
+    reports = tuple(check_client(client) for client in own)
+    findings = [
+        *noted,
+        *(f for report in reports for f in report.findings),
+        *_same_data(own),
+        *check_coverage({c.name: c.labels for c in own}),
+    ]
+    return StudyReport(reports, tuple(findings))
+
+
+def is_fit(findings: Iterable[Finding]) -> bool:
+    """Would recovery accept all clients? Regimes that are left out do not count."""
+    return not any(f.severity == "error" and f.regime is None for f in findings)
+
+
+def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Client]:
+    """The clients without what the findings rule out; an `InputError` if nothing is left.
+
+    A client that loses a label keeps its `n_latent`: the latent is still there.
+    """
+    own, errors = list(clients), [f for f in findings if f.severity == "error"]
+    whole = {f.client: f for f in errors if f.regime is None}
+    if None in whole:
+        raise InputError(whole[None].message, whole[None].remedy)
+    kept = []
+    reason: Finding | None = None
+    for client in own:
+        spoilt = {f.regime: f for f in errors if f.client == client.name and f.regime is not None}
+        left = {label: m for label, m in client.interventions.items() if label not in spoilt}
+        if client.name in whole or client.control_name in spoilt or not left:
+            reason = whole.get(client.name) or next(iter(spoilt.values()))
+            continue
+        if len(left) < len(client.labels):
+            client = Client.from_moments(
+                client.name,
+                control=client.control,
+                interventions=left,
+                n_latent=client.n_latent,
+                features=client.features,
+                control_name=client.control_name,
+            )
+        kept.append(client)
+    if not kept and reason is not None:
+        alone = len(own) == 1
+        raise InputError(
+            reason.message if alone else f"no client can be used; for instance, {reason.message}",
+            reason.remedy,
+            client=reason.client,
+            regime=reason.regime,
+        )
+    return kept
+
+
+def _same_data(clients: tuple[Client, ...]) -> list[Finding]:
+    findings = []
+    for i, client in enumerate(clients):
+        a = client.control
+        for other in clients[:i]:
+            b = other.control
+            if a.n is None or a.n != b.n or a.covariance.shape != b.covariance.shape:
+                continue
+            size = float(np.abs(a.covariance).max())
+            if np.allclose(a.covariance, b.covariance, rtol=0, atol=SAME_ROWS * size):
+                findings.append(
+                    Finding(
+                        "duplicated-client",
+                        "error",
+                        f"its control rows are those of client {other.name!r}",
+                        "Keep one of the two: the same rows must not speak twice.",
+                        value=0.0,
+                        threshold=SAME_ROWS,
+                        client=client.name,
+                    )
+                )
+                break
+    return findings

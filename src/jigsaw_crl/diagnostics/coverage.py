@@ -1,0 +1,125 @@
+"""Do the clients overlap enough to make one order of them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.fragment import Fragment
+
+__all__ = ["check_coverage", "check_districts", "unseen_pairs"]
+
+
+def unseen_pairs(labels: Mapping[str, Iterable[str]]) -> list[tuple[str, str]]:
+    """Pairs of labels that no client has together, each once, sorted.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.diagnostics import unseen_pairs
+    >>> unseen_pairs({"lab-1": ["a", "b"], "lab-2": ["b", "c"]})
+    [('a', 'c')]
+    """
+    names = sorted({label for own in labels.values() for label in own})
+    seen = {pair for own in labels.values() for pair in combinations(sorted(set(own)), 2)}
+    return [pair for pair in combinations(names, 2) if pair not in seen]
+
+
+def check_coverage(labels: Mapping[str, Sequence[str]]) -> list[Finding]:
+    """Findings about which labels which clients share."""
+    findings: list[Finding] = []
+    names = sorted({label for own in labels.values() for label in own})
+    groups = _groups(labels)
+    if len(groups) > 1:
+        parts = "; ".join(", ".join(group[:4]) for group in groups[:4])
+        findings.append(
+            Finding(
+                "disconnected",
+                "warning",
+                f"the clients fall into {len(groups)} groups without a common label ({parts})",
+                "Add a client with labels of two groups; `jigsaw design` proposes one.",
+                value=float(len(groups)),
+                threshold=1.0,
+            )
+        )
+    if len(labels) > 1:
+        findings += _lonely_labels(labels, names)
+    pairs = unseen_pairs(labels)
+    if pairs:
+        total = len(names) * (len(names) - 1) // 2
+        shown = ", ".join(f"{a}–{b}" for a, b in pairs[:6]) + (" …" if len(pairs) > 6 else "")
+        findings.append(
+            Finding(
+                "unseen-pairs",
+                "info",
+                f"{len(pairs)} of {total} pairs of labels are in no client together, so only "
+                f"other relations can settle them: {shown}",
+                "Add a client that has both labels; `jigsaw design` proposes one.",
+                value=len(pairs) / total,
+                threshold=0.0,
+            )
+        )
+    return findings
+
+
+def check_districts(fragments: Mapping[str, Fragment]) -> list[Finding]:
+    """Pairs that every client with both of them finds in one district: none of them can ever
+    say which is the ancestor."""
+    split: set[tuple[str, str]] = set()
+    joined: dict[tuple[str, str], list[str]] = {}
+    for name, fragment in fragments.items():
+        if fragment.districts is None:
+            continue
+        district = {label: i for i, group in enumerate(fragment.districts) for label in group}
+        for a, b in combinations(sorted(fragment.labels), 2):
+            if district[a] == district[b]:
+                joined.setdefault((a, b), []).append(name)
+            else:
+                split.add((a, b))
+    stuck = sorted(pair for pair in joined if pair not in split)
+    if not stuck:
+        return []
+    shown = ", ".join(f"{a}–{b} ({', '.join(joined[a, b][:3])})" for a, b in stuck[:4]) + (
+        " …" if len(stuck) > 4 else ""
+    )
+    return [
+        Finding(
+            "always-confounded",
+            "info",
+            f"{len(stuck)} pairs of labels are confounded in every client that has both: {shown}",
+            "Add a client that also accesses the hidden cause; `jigsaw design` proposes one.",
+            value=float(len(stuck)),
+            threshold=0.0,
+        )
+    ]
+
+
+def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[Finding]:
+    owners = {name: [c for c, own in labels.items() if name in own] for name in names}
+    lonely = [name for name in names if len(owners[name]) == 1]
+    if not lonely:
+        return []
+    shown = ", ".join(f"{x} ({owners[x][0]})" for x in lonely[:6])
+    return [
+        Finding(
+            "lonely-labels",
+            "info",
+            f"{len(lonely)} labels are known to one client only: {shown}",
+            "Check their spelling; nobody can confirm what that client says about them.",
+            value=float(len(lonely)),
+            threshold=0.0,
+        )
+    ]
+
+
+def _groups(labels: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Clients connected through common labels."""
+    groups: list[tuple[set[str], list[str]]] = []
+    for client, own in labels.items():
+        touching = [g for g in groups if g[0] & set(own)]
+        merged = (
+            set(own).union(*(g[0] for g in touching)),
+            [c for g in touching for c in g[1]] + [client],
+        )
+        groups = [g for g in groups if g not in touching] + [merged]
+    return [sorted(clients) for _, clients in groups]

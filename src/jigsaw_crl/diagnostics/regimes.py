@@ -1,0 +1,246 @@
+"""Does each regime look like an intervention on one node?
+
+In coordinates whitened by the control, a regime's second moment is `M = I + D`. For a single-node
+intervention D has at most one positive and one negative eigenvalue. So, against the null of the
+ratio of two sample covariances:
+
+- neither the largest nor the smallest eigenvalue of M leaves it: too weak to see;
+- the second largest or second smallest does: more than one node was touched. (With signature
+  (1, 1) the second largest eigenvalue of M lies below the largest of the null, so the test is
+  exact or on the safe side, never too eager.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.client import Client
+from jigsaw_crl.diagnostics.nulls import ratio_edges
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.moments import Moments, inverse_square_root, second_moment_about
+from jigsaw_crl.spectrum import Spectrum
+
+__all__ = ["Contrast", "check_regimes", "contrast", "excess_spread"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Chance of a false alarm of one kind in one client.
+FALSE_ALARM = 1e-3
+# The same moments to this relative difference are the same rows.
+SAME_ROWS = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """Eigenvalues of one regime against another, and the interval they keep by chance."""
+
+    values: FloatArray
+    low: float
+    high: float
+
+    @property
+    def seen(self) -> bool:
+        """Does any direction differ?"""
+        return bool(self.values[-1] > self.high or self.values[0] < self.low)
+
+    @property
+    def strength(self) -> float:
+        """How far beyond chance the strongest direction is: 1 is the edge, on a log scale."""
+        return float(
+            max(
+                np.log(self.values[-1]) / np.log(self.high),
+                np.log(self.values[0]) / np.log(self.low),
+            )
+        )
+
+    @property
+    def third(self) -> float:
+        """The same for the strongest direction beyond one rise and one fall."""
+        if len(self.values) < 2:
+            return 0.0
+        return float(
+            max(
+                np.log(self.values[-2]) / np.log(self.high),
+                np.log(self.values[1]) / np.log(self.low),
+            )
+        )
+
+
+def excess_spread(moments: Moments) -> float:
+    """By how much heavy tails widen the error of a variance: `(κ − 1)/2`, at least 1.
+
+    κ is the mean kurtosis of the features (3 for Gaussian rows); n rows then say about variances
+    what n divided by this would.
+    """
+    if moments.fourth is None:
+        return 1.0
+    variance = np.diagonal(moments.covariance)
+    live = variance > 0
+    kurtosis = float(np.mean(moments.fourth[live] / variance[live] ** 2))
+    return max(1.0, (kurtosis - 1) / 2)
+
+
+def contrast(
+    base: FloatArray, base_moments: Moments, other: FloatArray, moments: Moments, level: float
+) -> Contrast:
+    """Eigenvalues of `base^(−½) other base^(−½)` and their null interval.
+
+    `base` and `other` are second moments in the reduced space.
+    """
+    root = inverse_square_root(base)
+    values = np.maximum(np.linalg.eigvalsh(root @ other @ root), np.finfo(np.float64).tiny)
+    p = len(base)
+    if base_moments.n is None or moments.n is None:
+        size = np.linalg.eigvalsh(base)
+        rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
+        return Contrast(values, 1 / (1 + rounding), 1 + rounding)
+    m = (base_moments.n - 1) / excess_spread(base_moments)
+    n = moments.n / excess_spread(moments)
+    return Contrast(values, *ratio_edges(p, m, n, level))
+
+
+def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[str, float]]:
+    """Findings about the regimes, and the strength of each label (1 is the edge of chance)."""
+    regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
+    level = FALSE_ALARM / len(regimes)
+    base = _inner(client.control_second_moment(), space)
+    findings: list[Finding] = []
+    strength: dict[str, float] = {}
+    several: list[str] = []
+    for label, m in regimes:
+        c = contrast(base, client.control, _second(m, client.control, space), m, level)
+        strength[label] = max(strength.get(label, 0.0), c.strength)
+        if c.third > 1 and label not in several:
+            several.append(label)
+            findings.append(_several_targets(client, label, c))
+    weak = [label for label, value in strength.items() if value <= 1]
+    findings += [_weak(client, label, strength[label]) for label in weak]
+    if len(weak) == len(strength):
+        findings.append(_no_signal(client, max(strength.values())))
+    findings += _same_regimes(client, space, level)
+    if len(several) >= 2:
+        findings += _swapped_control(client, space, level)
+    return findings, strength
+
+
+def _inner(second_moment: FloatArray, space: Spectrum) -> FloatArray:
+    """In the leading space, noise included: it is in both sides of a contrast alike."""
+    return np.asarray(space.basis.T @ second_moment @ space.basis)
+
+
+def _second(moments: Moments, centre: Moments, space: Spectrum) -> FloatArray:
+    return _inner(second_moment_about(moments, centre.mean), space)
+
+
+def _several_targets(client: Client, label: str, c: Contrast) -> Finding:
+    return Finding(
+        "several-targets",
+        "error",
+        "the regime moves more than one node: a third direction differs from the control",
+        "Check what was applied; a regime that intervenes on several nodes is left out.",
+        value=c.third,
+        threshold=1.0,
+        client=client.name,
+        regime=label,
+    )
+
+
+def _weak(client: Client, label: str, strength: float) -> Finding:
+    need = "" if client.is_population else f" (about {(1 / max(strength, 0.1)) ** 2:.1f} times)"
+    return Finding(
+        "weak-intervention",
+        "warning",
+        "the regime cannot be told from the control, so nothing is said about its label",
+        f"Apply it more strongly, or take more rows{need}.",
+        value=strength,
+        threshold=1.0,
+        client=client.name,
+        regime=label,
+    )
+
+
+def _no_signal(client: Client, strongest: float) -> Finding:
+    return Finding(
+        "no-signal",
+        "error",
+        "no regime differs from the control: the data carry no signal about the order",
+        "Check that the regime column is right; otherwise intervene more strongly or take more "
+        "rows.",
+        value=strongest,
+        threshold=1.0,
+        client=client.name,
+    )
+
+
+def _same_regimes(client: Client, space: Spectrum, level: float) -> Iterator[Finding]:
+    regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
+    named = [(client.control_name, client.control), *regimes]
+    for i, (label, m) in enumerate(named):
+        for other, twin in named[:i]:
+            if _same_rows(m, twin):
+                yield Finding(
+                    "duplicated-regime",
+                    "error",
+                    f"the regime holds the same rows as {other!r}",
+                    "Replace the copy by the rows that belong there.",
+                    value=0.0,
+                    threshold=SAME_ROWS,
+                    client=client.name,
+                    regime=label,
+                )
+                break
+            if i == 0 or other in (label, client.control_name) or m.n is None:
+                continue
+            base = _second(twin, client.control, space)
+            c = contrast(base, twin, _second(m, client.control, space), m, level)
+            control = _inner(client.control_second_moment(), space)
+            seen = contrast(control, client.control, base, twin, level).seen
+            if seen and not c.seen:
+                yield Finding(
+                    "like-regimes",
+                    "warning",
+                    f"the regime cannot be told from {other!r}, though both differ from the "
+                    "control: they may be one intervention under two labels",
+                    "Check the labels.",
+                    value=c.strength,
+                    threshold=1.0,
+                    client=client.name,
+                    regime=label,
+                )
+
+
+def _same_rows(a: Moments, b: Moments) -> bool:
+    if a.n != b.n:
+        return False
+    size = float(np.abs(a.covariance).max())
+    return bool(np.allclose(a.covariance, b.covariance, rtol=0, atol=SAME_ROWS * size)) and bool(
+        np.allclose(a.mean, b.mean, rtol=0, atol=SAME_ROWS * np.sqrt(size))
+    )
+
+
+def _swapped_control(client: Client, space: Spectrum, level: float) -> Iterator[Finding]:
+    """Is there a regime that would make a better control than the control?
+
+    Against a regime in the control's place every other regime would show two nodes (its own and
+    the impostor's); against the true control each shows one.
+    """
+    regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
+    for label, candidate in regimes:
+        rest = [m for _, m in regimes if m is not candidate] + [client.control]
+        base = _inner(candidate.covariance, space)
+        if all(
+            contrast(base, candidate, _second(m, candidate, space), m, level).third <= 1
+            for m in rest
+        ):
+            yield Finding(
+                "swapped-control",
+                "error",
+                f"{client.control_name!r} and {label!r} look swapped: with {label!r} as the "
+                "control every regime moves one node, as given they do not",
+                "Check which rows are observational.",
+                client=client.name,
+            )
