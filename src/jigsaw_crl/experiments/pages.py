@@ -65,7 +65,7 @@ def figure_sections(
     """One section per scenario; the paper prints numbers for the population only."""
     return [
         Section(
-            f"Setting {scenario.setting}, {scenario.noise} noise",
+            f"Setting {scenario.setting}, {scenario.noise.capitalize()} noise",
             "The paper's figures are pictures without printed numbers; its text states the values "
             "at n = ∞.",
             _header(plan),
@@ -129,18 +129,10 @@ def _distance(plan: Plan, cells: Cells, number: int) -> str:
                 f"{NAMES[metric]} differs from the printed number by {size:.2f} on average "
                 f"(signed {_signed(sum(gaps) / len(gaps))})"
             )
-    stopped = sum(
-        round(cell.mean * cell.replicates)
-        for (_, _, method, metric), cell in cells.items()
-        if method == "paper" and metric == "stopped"
-    )
-    return "; ".join(parts) + (
-        f". Over all tables {stopped} client recoveries of the paper's method ended without an "
-        "answer for every label (mostly the search budget)."
-    )
+    return "; ".join(parts) + "." if parts else ""
 
 
-def _intro(plan: Plan) -> list[str]:
+def _intro(plan: Plan, cells: Cells) -> list[str]:
     return [
         f"Every cell: the mean over replicates ± its standard error (number of replicates). "
         f"{plan.replicates} replicates were asked for; the paper prints one run per cell.",
@@ -148,13 +140,27 @@ def _intro(plan: Plan) -> list[str]:
         f"scenario and n on {plan.calibration_runs} extra runs from {len(plan.grid)} candidates "
         f"by E1 {MINUS} E2 {MINUS} E3. The paper's search may look at {plan.budget:,} label sets "
         f"per client. All methods see the same data.",
+        *(
+            f"{method}: {stopped} client recoveries ended with an outcome other than ok (for the "
+            f"paper's method, nearly always the search budget)."
+            for method in plan.methods
+            if (stopped := _stopped(method, cells))
+        ),
     ]
 
 
-def markdown_page(title: str, plan: Plan, sections: Sequence[Section]) -> str:
+def _stopped(method: str, cells: Cells) -> int:
+    return sum(
+        round(cell.mean * cell.replicates)
+        for (_, _, used, metric), cell in cells.items()
+        if used == method and metric == "stopped"
+    )
+
+
+def markdown_page(title: str, plan: Plan, cells: Cells, sections: Sequence[Section]) -> str:
     """The page as Markdown; pictures are linked."""
     lines = [f"# {title}", ""]
-    for paragraph in _intro(plan):
+    for paragraph in _intro(plan, cells):
         lines += [paragraph, ""]
     for section in sections:
         lines += [f"## {section.title}", ""]
@@ -180,14 +186,14 @@ th{background:#262626}th,td{border-color:#444}img{background:#fff}}
 """
 
 
-def html_page(title: str, plan: Plan, sections: Sequence[Section]) -> str:
+def html_page(title: str, plan: Plan, cells: Cells, sections: Sequence[Section]) -> str:
     """The page as one HTML file; pictures are inside."""
     out = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>',
         f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style>',
         f"<h1>{escape(title)}</h1>",
     ]
-    out += [f"<p>{escape(paragraph)}</p>" for paragraph in _intro(plan)]
+    out += [f"<p>{escape(paragraph)}</p>" for paragraph in _intro(plan, cells)]
     for section in sections:
         out.append(f"<h2>{escape(section.title)}</h2>")
         if section.picture is not None:

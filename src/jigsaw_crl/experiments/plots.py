@@ -65,5 +65,5 @@ def plot_scenario(
         axis.set_title(title, fontsize=10)
         axis.grid(alpha=0.25)
     axes[0].legend(frameon=False, fontsize=9)
-    figure.suptitle(f"Setting {scenario.setting}, {scenario.noise} noise", fontsize=11)
+    figure.suptitle(f"Setting {scenario.setting}, {scenario.noise.capitalize()} noise", fontsize=11)
     figure.savefig(path, dpi=130, metadata={"Software": None})

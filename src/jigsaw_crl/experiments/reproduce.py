@@ -152,6 +152,6 @@ def _write(
         sections = pages.table_sections(plan, cells, taus)
         title = "Tables 1 to 3: sensitivity to p, K and q"
     markdown, html = out / f"{plan.kind}.md", out / f"{plan.kind}.html"
-    markdown.write_text(pages.markdown_page(title, plan, sections), encoding="utf-8")
-    html.write_text(pages.html_page(title, plan, sections), encoding="utf-8")
+    markdown.write_text(pages.markdown_page(title, plan, cells, sections), encoding="utf-8")
+    html.write_text(pages.html_page(title, plan, cells, sections), encoding="utf-8")
     return Reproduction(out / "replicates.csv", markdown, html, tuple(pictures.values()))
