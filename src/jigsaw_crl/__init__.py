@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jigsaw_crl.client import Client
     from jigsaw_crl.conductor import recover, recover_fragment
     from jigsaw_crl.errors import InputError, JigsawError
+    from jigsaw_crl.estimator import BlockRecovery
     from jigsaw_crl.fragment import Fragment, Outcome
     from jigsaw_crl.moments import Moments
     from jigsaw_crl.order import PartialOrder
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from jigsaw_crl.study import Study, read_client, read_study
 
 _HOME = {
+    "BlockRecovery": "estimator",
     "Certificate": "assembly",
     "Client": "client",
     "Fragment": "fragment",
@@ -46,6 +48,7 @@ _HOME = {
 }
 
 __all__ = [
+    "BlockRecovery",
     "Certificate",
     "Client",
     "Fragment",

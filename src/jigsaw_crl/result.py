@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -61,8 +61,7 @@ class Result:
     provenance : mapping
         Where it comes from: versions, seed, sample sizes, file hashes. Plain JSON values.
     options : mapping
-        The keyword arguments of `assemble` that made `order` from `fragments`; with them the
-        order of a saved result can be made again.
+        The keyword arguments of `assemble` that made `order` from `fragments`.
 
     Examples
     --------
@@ -157,18 +156,71 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
 
 
 def order_document(order: GlobalOrder) -> dict[str, Any]:
-    """Labels, verdicts and probabilities of an order as plain JSON values."""
-    labels = list(order.labels)
+    """An order as plain JSON values; its fragments are kept beside it."""
+    sampled = order.sampled
+    convergence = order.convergence
     return {
-        "labels": labels,
-        "verdicts": [
-            [None if a == d else order.verdict(a, d).name.lower() for d in labels] for a in labels
-        ],
-        "probabilities": [
-            [None if a == d else round(float(order.probability(a, d)), 6) for d in labels]
-            for a in labels
-        ],
+        "labels": list(order.labels),
+        "mode": order.mode,
+        "verdicts": order.verdicts.tolist(),
+        "decoded": order.decoded.astype(int).tolist(),
+        "probabilities": order.probabilities.tolist(),
+        "sampled": sampled is not None,
+        "client_weights": {name: float(w) for name, w in order.client_weights.items()},
+        "notes": list(order.notes),
+        "seed": int(order.seed),
+        "closed_world": bool(order.closed_world),
+        "rate": float(order.rate),
+        "disagreement": bool(order.disagreement),
+        "convergence": None if convergence is None else asdict(convergence),
     }
+
+
+def _order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrder:
+    """The order again; a `ValueError` when the document does not hold together."""
+    import numpy as np
+
+    from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.assembly.posterior import Convergence
+
+    labels = tuple(document["labels"])
+    shape = (len(labels), len(labels))
+    verdicts = np.array(document["verdicts"], dtype=np.int8)
+    decoded = np.array(document["decoded"], dtype=np.int8)
+    probabilities = np.array(document["probabilities"], dtype=np.float64)
+    if not verdicts.shape == decoded.shape == probabilities.shape == shape:
+        raise ValueError("a matrix does not have one row and column per label")
+    if not (np.isin(verdicts, (-1, 0, 1)).all() and np.isin(decoded, (0, 1)).all()):
+        raise ValueError("a verdict is none of -1, 0, 1")
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
+        raise ValueError("a probability lies outside 0 to 1")
+    if labels != tuple(sorted({x for f in fragments for x in f.labels})):
+        raise ValueError("the order's labels are not those of the fragments")
+    if set(document["client_weights"]) != {f.client for f in fragments}:
+        raise ValueError("the weights are not those of the fragments' clients")
+    if document["mode"] not in ("exact", "evidence", "paper"):
+        raise ValueError(f"there is no mode {document['mode']!r}")
+    convergence = document["convergence"]
+    order = GlobalOrder(
+        labels=labels,
+        mode=document["mode"],
+        verdicts=verdicts,
+        decoded=decoded.astype(bool),
+        sampled=probabilities if document["sampled"] else None,
+        client_weights={str(k): float(w) for k, w in document["client_weights"].items()},
+        notes=tuple(str(note) for note in document["notes"]),
+        fragments=tuple(sorted(fragments, key=lambda f: f.client)),
+        seed=int(document["seed"]),
+        closed_world=bool(document["closed_world"]),
+        rate=float(document["rate"]),
+        disagreement=bool(document["disagreement"]),
+        convergence=None if convergence is None else Convergence(**convergence),
+    )
+    if not document["sampled"]:
+        # Known already: spares the draw that would make them again.
+        probabilities.flags.writeable = False
+        order.__dict__["probabilities"] = probabilities
+    return order
 
 
 def _finding_document(finding: Finding) -> dict[str, Any]:
@@ -197,30 +249,24 @@ def _from_document(document: Any, path: Path) -> Result:
             "Run the recovery again.",
             path=path,
         )
-    from jigsaw_crl.assembly import assemble
-
     try:
         fragments = [Fragment.from_document(f, path=path) for f in document["fragments"]]
-        findings = tuple(Finding(**f) for f in document["diagnostics"])
-        options = dict(document["options"])
-        provenance = dict(document["provenance"])
-        order = assemble(fragments, **options)
-        same = order_document(order)["verdicts"] == document["order"]["verdicts"]
+        order = _order_from(document["order"], fragments)
+        return Result(
+            {f.client: f for f in fragments},
+            order,
+            tuple(Finding(**f) for f in document["diagnostics"]),
+            dict(document["provenance"]),
+            dict(document["options"]),
+        )
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the result does not hold together ({type(error).__name__}: {error})",
             "Run the recovery again.",
             path=path,
         ) from None
-    if not same:
-        raise InputError(
-            "the stored verdicts are not those of the stored fragments",
-            "The file was altered or comes from another release: assemble its fragments again.",
-            path=path,
-        )
-    return Result({f.client: f for f in fragments}, order, findings, provenance, options)
 
 
 # -- the folder ---------------------------------------------------------------------------------

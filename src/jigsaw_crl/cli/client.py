@@ -11,6 +11,7 @@ from jigsaw_crl.cli.options import (
     Confounding,
     ConfoundingOption,
     ControlOption,
+    IgnoreOption,
     JsonOption,
     Method,
     MethodOption,
@@ -38,6 +39,7 @@ def check(
     study: Annotated[Path, typer.Argument(help="Study folder, study.toml, or one client's file.")],
     regime: RegimeOption = None,
     control: ControlOption = None,
+    ignore: IgnoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Is this data fit for the method, and if not, why not?
@@ -56,7 +58,7 @@ def check(
     from jigsaw_crl.study import read_any
 
     with working("reading"):
-        data = read_any(study, regime=regime, control=control)
+        data = read_any(study, regime=regime, control=control, ignore=ignore or ())
     with working("checking"):
         report = check_study(data)
     findings = report.findings
@@ -82,6 +84,7 @@ def moments(
     output: Annotated[Path, typer.Option("-o", "--output", help="Moments file (.npz) to write.")],
     regime: RegimeOption = None,
     control: ControlOption = None,
+    ignore: IgnoreOption = None,
     name: NameOption = None,
     n_latent: NLatentOption = None,
     add_to: Annotated[
@@ -100,7 +103,12 @@ def moments(
 
     with working(f"reading {table}"):
         client, findings = read_client_noting(
-            table, regime=regime, control=control, name=name, n_latent=n_latent
+            table,
+            regime=regime,
+            control=control,
+            name=name,
+            n_latent=n_latent,
+            ignore=ignore or (),
         )
         if add_to is not None:
             earlier, _ = read_client_noting(add_to)
@@ -137,6 +145,7 @@ def fragment(
     rank_one: RankOneOption = RankOne.no_ancestor,
     regime: RegimeOption = None,
     control: ControlOption = None,
+    ignore: IgnoreOption = None,
     name: NameOption = None,
     n_latent: NLatentOption = None,
     as_json: JsonOption = False,
@@ -152,7 +161,14 @@ def fragment(
 
     options = method_options(method, tau, confounding, rank_one)
     with working(f"reading {table}"):
-        client = read_client(table, regime=regime, control=control, name=name, n_latent=n_latent)
+        client = read_client(
+            table,
+            regime=regime,
+            control=control,
+            name=name,
+            n_latent=n_latent,
+            ignore=ignore or (),
+        )
     with working("recovering"):
         piece = recover_fragment(client, **options)
     write_text(output, piece.to_json())

@@ -13,6 +13,7 @@ __all__ = [
     "Confounding",
     "ConfoundingOption",
     "ControlOption",
+    "IgnoreOption",
     "JsonOption",
     "Method",
     "MethodOption",
@@ -61,6 +62,10 @@ RegimeOption = Annotated[
 ControlOption = Annotated[
     str | None,
     typer.Option("--control", help="Its value on observational rows (default: control)."),
+]
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", help="Column that is no feature; may be repeated."),
 ]
 NameOption = Annotated[
     str | None, typer.Option("--name", help="The client's name (default: the file's).")

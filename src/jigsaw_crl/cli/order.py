@@ -11,6 +11,7 @@ from jigsaw_crl.cli.options import (
     Confounding,
     ConfoundingOption,
     ControlOption,
+    IgnoreOption,
     JsonOption,
     Method,
     MethodOption,
@@ -59,6 +60,7 @@ def recover(
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Worker processes.")] = 1,
     regime: RegimeOption = None,
     control: ControlOption = None,
+    ignore: IgnoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Recover the global order of a study: every client's fragment, then their assembly."""
@@ -70,7 +72,7 @@ def recover(
     if closed_world:
         options["closed_world"] = True
     with working("reading"):
-        data = read_any(study, regime=regime, control=control)
+        data = read_any(study, regime=regime, control=control, ignore=ignore or ())
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
     _answer(result, out, as_json)

@@ -60,9 +60,9 @@ def demo(
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
     if importlib.util.find_spec("jigsaw_crl.demo") is not None:
-        from jigsaw_crl.demo import run_demo
+        import jigsaw_crl.demo
 
-        run_demo(out=out, latent=latent, clients=clients, as_json=as_json)
+        jigsaw_crl.demo.run_demo(out=out, latent=latent, clients=clients, as_json=as_json)
         return
     from jigsaw_crl.cli.order import _answer
     from jigsaw_crl.conductor import recover
@@ -165,16 +165,22 @@ def reproduce(
     what: Annotated[What, typer.Argument(help="Which of the paper's results.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer replicates.")] = False,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Worker processes.")] = 1,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Address of a Dask scheduler to work on.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("reproduce"),
+    as_json: JsonOption = False,
 ) -> None:
     """Run the paper's experiments and compare with its printed numbers.
 
     Killed, it resumes where it stopped.
     """
-    try:
-        from jigsaw_crl.experiments import reproduce as run_experiments
-    except ImportError:
-        raise InputError(
-            "this installation has no experiments", "Install the whole package."
-        ) from None
-    run_experiments(what.value, quick=quick, workers=workers, out=out)
+    from jigsaw_crl.cli.output import print_json
+    from jigsaw_crl.experiments.reproduce import run
+
+    done = run(what.value, out=out, quick=quick, workers=workers, cluster=cluster)
+    if as_json:
+        pictures = [str(p) for p in done.pictures]
+        print_json({"page": str(done.html), "markdown": str(done.markdown), "pictures": pictures})
+    else:
+        typer.echo(f"written to {done.html}")

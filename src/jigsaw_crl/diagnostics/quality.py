@@ -82,15 +82,13 @@ def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
 
 
 def _noise(client: Client, space: Spectrum) -> Finding:
-    weakest = float(space.eigenvalues[space.rank - 1]) - space.noise_floor
-    ratio = space.noise_floor / max(weakest, np.finfo(np.float64).tiny)
-    severity = "warning" if ratio > NOISY else "info"
+    ratio = space.noise_floor / float(space.eigenvalues[space.rank - 1])
     return Finding(
         "sensor-noise",
-        "warning" if severity == "warning" else "info",
+        "warning" if ratio > NOISY else "info",
         f"the sensors add noise of {100 * space.noise_share:.2g} % of the signal's variance "
-        f"(floor {space.noise_floor:.3g}, gap {space.gap:.3g}); beside the weakest latent "
-        f"direction it is {100 * ratio:.2g} %",
+        f"(floor {space.noise_floor:.3g}, gap {space.gap:.3g}) and make up {100 * ratio:.2g} % of "
+        "its weakest direction",
         "The floor is taken off; for a sharper answer average repeated readings or add features.",
         value=ratio,
         threshold=NOISY,
@@ -149,7 +147,7 @@ def check_drift(client: Client, space: Spectrum) -> list[Finding]:
     when the mean stands still (W whitens by the control), and the covariances of the first and
     second half differ by no more than chance.
     """
-    parts = [p for p in client.control.parts if p.n is not None and p.n > 2 * space.rank]
+    parts = _long_enough(client.control.parts, 2 * space.rank)
     if len(parts) < 2:
         return []
     findings = []
@@ -167,6 +165,17 @@ def check_drift(client: Client, space: Spectrum) -> list[Finding]:
     if c.seen:
         findings.append(_drift(client, "the spread of the control rows changes", c.strength, 1.0))
     return findings
+
+
+def _long_enough(parts: tuple[Moments, ...], rows: int) -> list[Moments]:
+    """Stretches of more than `rows` rows; a shorter one joins the one before it."""
+    joined: list[Moments] = []
+    for part in parts:
+        if joined and min(part.n or 0, joined[-1].n or 0) <= rows:
+            joined[-1] = joined[-1].merge(part)
+        else:
+            joined.append(part)
+    return joined
 
 
 def _halves(parts: list[Moments]) -> tuple[Moments, Moments]:

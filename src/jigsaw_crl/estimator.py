@@ -1,0 +1,160 @@
+"""The scikit-learn face of one client: rows and their regimes in, latent coordinates out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from jigsaw_crl.client import Client
+from jigsaw_crl.errors import InputError
+
+__all__ = ["BlockRecovery"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Recover one client's blocks, and map its rows to the latents.
+
+    Parameters
+    ----------
+    control : str or number, default="control"
+        Value of `y` on observational rows. When regimes are numbers and none of them is
+        `control`, the smallest is taken (by custom 0).
+    method : {"null-cone", "paper"}, default="null-cone"
+    tau : float, optional
+        Tolerance of ``method="paper"``.
+    n_latent : int, optional
+        Latents the client accesses; by default the number of labels.
+
+    Attributes
+    ----------
+    fragment_ : Fragment
+        All that was recovered.
+    labels_ : tuple of str
+        Intervention labels, the rows of `components_`.
+    blocks_ : tuple of frozenset of str
+    districts_ : tuple of frozenset of str, or None
+    components_ : array, shape (n_labels, n_features)
+        Q̂; ``transform(X)`` is ``X @ components_.T``.
+    control_ : str or number
+        The value of `y` that was taken as the control.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only if `X` has named columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import jigsaw_crl as jc
+    >>> control, regimes = jc.simulate.setting("A", 0).rows(0, 2000)
+    >>> X = np.vstack([control, *regimes.values()])
+    >>> y = np.repeat(["control", *regimes], 2000)
+    >>> model = jc.BlockRecovery(control="control").fit(X, y)
+    >>> model.transform(X).shape == (len(X), len(regimes))
+    True
+    """
+
+    def __init__(
+        self,
+        control: Any = "control",
+        *,
+        method: str = "null-cone",
+        tau: float | None = None,
+        n_latent: int | None = None,
+    ) -> None:
+        self.control = control
+        self.method = method
+        self.tau = tau
+        self.n_latent = n_latent
+
+    def fit(self, X: Any, y: Any) -> BlockRecovery:
+        """Recover the client whose rows are `X`.
+
+        Parameters
+        ----------
+        X : array, shape (n_rows, n_features)
+        y : array, shape (n_rows,)
+            The regime of each row.
+        """
+        from jigsaw_crl.conductor import recover_fragment
+
+        X, y = self._checked(X, y)
+        self.control_ = self._control_among(y)
+        names = getattr(self, "feature_names_in_", None)
+        interventions = {str(v): X[y == v] for v in np.unique(y) if v != self.control_}
+        client = Client.from_samples(
+            "client",
+            observational=X[y == self.control_],
+            interventions=interventions,
+            n_latent=self.n_latent,
+            features=None if names is None else list(names),
+            control_name=str(self.control_),
+        )
+        options: dict[str, Any] = {} if self.tau is None else {"tau": self.tau}
+        self.fragment_ = recover_fragment(client, method=self.method, **options)
+        self.labels_ = self.fragment_.labels
+        self.blocks_ = self.fragment_.blocks
+        self.districts_ = self.fragment_.districts
+        self.components_ = self._basis()
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Ẑ = X Q̂ᵀ, shape (n_rows, n_labels)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return np.asarray(X @ self.components_.T.astype(X.dtype))
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """The labels: one column of Ẑ each."""
+        del input_features
+        check_is_fitted(self)
+        return np.asarray(self.labels_, dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _checked(self, X: Any, y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
+        if y is None:
+            raise InputError(
+                "requires y to be passed, but the target y is None", "Pass the regime of each row."
+            )
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        y = column_or_1d(y, warn=True)
+        if len(y) != X.shape[0]:
+            raise InputError(
+                f"{X.shape[0]} rows and {len(y)} regimes", "Give every row its regime."
+            )
+        if y.dtype.kind not in "OUS":
+            check_classification_targets(y)
+        return X, y
+
+    def _control_among(self, y: npt.NDArray[Any]) -> Any:
+        values = np.unique(y)
+        matches = [v for v in values if v == self.control]
+        if matches:
+            return matches[0]
+        if values.dtype.kind in "iufb" and len(values) > 1:
+            return values[0]
+        shown = ", ".join(str(v) for v in values[:6])
+        raise InputError(
+            f"no row is in the control regime {self.control!r} (y has {shown})",
+            "Pass the value of y on observational rows as control=…",
+        )
+
+    def _basis(self) -> FloatArray:
+        basis = self.fragment_.basis
+        if basis is None:
+            raise InputError(
+                f"no latent basis was found ({self.fragment_.outcome})", "See the outcome's remedy."
+            )
+        return np.asarray(basis)
