@@ -44,6 +44,8 @@ def constrained_functionals(
     n_eff: float,
     owner: IntArray,
     structure: Structure,
+    *,
+    exact: bool = False,
 ) -> FloatArray:
     """Functionals on reduced space, one per regime, shape (r, p).
 
@@ -54,10 +56,12 @@ def constrained_functionals(
         As in a `Reading`.
     structure : Structure
         Over labels.
+    exact : bool
+        Exact moments have no error to condition on.
     """
     free = _vanishing(structure, owner, choice, lines)
     vectors = lines.n
-    for _ in range(ROUNDS):
+    for _ in range(0 if exact else ROUNDS):
         problem = _Problem(vectors, lines.rank, lines.sign, n, n_eff, free)
         vectors, step = problem.corrected()
         L = L @ step
@@ -65,9 +69,7 @@ def constrained_functionals(
     return np.asarray(solve_triangular(L, vectors[rows, choice].T, lower=True, trans="T").T)
 
 
-def _vanishing(
-    structure: Structure, owner: IntArray, choice: IntArray, lines: Lines
-) -> BoolArray:
+def _vanishing(structure: Structure, owner: IntArray, choice: IntArray, lines: Lines) -> BoolArray:
     """`[i, s, j, t]`: must line s of regime i be orthogonal to line t of regime j?"""
     r = len(owner)
     across = ~structure.same_district[np.ix_(owner, owner)]

@@ -114,8 +114,13 @@ class PairEvidence:
         )
 
 
-def pair_evidence(statistics: PairStatistics, lines: Lines) -> PairEvidence:
-    """Evidence of every pair under every choice of lines."""
+def pair_evidence(
+    statistics: PairStatistics, lines: Lines, *, confounding: bool = True
+) -> PairEvidence:
+    """Evidence of every pair under every choice of lines.
+
+    Without `confounding` (the client accesses every latent) no two targets share a district.
+    """
     rank = lines.rank
     T, C = statistics.T, statistics.covariance
     k = len(T)
@@ -150,7 +155,7 @@ def pair_evidence(statistics: PairStatistics, lines: Lines) -> PairEvidence:
     none = mixture(UNRELATED, UNRELATED_WEIGHT)
     forward = density(FORWARD[kind][:, None, :] * taus[None, :, None])
     backward = density(BACKWARD[kind][:, None, :] * taus[None, :, None])
-    district = mixture(DISTRICT, DISTRICT_WEIGHT)
+    district = mixture(DISTRICT, DISTRICT_WEIGHT) if confounding else np.full_like(none, -np.inf)
     i_single, j_single = (kind >= 2)[:, None, None], (kind % 2 == 1)[:, None, None]
     forward = forward + np.where(j_single, np.log(MISSED), 0.0)
     backward = backward + np.where(i_single, np.log(MISSED), 0.0)

@@ -1,7 +1,7 @@
 """From a client's moments to log Bayes factors: pooling, lines, pairs, choice of lines.
 
 `read` runs the client's inference in the order of the modules beside this one and keeps what the
-later steps (structure, basis, statements, diagnostics) need.
+later steps (structure, basis, statements, findings) need; the moments themselves are let go.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.client import Client
-from jigsaw_crl.nullcone.evidence import PairEvidence, pair_evidence
+from jigsaw_crl.nullcone.evidence import SCALES, PairEvidence, pair_evidence
 from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import PairStatistics, pair_statistics
 from jigsaw_crl.nullcone.signs import choose_lines
@@ -23,58 +23,165 @@ __all__ = ["Reading", "read"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
     """What a client's moments say about its targets, before any decision.
 
+    Regimes are indexed by r (a label has several when it was applied at several strengths), labels
+    by p.
+
     Parameters
     ----------
-    reduced, whitened, spikes, lines
-        The steps' results.
-    statistics : PairStatistics
-    evidence : PairEvidence
+    exact : bool
+    basis : array, shape (n_features, d)
+        Orthonormal basis of the reduced space.
+    L : array, shape (d, d)
+        Factor of the pooled control covariance.
+    n : array, shape (r,)
+    n_eff : float
+    owner : array of int, shape (r,)
+        Label of each regime.
+    lines : Lines
+    excess, third : array, shape (r,)
+        See `Spikes`.
+    several : array of bool, shape (r,)
+        Refused regimes: more than one target moved.
     choice : array of int, shape (r,)
         Which line of each regime is its q.
     margin : array, shape (r,)
         Log evidence for that choice.
+    z : array, shape (r, r)
+        ⟨q_i, q_j⟩ in standard errors, nan where there is none.
+    log_ancestor : array, shape (n_scales, p, p)
+        Log Bayes factor of "row is an ancestor of column" against "unrelated"; nan where unseen.
+    log_district : array, shape (p, p)
     """
 
-    reduced: Reduced
-    whitened: Whitened
-    spikes: Spikes
+    exact: bool
+    basis: FloatArray
+    L: FloatArray
+    n: FloatArray
+    n_eff: float
+    owner: IntArray
     lines: Lines
-    statistics: PairStatistics
-    evidence: PairEvidence
+    excess: FloatArray
+    third: FloatArray
+    several: BoolArray
     choice: IntArray
     margin: FloatArray
+    z: FloatArray
+    log_ancestor: FloatArray
+    log_district: FloatArray
 
-    def chosen(self) -> IntArray:
-        """Index 2s + t of each pair's chosen lines, shape (n_pairs,)."""
-        return 2 * self.choice[self.statistics.first] + self.choice[self.statistics.second]
 
-
-def read(client: Client) -> Reading:
+def read(client: Client, *, confounding: bool = True) -> Reading:
     """Run the client's inference up to the choice of lines."""
     reduced = reduce(client)
     whitened = pool(reduced)
     spikes = detect(whitened.M, whitened.n, whitened.n_eff)
     lines = null_lines(spikes)
-    return _compare(reduced, whitened, spikes, lines)
+    statistics = _statistics(reduced, whitened, spikes, lines)
+    evidence = pair_evidence(statistics, lines, confounding=confounding)
+    choice, margin = choose_lines(
+        _agreement(statistics, evidence, lines, reduced, whitened), lines.rank == 2
+    )
+    log_ancestor, log_district = _by_label(
+        statistics, evidence, choice, reduced.owner, len(client.labels)
+    )
+    return Reading(
+        exact=reduced.exact,
+        basis=reduced.basis,
+        L=whitened.L,
+        n=whitened.n,
+        n_eff=whitened.n_eff,
+        owner=reduced.owner,
+        lines=lines,
+        excess=spikes.excess,
+        third=spikes.third,
+        several=spikes.several,
+        choice=choice,
+        margin=margin,
+        z=_standard_scores(statistics, choice, len(choice)),
+        log_ancestor=log_ancestor,
+        log_district=log_district,
+    )
 
 
-def _compare(reduced: Reduced, whitened: Whitened, spikes: Spikes, lines: Lines) -> Reading:
+def _statistics(
+    reduced: Reduced, whitened: Whitened, spikes: Spikes, lines: Lines
+) -> PairStatistics:
+    """Pairs of regimes that show one target each, of different labels."""
+    first, second = np.triu_indices(len(lines.rank), 1)
+    usable = (lines.rank > 0) & ~spikes.several
+    keep = usable[first] & usable[second] & (reduced.owner[first] != reduced.owner[second])
+    return pair_statistics(lines, whitened.n, whitened.n_eff, first[keep], second[keep])
+
+
+def _agreement(
+    statistics: PairStatistics,
+    evidence: PairEvidence,
+    lines: Lines,
+    reduced: Reduced,
+    whitened: Whitened,
+) -> FloatArray:
+    """`F[i, j, s, t]` for the choice of lines, shape (r, r, 2, 2)."""
     r = len(lines.rank)
-    first, second = np.triu_indices(r, 1)
-    seen = (lines.rank > 0) & True
-    keep = seen[first] & seen[second] & (reduced.owner[first] != reduced.owner[second])
-    first, second = first[keep], second[keep]
-    statistics = pair_statistics(lines, whitened.n, whitened.n_eff, first, second)
-    evidence = pair_evidence(statistics, lines)
     F = np.zeros((r, r, 2, 2))
     mixture = evidence.log_mixture().reshape(-1, 2, 2)
-    F[first, second] = mixture
-    F[second, first] = np.swapaxes(mixture, 1, 2)
-    choice, margin = choose_lines(F, lines.rank == 2)
-    return Reading(reduced, whitened, spikes, lines, statistics, evidence, choice, margin)
+    F[statistics.first, statistics.second] = mixture
+    F[statistics.second, statistics.first] = np.swapaxes(mixture, 1, 2)
+    # Regimes of one label have one q: their chosen lines must be parallel. A direction in d
+    # dimensions is known to about √(d/n).
+    for i, j in np.argwhere(reduced.owner[:, None] == reduced.owner[None, :]):
+        if i == j:
+            continue
+        a, b = lines.n[i], lines.n[j]
+        norms = np.linalg.norm(a, axis=1)[:, None] * np.linalg.norm(b, axis=1)[None, :]
+        cosine = np.divide(a @ b.T, norms, out=np.zeros((2, 2)), where=norms > 0)
+        size = min(whitened.n[i], whitened.n[j]) / lines.n.shape[2]
+        F[i, j] = -0.5 * size * (1.0 - cosine**2)
+    return F
+
+
+def _standard_scores(statistics: PairStatistics, choice: IntArray, r: int) -> FloatArray:
+    pick = 2 * choice[statistics.first] + choice[statistics.second]
+    rows = np.arange(len(pick))
+    z = np.full((r, r), np.nan)
+    sd = np.sqrt(statistics.covariance[rows, pick, pick])
+    z[statistics.first, statistics.second] = statistics.T[rows, pick] / sd
+    z[statistics.second, statistics.first] = z[statistics.first, statistics.second]
+    return z
+
+
+def _by_label(
+    statistics: PairStatistics, evidence: PairEvidence, choice: IntArray, owner: IntArray, p: int
+) -> tuple[FloatArray, FloatArray]:
+    """Log Bayes factors at the chosen lines, averaged over the regimes of two labels.
+
+    The regimes of a label share the other label's error, so their evidence does not simply add;
+    the average never claims more than one pair of regimes would.
+    """
+    pick = 2 * choice[statistics.first] + choice[statistics.second]
+    rows = np.arange(len(pick))
+    none = evidence.none[rows, pick]
+    forward = evidence.forward[rows, pick].T - none
+    backward = evidence.backward[rows, pick].T - none
+    district = evidence.district[rows, pick] - none
+    i, j = owner[statistics.first], owner[statistics.second]
+    count = np.zeros((p, p))
+    np.add.at(count, (i, j), 1.0)
+    np.add.at(count, (j, i), 1.0)
+    unseen = count == 0
+
+    def table(into: FloatArray, back: FloatArray) -> FloatArray:
+        total = np.zeros((p, p))
+        np.add.at(total, (i, j), into)
+        np.add.at(total, (j, i), back)
+        total[unseen] = np.nan
+        return np.asarray(total / np.where(unseen, 1.0, count))
+
+    ancestor = np.stack([table(forward[s], backward[s]) for s in range(len(SCALES))])
+    return ancestor, table(district, district)

@@ -21,6 +21,8 @@ BoolArray = npt.NDArray[np.bool_]
 # Tracy–Widom (real case) has mean −1.2 and standard deviation 1.27: 3.3 scales beyond the edge is
 # three and a half standard deviations, exceeded by about one null eigenvalue in 5,000.
 MARGIN = 3.3
+# A regime is refused only on clear evidence: heavy tails push single eigenvalues out of the bulk.
+SEVERAL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,11 @@ class Spikes:
     has_high, has_low : array of bool, shape (r,)
     directions : array, shape (r, p, 2)
         The real ones as orthonormal columns, zeros elsewhere.
+    excess : array, shape (r,)
+        How far the extreme eigenvalues leave the null interval, in Tracy–Widom scales (the larger
+        of the two; a target is seen when it exceeds `MARGIN`).
+    third : array, shape (r,)
+        The same for the next eigenvalue inwards: beyond `SEVERAL`, more than one target moved.
     """
 
     high: FloatArray
@@ -44,12 +51,20 @@ class Spikes:
     has_high: BoolArray
     has_low: BoolArray
     directions: FloatArray
+    excess: FloatArray
+    third: FloatArray
+
+    @property
+    def several(self) -> BoolArray:
+        """Regimes in which more than one target moved."""
+        return self.third > SEVERAL
 
 
-def bulk_edges(d: int, n: FloatArray, margin: float = MARGIN) -> tuple[FloatArray, FloatArray]:
-    """Interval that the null eigenvalues of an estimated identity of dimension d stay in.
+def bulk_edges(d: int, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Interval that the null eigenvalues of an estimated identity of dimension d fill.
 
-    Marchenko–Pastur edges `(1 ± √(d/n))²`, widened by `margin` Tracy–Widom scales.
+    Marchenko–Pastur edges `(1 ± √(d/n))²` and their Tracy–Widom scales: lower, its scale, upper,
+    its scale.
     """
     d = max(d, 1)
     root_n, root_d = np.sqrt(n), np.sqrt(float(d))
@@ -58,7 +73,8 @@ def bulk_edges(d: int, n: FloatArray, margin: float = MARGIN) -> tuple[FloatArra
     gap = np.maximum(root_n - root_d, 0.0)
     lower = gap**2 / n
     lower_scale = gap * np.maximum(1 / root_d - 1 / root_n, 0.0) ** (1 / 3) / n
-    return lower - margin * lower_scale, upper + margin * upper_scale
+    # With n hardly above d the lower edge is at zero and has no scale of its own.
+    return lower, np.maximum(lower_scale, 1e-3 * upper_scale), upper, upper_scale
 
 
 def detect(M: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
@@ -66,13 +82,27 @@ def detect(M: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
     p = M.shape[-1]
     values, vectors = np.linalg.eigh(M)
     size = 1.0 / (1.0 / n + 1.0 / n_eff)
-    lower, upper = bulk_edges(p - 1, size)
-    has_low, has_high = values[:, 0] < lower, values[:, -1] > upper
+    lower, lower_scale, upper, upper_scale = bulk_edges(p - 1, size)
+
+    def beyond(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return (lower - low) / lower_scale, (high - upper) / upper_scale
+
+    below, above = beyond(values[:, 0], values[:, -1])
+    third = np.full(len(M), -np.inf)
+    if p > 2:
+        third = np.maximum(*beyond(values[:, 1], values[:, -2]))
+    has_low, has_high = below > MARGIN, above > MARGIN
     low_vector, high_vector = vectors[:, :, 0], vectors[:, :, -1]
-    directions = np.stack(
-        [high_vector * has_high[:, None], low_vector * has_low[:, None]], axis=2
-    )
     return Spikes(
-        values[:, -1] - 1.0, values[:, 0] - 1.0, high_vector, low_vector,
-        has_high, has_low, directions,
+        high=values[:, -1] - 1.0,
+        low=values[:, 0] - 1.0,
+        high_vector=high_vector,
+        low_vector=low_vector,
+        has_high=has_high,
+        has_low=has_low,
+        directions=np.stack(
+            [high_vector * has_high[:, None], low_vector * has_low[:, None]], axis=2
+        ),
+        excess=np.maximum(below, above),
+        third=third,
     )

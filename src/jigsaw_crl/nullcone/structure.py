@@ -19,6 +19,9 @@ __all__ = ["Structure", "decide", "greedy_order"]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
+# Each relation that a structure claims costs one unit of log odds, here as in the assembly.
+SPARSITY = 1.0
+
 
 @dataclass(frozen=True, eq=False)
 class Structure:
@@ -74,7 +77,7 @@ def decide(
         rest = np.logaddexp(np.logaddexp(0.0, ahead), ahead.T)
     else:
         rest = np.where(order, ahead, np.where(order.T, ahead.T, 0.0))
-    same = district > rest
+    same = district - SPARSITY > rest
     np.fill_diagonal(same, True)
     same = transitive_closure(same)
     if order is None:

@@ -20,10 +20,10 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from jigsaw_crl.client import Client
-from jigsaw_crl.moments import column_space
 from jigsaw_crl.nullcone.spikes import detect
+from jigsaw_crl.spectrum import reduce_to_rank
 
-__all__ = ["Whitened", "pool", "reduce", "rounding_size"]
+__all__ = ["Reduced", "Whitened", "pool", "reduce", "rounding_size"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -96,22 +96,14 @@ def rounding_size(condition: float, p: int) -> float:
 
 
 def reduce(client: Client) -> Reduced:
-    """Restrict a client's moments to the leading `n_latent` dimensions of their average."""
-    control = client.control_second_moment()
-    moments = [(i, m) for i, label in enumerate(client.labels)
-               for m in client.second_moments(label)]
+    """Restrict a client's moments to the space of its latents, without the sensors' noise floor."""
+    space = reduce_to_rank(client)
+    small = space.project(client.control_second_moment())
+    owned = [(i, m) for i, label in enumerate(client.labels) for m in client.second_moments(label)]
+    regimes = np.stack([space.project(m) for _, m in owned])
+    owner = np.array([i for i, _ in owned], dtype=np.intp)
     sizes = [m.n for label in client.labels for m in client.interventions[label]]
-    p = client.n_latent
-    if client.n_features > p:
-        # Each regime is scaled to the control's trace, so that none rules the average.
-        trace = float(np.trace(control))
-        average = control + sum(s * (trace / float(np.trace(s))) for _, s in moments)
-        basis = column_space(average, p)
-    else:
-        basis = np.eye(p)
-    small = basis.T @ control @ basis
-    regimes = np.stack([basis.T @ s @ basis for _, s in moments])
-    owner = np.array([i for i, _ in moments], dtype=np.intp)
+    p = space.rank
     n_control = client.control.n
     if n_control is None:
         values = np.linalg.eigvalsh(small)
@@ -119,7 +111,7 @@ def reduce(client: Client) -> Reduced:
         n, n0 = np.full(len(regimes), size), size
     else:
         n, n0 = np.array(sizes, dtype=np.float64), float(n_control)
-    return Reduced(basis, small, regimes, owner, n0, n, n_control is None)
+    return Reduced(space.basis, small, regimes, owner, n0, n, n_control is None)
 
 
 def pool(reduced: Reduced) -> Whitened:
@@ -132,7 +124,9 @@ def pool(reduced: Reduced) -> Whitened:
     rounds = 0 if reduced.exact else MAX_ROUNDS
     for _ in range(rounds):
         spikes = detect(M, reduced.n, n_eff)
-        H = _solve_correction(M0, M, reduced.n_control, reduced.n, spikes.directions)
+        # A regime with several targets differs from C₀ in more directions than we project off.
+        n = np.where(spikes.several, 0.0, reduced.n)
+        H = _solve_correction(M0, M, reduced.n_control, n, spikes.directions)
         low = float(np.linalg.eigvalsh(H)[0])
         if low < SMALLEST_STEP:
             H *= SMALLEST_STEP / low
@@ -140,7 +134,7 @@ def pool(reduced: Reduced) -> Whitened:
         L = L @ step
         M0 = _congruence(L, reduced.control)
         M = _congruence(L, reduced.regimes)
-        n_eff = effective_size(reduced.n_control, reduced.n)
+        n_eff = effective_size(reduced.n_control, n)
         if float(np.abs(H).max()) < NEGLIGIBLE / np.sqrt(n_eff):
             break
     return Whitened(L, M, reduced.n, n_eff)
@@ -166,7 +160,6 @@ def _solve_correction(
     `directions` has shape (r, p, 2), orthonormal columns or zeros: `P_j = I − V_j V_jᵀ`.
     """
     p = len(M0)
-    total = n0 + float(n.sum())
     V = directions
     flat = np.swapaxes(V, 0, 1).reshape(p, -1)  # (p, 2r)
     B = (flat * np.repeat(n, V.shape[2])) @ flat.T
@@ -196,5 +189,4 @@ def _solve_correction(
         new = float(np.vdot(residual, residual))
         direction = residual + (new / square) * direction
         square = new
-    del total
     return (H + H.T) / 2

@@ -1,0 +1,206 @@
+"""The conductor: from clients to fragments, from fragments to one order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from jigsaw_crl._version import __version__
+from jigsaw_crl.client import Client
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
+from jigsaw_crl.order import PartialOrder
+from jigsaw_crl.result import Result
+
+__all__ = ["recover", "recover_fragment"]
+
+Method = Literal["null-cone", "paper"]
+
+
+def recover_fragment(
+    client: Client,
+    method: Method = "null-cone",
+    *,
+    tau: float | None = None,
+    budget: int | None = None,
+    confounding: Confounding = "allow",
+    rank_one: RankOne = "no-ancestor",
+) -> Fragment:
+    """What one client can know: blocks, districts, ancestry, latent directions.
+
+    Parameters
+    ----------
+    client : Client
+    method : {"null-cone", "paper"}
+    tau, budget
+        Options of ``method="paper"``: its threshold (default 0.05) and the number of label sets
+        its search may look at.
+    confounding : {"allow", "none"}
+        Option of ``method="null-cone"``: "none" when the client accesses every latent.
+    rank_one : {"no-ancestor", "unsure"}
+        Option of ``method="null-cone"``: what to conclude about a target whose intervention moved
+        a single direction.
+
+    Returns
+    -------
+    Fragment
+        With the latent basis, which stays at the client.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> fragment = jc.recover_fragment(world.client(0))
+    >>> fragment.outcome.ok, set(fragment.blocks) == set(world.truth(0).blocks)
+    (True, True)
+    """
+    from jigsaw_crl.diagnostics import check_client, usable
+
+    _check_options(method, tau, budget, confounding, rank_one)
+    findings = check_client(client).findings
+    client = usable([client], findings)[0]
+    if method == "paper":
+        return _with_findings(_paper(client, tau, budget), findings)
+    found = Recovery.of(client, confounding=confounding, rank_one=rank_one).fragment()
+    return _with_findings(found, findings)
+
+
+def recover(
+    study: Iterable[Client],
+    method: Method = "null-cone",
+    *,
+    tau: float | None = None,
+    budget: int | None = None,
+    confounding: Confounding = "allow",
+    rank_one: RankOne = "no-ancestor",
+    closed_world: bool = False,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result:
+    """Recover every client's fragment and assemble them into one global order.
+
+    With the null-cone method the order then goes back to the clients, who settle their districts,
+    blocks and latent directions with it; the evidence in their fragments stays their own.
+
+    Parameters
+    ----------
+    study : Study or iterable of Client
+    method, tau, budget, confounding, rank_one
+        As for `recover_fragment`; ``method="paper"`` assembles with Algorithm 3.
+    closed_world : bool
+        Every latent carries a label at some client (exact moments only).
+    seed : int
+        Of the assembly's sampler.
+    n_jobs : int
+        Clients worked on at once; the result does not depend on it.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result.order.pairs() == world.order.pairs()
+    True
+    """
+    from jigsaw_crl.assembly import assemble
+    from jigsaw_crl.diagnostics import check_study, usable
+    from jigsaw_crl.study import Study
+
+    _check_options(method, tau, budget, confounding, rank_one)
+    given = study if isinstance(study, Study) else Study("study", _clients(study))
+    findings = (*given.findings, *check_study(given.clients).findings)
+    clients = usable(given.clients, findings)
+    if method == "paper":
+        fragments = _map(n_jobs, _paper, [(c, tau, budget) for c in clients])
+        options: dict[str, Any] = {"method": "paper"}
+        order = assemble(fragments, **options)
+    else:
+        recoveries = _map(n_jobs, _read, [(c, confounding, rank_one) for c in clients])
+        options = {"method": "null-cone", "seed": seed, "closed_world": closed_world}
+        order = assemble([r.fragment(basis=False) for r in recoveries], **options)
+        known = PartialOrder.from_pairs(order.labels, order.pairs())
+        fragments = _map(n_jobs, _refine, [(r, known) for r in recoveries])
+    findings = (*findings, *(f for piece in fragments for f in piece.findings if f not in findings))
+    return Result(
+        fragments={f.client: f for f in fragments},
+        order=order,
+        diagnostics=findings,
+        provenance=_provenance(given, seed),
+        options=options,
+    )
+
+
+def _clients(study: Iterable[Client]) -> tuple[Client, ...]:
+    clients = tuple(study)
+    for client in clients:
+        if not isinstance(client, Client):
+            raise InputError(
+                f"a study holds clients, not {type(client).__name__}",
+                "Build them with jc.Client.from_samples, or read them with jc.read_study.",
+            )
+    return clients
+
+
+def _paper(client: Client, tau: float | None, budget: int | None) -> Fragment:
+    from jigsaw_crl import baseline
+
+    limit = baseline.DEFAULT_BUDGET if budget is None else budget
+    return baseline.recover_fragment(client, tau=tau, budget=limit)
+
+
+def _read(client: Client, confounding: Confounding, rank_one: RankOne) -> Recovery:
+    return Recovery.of(client, confounding=confounding, rank_one=rank_one)
+
+
+def _refine(recovery: Recovery, known: PartialOrder[str]) -> Fragment:
+    return recovery.fragment(known)
+
+
+def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:
+    if n_jobs == 1 or len(arguments) < 2:
+        return [function(*a) for a in arguments]
+    from joblib import Parallel, delayed
+
+    return list(Parallel(n_jobs=n_jobs)(delayed(function)(*a) for a in arguments))
+
+
+def _with_findings(fragment: Fragment, findings: Iterable[Finding]) -> Fragment:
+    from dataclasses import replace
+
+    known = set(fragment.findings)
+    return replace(
+        fragment, findings=(*fragment.findings, *(f for f in findings if f not in known))
+    )
+
+
+def _provenance(study: Any, seed: int) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "study": study.name,
+        "seed": seed,
+        "sources": dict(study.sources),
+        "n_samples": {client.name: client.n_samples for client in study},
+    }
+
+
+def _check_options(
+    method: str, tau: float | None, budget: int | None, confounding: str, rank_one: str
+) -> None:
+    if method not in ("null-cone", "paper"):
+        raise InputError(f"the method is {method!r}", 'Use "null-cone" or "paper".')
+    if method == "null-cone" and (tau is not None or budget is not None):
+        raise InputError(
+            "tau and budget belong to the paper's method",
+            'Drop them, or pass method="paper".',
+        )
+    if method == "paper" and (confounding, rank_one) != ("allow", "no-ancestor"):
+        raise InputError(
+            "confounding and rank_one belong to the null-cone method",
+            'Drop them, or pass method="null-cone".',
+        )

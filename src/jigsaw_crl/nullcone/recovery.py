@@ -1,0 +1,237 @@
+"""From a client to its fragment by the null-cone method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.client import Client
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.fragment import BayesFactors, Fragment, Outcome, Statements
+from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
+from jigsaw_crl.nullcone.evidence import SCALES
+from jigsaw_crl.nullcone.reading import Reading, read
+from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
+from jigsaw_crl.nullcone.statements import certain_statements
+from jigsaw_crl.nullcone.structure import Structure, decide
+from jigsaw_crl.order import PartialOrder
+
+__all__ = ["Confounding", "RankOne", "Recovery", "recover_fragment"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+Confounding = Literal["allow", "none"]
+RankOne = Literal["no-ancestor", "unsure"]
+
+# Log Bayes factors are sums of squares of standard scores; beyond this they are certainty, and
+# files and sums stay finite.
+CERTAIN = 1e4
+
+
+def recover_fragment(
+    client: Client, *, confounding: Confounding = "allow", rank_one: RankOne = "no-ancestor"
+) -> Fragment:
+    """What one client can know, from its moments alone.
+
+    Parameters
+    ----------
+    client : Client
+    confounding : {"allow", "none"}
+        "none" when the client accesses every latent, so that no hidden cause joins two targets.
+    rank_one : {"no-ancestor", "unsure"}
+        What to conclude about a target whose intervention moved a single direction: that it has no
+        ancestor (right when interventions change the weights of all parents), or nothing.
+
+    Returns
+    -------
+    Fragment
+    """
+    return Recovery.of(client, confounding=confounding, rank_one=rank_one).fragment()
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery:
+    """A client's reading, from which fragments are made: alone, or knowing the global order."""
+
+    client: str
+    labels: tuple[str, ...]
+    n_samples: dict[str, int] | None
+    n_latent: int
+    rank_one: RankOne
+    reading: Reading
+
+    @classmethod
+    def of(
+        cls,
+        client: Client,
+        *,
+        confounding: Confounding = "allow",
+        rank_one: RankOne = "no-ancestor",
+    ) -> Recovery:
+        _check_choice("confounding", confounding, ("allow", "none"))
+        _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
+        reading = read(client, confounding=confounding == "allow")
+        return cls(client.name, client.labels, client.n_samples, client.n_latent, rank_one, reading)
+
+    @property
+    def rank(self) -> npt.NDArray[np.intp]:
+        """Largest rank seen over the regimes of each label; 0 for weak or refused ones."""
+        rank = np.zeros(len(self.labels), dtype=np.intp)
+        usable = np.where(self.reading.several, 0, self.reading.lines.rank)
+        np.maximum.at(rank, self.reading.owner, usable)
+        return rank
+
+    @property
+    def not_identified(self) -> bool:
+        """Every target seen moved one direction only, so no intervention speaks of ancestry."""
+        seen = self.rank[self.rank > 0]
+        return len(seen) > 1 and bool((seen == 1).all())
+
+    def fragment(self, order: PartialOrder[str] | None = None, *, basis: bool = True) -> Fragment:
+        """The fragment, from this client alone or with the ancestry that others established.
+
+        `order` changes the districts, blocks and basis only: the evidence stays the client's own.
+        """
+        known = None if order is None else order.restrict(self.labels).matrix
+        ancestor, district = self._log_bayes()
+        structure = decide(ancestor, district, known)
+        names = np.array(self.labels, dtype=object)
+
+        def sets(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
+            return tuple(frozenset(names[g].tolist()) for g in groups)
+
+        blocks = sets(structure.blocks)
+        first = [b[0] for b in structure.blocks]
+        above = structure.strict_block_ancestors()[np.ix_(first, first)]
+        bayes, statements = None, None
+        if self.reading.exact:
+            statements = self._statements(decide(ancestor, district))
+        else:
+            bayes = BayesFactors(
+                SCALES,
+                np.clip(ancestor, -CERTAIN, CERTAIN),
+                np.clip(district, -CERTAIN, CERTAIN),
+            )
+        return Fragment(
+            client=self.client,
+            method="null-cone",
+            labels=self.labels,
+            blocks=blocks,
+            block_order=PartialOrder.from_matrix(blocks, above),
+            districts=sets(structure.districts),
+            bayes=bayes,
+            statements=statements,
+            n_samples=self.n_samples,
+            outcome=self._outcome(),
+            findings=self._findings(),
+            basis=self._basis(structure) if basis else None,
+        )
+
+    def _log_bayes(self) -> tuple[FloatArray, FloatArray]:
+        """The reading's factors, without what the reading of rank-1 targets forbids to say."""
+        ancestor = self.reading.log_ancestor.copy()
+        if self.not_identified:
+            ancestor[:] = np.nan
+        elif self.rank_one == "unsure":
+            ancestor[:, :, self.rank == 1] = np.nan
+        return ancestor, self.reading.log_district
+
+    def _statements(self, structure: Structure) -> Statements:
+        rank = self.rank
+        silent = rank == 0
+        if self.not_identified:
+            silent = np.ones_like(silent)
+        open_columns = silent | ((rank == 1) & (self.rank_one == "unsure"))
+        return certain_statements(
+            self.reading, structure, self.labels, silent, open_columns, self.n_latent
+        )
+
+    def _basis(self, structure: Structure) -> FloatArray:
+        reading = self.reading
+        functionals = constrained_functionals(
+            reading.L,
+            reading.lines,
+            reading.choice,
+            reading.n,
+            reading.n_eff,
+            reading.owner,
+            structure,
+            exact=reading.exact,
+        )
+        # One row per label: of several strengths, the one whose line is known best.
+        best = np.zeros(len(self.labels), dtype=np.intp)
+        score = np.full(len(self.labels), -np.inf)
+        for r, label in enumerate(reading.owner):
+            if reading.excess[r] > score[label]:
+                best[label], score[label] = r, reading.excess[r]
+        return np.asarray(orthogonal_rows(functionals[best], structure) @ reading.basis.T)
+
+    def _findings(self) -> tuple[Finding, ...]:
+        reading, found = self.reading, []
+        for r, owner in enumerate(reading.owner):
+            label = self.labels[owner]
+            if reading.several[r]:
+                found.append(
+                    Finding(
+                        "several-targets",
+                        "error",
+                        "the regime moved more directions than one target can",
+                        "It is left out. Use interventions on single targets.",
+                        round(float(reading.third[r]), 3),
+                        SEVERAL,
+                        self.client,
+                        label,
+                    )
+                )
+            elif reading.lines.rank[r] == 0:
+                found.append(
+                    Finding(
+                        "weak-intervention",
+                        "warning",
+                        "the intervention is too weak to see, so nothing is said about its target",
+                        "Collect more rows, or intervene more strongly.",
+                        round(float(reading.excess[r]), 3),
+                        MARGIN,
+                        self.client,
+                        label,
+                    )
+                )
+        return tuple(found)
+
+    def _outcome(self) -> Outcome:
+        if self.not_identified:
+            return Outcome(
+                "not-identified",
+                "Every intervention moved a single direction, as interventions on noise or mean "
+                "alone do: ancestry is not identified, and no relation is stated.",
+                "Use interventions that change how the target depends on its parents.",
+            )
+        rank = self.rank
+        silent = [label for label, k in zip(self.labels, rank, strict=True) if k == 0]
+        if silent:
+            return Outcome(
+                "partial",
+                f"Nothing is said about {', '.join(silent[:8])}"
+                f"{' …' if len(silent) > 8 else ''}: the regime is too weak to see or moved "
+                "several targets.",
+                "See the findings.",
+            )
+        if self.rank_one == "unsure" and (rank == 1).any():
+            single = [label for label, k in zip(self.labels, rank, strict=True) if k == 1]
+            return Outcome(
+                "ok",
+                f"recovered; the interventions on {', '.join(single[:8])} moved a single "
+                "direction, so nothing is said about their ancestors",
+            )
+        return Outcome()
+
+
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(
+            f"{name} is {value!r}", f"Use one of {', '.join(repr(a) for a in allowed)}."
+        )
