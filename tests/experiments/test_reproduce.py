@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from dataclasses import replace
 
 import pytest
+from tiny_plan import numbers, silent, tiny
 
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.experiments import reproduce, scenarios
 from jigsaw_crl.experiments.methods import METHODS
 from jigsaw_crl.experiments.published import SAMPLE_SIZES, TABLES
-from jigsaw_crl.experiments.scenarios import Plan, Scenario, plan_of
-
-
-def tiny(kind="figures", **changes):
-    worlds = {
-        "figures": (Scenario("gaussian", "A"), Scenario("laplace", "A")),
-        "tables": (Scenario("gaussian", None, 10, 15, 0.6),),
-    }
-    plan = Plan(
-        kind=kind,
-        scenarios=worlds[kind],
-        sizes=(1000, None) if kind == "figures" else (10_000, None),
-        replicates=2,
-        calibration_runs=2,
-        grid=(0.05, 0.1),
-        budget=500,
-        methods=("paper",),
-    )
-    return replace(plan, **changes)
-
-
-def silent(done, total):
-    """No bar in tests."""
-
-
-def numbers(result):
-    """Every replicate without its runtime, which is the machine's and not the method's."""
-    with result.csv.open(newline="") as file:
-        return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
+from jigsaw_crl.experiments.scenarios import plan_of
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from jigsaw_crl.errors import InputError
@@ -13,6 +14,9 @@ __all__ = ["Call", "progress_bar", "results_of"]
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 Advance = Callable[[int, int], None]
+
+# How long a scheduler may take to answer.
+PATIENCE = "10s"
 
 
 def results_of(
@@ -43,13 +47,13 @@ def results_of(
 
 def _on_cluster(calls: Sequence[Call], address: str) -> Iterator[Any]:
     try:
-        from distributed import Client, as_completed
+        distributed: Any = import_module("distributed")  # has no types
     except ImportError:
         raise InputError(
             "Dask is not installed", "Run pip install 'jigsaw-crl[cluster]'."
         ) from None
     try:
-        client = Client(address, timeout="10s")
+        client = distributed.Client(address, timeout=PATIENCE)
     except OSError as error:
         raise InputError(
             f"there is no Dask scheduler at {address} ({error})",
@@ -57,7 +61,7 @@ def _on_cluster(calls: Sequence[Call], address: str) -> Iterator[Any]:
         ) from None
     with client:
         futures = [client.submit(function, *arguments, pure=False) for function, arguments in calls]
-        for future in as_completed(futures):
+        for future in distributed.as_completed(futures):
             yield future.result()
             future.release()
 

@@ -1,0 +1,89 @@
+"""Work on several processes, on a cluster, and through a real kill."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tiny_plan import numbers, silent, tiny
+
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.experiments import execution, reproduce
+from jigsaw_crl.experiments.execution import progress_bar, results_of
+
+
+def double(x):
+    return 2 * x
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_call_is_answered_once(workers):
+    calls = [(double, (x,)) for x in range(20)]
+    assert sorted(results_of(calls, workers=workers)) == [2 * x for x in range(20)]
+
+
+def test_no_work_is_no_trouble():
+    assert list(results_of([], workers=2)) == []
+
+
+def test_a_cluster_gives_the_same_numbers(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        plan = tiny(replicates=1, calibration_runs=1)
+        there = reproduce.run_plan(
+            plan, tmp_path / "there", cluster=cluster.scheduler_address, progress=silent
+        )
+    here = reproduce.run_plan(plan, tmp_path / "here", progress=silent)
+    assert numbers(there) == numbers(here)
+
+
+def test_a_cluster_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(execution, "PATIENCE", "1s")
+    pytest.importorskip("distributed", reason="Dask is an optional extra")
+    with pytest.raises(InputError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
+        list(results_of([(double, (1,))], cluster="tcp://127.0.0.1:9"))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tiny_plan import tiny
+from jigsaw_crl.experiments.reproduce import run_plan
+run_plan(tiny(replicates=200), Path(sys.argv[1]), workers=1, progress=lambda d, t: None)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a kill that cannot be caught")
+def test_nothing_half_written_is_left_by_a_kill(tmp_path):
+    here = os.path.dirname(__file__)
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path), here])
+    folder = tmp_path / "figures" / "replicates"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(list(folder.glob("*.json"))) < 12:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(list(folder.glob("*.json"))) >= 12
+    resumed = reproduce.run_plan(tiny(), tmp_path, progress=silent)
+    fresh = reproduce.run_plan(tiny(), tmp_path / "fresh", progress=silent)
+    assert numbers(resumed) == numbers(fresh)
+    with resumed.csv.open(newline="") as file:
+        assert len(list(csv.reader(file))) == 1 + len(tiny().evaluations())
+
+
+def test_progress_without_a_terminal_is_a_few_lines_on_stderr(capsys):
+    with progress_bar("work") as advance:
+        for done in range(101):
+            advance(done, 100)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == "work: 100 of 100"
+    assert len(err.splitlines()) == 11
