@@ -197,9 +197,12 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
 
 def _log_odds(ancestor: FloatArray, district: FloatArray) -> FloatArray:
     """x_τ = log[¾ e^{l_τ} + ¼ e^{l_D}] − log[¾ + ¼ e^{l_D}], shape (n_scales, p, p)."""
-    district = np.where(np.isnan(district), -np.inf, district)
-    open_ = LOG_OPEN + district
-    x: FloatArray = np.logaddexp(LOG_FIXED + ancestor, open_) - np.logaddexp(LOG_FIXED, open_)
+    silent = np.isnan(ancestor)
+    # A client that cannot speak of districts has none to allow for.
+    open_ = LOG_OPEN + np.where(np.isnan(district), -np.inf, district)
+    fixed = LOG_FIXED + np.where(silent, 0.0, ancestor)
+    x: FloatArray = np.logaddexp(fixed, open_) - np.logaddexp(LOG_FIXED, open_)
+    x[silent] = np.nan
     for layer in x:
         np.fill_diagonal(layer, np.nan)
     return x

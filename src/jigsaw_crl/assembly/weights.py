@@ -172,10 +172,15 @@ def _agreement(
     compared = sum(size for _, size in sides)
     if compared == 0:
         return (np.nan, 1.0, 0.0), 0.0, 0.0
-    # Half an imagined pair in agreement on each side: a side with one pair proves little.
-    score = float(np.mean([(hits + 0.5) / (size + 0.5) for hits, size in sides]))
+    score = float(np.mean([_doubt(hits, size) for hits, size in sides]))
     promised = float((firm / (1.0 + np.exp(-np.abs(mean)))).sum() / compared)
     return (score, promised, compared), float((known & ~right).sum()), float(known.sum())
+
+
+def _doubt(hits: float, size: float) -> float:
+    """The share hits / size, plus half a standard error: a side with few pairs proves little."""
+    share = (hits + 0.5) / (size + 1.0)
+    return float(min(share + 0.5 * np.sqrt(share * (1.0 - share) / (size + 1.0)), 1.0))
 
 
 def _weight(agreement: float, promised: float, compared: float) -> float:
