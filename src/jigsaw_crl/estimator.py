@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +65,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         control: Any = "control",
         *,
-        method: str = "null-cone",
+        method: Literal["null-cone", "paper"] = "null-cone",
         tau: float | None = None,
         n_latent: int | None = None,
     ) -> None:

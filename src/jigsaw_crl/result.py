@@ -28,7 +28,7 @@ from jigsaw_crl.fragment import Fragment
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Result", "load_result"]
+__all__ = ["Result", "check_folder", "load_result", "order_document"]
 
 FORMAT = "jigsaw-crl/result"
 VERSION = 1
@@ -273,7 +273,7 @@ def _from_document(document: Any, path: Path) -> Result:
 
 
 def _write_folder(result: Result, root: Path) -> Path:
-    _refuse_a_folder_that_is_not_ours(root)
+    check_folder(root)
     stage: Path | None = None
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -296,8 +296,8 @@ def _write_folder(result: Result, root: Path) -> Path:
     return root
 
 
-def _refuse_a_folder_that_is_not_ours(root: Path) -> None:
-    """Never overwrite a file of somebody else's that happens to have one of our names."""
+def check_folder(root: Path) -> None:
+    """Refuse a folder whose files are somebody else's but have one of our names."""
     if root.exists() and not root.is_dir():
         raise InputError("this is a file", "Name a folder for the result.", path=root)
     if not root.is_dir() or (root / _COMPLETE).exists() or (root / RESULT).exists():

@@ -1,5 +1,10 @@
 """The command `jigsaw`."""
 
-from jigsaw_crl.cli.app import main
-
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line and exit: 0 success, 2 bad input, 1 a defect, 130 interrupted."""
+    from jigsaw_crl.cli.app import main as run
+
+    run()

@@ -68,6 +68,7 @@ def recover(
     from jigsaw_crl.conductor import recover as recover_study
     from jigsaw_crl.study import read_any
 
+    _check_out(out)
     options = method_options(method, tau, confounding, rank_one)
     if closed_world:
         options["closed_world"] = True
@@ -92,6 +93,7 @@ def assemble(
     from jigsaw_crl.result import Result
     from jigsaw_crl.study.fragments import read_fragments
 
+    _check_out(out)
     pieces = read_fragments(fragments)
     options: dict[str, Any] = {"method": method.value}
     if method is Method.null_cone:
@@ -175,6 +177,14 @@ def report(
         print_json({"output": str(output)})
     else:
         typer.echo(f"written to {output}")
+
+
+def _check_out(out: Path | None) -> None:
+    """Say before the work, not after it, that its result cannot be kept there."""
+    from jigsaw_crl.result import check_folder
+
+    if out is not None:
+        check_folder(out)
 
 
 # -- the answer ---------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Clien
         spoilt = {f.regime: f for f in errors if f.client == client.name and f.regime is not None}
         left = {label: m for label, m in client.interventions.items() if label not in spoilt}
         if client.name in whole or client.control_name in spoilt or not left:
-            reason = whole.get(client.name) or next(iter(spoilt.values()))
+            reason = reason or whole.get(client.name) or next(iter(spoilt.values()))
             continue
         if len(left) < len(client.labels):
             client = Client.from_moments(

@@ -12,7 +12,7 @@ ratio of two sample covariances:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,20 +108,19 @@ def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     level = FALSE_ALARM / len(regimes)
     base = _inner(client.control_second_moment(), space)
-    findings: list[Finding] = []
     strength: dict[str, float] = {}
-    several: list[str] = []
+    several: dict[str, Finding] = {}
     for label, m in regimes:
         c = contrast(base, client.control, _second(m, client.control, space), m, level)
         strength[label] = max(strength.get(label, 0.0), c.strength)
-        if c.third > 1 and label not in several:
-            several.append(label)
-            findings.append(_several_targets(client, label, c))
-    weak = [label for label, value in strength.items() if value <= 1]
+        if c.third > 1:
+            several.setdefault(label, _several_targets(client, label, c))
+    findings = [*several.values(), *_same_regimes(client, space, level, strength)]
+    copies = {f.regime for f in findings if f.check == "duplicated-regime"}
+    weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
     findings += [_weak(client, label, strength[label]) for label in weak]
     if len(weak) == len(strength):
         findings.append(_no_signal(client, max(strength.values())))
-    findings += _same_regimes(client, space, level)
     if len(several) >= 2:
         findings += _swapped_control(client, space, level)
     return findings, strength
@@ -176,41 +175,50 @@ def _no_signal(client: Client, strongest: float) -> Finding:
     )
 
 
-def _same_regimes(client: Client, space: Spectrum, level: float) -> Iterator[Finding]:
+def _same_regimes(
+    client: Client, space: Spectrum, level: float, strength: Mapping[str, float]
+) -> Iterator[Finding]:
+    """Regimes with the same rows, or with the same law, as another one."""
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     named = [(client.control_name, client.control), *regimes]
-    for i, (label, m) in enumerate(named):
-        for other, twin in named[:i]:
-            if _same_rows(m, twin):
-                yield Finding(
-                    "duplicated-regime",
-                    "error",
-                    f"the regime holds the same rows as {other!r}",
-                    "Replace the copy by the rows that belong there.",
-                    value=0.0,
-                    threshold=SAME_ROWS,
-                    client=client.name,
-                    regime=label,
-                )
-                break
-            if i == 0 or other in (label, client.control_name) or m.n is None:
-                continue
-            base = _second(twin, client.control, space)
-            c = contrast(base, twin, _second(m, client.control, space), m, level)
-            control = _inner(client.control_second_moment(), space)
-            seen = contrast(control, client.control, base, twin, level).seen
-            if seen and not c.seen:
-                yield Finding(
-                    "like-regimes",
-                    "warning",
-                    f"the regime cannot be told from {other!r}, though both differ from the "
-                    "control: they may be one intervention under two labels",
-                    "Check the labels.",
-                    value=c.strength,
-                    threshold=1.0,
-                    client=client.name,
-                    regime=label,
-                )
+    seconds = [_second(m, client.control, space) for _, m in named]
+    for i, j in _nearest_before(seconds):
+        (label, m), (other, twin) = named[i], named[j]
+        if _same_rows(m, twin):
+            yield Finding(
+                "duplicated-regime",
+                "error",
+                f"the regime holds the same rows as {other!r}",
+                "Replace the copy by the rows that belong there.",
+                value=0.0,
+                threshold=SAME_ROWS,
+                client=client.name,
+                regime=label,
+            )
+            continue
+        if j == 0 or other == label or m.n is None or min(strength[label], strength[other]) <= 1:
+            continue
+        c = contrast(seconds[j], twin, seconds[i], m, level)
+        if not c.seen:
+            yield Finding(
+                "like-regimes",
+                "warning",
+                f"the regime cannot be told from {other!r}, though both differ from the control: "
+                "they may be one intervention under two labels",
+                "Check the labels.",
+                value=c.strength,
+                threshold=1.0,
+                client=client.name,
+                regime=label,
+            )
+
+
+def _nearest_before(seconds: list[FloatArray]) -> Iterator[tuple[int, int]]:
+    """For each regime the most similar one before it; a twin is always that."""
+    root = inverse_square_root(seconds[0])
+    flat = np.array([(root @ s @ root).ravel() for s in seconds])
+    for i in range(1, len(flat)):
+        yield i, int(np.argmin(np.sum((flat[:i] - flat[i]) ** 2, axis=1)))
 
 
 def _same_rows(a: Moments, b: Moments) -> bool:

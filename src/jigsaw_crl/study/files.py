@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,9 +60,10 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(
             "it may not be read", "Ask for permission to read it.", path=path
         ) from None
-    except OSError as error:
+    except (OSError, EOFError, zlib.error) as error:
+        text = getattr(error, "strerror", None) or error
         raise InputError(
-            f"it cannot be read ({' '.join(str(error.strerror or error).split())[:200]})",
+            f"it cannot be read ({' '.join(str(text).split())[:200]})",
             "Copy the file again; it may be truncated.",
             path=path,
         ) from None

@@ -1,0 +1,31 @@
+"""A small good table, and ways to spoil it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+
+def good(
+    rows: int = 20, labels: tuple[str, ...] = ("a", "b"), d: int = 3, seed: int = 7
+) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    regimes = ["control", *labels]
+    frame = pd.DataFrame(
+        rng.normal(size=(rows * len(regimes), d)), columns=[f"x{i + 1}" for i in range(d)]
+    )
+    frame.insert(0, "regime", np.repeat(regimes, rows))
+    return frame
+
+
+def csv(frame: pd.DataFrame, path: Path) -> Path:
+    frame.to_csv(path, index=False)
+    return path
+
+
+def parquet(frame: pd.DataFrame, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    frame.to_parquet(path, index=False)
+    return path

@@ -1,0 +1,212 @@
+"""NumPy archives, moments files and AnnData files that cannot be a client's."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.study import write_moments
+
+Arrays = dict[str, Any]
+
+
+def _rows(n: int = 20, d: int = 2, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def _long(**changes: Any) -> Arrays:
+    arrays = {"X": _rows(60), "regime": np.repeat(["control", "a", "b"], 20)}
+    return {k: v for k, v in (arrays | changes).items() if v is not None}
+
+
+def _wide(**changes: Any) -> Arrays:
+    arrays = {"control": _rows(), "a": _rows(seed=1), "b": _rows(seed=2)}
+    return {k: v for k, v in (arrays | changes).items() if v is not None}
+
+
+ARCHIVES: dict[str, tuple[Callable[[], Arrays], tuple[str, ...]]] = {
+    "text where numbers belong": (lambda: _wide(a=np.array([["u", "v"]])), ("'a'", "type")),
+    "complex numbers": (lambda: _wide(a=_rows() + 1j), ("complex", "'a'")),
+    "truth values": (lambda: _wide(a=_rows() > 0), ("bool",)),
+    "a vector": (lambda: _wide(a=np.zeros(5)), ("shape (5,)",)),
+    "a regime without rows": (lambda: _wide(a=np.zeros((0, 2))), ("no rows",)),
+    "another number of columns": (lambda: _wide(b=_rows(d=3)), ("'b'", "3 columns")),
+    "no control": (lambda: _wide(control=None), ("control",)),
+    "more regimes than rows of X": (
+        lambda: _long(regime=np.repeat(["control", "a"], 40)),
+        ("60 rows", "80"),
+    ),
+    "regimes in a matrix": (lambda: _long(regime=np.array([["a"], ["b"]])), ("regime",)),
+    "decimal regimes": (lambda: _long(regime=np.zeros(60)), ("float64",)),
+    "a foreign array beside X": (lambda: _long(extra=np.zeros(3)), ("extra",)),
+    "feature names that do not fit": (
+        lambda: _long(features=np.array(["only one"])),
+        ("feature names",),
+    ),
+    "nan": (lambda: _wide(a=np.full((20, 2), np.nan)), ("missing", "'a'")),
+}
+
+
+@pytest.mark.parametrize("case", ARCHIVES)
+def test_a_spoilt_archive_is_refused(case, tmp_path, refused):
+    make, says = ARCHIVES[case]
+    np.savez(tmp_path / "lab-1.npz", **make())
+    refused(["moments", tmp_path / "lab-1.npz", "-o", tmp_path / "o.npz"], "lab-1", *says)
+
+
+class Bomb:
+    """Leaves a mark when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.write_text, (self.mark, "boom")
+
+
+@pytest.mark.parametrize("command", ["moments", "check", "fragment"])
+def test_a_pickled_archive_is_refused_and_never_unpickled(command, tmp_path, refused):
+    path, mark = tmp_path / "lab-1.npz", tmp_path / "mark"
+    np.savez(path, control=np.array([Bomb(mark)], dtype=object), allow_pickle=True)
+    output = [] if command == "check" else ["-o", tmp_path / "out"]
+    refused([command, path, *output], "lab-1.npz", "pickled")
+    assert not mark.exists()
+
+
+def test_a_bare_pickle_called_npz_is_refused_and_never_unpickled(tmp_path, refused):
+    path, mark = tmp_path / "lab-1.npz", tmp_path / "mark"
+    path.write_bytes(pickle.dumps(Bomb(mark)))
+    refused(["check", path], "lab-1.npz")
+    assert not mark.exists()
+
+
+def test_a_truncated_archive_is_refused(tmp_path, refused):
+    path = tmp_path / "lab-1.npz"
+    np.savez(path, **_wide())
+    path.write_bytes(path.read_bytes()[:-300])
+    refused(["check", path], "lab-1.npz")
+
+
+def test_a_damaged_archive_is_refused(tmp_path, refused):
+    path = tmp_path / "lab-1.npz"
+    np.savez_compressed(path, **_wide(control=_rows(3000)))
+    data = bytearray(path.read_bytes())
+    data[2000:2100] = bytes(100)
+    path.write_bytes(bytes(data))
+    refused(["check", path], "lab-1.npz")
+
+
+def test_an_empty_archive_is_refused(tmp_path, refused):
+    np.savez(tmp_path / "lab-1.npz")
+    refused(["check", tmp_path / "lab-1.npz"], "empty")
+
+
+# -- moments files ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def moments(tmp_path: Path) -> Path:
+    client = jc.Client.from_samples(
+        "lab-1", observational=_rows(), interventions={"a": _rows(seed=1), "b": _rows(seed=2)}
+    )
+    return write_moments(client, tmp_path / "lab-1.moments.npz")
+
+
+def _header(**changes: Any) -> Callable[[Arrays], Arrays]:
+    def spoil(arrays: Arrays) -> Arrays:
+        header = {**json.loads(str(arrays["header"])), **changes}
+        return {**arrays, "header": np.array(json.dumps(header))}
+
+    return spoil
+
+
+def _array(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Arrays], Arrays]:
+    return lambda arrays: {**arrays, name: change(arrays[name].copy())}
+
+
+def _set(index: Any, value: float) -> Callable[[np.ndarray], np.ndarray]:
+    def change(array: np.ndarray) -> np.ndarray:
+        array[index] = value
+        return array
+
+    return change
+
+
+MOMENTS: dict[str, tuple[Callable[[Arrays], Arrays], tuple[str, ...]]] = {
+    "a newer version": (_header(version=2), ("version 2", "upgrade")),
+    "an older version": (_header(version=0), ("version 0",)),
+    "another format": (_header(format="mine"), ("not a jigsaw-crl moments file",)),
+    "a header that is no JSON": (_array("header", lambda _: np.array("{")), ("cannot be read",)),
+    "a header without labels": (_header(labels=[]), ("labels",)),
+    "labels that are numbers": (_header(labels=[1, 2]), ("not text",)),
+    "a fractional number of latents": (_header(n_latent=1.5), ("n_latent",)),
+    "too few latents": (_header(n_latent=1), ("n_latent is 1",)),
+    "nan in a covariance": (_array("covariance", _set((1, 0, 0), np.nan)), ("covariance",)),
+    "an asymmetric covariance": (_array("covariance", _set((1, 0, 1), 9.0)), ("symmetric", "'a'")),
+    "an indefinite covariance": (_array("covariance", _set((2, 0, 0), -9.0)), ("indefinite",)),
+    "a mean that is too short": (_array("mean", lambda m: m[:, :1]), ("mean", "shape")),
+    "counts that are not whole": (_array("n", lambda n: n.astype(float)), ("float64",)),
+    "a count of zero": (_array("n", _set(0, 0)), ("no rows",)),
+    "an unknown array": (lambda a: {**a, "rows": np.zeros(3)}, ("rows", "unknown")),
+    "exact and estimated mixed": (_array("n", _set(1, -1)), ("mixed", "'a'")),
+}
+
+
+@pytest.mark.parametrize("case", MOMENTS)
+def test_a_spoilt_moments_file_is_refused(case, moments, tmp_path, refused):
+    spoil, says = MOMENTS[case]
+    with np.load(moments) as archive:
+        arrays = spoil({k: archive[k] for k in archive.files})
+    np.savez(moments, **arrays)
+    refused(["check", moments], *says)
+
+
+def test_moments_of_other_columns_cannot_be_added_to(moments, tmp_path, refused):
+    np.savez(tmp_path / "new.npz", control=_rows(d=3), a=_rows(d=3, seed=3))
+    arguments = ["moments", tmp_path / "new.npz", "--add-to", moments, "-o", tmp_path / "o.npz"]
+    refused(arguments, "features differ", "x3")
+
+
+# -- AnnData ------------------------------------------------------------------------------------
+
+
+def _h5ad(path: Path, **obs: Any) -> Path:
+    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = anndata.AnnData(_rows(60), obs=pd.DataFrame(obs, index=[str(i) for i in range(60)]))
+        data.write_h5ad(path)
+    return path
+
+
+def test_an_h5ad_file_without_perturbations_is_refused(tmp_path, refused):
+    path = _h5ad(tmp_path / "lab-1.h5ad", batch=["u"] * 60)
+    refused(["moments", path, "-o", tmp_path / "o.npz"], "perturbation", "batch", "--regime")
+
+
+def test_a_cell_without_perturbation_is_refused(tmp_path, refused):
+    values = np.repeat(["control", "a", "b"], 20).astype(object)
+    values[30] = np.nan
+    path = _h5ad(tmp_path / "lab-1.h5ad", perturbation=pd.Categorical(values))
+    refused(["moments", path, "-o", tmp_path / "o.npz"], "row 31")
+
+
+def test_a_truncated_h5ad_file_is_refused(tmp_path, refused):
+    path = _h5ad(tmp_path / "lab-1.h5ad", perturbation=np.repeat(["control", "a", "b"], 20))
+    path.write_bytes(path.read_bytes()[:2000])
+    refused(["check", path], "lab-1.h5ad")
+
+
+def test_another_file_called_h5ad_is_refused(tmp_path, refused):
+    path = tmp_path / "lab-1.h5ad"
+    path.write_text("regime,x\n")
+    refused(["check", path], "lab-1.h5ad", "AnnData")

@@ -1,0 +1,182 @@
+"""Folders and manifests that are no study, and options that make no sense."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .tables import csv, good, parquet
+
+
+def _study(root: Path, manifest: str | None = None) -> Path:
+    root.mkdir()
+    csv(good(labels=("a", "b")), root / "lab-1.csv")
+    csv(good(labels=("b", "c"), seed=8), root / "lab-2.csv")
+    if manifest is not None:
+        (root / "study.toml").write_text(manifest)
+    return root
+
+
+def test_an_empty_folder_is_refused(tmp_path, refused):
+    (tmp_path / "study").mkdir()
+    refused(["check", tmp_path / "study"], "no client file", ".csv")
+
+
+def test_a_folder_with_other_files_only_is_refused(tmp_path, refused):
+    (tmp_path / "study" / "truth").mkdir(parents=True)
+    (tmp_path / "study" / "README.md").write_text("hello")
+    (tmp_path / "study" / "truth" / "truth.json").write_text("{}")
+    refused(["check", tmp_path / "study"], "no client file")
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path, refused):
+    refused(["recover", tmp_path / "nowhere"], "nowhere", "no such file")
+
+
+def test_two_files_of_one_client_are_refused(tmp_path, refused):
+    root = _study(tmp_path / "study")
+    parquet(good(), root / "lab-1.parquet")
+    refused(["check", root], "lab-1.csv", "lab-1.parquet", "one file per client")
+
+
+def test_client_names_that_differ_by_case_are_refused(tmp_path, refused):
+    root = _study(tmp_path / "study")
+    parquet(good(), root / "LAB-1.parquet")
+    refused(["check", root], "LAB-1.parquet")
+
+
+def test_labels_that_differ_between_clients_by_case_are_refused(tmp_path, refused):
+    root = _study(tmp_path / "study")
+    csv(good(labels=("B", "c")), root / "lab-3.csv")
+    refused(["check", root], "'B'", "'b'", "lab-3", "case or spaces")
+
+
+def test_labels_that_differ_between_clients_by_a_space_are_refused(tmp_path, refused):
+    root = _study(tmp_path / "study")
+    csv(good(labels=("b ", "c")), root / "lab-3.csv")
+    refused(["check", root], "'b '", "case or spaces")
+
+
+def test_a_label_unknown_to_the_manifest_is_refused(tmp_path, refused):
+    root = _study(tmp_path / "study", 'labels = ["a", "b"]\n')
+    refused(["check", root], "'c'", "lab-2", "study.toml")
+
+
+def test_one_bad_client_spoils_nothing_but_the_run(tmp_path, refused):
+    root = _study(tmp_path / "study")
+    (root / "lab-3.csv").write_text("")
+    refused(["recover", root, "--out", tmp_path / "out"], "lab-3.csv", "empty")
+    assert not (tmp_path / "out").exists()
+
+
+MANIFESTS = {
+    "no TOML": ("clients = [", ("study.toml", "TOML")),
+    "an unknown field": ('colour = "red"', ("'colour'", "study.toml")),
+    "an unknown field of a client": ("[clients.lab-1]\ncolour = 1", ("clients.lab-1", "colour")),
+    "a regime that is a number": ("regime = 3", ("'regime'",)),
+    "labels that are numbers": ("labels = [1, 2]", ("'labels'",)),
+    "a client that is a text": ('clients.lab-1 = "lab-1.csv"', ("clients.lab-1", "table")),
+    "a client without a file": ("[clients.lab-9]\nn_latent = 2", ("lab-9", "file")),
+    "a file that does not exist": ('[clients.x]\nfile = "no.csv"', ("no.csv", "relative")),
+    "too many latents": ("[clients.lab-1]\nn_latent = 9", ("lab-1", "9 latents")),
+    "too few latents": ("[clients.lab-1]\nn_latent = 1", ("n_latent is 1",)),
+    "a regime column that is not there": ('regime = "arm"', ("'arm'",)),
+    "a control that is not there": ('control = "none"', ("'none'", "control")),
+    "a renamed value that is not there": (
+        '[clients.lab-1.rename]\nzzz = "a"',
+        ("'zzz'", "spelling"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MANIFESTS)
+def test_a_spoilt_manifest_is_refused(case, tmp_path, refused):
+    text, says = MANIFESTS[case]
+    refused(["check", _study(tmp_path / "study", text)], *says)
+
+
+def test_a_folder_without_read_permission_is_refused(tmp_path, refused, monkeypatch):
+    root = _study(tmp_path / "study")
+    if os.geteuid() == 0:
+        # Nothing is forbidden to root, so the system's refusal is played.
+        real = Path.iterdir
+
+        def forbidden(path: Path):
+            if path == root:
+                raise PermissionError(13, "Permission denied")
+            return real(path)
+
+        monkeypatch.setattr(Path, "iterdir", forbidden)
+        refused(["check", root], "study", "permission")
+        return
+    root.chmod(0)
+    try:
+        monkeypatch.setattr("tests.malformed.conftest.snapshot", lambda _: {})
+        refused(["check", root], "study", "permission")
+    finally:
+        root.chmod(0o755)
+
+
+def test_a_result_is_not_written_over_a_file(tmp_path, refused):
+    root = _study(tmp_path / "study")
+    (tmp_path / "out").write_text("mine")
+    refused(["recover", root, "--out", tmp_path / "out"], "file")
+
+
+def test_a_result_is_not_written_into_a_folder_with_anothers_report(tmp_path, refused):
+    root = _study(tmp_path / "study")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.html").write_text("mine")
+    refused(["recover", root, "--out", tmp_path / "out"], "report.html")
+
+
+def test_data_without_signal_are_refused_with_that_reason(tmp_path, refused):
+    # All regimes of these tables are drawn from one law.
+    root = _study(tmp_path / "study")
+    refused(["recover", root, "--out", tmp_path / "out"], "no signal")
+
+
+def test_identical_regimes_are_refused(tmp_path, refused):
+    frame = good(labels=("a", "b"))
+    for label in ("a", "b"):
+        columns = ["x1", "x2", "x3"]
+        frame.loc[frame.regime == label, columns] = frame.loc[
+            frame.regime == "control", columns
+        ].to_numpy()
+    path = csv(frame, tmp_path / "lab-1.csv")
+    refused(["recover", path, "--out", tmp_path / "out"], "lab-1", "same rows")
+
+
+OPTIONS = {
+    "an unknown command": (["recovr"], ("recover",)),
+    "no command's argument": (["recover"], ("study",)),
+    "an unknown option": (["recover", "x", "--colour"], ("--colour",)),
+    "an unknown method": (["recover", "x", "--method", "magic"], ("magic",)),
+    "a tau that is no number": (["recover", "x", "--method", "paper", "--tau", "q"], ("--tau",)),
+    "a tau beyond 1": (["recover", "x", "--method", "paper", "--tau", "1.5"], ("between 0 and 1",)),
+    "a tau for the wrong method": (["recover", "x", "--tau", "0.05"], ("--method paper",)),
+    "a negative seed": (["recover", "x", "--seed", "-1"], ("--seed",)),
+    "no world": (["simulate", "--out", "s"], ("--setting",)),
+    "half a world": (["simulate", "--out", "s", "--latent", "5"], ("--coverage",)),
+    "two worlds": (["simulate", "--out", "s", "--setting", "A", "--latent", "5"], ("exclude",)),
+    "exact moments as a table": (
+        ["simulate", "--out", "s", "--setting", "A", "--format", "csv"],
+        ("--samples",),
+    ),
+    "too few samples": (["simulate", "--out", "s", "--setting", "A", "--samples", "2"], ("rows",)),
+    "an unknown noise": (["simulate", "--out", "s", "--noise", "cauchy"], ("cauchy",)),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_options_that_make_no_sense_are_refused(case, tmp_path, refused, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments, says = OPTIONS[case]
+    refused(arguments, *says)
+
+
+def test_a_study_is_not_simulated_over_another(tmp_path, refused):
+    root = _study(tmp_path / "study")
+    refused(["simulate", "--setting", "A", "--out", root], "exists already")

@@ -1,0 +1,239 @@
+"""Tables that cannot be a client's, in text and in Parquet."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from .tables import csv, good, parquet
+
+Frame = pd.DataFrame
+
+
+def _with(column: str, row: int, value: object) -> Callable[[Frame], Frame]:
+    def spoil(frame: Frame) -> Frame:
+        frame = frame.astype({column: object})
+        frame.loc[row, column] = value
+        return frame
+
+    return spoil
+
+
+def _regime(row: int, value: object) -> Callable[[Frame], Frame]:
+    return _with("regime", row, value)
+
+
+def _missing_in_one_regime(frame: Frame) -> Frame:
+    frame.loc[frame.regime == "b", "x2"] = np.nan
+    return frame
+
+
+def _one_row_of(label: str) -> Callable[[Frame], Frame]:
+    def spoil(frame: Frame) -> Frame:
+        others = frame[frame.regime != label]
+        return pd.concat([others, frame[frame.regime == label].head(1)])
+
+    return spoil
+
+
+def _every_row_its_own_regime(frame: Frame) -> Frame:
+    frame["regime"] = [f"r{i}" for i in range(len(frame))]
+    frame.loc[:5, "regime"] = "control"
+    return frame
+
+
+def _decimal_comma(frame: Frame) -> Frame:
+    frame["x1"] = [str(v).replace(".", ",") for v in frame.x1]
+    return frame
+
+
+def _rank_deficient(frame: Frame) -> Frame:
+    frame["x2"] = 2 * frame.x1
+    return frame.drop(columns="x3")
+
+
+SPOILT: dict[str, tuple[Callable[[Frame], Frame], tuple[str, ...]]] = {
+    "header only": (lambda f: f.head(0), ("no rows",)),
+    "no regime column": (lambda f: f.drop(columns="regime"), ("'regime'", "--regime")),
+    "no control rows": (lambda f: f[f.regime != "control"], ("control", "--control")),
+    "only control rows": (lambda f: f[f.regime == "control"], ("no interventional regime",)),
+    "one regime with a single row": (_one_row_of("b"), ("'b'", "rows are too few")),
+    "one control row": (_one_row_of("control"), ("'control'", "rows are too few")),
+    "a missing value": (_with("x2", 25, None), ("missing", "'x2'", "row 26", "'a'")),
+    "nan spelt out": (_with("x2", 3, "nan"), ("missing", "'x2'", "row 4")),
+    "an infinite value": (_with("x3", 41, "inf"), ("infinite", "'x3'", "row 42", "'b'")),
+    "minus infinity": (_with("x1", 0, "-inf"), ("infinite", "'x1'", "row 1")),
+    "text in a feature": (_with("x2", 30, "broken"), ("broken", "--ignore")),
+    "a unit in a feature": (_with("x2", 30, "3.5 V"), ("3.5 V",)),
+    "a huge value": (_with("x2", 30, "1e200"), ("1e+200", "rescale")),
+    "a value beyond floats": (_with("x2", 30, "1e999"), ("'x2'",)),
+    "a missing regime": (_regime(30, None), ("row 31", "no regime")),
+    "a blank regime": (_regime(30, "   "), ("regime",)),
+    "labels that differ by case": (_regime(30, "A"), ("'A'", "case or spaces")),
+    "labels that differ by a space": (_regime(30, "a "), ("case or spaces",)),
+    "a second spelling of control": (_regime(30, "Control"), ("'Control'", "--control")),
+    "a column missing in one regime": (_missing_in_one_regime, ("'x2'", "'b'", "missing")),
+    "no features": (lambda f: f[["regime"]], ("no numeric column",)),
+    "only text beside the regime": (
+        lambda f: f.assign(x1="u", x2="v", x3="w"),
+        ("no numeric column",),
+    ),
+    "more labels than features": (lambda f: f[["regime", "x1"]], ("features", "latents")),
+    "a regime per row": (_every_row_its_own_regime, ("features", "54 latents")),
+    "rank-deficient features": (_rank_deficient, ("dimensions", "2 latents")),
+    "constant features": (lambda f: f.assign(x1=1.0, x2=2.0, x3=3.0), ("constant",)),
+    "decimal commas": (_decimal_comma, ("decimal comma", "'x1'")),
+}
+
+
+@pytest.mark.parametrize("case", SPOILT)
+def test_a_spoilt_csv_file_is_refused(case, tmp_path, refused):
+    spoil, says = SPOILT[case]
+    path = csv(spoil(good()), tmp_path / "lab-1.csv")
+    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1", *says)
+
+
+BYTES = {
+    "an empty file": (b"", ("empty",)),
+    "blank lines": (b"\n\n  \n", ("empty",)),
+    "a picture": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" * 20, ("lab-1",)),
+    "latin-1 text": ("regime,größe\ncontrol,1\n".encode("latin-1"), ("UTF-8",)),
+    "a column named twice": (b"regime,x,x\ncontrol,1,2\na,3,4\n", ("'x'", "twice")),
+    "a row that is too short": (b"regime,x,y\ncontrol,1,2\ncontrol,3\na,1,2\n", ("columns",)),
+    "a row that is too long": (b"regime,x,y\ncontrol,1,2\ncontrol,3,4,5\na,1,2\n", ("columns",)),
+    "zero bytes": (b"regime,x\ncontrol,1\0\n", ("text",)),
+}
+
+
+@pytest.mark.parametrize("case", BYTES)
+def test_bytes_that_are_no_table_are_refused(case, tmp_path, refused):
+    data, says = BYTES[case]
+    path = tmp_path / "lab-1.csv"
+    path.write_bytes(data)
+    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1.csv", *says)
+
+
+def test_a_truncated_gzip_file_is_refused(tmp_path, refused):
+    path = tmp_path / "lab-1.csv.gz"
+    path.write_bytes(gzip.compress(good(2000).to_csv(index=False).encode())[:-2000])
+    refused(["check", path], "lab-1.csv.gz")
+
+
+def test_a_column_to_ignore_that_does_not_exist_is_refused(tmp_path, refused):
+    path = csv(good(), tmp_path / "lab-1.csv")
+    refused(["check", path, "--ignore", "batch"], "'batch'", "spelling")
+
+
+def test_a_file_that_does_not_exist_is_refused(tmp_path, refused):
+    refused(["moments", tmp_path / "none.csv", "-o", tmp_path / "o.npz"], "none.csv", "no such")
+
+
+def test_an_unknown_ending_is_refused(tmp_path, refused):
+    path = tmp_path / "lab-1.xlsx"
+    path.write_bytes(b"PK")
+    refused(["check", path], "lab-1.xlsx", ".csv")
+
+
+# -- Parquet ------------------------------------------------------------------------------------
+
+
+def test_a_truncated_parquet_file_is_refused(tmp_path, refused):
+    path = parquet(good(500), tmp_path / "lab-1.parquet")
+    path.write_bytes(path.read_bytes()[:-100])
+    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1.parquet", "truncated")
+
+
+def test_a_parquet_file_with_damaged_pages_is_refused(tmp_path, refused):
+    path = tmp_path / "lab-1.parquet"
+    good(5000).to_parquet(path, index=False, write_page_checksum=True)
+    data = bytearray(path.read_bytes())
+    data[20_000:24_000] = bytes(4_000)
+    path.write_bytes(bytes(data))
+    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1")
+
+
+def test_a_csv_file_called_parquet_is_refused(tmp_path, refused):
+    path = csv(good(), tmp_path / "lab-1.parquet")
+    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1.parquet")
+
+
+def test_a_null_in_a_parquet_feature_is_refused(tmp_path, refused):
+    frame = good()
+    frame.loc[4, "x2"] = None
+    path = parquet(frame, tmp_path / "lab-1.parquet")
+    refused(["moments", path, "-o", tmp_path / "out.npz"], "'x2'", "row 5", "missing")
+
+
+def test_a_decimal_regime_column_is_refused(tmp_path, refused):
+    path = parquet(good().assign(regime=0.5), tmp_path / "lab-1.parquet")
+    refused(["moments", path, "-o", tmp_path / "out.npz"], "regime", "text")
+
+
+def test_a_parquet_column_named_twice_is_refused(tmp_path, refused):
+    table = pa.table([pa.array(["control", "a"]), pa.array([1.0, 2.0]), pa.array([1.0, 2.0])],
+                     names=["regime", "x", "x"])  # fmt: skip
+    pq.write_table(table, tmp_path / "lab-1.parquet")
+    refused(["check", tmp_path / "lab-1.parquet"], "'x'", "twice")
+
+
+def test_a_part_without_one_of_the_columns_is_refused(tmp_path, refused):
+    frame = good()
+    for regime, part in frame.groupby("regime"):
+        part = part.drop(columns=["regime"] + (["x3"] if regime == "b" else []))
+        parquet(part, tmp_path / "lab-1" / f"regime={regime}" / "part.parquet")
+    refused(["moments", tmp_path / "lab-1", "-o", tmp_path / "o.npz"], "'x3'", "regime=b")
+
+
+def test_a_part_of_another_type_is_refused(tmp_path, refused):
+    frame = good()
+    parquet(frame, tmp_path / "lab-1" / "one.parquet")
+    parquet(frame.assign(x2="text"), tmp_path / "lab-1" / "two.parquet")
+    refused(["moments", tmp_path / "lab-1", "-o", tmp_path / "o.npz"], "'x2'", "two.parquet")
+
+
+def test_a_folder_without_parquet_files_is_no_client(tmp_path, refused):
+    (tmp_path / "lab-1").mkdir()
+    refused(["moments", tmp_path / "lab-1", "-o", tmp_path / "o.npz"], "Parquet")
+
+
+def test_an_output_folder_that_does_not_exist_is_refused(tmp_path, refused):
+    path = csv(good(), tmp_path / "lab-1.csv")
+    refused(["moments", path, "-o", tmp_path / "no" / "o.npz"], "cannot be written", "o.npz")
+
+
+# -- tables in memory ---------------------------------------------------------------------------
+
+
+IN_MEMORY: dict[str, tuple[Callable[[], object], str]] = {
+    "no table": (lambda: 3, "no table"),
+    "a column named twice": (
+        lambda: pd.concat([good(), good()[["x1"]]], axis=1),
+        "'x1' appears twice",
+    ),
+    "numbers and text mixed": (lambda: _with("x2", 3, "oops")(good()), "'oops' among numbers"),
+    "no regime column": (lambda: good().drop(columns="regime"), "no column 'regime'"),
+    "decimal regimes": (lambda: good().assign(regime=0.5), "decimal"),
+    "missing value": (lambda: _with("x2", 3, np.nan)(good()).astype({"x2": float}), "row 4"),
+}
+
+
+@pytest.mark.parametrize("case", IN_MEMORY)
+def test_a_spoilt_table_in_memory_is_refused(case):
+    import jigsaw_crl as jc
+
+    make, says = IN_MEMORY[case]
+    with pytest.raises(jc.InputError) as caught:
+        jc.Client.from_table(make(), name="lab-1")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_path_with_a_line_break_still_gives_one_line(tmp_path: Path, refused):
+    refused(["check", tmp_path / "lab\n1.csv"], "no such file")
