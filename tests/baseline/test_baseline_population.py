@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import jigsaw_crl as jc
 from jigsaw_crl import baseline, metrics
-from jigsaw_crl.baseline.budget import Budget
+from jigsaw_crl.baseline.budget import Budget, BudgetSpent
 from jigsaw_crl.baseline.exact_search import smallest_tight_set, smallest_tight_set_by_trial
-from jigsaw_crl.baseline.planes import planes_of, project
+from jigsaw_crl.baseline.planes import Space, planes_of, project
 
 SEEDS = st.integers(0, 2**16)
 
@@ -281,3 +281,60 @@ def test_a_change_in_three_directions_is_no_single_intervention():
     )
     fragment = baseline.recover_fragment(broken)
     assert ("rank-above-two", x) in {(f.check, f.regime) for f in fragment.findings}
+
+
+@pytest.mark.parametrize("n", [None, 100])
+def test_a_client_with_a_single_label_is_one_block(n):
+    client = jc.Client.from_covariances(
+        "lab-1",
+        observational=[[1.0, 0.5], [0.5, 0.25 + 1e-6]],
+        interventions={"pump": [[2.0, 1.0], [1.0, 0.5 + 1e-6]]},
+        n_samples=n,
+    )
+    fragment = baseline.recover_fragment(client)
+    assert fragment.outcome.ok
+    assert fragment.blocks == (frozenset({"pump"}),)
+    # The one latent is read along the features' own direction (2, 1).
+    np.testing.assert_allclose(np.abs(fragment.basis), [[2 / 5**0.5, 1 / 5**0.5]], atol=1e-5)
+
+
+def test_a_budget_binds_exact_moments_too():
+    world = jc.simulate.setting("C", 0)
+    fragment = baseline.recover_fragment(world.client(0), budget=3)
+    assert fragment.outcome.code == "budget"
+    *placed, last = fragment.blocks
+    assert set(placed) <= set(world.truth(0).blocks)
+    assert last == set(fragment.labels).difference(*placed)
+
+
+def test_trying_all_sets_stops_at_its_budget():
+    rng = np.random.default_rng(0)
+    # Generic planes: only all labels together have as many directions as labels.
+    vectors = np.stack([np.linalg.qr(rng.normal(size=(20, 2)))[0] for _ in range(20)])
+    space = Space(vectors, np.full(20, 1e-14))
+    budget = Budget(5_000)
+    with pytest.raises(BudgetSpent):
+        smallest_tight_set_by_trial(space, budget)
+    assert budget.spent == 5_000
+    assert smallest_tight_set(space, Budget(5_000)) == tuple(range(20))
+
+
+def test_labels_whose_relations_drown_in_rounding_are_named():
+    world = jc.simulate.random_world(20, 1, 0.6, 2)
+    client, truth = world.client(0), world.truth(0)
+    # A change of 1e-12 in numbers of sixteen digits leaves few for its relations.
+    faint = jc.Client.from_covariances(
+        "lab-1",
+        observational=client.control.covariance,
+        interventions={
+            x: client.control.covariance
+            + 1e-12 * (client.second_moments(x)[0] - client.control.covariance)
+            for x in client.labels
+        },
+        n_samples=None,
+    )
+    fragment = baseline.recover_fragment(faint)
+    assert {f.check for f in fragment.findings} <= {"ill-conditioned", "no-effect"}
+    assert fragment.findings
+    assert not baseline.recover_fragment(client).findings
+    assert_blocks_are_true(baseline.recover_fragment(client), truth)

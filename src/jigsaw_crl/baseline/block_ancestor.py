@@ -51,7 +51,8 @@ def block_ancestors(
     for B in found:  # line 2
         W = _beside(spaces, [b for b in found if b != B], p)  # line 3
         V = project(planes, members, complement(W), error)  # line 4: P(Ĉ; W₋B)
-        if dimension(V, [range(len(members))])[0] <= len(members):  # line 5
+        # line 5 asks for equality; less happens only where an intervention has no effect.
+        if dimension(V, [range(len(members))])[0] <= len(members):
             ancestors.remove(B)  # line 6
     return ancestors  # lines 9 and 10 are `block_basis`, line 11 the return
 

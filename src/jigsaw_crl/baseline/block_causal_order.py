@@ -104,20 +104,20 @@ def block_causal_order_fs(differences: Differences, tau: float, budget: Budget) 
         grams = np.stack([Mj.T @ Mj for Mj in M])
         chosen: tuple[int, ...] | None = None
         try:
-            for r in range(1, len(remaining)):  # lines 3, 4 and 18
-                chosen = best_set_of_size(grams, r, tau, budget)  # lines 6 to 16
-                if chosen is not None:  # line 17: flag ← False
+            for r in range(1, len(remaining)):  # lines 3, 4 and 16
+                chosen = best_set_of_size(grams, r, tau, budget)  # lines 6 to 13
+                if chosen is not None:  # line 14: flag ← False
                     break
         except BudgetSpent:
             undivided = tuple(remaining)
         if chosen is None:  # r has reached |R|: nothing is left to choose
             chosen = tuple(range(len(remaining)))
         members = tuple(remaining[i] for i in chosen)
-        rows[members], involved = block_ancestors_fs(members, differences, rows, tau)  # line 21
-        ancestors[members] = _with_theirs(involved, ancestors)  # line 22
-        remaining = [i for i in remaining if i not in members]  # line 24
-    q = _in_label_order(rows, m)  # line 23
-    return Blocks(ancestors, q @ differences.to_features.T, budget.spent, undivided)  # line 27
+        rows[members], involved = block_ancestors_fs(members, differences, rows, tau)  # line 19
+        ancestors[members] = _with_theirs(involved, ancestors)  # line 20
+        remaining = [i for i in remaining if i not in members]  # line 22
+    q = _in_label_order(rows, m)  # line 21
+    return Blocks(ancestors, q @ differences.to_features.T, budget.spent, undivided)  # line 25
 
 
 def _with_theirs(

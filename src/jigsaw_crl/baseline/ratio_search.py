@@ -1,4 +1,4 @@
-"""Estimates, lines 6 to 16 of Algorithm 2-FS: the label set of size r with the largest ratio.
+"""Estimates, lines 6 to 13 of Algorithm 2-FS: the label set of size r with the largest ratio.
 
 With `G_j = M_jᵀ M_j` the Gram matrix of a label's projected change, the stacked matrix M(C) has
 `M(C)ᵀ M(C) = Σ_{j ∈ C} G_j`, so its singular values are square roots of the eigenvalues of a sum.
