@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jigsaw_crl.assembly import Certificate, GlobalOrder, Verdict, assemble
     from jigsaw_crl.client import Client
     from jigsaw_crl.conductor import recover, recover_fragment
+    from jigsaw_crl.design import Proposal, next_client
     from jigsaw_crl.errors import InputError, JigsawError
     from jigsaw_crl.estimator import BlockRecovery
     from jigsaw_crl.fragment import Fragment, Outcome
@@ -34,12 +35,14 @@ _HOME = {
     "Moments": "moments",
     "Outcome": "fragment",
     "PartialOrder": "order",
+    "Proposal": "design",
     "Result": "result",
     "Study": "study",
     "Verdict": "assembly",
     "assemble": "assembly",
     "load_result": "result",
     "metrics": "",
+    "next_client": "design",
     "read_client": "study",
     "read_study": "study",
     "recover": "conductor",
@@ -58,6 +61,7 @@ __all__ = [
     "Moments",
     "Outcome",
     "PartialOrder",
+    "Proposal",
     "Result",
     "Study",
     "Verdict",
@@ -65,6 +69,7 @@ __all__ = [
     "assemble",
     "load_result",
     "metrics",
+    "next_client",
     "read_client",
     "read_study",
     "recover",
