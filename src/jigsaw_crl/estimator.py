@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from jigsaw_crl.client import Client
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.fragment import Fragment
 
 __all__ = ["BlockRecovery"]
 
@@ -32,6 +34,9 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Tolerance of ``method="paper"``.
     n_latent : int, optional
         Latents the client accesses; by default the number of labels.
+    unfit : {"warn", "raise"}, default="warn"
+        What to do with data that the diagnostics refuse, for instance because no regime differs
+        from the control: answer with a warning, as scikit-learn's estimators do, or raise.
 
     Attributes
     ----------
@@ -68,11 +73,13 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         method: Literal["null-cone", "paper"] = "null-cone",
         tau: float | None = None,
         n_latent: int | None = None,
+        unfit: Literal["warn", "raise"] = "warn",
     ) -> None:
         self.control = control
         self.method = method
         self.tau = tau
         self.n_latent = n_latent
+        self.unfit = unfit
 
     def fit(self, X: Any, y: Any) -> BlockRecovery:
         """Recover the client whose rows are `X`.
@@ -83,8 +90,6 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : array, shape (n_rows,)
             The regime of each row.
         """
-        from jigsaw_crl.conductor import recover_fragment
-
         X, y = self._checked(X, y)
         self.control_ = self._control_among(y)
         names = getattr(self, "feature_names_in_", None)
@@ -97,8 +102,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             features=None if names is None else list(names),
             control_name=str(self.control_),
         )
-        options: dict[str, Any] = {} if self.tau is None else {"tau": self.tau}
-        self.fragment_ = recover_fragment(client, method=self.method, **options)
+        self.fragment_ = self._recovered(client)
         self.labels_ = self.fragment_.labels
         self.blocks_ = self.fragment_.blocks
         self.districts_ = self.fragment_.districts
@@ -123,6 +127,25 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _recovered(self, client: Client) -> Fragment:
+        from jigsaw_crl import baseline, nullcone
+        from jigsaw_crl.conductor import recover_fragment
+        from jigsaw_crl.diagnostics import check_client, usable
+
+        options: dict[str, Any] = {} if self.tau is None else {"tau": self.tau}
+        try:
+            usable([client], check_client(client).findings)
+        except InputError as refusal:
+            if self.unfit == "raise":
+                raise
+            warnings.warn(f"the data are not fit for recovery: {refusal}", stacklevel=3)
+            # Regimes without signal have no errors to speak of; what they give is nan, not news.
+            with np.errstate(all="ignore"):
+                if self.method == "paper":
+                    return baseline.recover_fragment(client, **options)
+                return nullcone.recover_fragment(client)
+        return recover_fragment(client, method=self.method, **options)
+
     def _checked(self, X: Any, y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
         if y is None:
             raise InputError(
@@ -134,8 +157,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"{X.shape[0]} rows and {len(y)} regimes", "Give every row its regime."
             )
-        if y.dtype.kind not in "OUS":
-            check_classification_targets(y)
+        check_classification_targets(y)
         return X, y
 
     def _control_among(self, y: npt.NDArray[Any]) -> Any:

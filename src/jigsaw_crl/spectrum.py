@@ -80,7 +80,8 @@ class Spectrum:
     def noise_share(self) -> float:
         """Noise variance over signal variance, both summed over features."""
         noise = self.noise_floor * len(self.eigenvalues)
-        return noise / max(float(self.eigenvalues.sum()) - noise, np.finfo(np.float64).tiny)
+        signal = float(self.eigenvalues.sum()) - noise
+        return noise / signal if signal > 0 else float("inf")
 
     def project(self, second_moment: FloatArray) -> FloatArray:
         """`Bᵀ S B − σ² I`, shape (r, r): what the latents alone contribute."""

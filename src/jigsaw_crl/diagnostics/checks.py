@@ -53,7 +53,7 @@ class ClientReport:
             "n_features": len(s.eigenvalues),
             "eigenvalues": s.eigenvalues.tolist(),
             "noise_floor": s.noise_floor if s.visible else None,
-            "noise_share": s.noise_share if s.visible else None,
+            "noise_share": s.noise_share if s.visible and np.isfinite(s.noise_share) else None,
             "gap": s.gap if np.isfinite(s.gap) else None,
             "strength": dict(self.strength),
             "n_samples": None if self.n_samples is None else dict(self.n_samples),

@@ -1,0 +1,91 @@
+"""BlockRecovery behaves as a scikit-learn transformer, and recovers what the client would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import jigsaw_crl as jc
+
+# None is expected to fail. (The check of array-API input skips itself unless SCIPY_ARRAY_API=1.)
+EXPECTED_FAILURES: dict[str, str] = {}
+
+
+@parametrize_with_checks(
+    [jc.BlockRecovery(), jc.BlockRecovery(method="paper")],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+)
+# scikit-learn's checks fit noise, about which the estimator rightly warns.
+@pytest.mark.filterwarnings("ignore:the data are not fit for recovery")
+def test_scikit_learns_own_checks_pass(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 5000, seed=1)
+    X = np.vstack([control, *regimes.values()])
+    return X, np.repeat(["control", *regimes], 5000)
+
+
+def test_the_blocks_are_those_of_the_client(rows):
+    X, y = rows
+    model = jc.BlockRecovery(control="control").fit(X, y)
+    client = jc.Client.from_samples(
+        "client",
+        observational=X[y == "control"],
+        interventions={label: X[y == label] for label in np.unique(y) if label != "control"},
+    )
+    fragment = jc.recover_fragment(client)
+    assert model.blocks_ == fragment.blocks
+    np.testing.assert_array_equal(model.transform(X), fragment.transform(X))
+
+
+def test_it_works_in_a_pipeline_and_names_its_columns(rows):
+    X, y = rows
+    frame = pd.DataFrame(X, columns=[f"sensor {i}" for i in range(X.shape[1])])
+    pipeline = make_pipeline(StandardScaler(), jc.BlockRecovery()).set_output(transform="pandas")
+    latents = pipeline.fit_transform(frame, y)
+    assert list(latents.columns) == sorted(set(y) - {"control"})
+    assert latents.index.equals(frame.index)
+    assert pipeline[-1].feature_names_in_.tolist() == frame.columns.tolist()
+
+
+def test_scaling_the_features_does_not_change_the_blocks(rows):
+    X, y = rows
+    plain = jc.BlockRecovery().fit(X, y)
+    scaled = jc.BlockRecovery().fit(X * 7.5, y)
+    assert set(plain.blocks_) == set(scaled.blocks_)
+
+
+def test_regimes_may_be_numbers_with_the_smallest_as_control(rows):
+    X, y = rows
+    codes = {"control": 0} | {v: i + 1 for i, v in enumerate(sorted(set(y) - {"control"}))}
+    model = jc.BlockRecovery().fit(X, np.array([codes[v] for v in y]))
+    assert model.control_ == 0
+    assert model.labels_ == tuple(str(i) for i in range(1, len(codes)))
+
+
+def test_text_regimes_without_the_control_are_refused(rows):
+    X, y = rows
+    with pytest.raises(jc.InputError, match="no row is in the control regime 'vehicle'"):
+        jc.BlockRecovery(control="vehicle").fit(X, y)
+
+
+def test_data_without_signal_warn_or_raise_as_asked():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), np.repeat(["control", "a", "b"], 100)
+    with pytest.warns(UserWarning, match="no signal"):
+        jc.BlockRecovery().fit(X, y)
+    with pytest.raises(jc.InputError, match="no signal"):
+        jc.BlockRecovery(unfit="raise").fit(X, y)
+
+
+def test_clones_keep_their_parameters():
+    model = jc.BlockRecovery(control="vehicle", method="paper", tau=0.1, n_latent=4)
+    assert clone(model).get_params() == model.get_params()
