@@ -71,7 +71,8 @@ def decide(
     ahead = np.full((p, p), -np.inf)
     with np.errstate(invalid="ignore"):
         mean = np.logaddexp.reduce(log_ancestor, axis=0) - np.log(len(log_ancestor))
-    ahead[known] = mean[known]
+    said = known & ~np.isnan(mean)
+    ahead[said] = mean[said]
     district = np.where(known, log_district, -np.inf)
     if order is None:
         rest = np.logaddexp(np.logaddexp(0.0, ahead), ahead.T)
