@@ -126,7 +126,8 @@ class Panel:
 
 def mean_over_scales(x: FloatArray) -> FloatArray:
     """log mean_τ exp(x_τ) over the first axis."""
-    out: FloatArray = np.logaddexp.reduce(x, axis=0) - np.log(x.shape[0])
+    with np.errstate(invalid="ignore"):  # nan, where a client cannot say, stays nan
+        out: FloatArray = np.logaddexp.reduce(x, axis=0) - np.log(x.shape[0])
     return out
 
 
