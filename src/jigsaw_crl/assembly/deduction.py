@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from jigsaw_crl.assembly.entailment import Contradiction, Knowledge, entail
 from jigsaw_crl.assembly.hidden import HiddenReach, can_use_hidden_rules, reason_across_hidden
 from jigsaw_crl.assembly.reading import Panel
 
 __all__ = ["Deduction", "deduce"]
+
+BoolMatrix = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,11 +26,14 @@ class Deduction:
     views : dict of int to HiddenReach
         What is known of hidden paths, by number of client; empty when those rules were not used.
     notes : tuple of str
+    closures : dict
+        Room for the prover: what is known below each rank, filled as certificates are written.
     """
 
     knowledge: Knowledge
     views: dict[int, HiddenReach] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    closures: dict[int, tuple[BoolMatrix, BoolMatrix]] = field(default_factory=dict)
 
 
 def deduce(panel: Panel, *, closed_world: bool = False, hidden_rules: bool = True) -> Deduction:

@@ -32,7 +32,8 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
-        prover = Prover(order.panel, order.deduction.knowledge, order.deduction.views)
+        known = order.deduction
+        prover = Prover(order.panel, known.knowledge, known.views, known.closures)
         prover.ancestor(a, d, said == YES)
         steps = tuple(prover.steps)
     elif order.mode == "paper":
@@ -59,28 +60,20 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
 def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
     """Yes: the widest path of direct evidence. No: the strongest direct denial that implies it."""
     E = order.evidence
-    strong = np.where((order.verdicts == YES) & (E > SILENT), E, -np.inf)
     if holds:
-        width, following = _widest(strong.T, d)
+        width, following = _paths(order, d, up=True)
         if not np.isfinite(width[a]):
             return (_posterior(order, a, d, holds),)
         return tuple(_row(order, _trail(following, a, d)))
-    up, following_up = _widest(strong.T, a)
-    down, following_down = _widest(strong, d)
-    up[a], down[d] = np.inf, np.inf
-    denial = np.where((order.verdicts == NO) & (E < -SILENT), -E, -np.inf)
-    np.fill_diagonal(denial, -np.inf)
-    reverse = strong.T
-    same = np.where(np.eye(len(E), dtype=bool), np.inf, -np.inf)
+    up, following_up = _paths(order, a, up=True)
+    down, following_down = _paths(order, d, up=False)
     # A direct denial of the pair itself is the plainest answer, when there is one.
-    bound = np.minimum(up[:, None], down[None, :])
-    tables = [np.minimum(bound, t) for t in (denial, reverse, same)]
-    which = 0 if np.isfinite(denial[a, d]) else int(np.argmax([t.max() for t in tables]))
-    if not np.isfinite(denial[a, d]) and not tables[which].max() > -np.inf:
-        return (_posterior(order, a, d, holds),)
-    u, v = (int(i) for i in np.unravel_index(int(tables[which].argmax()), E.shape))
-    if np.isfinite(denial[a, d]):
-        u, v = a, d
+    u, v, which = a, d, 0
+    if not (order.verdicts[a, d] == NO and E[a, d] < -SILENT):
+        found = _denial(order, a, d, up, down)
+        if found is None:
+            return (_posterior(order, a, d, holds),)
+        u, v, which = found
     steps: list[Step] = []
     heads: list[int] = []
     for trail in (_trail(following_up, u, a), _trail(following_down, v, d)[::-1]):
@@ -94,6 +87,44 @@ def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Ste
         return tuple(steps)
     fact = Fact("ancestor", order.labels[a], order.labels[d], False)
     return (*steps, Step(fact, "excluded", tuple(heads)))
+
+
+def _denial(
+    order: GlobalOrder, a: int, d: int, up: FloatArray, down: FloatArray
+) -> tuple[int, int, int] | None:
+    """The strongest way to refute a → d: u above or equal to a, v below or equal to d, and how.
+
+    0: u → v is denied; 1: v → u is known; 2: u is v. None when there is no way.
+    """
+    up, down = up.copy(), down.copy()
+    up[a], down[d] = np.inf, np.inf
+    above, below = np.flatnonzero(up > -np.inf), np.flatnonzero(down > -np.inf)
+    grid = np.ix_(above, below)
+    E, said = order.evidence[grid], order.verdicts[grid]
+    back = np.ix_(below, above)
+    E_back, said_back = order.evidence[back].T, order.verdicts[back].T
+    one = above[:, None] == below[None, :]
+    denial = np.where((said == NO) & (E < -SILENT) & ~one, -E, -np.inf)
+    reverse = np.where((said_back == YES) & (E_back > SILENT), E_back, -np.inf)
+    same = np.where(one, np.inf, -np.inf)
+    bound = np.minimum(up[above][:, None], down[below][None, :])
+    tables = [np.minimum(bound, t) for t in (denial, reverse, same)]
+    which = int(np.argmax([t.max() for t in tables]))
+    if not tables[which].max() > -np.inf:
+        return None
+    row, column = np.unravel_index(int(tables[which].argmax()), bound.shape)
+    return int(above[row]), int(below[column]), which
+
+
+def _paths(order: GlobalOrder, start: int, *, up: bool) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Widest paths of direct evidence from `start`, kept with the order for the next question."""
+    kept = order.__dict__.setdefault("_widest_paths", {})
+    if (start, up) not in kept:
+        E = order.evidence
+        strong = np.where((order.verdicts == YES) & (E > SILENT), E, -np.inf)
+        kept[start, up] = _widest(strong.T if up else strong, start)
+    found: tuple[FloatArray, npt.NDArray[np.int64]] = kept[start, up]
+    return found
 
 
 def _append(steps: list[Step], more: list[Step]) -> int:

@@ -31,13 +31,21 @@ class Prover:
     knowledge : Knowledge
     views : dict of int to HiddenReach
         By number of client.
+    known : dict, optional
+        Closures by rank, kept from one certificate to the next.
     """
 
-    def __init__(self, panel: Panel, knowledge: Knowledge, views: dict[int, HiddenReach]) -> None:
+    def __init__(
+        self,
+        panel: Panel,
+        knowledge: Knowledge,
+        views: dict[int, HiddenReach],
+        known: dict[int, tuple[BoolMatrix, BoolMatrix]] | None = None,
+    ) -> None:
         self.panel, self.knowledge, self.views = panel, knowledge, views
         self.steps: list[Step] = []
         self._written: dict[Fact, int] = {}
-        self._known: dict[int, tuple[BoolMatrix, BoolMatrix]] = {}
+        self._known = {} if known is None else known
 
     # -- ancestors ------------------------------------------------------------------------------
 
@@ -63,13 +71,17 @@ class Prover:
         edges = self.knowledge.yes_rank < before
         up, _ = _distances(edges.T, a)
         down, _ = _distances(edges, d)
-        near = np.where(up < 0, np.inf, up)[:, None] + np.where(down < 0, np.inf, down)[None, :]
-        cost = np.where(self.knowledge.no_rank < before, near, np.inf)
-        reverse = np.where(edges.T, near, np.inf)
-        same = np.where(np.eye(len(near), dtype=bool), near, np.inf)
+        # Only these u and v come into question: the tables stay small.
+        above, below = np.flatnonzero(up >= 0), np.flatnonzero(down >= 0)
+        grid = np.ix_(above, below)
+        near = (up[above][:, None] + down[below][None, :]).astype(np.float64)
+        cost = np.where(self.knowledge.no_rank[grid] < before, near, np.inf)
+        reverse = np.where(edges.T[grid], near, np.inf)
+        same = np.where(above[:, None] == below[None, :], near, np.inf)
         tables = [cost, reverse, same]
         which = int(np.argmin([t.min() for t in tables]))
-        u, v = (int(i) for i in np.unravel_index(int(tables[which].argmin()), near.shape))
+        row, column = np.unravel_index(int(tables[which].argmin()), near.shape)
+        u, v = int(above[row]), int(below[column])
         because = []
         if u != a:
             because.append(self.ancestor(u, a, True, before))
