@@ -62,6 +62,8 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         code = app(arguments, standalone_mode=False)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
     except JigsawError as error:
         return _complain(str(error))
     except (KeyboardInterrupt, typer.Abort):

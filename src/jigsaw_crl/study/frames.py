@@ -49,10 +49,10 @@ def client_from_table(
     import narwhals as nw
     from narwhals.exceptions import NarwhalsError
 
-    columns = _column_names(frame)
     try:
         table = nw.from_native(frame)
     except (TypeError, NarwhalsError) as error:
+        columns = _column_names(frame)
         if columns is not None and len(set(columns)) < len(columns):
             twice = next(c for c in columns if columns.count(c) > 1)
             raise InputError(

@@ -1,0 +1,201 @@
+"""The command line: help, exit codes, JSON on stdout, notes on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
+
+COMMANDS = [
+    "recover", "check", "moments", "fragment", "assemble", "explain", "design", "report",
+    "simulate", "reproduce", "demo",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("cli") / "study"
+    options = ["--setting", "A", "--samples", "2000", "--format", "csv"]
+    assert cli.run(["simulate", *options, "--out", str(root)]) == 0
+    return root
+
+
+@pytest.fixture(scope="module")
+def folder(study, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("cli") / "result"
+    assert cli.run(["recover", str(study), "--out", str(out)]) == 0
+    return out
+
+
+def _json(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> dict:
+    capsys.readouterr()
+    assert cli.run([str(a) for a in arguments]) == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) == 1
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command, capsys):
+    assert cli.run([command, "--help"]) == 0
+    assert f"Example: jigsaw {command}" in capsys.readouterr().out
+
+
+def test_help_lists_every_command(capsys):
+    assert cli.run(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(command in out for command in COMMANDS)
+
+
+def test_the_version_is_printed(capsys):
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"jigsaw-crl {jc.__version__}"
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['jigsaw', '--help']\n"
+        "from jigsaw_crl.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'pandas', 'pyarrow', 'sklearn', 'numba', 'networkx',"
+        " 'matplotlib'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_completion_is_offered():
+    environment = {**os.environ, "_JIGSAW_COMPLETE": "complete_bash", "COMP_WORDS": "jigsaw re",
+                   "COMP_CWORD": "1"}  # fmt: skip
+    code = "from jigsaw_crl.cli import main; import sys; sys.argv = ['jigsaw']; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert {"recover", "report", "reproduce"} <= set(done.stdout.split())
+
+
+def test_an_error_from_the_installed_command_is_one_line_and_exit_2(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "from jigsaw_crl.cli import main; main()", "check", "nowhere"],
+        capture_output=True, text=True, timeout=60, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "jigsaw: file 'nowhere': there is no such file. Check the path.\n"
+
+
+def test_an_interruption_exits_130(monkeypatch, study, capsys):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jigsaw_crl.study.read_any", interrupted)
+    assert cli.run(["check", str(study)]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_defect_is_not_hidden(monkeypatch, study):
+    def defect(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("jigsaw_crl.study.read_any", defect)
+    with pytest.raises(ZeroDivisionError):
+        cli.run(["check", str(study)])
+
+
+def test_recover_prints_the_hasse_diagram(study, capsys):
+    assert cli.run(["recover", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert "Hasse diagram" in out
+    assert "ordered pairs" in out
+
+
+def test_recover_as_json(study, capsys):
+    document = _json(["recover", study, "--json"], capsys)
+    assert {"order", "pairs", "hasse", "clients", "findings", "out"} == set(document)
+    assert all(c["outcome"] == "ok" for c in document["clients"].values())
+
+
+def test_the_same_seed_gives_the_same_answer_whatever_the_jobs(study, capsys):
+    one = _json(["recover", study, "--json", "--jobs", "1"], capsys)
+    two = _json(["recover", study, "--json", "--jobs", "2"], capsys)
+    assert one == two
+
+
+def test_check_as_json_names_spectrum_and_strength(study, capsys):
+    document = _json(["check", study, "--json"], capsys)
+    assert document["fit"] is True
+    for client in document["clients"]:
+        assert client["noise_floor"] == 0.0
+        assert all(strength > 1 for strength in client["strength"].values())
+
+
+def test_check_prints_findings_as_a_table(tmp_path, capsys):
+    options = ["--setting", "A", "--samples", "3000", "--sensor-noise", "0.2"]
+    assert cli.run(["simulate", *options, "--out", str(tmp_path / "s")]) == 0
+    assert cli.run(["check", str(tmp_path / "s")]) == 0
+    out = capsys.readouterr().out
+    assert "sensor-noise" in out
+    assert "The data can be used." in out
+
+
+def test_moments_can_be_added_to(study, tmp_path, capsys):
+    table, first = study / "client-1.csv", tmp_path / "m.npz"
+    one = _json(["moments", table, "-o", first, "--json"], capsys)
+    two = _json(["moments", table, "--add-to", first, "-o", first, "--json"], capsys)
+    assert two["n_samples"] == {k: 2 * n for k, n in one["n_samples"].items()}
+
+
+def test_moments_hold_no_rows(study, tmp_path):
+    table, output = study / "client-1.csv", tmp_path / "m.npz"
+    assert cli.run(["moments", str(table), "-o", str(output)]) == 0
+    assert output.stat().st_size < table.stat().st_size / 10
+
+
+def test_fragment_as_json(study, tmp_path, capsys):
+    output = tmp_path / "f.json"
+    document = _json(["fragment", study / "client-1.csv", "-o", output, "--json"], capsys)
+    assert document["outcome"]["code"] == "ok"
+    assert jc.Fragment.from_json(output.read_text()).labels == tuple(document["labels"])
+
+
+def test_explain_answers_as_python_does(folder, capsys):
+    order = jc.load_result(folder).order
+    a, d = sorted(order.pairs())[0]
+    capsys.readouterr()
+    assert cli.run(["explain", str(folder), a, d]) == 0
+    assert capsys.readouterr().out.strip() == str(order.explain(a, d)).strip()
+    document = _json(["explain", folder, a, d, "--json"], capsys)
+    assert document["verdict"] == str(order.verdict(a, d))
+
+
+def test_design_proposes_labels(folder, capsys):
+    document = _json(["design", folder, "--size", "3", "--json"], capsys)
+    assert len(document["labels"]) == 3
+
+
+def test_a_table_is_tab_separated_in_a_pipe(study, capsys):
+    assert cli.run(["check", str(study)]) == 0
+    header = capsys.readouterr().out.splitlines()[1]
+    assert header.split("\t")[0] == "client"
+
+
+def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
+    from jigsaw_crl.cli.output import print_table
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    print_table("t", ["label"], [("[red]x[/red]",)])
+    assert "[red]x[/red]" in capsys.readouterr().out
+
+
+def test_demo_runs_and_reports(tmp_path, capsys):
+    assert cli.run(["demo", "--out", str(tmp_path / "demo")]) == 0
+    assert capsys.readouterr().out
+    assert (tmp_path / "demo" / "result.json").exists()

@@ -1,0 +1,87 @@
+"""One study, every format and every route: the same order to the last verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli.app import run
+
+FORMATS = ["csv", "parquet", "npz", "h5ad", "moments"]
+WORLD = ["--latent", "6", "--clients", "4", "--coverage", "0.7", "--seed", "5"]
+
+
+@pytest.fixture(scope="module", params=["gaussian", "laplace"])
+def studies(request, tmp_path_factory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("studies")
+    for kind in FORMATS:
+        options = ["--samples", "1500", "--noise", request.param, "--format", kind]
+        assert run(["simulate", *WORLD, *options, "--out", str(root / kind)]) == 0
+    return {kind: root / kind for kind in FORMATS}
+
+
+@pytest.fixture(scope="module")
+def reference(studies) -> jc.GlobalOrder:
+    return jc.recover(jc.read_study(studies["parquet"])).order
+
+
+def _assert_same(order: jc.GlobalOrder, reference: jc.GlobalOrder) -> None:
+    assert order.labels == reference.labels
+    np.testing.assert_array_equal(order.verdicts, reference.verdicts)
+    np.testing.assert_array_equal(order.probabilities, reference.probabilities)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_gives_the_same_order_in_python(kind, studies, reference):
+    _assert_same(jc.recover(jc.read_study(studies[kind])).order, reference)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_gives_the_same_order_on_the_command_line(kind, studies, reference, tmp_path):
+    assert run(["recover", str(studies[kind]), "--out", str(tmp_path / "out")]) == 0
+    _assert_same(jc.load_result(tmp_path / "out").order, reference)
+
+
+def test_moments_in_place_of_rows_give_the_same_order(studies, reference, tmp_path):
+    (tmp_path / "moments").mkdir()
+    for path in sorted(studies["csv"].glob("*.csv")):
+        output = tmp_path / "moments" / f"{path.stem}.moments.npz"
+        assert run(["moments", str(path), "-o", str(output)]) == 0
+    _assert_same(jc.recover(jc.read_study(tmp_path / "moments")).order, reference)
+
+
+@pytest.mark.parametrize("kind", ["csv", "moments"])
+def test_fragments_assembled_elsewhere_give_the_same_order(kind, studies, reference, tmp_path):
+    files = []
+    for path in sorted(p for p in studies[kind].iterdir() if p.is_file()):
+        files.append(str(tmp_path / f"{path.name}.fragment.json"))
+        assert run(["fragment", str(path), "-o", files[-1]]) == 0
+    # The order of arrival must not matter.
+    assert run(["assemble", *reversed(files), "--out", str(tmp_path / "out")]) == 0
+    _assert_same(jc.load_result(tmp_path / "out").order, reference)
+
+
+def test_the_printed_order_is_the_saved_one(studies, reference, capsys):
+    assert run(["recover", str(studies["npz"]), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["order"]["labels"] == list(reference.labels)
+    assert document["order"]["verdicts"] == reference.verdicts.tolist()
+    assert {tuple(pair) for pair in document["pairs"]} == reference.pairs()
+
+
+def test_the_papers_method_gives_the_same_order_by_every_route(studies, tmp_path):
+    expected = jc.recover(jc.read_study(studies["parquet"]), method="paper").order
+    out = tmp_path / "out"
+    assert run(["recover", str(studies["csv"]), "--method", "paper", "--out", str(out)]) == 0
+    _assert_same(jc.load_result(out).order, expected)
+
+
+def test_exact_moments_travel_as_files(tmp_path):
+    assert run(["simulate", "--setting", "A", "--seed", "0", "--out", str(tmp_path / "s")]) == 0
+    truth = json.loads((tmp_path / "s" / "truth" / "truth.json").read_text())
+    order = jc.recover(jc.read_study(tmp_path / "s")).order
+    assert order.pairs() == {tuple(pair) for pair in truth["pairs"]}
