@@ -7,9 +7,9 @@ mean given that those products vanish: with `δT = 𝓛(N, H)` the first-order e
 
     (N̂, Ĥ) = Cov·𝓛ᵀ (𝓛 Cov 𝓛ᵀ)⁻¹ T ,
 
-solved by conjugate gradients; 𝓛 and its adjoint cost three matrix products, not one entry per pair of
-pairs. Row i of Q̂ is then q_i's functional minus its projection, in feature space, on the rows of its
-ancestor blocks, scaled to unit length (block RQ of the paper).
+solved by conjugate gradients; 𝓛 and its adjoint cost three matrix products, not one entry per pair
+of pairs. Row i of Q̂ is then q_i's functional minus its projection, in feature space, on the rows of
+its ancestor blocks, scaled to unit length (block RQ of the paper).
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class _Problem:
         """`w − ½⟨n^{1−s}, w⟩ m^s` (rank 1: `w − 2σ⟨n, w⟩ m`)."""
         other = np.einsum("rsp,rsp->rs", self.vectors[:, ::-1], w) * 0.5
         own = np.einsum("rsp,rsp->rs", self.vectors, w) * 2.0 * self.sign[:, None]
-        return w - np.where((self.rank == 2)[:, None], other, own)[..., None] * m
+        pulled = w - np.where((self.rank == 2)[:, None], other, own)[..., None] * m
+        return np.asarray(pulled)
 
     def _stretch(self, v: FloatArray) -> FloatArray:
         """`M_i v = v + D_i v`, for vectors of shape (r, k, p)."""
@@ -148,8 +149,8 @@ class _Problem:
         N_m = (m @ np.swapaxes(Mm, 1, 2)) @ Mv + (m @ np.swapaxes(Mv, 1, 2)) @ Mm
         change = N_m / self.n[:, None, None] - m @ H
         along = 0.5 * np.einsum("rsp,rsp->rs", m, change)[..., None]
-        # Rank 1: δn is fixed up to a multiple of n itself, which no orthogonality sees; the error of
-        # D along n shows in its length only.
+        # Rank 1: δn is fixed up to a multiple of n itself, which no orthogonality sees; the error
+        # of D along n shows in its length only.
         d = np.where(
             (self.rank == 2)[:, None, None],
             change - along * self.vectors[:, ::-1],
@@ -200,7 +201,7 @@ def _cholesky(matrix: FloatArray) -> FloatArray:
     for share in (1.0, 0.5, 0.25, 0.0):
         candidate = identity + share * (matrix - identity)
         if np.linalg.eigvalsh(candidate)[0] > 0.1:
-            return np.linalg.cholesky(candidate)
+            return np.asarray(np.linalg.cholesky(candidate), dtype=np.float64)
     return identity
 
 

@@ -10,8 +10,9 @@ hypothesis says which of the three may differ from zero (T2, T3), by an effect o
                        υ²  τ²  υ²  /  υ²  υ²  τ²   with υ the weak scale
 
 and its evidence is the Gaussian density `N(g; 0, C + diag(v))`. A rank-1 target has no c. If j is
-one, ⟨q_i,c_j⟩ is dropped, and "i ancestor of j" frees the two others: it is then only possible if the
-second eigenvalue of j was too small to see, which tilts j's line towards its ancestors.
+one, ⟨q_i,c_j⟩ is dropped, and "i ancestor of j" frees the two others: it is then only possible if
+the second eigenvalue of j was too small to see, which tilts j's line towards its ancestors. All is
+measured with c⊥, the part of c that is orthogonal to q, at unit length.
 """
 
 from __future__ import annotations
@@ -32,19 +33,26 @@ IntArray = npt.NDArray[np.intp]
 # Effects of unit-scaled lines lie in [0, 1]: one scale for plain ones, one for weak ones.
 SCALES = (0.5, 0.05)
 
-# Position of (q_i q_j), (q_i c_j), (c_i q_j) among the statistics 00, 01, 10, 11 when the q-lines
-# of i and j are s and t.
-COMPONENTS = np.array([[2 * s + t, 2 * s + 1 - t, 2 * (1 - s) + t] for s in (0, 1) for t in (0, 1)])
+# Position of (q_i q_j), (q_i c_j), (c_i q_j), (c_i c_j) among the statistics 00, 01, 10, 11 when the
+# q-lines of i and j are s and t.
+COMPONENTS = np.array(
+    [
+        [2 * s + t, 2 * s + 1 - t, 2 * (1 - s) + t, 2 * (1 - s) + 1 - t]
+        for s in (0, 1)
+        for t in (0, 1)
+    ]
+)
 
-# Each hypothesis is a mixture of Gaussians: standard deviations of the three statistics, and weights.
-# The four tables are for pairs with both targets of rank 2, j of rank 1, i of rank 1, both of rank 1.
+# Each hypothesis is a mixture of Gaussians: standard deviations of the three statistics, and
+# weights. The four tables are for pairs with both targets of rank 2, j of rank 1, i of rank 1, both
+# of rank 1.
 STRONG, WEAK = SCALES
 FORWARD = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0], [1, 0, 0]], dtype=np.float64)
 BACKWARD = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0], [1, 0, 0]], dtype=np.float64)
 
-# Same district: a hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes with
-# uv, ⟨q_i,c_j⟩ with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks like
-# ancestry, so that case has a component of its own each way. A rank-1 target has a tilted line.
+# Same district: a hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes
+# with uv, ⟨q_i,c_j⟩ with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks
+# like ancestry, so that case has a component of its own each way. A rank-1 target has a tilted line.
 TINY, TILT = 0.015, 0.1
 DISTRICT = np.array(
     [
@@ -96,12 +104,16 @@ class PairEvidence:
     forward, backward : array, shape (n_pairs, 4, n_scales)
         "i ancestor of j" and "j ancestor of i" at each scale.
     district : array, shape (n_pairs, 4)
+    rest : array, shape (n_pairs, 4)
+        Of ⟨c_i,c_j⟩, which no hypothesis restricts. It cancels between hypotheses, but choices of
+        lines are compared on the same four statistics only if it is counted.
     """
 
     none: FloatArray
     forward: FloatArray
     backward: FloatArray
     district: FloatArray
+    rest: FloatArray
 
     def log_mixture(self) -> FloatArray:
         """Log density with the four hypotheses at ¼ and the scales averaged, (n_pairs, 4)."""
@@ -109,9 +121,8 @@ class PairEvidence:
         forward = np.logaddexp.reduce(self.forward, axis=2) - average
         backward = np.logaddexp.reduce(self.backward, axis=2) - average
         either = np.logaddexp(forward, backward)
-        return np.asarray(
-            np.logaddexp(np.logaddexp(self.none, self.district), either) - np.log(4.0)
-        )
+        four = np.logaddexp(np.logaddexp(self.none, self.district), either) - np.log(4.0)
+        return np.asarray(four + self.rest)
 
 
 def pair_evidence(
@@ -128,9 +139,11 @@ def pair_evidence(
     used = np.stack([np.ones(k, bool), kind % 2 == 0, kind < 2], axis=1)[:, None, :]
 
     B = _own_parts(lines, statistics)[:, None]
-    g = np.where(used, (B @ T[:, COMPONENTS, None])[..., 0], 0.0)  # (k, 4, 3)
-    S = C[:, COMPONENTS[:, :, None], COMPONENTS[:, None, :]]  # (k, 4, 3, 3)
+    g = (B @ T[:, COMPONENTS, None])[..., 0]  # (k, 4, 4)
+    S = C[:, COMPONENTS[:, :, None], COMPONENTS[:, None, :]]  # (k, 4, 4, 4)
     S = B @ S @ np.swapaxes(B, 2, 3)
+    rest = np.where(kind[:, None] == 0, _log_slabs(g[..., 3], S[..., 3, 3]), 0.0)
+    g, S = np.where(used, g[..., :3], 0.0), S[..., :3, :3]
     variance = np.diagonal(S, axis1=2, axis2=3)
     sd = np.sqrt(np.where(used & (variance > 0), variance, 1.0))
     z = g / sd
@@ -145,7 +158,8 @@ def pair_evidence(
     def density(scales: FloatArray) -> FloatArray:
         """`scales`: slab standard deviations, shape (k or 1, n_components, 3)."""
         v = (np.where(used, scales, 0.0)[:, None] / sd[:, :, None, :]) ** 2
-        return _log_density(z[:, :, None, :], 1.0 + v, off[:, :, None, :]) - log_sd[:, :, None]
+        joint = _log_density(z[:, :, None, :], 1.0 + v, off[:, :, None, :])
+        return np.asarray(joint - log_sd[:, :, None])
 
     def mixture(tables: FloatArray, weights: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
@@ -159,25 +173,32 @@ def pair_evidence(
     i_single, j_single = (kind >= 2)[:, None, None], (kind % 2 == 1)[:, None, None]
     forward = forward + np.where(j_single, np.log(MISSED), 0.0)
     backward = backward + np.where(i_single, np.log(MISSED), 0.0)
-    return PairEvidence(none, forward, backward, np.asarray(district))
+    return PairEvidence(none, forward, backward, np.asarray(district), rest)
 
 
 def _own_parts(lines: Lines, statistics: PairStatistics) -> FloatArray:
-    """Matrix that turns (⟨q,q⟩, ⟨q_i,c_j⟩, ⟨c_i,q_j⟩) into (⟨q,q⟩, ⟨q_i,c_j⊥⟩, ⟨c_i⊥,q_j⟩).
+    """Matrix that replaces c by c⊥ in (⟨q,q⟩, ⟨q_i,c_j⟩, ⟨c_i,q_j⟩, ⟨c_i,c_j⟩).
 
     `c⊥ = (c − cosθ q)/sinθ` is the unit vector of the plane that is orthogonal to q. The angle θ
-    between the two lines is the same whichever of them is q. Shape (n_pairs, 3, 3).
+    between the two lines is the same whichever of them is q, so the volume factor of this change
+    of variables is the same for all choices of lines. Shape (n_pairs, 4, 4).
     """
     inner = np.einsum("rp,rp->r", lines.n[:, 0], lines.n[:, 1])
     norms = np.linalg.norm(lines.n, axis=2).prod(axis=1)
     cos = np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0)
     sin = np.sqrt(np.maximum(1.0 - cos**2, np.finfo(np.float64).eps))
-    B = np.zeros((len(statistics.first), 3, 3))
-    B[:, 0, 0] = 1.0
-    for row, node in ((1, statistics.second), (2, statistics.first)):
-        B[:, row, 0] = -cos[node] / sin[node]
-        B[:, row, row] = 1.0 / sin[node]
-    return B
+    # (q, c) → (q, c⊥) for one target; a pair's statistics transform by the Kronecker product.
+    one = np.zeros((len(cos), 2, 2))
+    one[:, 0, 0], one[:, 1, 0], one[:, 1, 1] = 1.0, -cos / sin, 1.0 / sin
+    i, j = one[statistics.first], one[statistics.second]
+    return np.asarray((i[:, :, None, :, None] * j[:, None, :, None, :]).reshape(-1, 4, 4))
+
+
+def _log_slabs(x: FloatArray, variance: FloatArray) -> FloatArray:
+    """Log density of a statistic that may be anything: the average over the effect scales."""
+    total = variance[..., None] + np.array(SCALES) ** 2
+    each = -0.5 * (np.log(total) + x[..., None] ** 2 / total)
+    return np.asarray(np.logaddexp.reduce(each, axis=-1) - np.log(len(SCALES)))
 
 
 def _log_density(z: FloatArray, diagonal: FloatArray, off: FloatArray) -> FloatArray:

@@ -6,8 +6,9 @@ sampling errors N_i of `M_i` and H of the whitening,
     δT = x_iᵀ(N_i − H)m_i + x_jᵀ(N_j − H)m_j − n_iᵀ H n_j ,
     x_i = n_j^t − ½⟨n_i^{1−s}, n_j^t⟩ m_i^s      (rank 1:  x_i = n_j^t − 2σ⟨n_i, n_j^t⟩ m_i) ,
 
-and symmetrically x_j. For Gaussian rows `Cov(xᵀNm, x'ᵀNm') = [(xᵀMx')(mᵀMm') + (xᵀMm')(mᵀMx')]/n_i`,
-and the same for H with M = I and n = n_eff. Every vector is a combination of the eight vectors
+and symmetrically x_j. For Gaussian rows
+`Cov(xᵀNm, x'ᵀNm') = [(xᵀMx')(mᵀMm') + (xᵀMm')(mᵀMx')]/n_i`, and the same for H with M = I and
+n = n_eff. Every vector is a combination of the eight vectors
 (n_i^±, m_i^±, n_j^±, m_j^±), so the joint 4 × 4 covariance of a pair needs only their Gram matrix.
 """
 

@@ -85,11 +85,11 @@ def read(client: Client, *, confounding: bool = True) -> Reading:
     lines = null_lines(spikes)
     statistics = _statistics(reduced, whitened, spikes, lines)
     evidence = pair_evidence(statistics, lines, confounding=confounding)
-    choice, margin = choose_lines(
-        _agreement(statistics, evidence, lines, reduced, whitened), lines.rank == 2
-    )
+    F = _agreement(statistics, evidence, lines, reduced, whitened)
+    choice = choose_lines(F, lines.rank == 2)
+    weight = choice.log_weight(F, statistics.first, statistics.second) + evidence.rest
     log_ancestor, log_district = _by_label(
-        statistics, evidence, choice, reduced.owner, len(client.labels)
+        statistics, evidence, weight, reduced.owner, len(client.labels)
     )
     return Reading(
         exact=reduced.exact,
@@ -102,9 +102,9 @@ def read(client: Client, *, confounding: bool = True) -> Reading:
         excess=spikes.excess,
         third=spikes.third,
         several=spikes.several,
-        choice=choice,
-        margin=margin,
-        z=_standard_scores(statistics, choice, len(choice)),
+        choice=choice.line,
+        margin=choice.margin,
+        z=_standard_scores(statistics, choice.line, len(lines.rank)),
         log_ancestor=log_ancestor,
         log_district=log_district,
     )
@@ -157,19 +157,17 @@ def _standard_scores(statistics: PairStatistics, choice: IntArray, r: int) -> Fl
 
 
 def _by_label(
-    statistics: PairStatistics, evidence: PairEvidence, choice: IntArray, owner: IntArray, p: int
+    statistics: PairStatistics, evidence: PairEvidence, weight: FloatArray, owner: IntArray, p: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Log Bayes factors at the chosen lines, averaged over the regimes of two labels.
+    """Log Bayes factors, averaged over the choice of lines and over the regimes of two labels.
 
     The regimes of a label share the other label's error, so their evidence does not simply add;
     the average never claims more than one pair of regimes would.
     """
-    pick = 2 * choice[statistics.first] + choice[statistics.second]
-    rows = np.arange(len(pick))
-    none = evidence.none[rows, pick]
-    forward = evidence.forward[rows, pick].T - none
-    backward = evidence.backward[rows, pick].T - none
-    district = evidence.district[rows, pick] - none
+    none = np.logaddexp.reduce(evidence.none + weight, axis=1)
+    forward = np.logaddexp.reduce(evidence.forward + weight[..., None], axis=1).T - none
+    backward = np.logaddexp.reduce(evidence.backward + weight[..., None], axis=1).T - none
+    district = np.logaddexp.reduce(evidence.district + weight, axis=1) - none
     i, j = owner[statistics.first], owner[statistics.second]
     count = np.zeros((p, p))
     np.add.at(count, (i, j), 1.0)

@@ -1,6 +1,7 @@
 """What follows with certainty from exact moments?
 
-Across districts ancestry is settled either way (T3). Inside a district it is left open here.
+Across districts ancestry is settled either way (T3). Inside a district the rules of `district` say
+some of it, provided that every latent of the client is intervened on.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.fragment import CANNOT_SAY, NO, YES, Statements
+from jigsaw_crl.nullcone.district import DistrictFacts, district_facts
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.structure import Structure
 
 __all__ = ["certain_statements"]
 
+FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -33,10 +36,54 @@ def certain_statements(
         Labels about which nothing is said.
     open_columns : array of bool, shape (p,)
         Labels about whose ancestors nothing is said.
+    n_latent : int
     """
     ancestor = np.where(structure.ancestor, YES, NO).astype(np.int8)
     ancestor[structure.same_district] = CANNOT_SAY
+    one_of: list[tuple[frozenset[str], str]] = []
+    spouses: set[frozenset[str]] | None = set()
+    if silent.any() or len(labels) < n_latent:
+        spouses = None
+    else:
+        for members in structure.districts:
+            if len(members) == 1:
+                continue
+            facts = _facts(reading, np.array(members))
+            if facts is None:
+                spouses = None
+                continue
+            for a, d in facts.no:
+                ancestor[members[a], members[d]] = NO
+            for group, d in facts.one_of:
+                if not open_columns[members[d]]:
+                    names = frozenset(labels[members[a]] for a in group)
+                    one_of.append((names, labels[members[d]]))
+            if facts.spouses is None:
+                spouses = None
+            elif spouses is not None:
+                spouses |= {
+                    frozenset((labels[members[a]], labels[members[b]])) for a, b in facts.spouses
+                }
     ancestor[silent] = CANNOT_SAY
     ancestor[:, open_columns] = CANNOT_SAY
     np.fill_diagonal(ancestor, NO)
-    return Statements(ancestor)
+    one_of = sorted(one_of, key=lambda item: (item[1], len(item[0]), sorted(item[0])))
+    return Statements(ancestor, tuple(one_of), None if spouses is None else frozenset(spouses))
+
+
+def _facts(reading: Reading, members: npt.NDArray[np.intp]) -> DistrictFacts | None:
+    # The first regime of each label stands for it: exact moments of further strengths add nothing.
+    first = np.unique(reading.owner, return_index=True)[1]
+    lines = reading.lines.n[first]
+    norm = np.linalg.norm(lines, axis=2, keepdims=True)
+    unit = np.divide(lines, norm, out=np.zeros_like(lines), where=norm > 0)
+    choice, rank = reading.choice[first], reading.lines.rank[first]
+    others = np.setdiff1d(np.arange(len(first)), members)
+    return district_facts(
+        unit[members],
+        choice[members],
+        rank[members] == 2,
+        unit[others, choice[others]],
+        unit[others, 1 - choice[others]],
+        1.0 / float(np.sqrt(reading.n[0])),
+    )

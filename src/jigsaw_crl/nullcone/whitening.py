@@ -2,8 +2,8 @@
 
 Every regime j agrees with the control covariance `C₀` except on the plane ⟨q_j, c_j⟩ that its
 intervention moves. So every regime says something about `C₀`. In coordinates whitened by a current
-`L Lᵀ ≈ C₀`, with `M_j = L⁻¹ S_j L⁻ᵀ` and `P_j` the projector off the directions detected in `M_j − I`,
-the correction `H` (symmetric) solves
+`L Lᵀ ≈ C₀`, with `M_j = L⁻¹ S_j L⁻ᵀ` and `P_j` the projector off the directions detected in
+`M_j − I`, the correction `H` (symmetric) solves
 
     n₀ (M₀ − I − H) + Σ_j n_j P_j (M_j − I − H) P_j = 0 ,
 
@@ -116,7 +116,7 @@ def reduce(client: Client) -> Reduced:
 
 def pool(reduced: Reduced) -> Whitened:
     """Whiten all regimes by the control covariance that all of them support."""
-    L = np.linalg.cholesky(reduced.control)
+    L: FloatArray = np.asarray(np.linalg.cholesky(reduced.control), dtype=np.float64)
     M = _congruence(L, reduced.regimes)
     M0 = np.eye(len(L))
     p = len(L)
@@ -131,7 +131,7 @@ def pool(reduced: Reduced) -> Whitened:
         if low < SMALLEST_STEP:
             H *= SMALLEST_STEP / low
         step = np.linalg.cholesky(np.eye(p) + H)
-        L = L @ step
+        L = np.asarray(L @ step, dtype=np.float64)
         M0 = _congruence(L, reduced.control)
         M = _congruence(L, reduced.regimes)
         n_eff = effective_size(reduced.n_control, n)
