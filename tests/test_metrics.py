@@ -116,6 +116,25 @@ def test_rows_that_were_not_recovered_score_worst():
         assert support_leakage(truth, nothing) == 1
 
 
+def test_a_label_that_the_fragment_leaves_out_counts_as_not_recovered():
+    truth = setting("A", 0).truth(1)  # four singleton blocks
+    kept = truth.labels[1:]
+    blocks = tuple(frozenset([x]) for x in kept)
+    part = Fragment(
+        truth.client, "paper", kept, blocks, truth.block_order.restrict(blocks), basis=truth.Q[1:]
+    )
+    assert subspace_error(truth, part) == pytest.approx(1 / 4)
+    forbidden = [
+        sum(
+            not truth.block_order.is_ancestor(truth.block_of(b), truth.block_of(a))
+            for b in truth.labels
+            if a != b
+        )
+        for a in truth.labels
+    ]
+    assert support_leakage(truth, part) == pytest.approx(forbidden[0] / sum(forbidden))
+
+
 def test_several_clients_are_matched_by_name_and_averaged():
     world = setting("A", 0)
     truths = [world.truth(k) for k in range(3)]
@@ -136,7 +155,7 @@ def test_what_cannot_be_scored_is_refused():
         subspace_error(truth, fragment.without_basis())
     with pytest.raises(InputError, match="no fragment of this client"):
         subspace_error([truth], [replace(fragment, client="other")])
-    with pytest.raises(InputError, match="different labels"):
+    with pytest.raises(InputError, match="does not know"):
         support_leakage(
             setting("A", 0).truth(0),
             replace(exact_fragment(setting("A", 0).truth(3)), client=truth.client),

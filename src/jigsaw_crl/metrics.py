@@ -69,8 +69,8 @@ def subspace_error(truth: Any, fragment: Any) -> float:
 
     For a client and a true block C, `E = ‖P̂ − P‖_F² / (2|C|)`, where P and P̂ project on the rows of
     Q and of Q̂ that belong to the labels in C, whatever blocks were estimated. The mean over the
-    blocks of a client, then over clients. A block with a row that was not recovered (zero or not
-    finite) scores 1.
+    blocks of a client, then over clients. A block with a row that was not recovered (absent, zero
+    or not finite) scores 1.
 
     Parameters
     ----------
@@ -158,13 +158,16 @@ def _rows(truth: Truth, fragment: Fragment) -> FloatArray:
         raise InputError(
             "the fragment has no basis", "Score the fragment at its client.", client=truth.client
         )
-    if set(fragment.labels) != set(truth.labels):
+    if not set(fragment.labels) <= set(truth.labels):
         raise InputError(
-            "the fragment and the truth name different labels",
-            "Score clients that intervene on all their latents.",
+            "the fragment names labels that the truth does not know",
+            "Score a fragment against the truth of its own client.",
             client=truth.client,
         )
-    rows = fragment.basis[[fragment.index(label) for label in truth.labels]]
+    rows = np.full((len(truth.labels), fragment.basis.shape[1]), np.nan)
+    for i, label in enumerate(truth.labels):
+        if label in fragment.labels:
+            rows[i] = fragment.basis[fragment.index(label)]
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     found = np.isfinite(norms) & (norms > 0)
     return np.where(found, rows / np.where(found, norms, 1.0), np.nan)

@@ -188,9 +188,9 @@ def plan_of(kind: str, *, quick: bool, methods: tuple[str, ...] = ("paper", "nul
             kind="tables",
             scenarios=tuple(Scenario("gaussian", None, p, K, q) for p, K, q in sorted(rows)),
             sizes=SAMPLE_SIZES,
-            replicates=3 if quick else 20,
-            calibration_runs=1 if quick else 10,
-            grid=TAU_GRID[::3] if quick else TAU_GRID,
+            replicates=2 if quick else 20,
+            calibration_runs=2 if quick else 10,
+            grid=TAU_GRID[1::2] if quick else TAU_GRID,
             budget=2_000 if quick else 20_000,
             methods=methods,
         )
