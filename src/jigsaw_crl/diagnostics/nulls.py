@@ -51,7 +51,8 @@ def ratio_edges(p: int, m: float, n: float, level: float) -> tuple[float, float]
 
 def _largest(p: int, m: float, n: float, quantile: float) -> float:
     """Upper quantile of the largest eigenvalue of `(A/m)⁻¹(B/n)`."""
-    m, n = max(m, p), max(n, p)
+    # Below p + 1 degrees of freedom a covariance has no inverse, and nothing is out of bounds.
+    m, n = max(m, p + 1.0), max(n, p + 1.0)
     total = m + n - 1
     gam = 2 * np.arcsin(np.sqrt((p - 0.5) / total))
     phi = 2 * np.arcsin(np.sqrt((n - 0.5) / total))
