@@ -1,10 +1,10 @@
 """What can be said inside a district from exact moments? Spouses, and some ancestry.
 
 Let the q's of a district have Gram matrix Γ, and let `x_j` be the coordinates of c_j in them,
-`x_j = Γ⁻¹⟨q, c_j⟩`. Up to the length of each q, `Γ⁻¹ = Σ` (the noise covariance), so its zeros are
-the missing bidirected edges (T6), and `x_j = Σ v_j + u_j`, where `v_j` is supported on the ancestors
-of j and `u_j` on its spouses. For l in `N_j` (the district without j and its spouses), with K(l) the
-bidirected component of l inside N_j, ∂K(l) the spouses of j adjacent to it, and
+`x_j = Γ⁻¹⟨q, c_j⟩`. Up to the length of each q, `Γ⁻¹ = Σ` (the noise covariance), so its zeros
+are the missing bidirected edges (T6), and `x_j = Σ v_j + u_j`, where `v_j` is supported on the
+ancestors of j and `u_j` on its spouses. For l in `N_j` (the district without j and its spouses),
+with K(l) the bidirected component of l inside N_j, ∂K(l) the spouses of j adjacent to it, and
 `y_j = Σ[N_j,N_j]⁻¹ x_j[N_j]`:
 
 - `x_j[l] = 0` says that j has no ancestor in {l} ∪ spouses(l); otherwise one of them is one;

@@ -33,8 +33,8 @@ IntArray = npt.NDArray[np.intp]
 # Effects of unit-scaled lines lie in [0, 1]: one scale for plain ones, one for weak ones.
 SCALES = (0.5, 0.05)
 
-# Position of (q_i q_j), (q_i c_j), (c_i q_j), (c_i c_j) among the statistics 00, 01, 10, 11 when the
-# q-lines of i and j are s and t.
+# Position of (q_i q_j), (q_i c_j), (c_i q_j), (c_i c_j) among the statistics 00, 01, 10, 11 when
+# the q-lines of i and j are s and t.
 COMPONENTS = np.array(
     [
         [2 * s + t, 2 * s + 1 - t, 2 * (1 - s) + t, 2 * (1 - s) + 1 - t]
@@ -52,7 +52,7 @@ BACKWARD = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0], [1, 0, 0]], dtype=np.float
 
 # Same district: a hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes
 # with uv, ⟨q_i,c_j⟩ with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks
-# like ancestry, so that case has a component of its own each way. A rank-1 target has a tilted line.
+# like ancestry, so that case has a component of its own each way. A rank-1 target's line is tilted.
 TINY, TILT = 0.015, 0.1
 DISTRICT = np.array(
     [

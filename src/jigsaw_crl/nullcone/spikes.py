@@ -2,8 +2,8 @@
 
 In coordinates whitened by the control, `M_j − I = D_j` has at most one positive and one negative
 eigenvalue in the population. From samples the bulk of `M_j`'s eigenvalues fills the
-Marchenko–Pastur interval for dimension d − 1 and size `1/(1/n_j + 1/n_eff)`; the smallest and the largest eigenvalue
-are real when they leave it by more than `MARGIN` Tracy–Widom scales.
+Marchenko–Pastur interval for dimension d − 1 and size `1/(1/n_j + 1/n_eff)`; the smallest and the
+largest eigenvalue are real when they leave it by more than `MARGIN` Tracy–Widom scales.
 """
 
 from __future__ import annotations
