@@ -1,6 +1,6 @@
 """Assembly with malicious clients: F1 beside the honest clients alone, and who is named.
 
-    python benchmarks/assembly_malice.py --worlds 100
+python benchmarks/assembly_malice.py --worlds 100
 """
 
 from __future__ import annotations

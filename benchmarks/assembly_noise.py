@@ -1,6 +1,6 @@
 """Assembly of statements that are wrong at a known or unknown rate: F1 and decided pairs.
 
-    python benchmarks/assembly_noise.py --worlds 100
+python benchmarks/assembly_noise.py --worlds 100
 """
 
 from __future__ import annotations

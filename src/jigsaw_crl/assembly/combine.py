@@ -99,7 +99,7 @@ def _by_entailment(
     verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
     verdicts[knowledge.no] = NO
     verdicts[knowledge.yes] = YES
-    return GlobalOrder(
+    order = GlobalOrder(
         labels=panel.labels,
         mode="exact",
         verdicts=verdicts,
@@ -111,6 +111,10 @@ def _by_entailment(
         seed=seed,
         closed_world=closed_world,
     )
+    # Known already: the first certificate need not derive it again.
+    order.__dict__["deduction"] = deduction
+    order.__dict__["panel"] = panel
+    return order
 
 
 def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) -> GlobalOrder:

@@ -27,6 +27,8 @@ COVER_COST = 1.0
 N_CHAINS = 4
 # A pair whose score is further than this from zero flips less than once in e^12 proposals.
 SETTLED = 12.0
+# Beyond this many open pairs, those that are absent and score below UNLIKELY are proposed less.
+MANY, UNLIKELY = 50_000, -3.5
 # Chains agree when split-R̂ of the score is below this, and the standard error of every
 # probability is below `ERROR`: too small to carry a probability across both thresholds.
 R_HAT, ERROR = 1.05, 0.02
@@ -136,10 +138,13 @@ def _proposals(p: int, n_active: int) -> int:
     return int(max(min(p * p, 20_000), 2 * n_active, 64))
 
 
-def _active(weight: FloatArray) -> npt.NDArray[np.int64]:
-    return np.flatnonzero((np.abs(weight) < SETTLED) & ~np.eye(len(weight), dtype=bool)).astype(
-        np.int64
-    )
+def _active(weight: FloatArray, start: BoolMatrix) -> npt.NDArray[np.int64]:
+    """Pairs `a * p + d` worth proposing often: not settled and, if there are many, not unlikely."""
+    p = len(weight)
+    open_ = (np.abs(weight) < SETTLED) & ~np.eye(p, dtype=bool)
+    if open_.sum() > MANY:
+        open_ &= (weight > UNLIKELY) | start
+    return np.flatnonzero(open_).astype(np.int64)
 
 
 def _greedy(weight: FloatArray, start: BoolMatrix | None = None) -> BoolMatrix:
@@ -182,7 +187,7 @@ def best_order(
     shuffle = rng.permutation(p)
     w = np.ascontiguousarray(weight[np.ix_(shuffle, shuffle)])
     matrix = _greedy(w)
-    active = _active(w)
+    active = _active(w, matrix)
     best = order_score(matrix, w, cover_cost)
     for _ in range(rounds):
         chain = _chain(matrix, rng)
@@ -198,7 +203,11 @@ def best_order(
 
 
 def _starts(
-    weight: FloatArray, rng: np.random.Generator, n_chains: int, start: BoolMatrix
+    weight: FloatArray,
+    active: npt.NDArray[np.int64],
+    rng: np.random.Generator,
+    n_chains: int,
+    start: BoolMatrix,
 ) -> list[_Chain]:
     """Chains from scattered points: one from the best order, others from distorted evidence."""
     chains = []
@@ -208,6 +217,11 @@ def _starts(
             # Distort the weights where they are open, so chains begin in different orders.
             noise = rng.normal(scale=2.0 * number, size=weight.shape)
             matrix = _greedy(weight + noise * (np.abs(weight) < SETTLED))
+            if len(weight) > 100:
+                # Too many labels to walk back from far: climb first, on the true weights.
+                chain = _chain(matrix, rng)
+                _walk(chain, weight, active, cover_cost=COVER_COST, beta=COLD, sweeps=10)
+                matrix = _greedy(weight, chain.matrix())
         chain = _chain(matrix, rng)
         chain.score = order_score(matrix, weight, COVER_COST)
         chains.append(chain)
@@ -244,8 +258,8 @@ def sample_orders(
     shuffle = rng.permutation(p)
     grid = np.ix_(shuffle, shuffle)
     weight = np.ascontiguousarray(weight_here[grid])
-    active = _active(weight)
-    chains = _starts(weight, rng, n_chains, first_order[grid])
+    active = _active(weight, first_order[grid])
+    chains = _starts(weight, active, rng, n_chains, first_order[grid])
     if most is None:
         # About 4e8 flips over all chains and stages: a minute on two cores for any p.
         most = int(np.clip(4e8 / (4 * n_chains * _proposals(p, len(active))), 30, 16_000))
@@ -297,7 +311,7 @@ def draw_orders(
     shuffle = rng.permutation(p)
     grid = np.ix_(shuffle, shuffle)
     weight = np.ascontiguousarray(weight_here[grid])
-    active = _active(weight)
+    active = _active(weight, first_order[grid])
     chain = _chain(first_order[grid], rng)
     _walk(chain, weight, active, cover_cost=COVER_COST, beta=1.0, sweeps=10 * gap)
     out = []

@@ -4,10 +4,12 @@ For client k let R₋ₖ be the order assembled from the rest. Over the pairs on
 the rest has an opinion, its balanced agreement is the mean of "k says yes where R₋ₖ has yes" and
 "k says no where R₋ₖ has no". It is compared with the agreement that k's own log-odds promise:
 
-    ratio = (agreement − ½) / (promised − ½),    w = clip((ratio − 0.2) / 0.6, 0, 1).
+    ratio = (agreement − ½) / (promised − ½),    w = clip((ratio / typical − 0.2) / 0.6, 0, 1),
 
-A client that claims certainty (promised = 1) has full weight from an agreement of 0.9 and none
-below 0.6; one that says itself that it errs is not punished for erring as often as it said.
+with `typical` the median ratio of all clients, held in [½, 1]: where the rest is itself in error,
+everybody agrees less. A client that claims certainty (promised = 1) among reliable ones has full
+weight from an agreement of 0.9 and none below 0.6; one that says itself that it errs is not
+punished for erring as often as it said.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ BoolMatrix = npt.NDArray[np.bool_]
 
 # Clients are left out one by one up to this many, in groups beyond: the cost stays bounded.
 MOST_GROUPS = 32
-# p² × groups above which fewer groups are used.
-MOST_WORK = 4_000_000
+# p² × groups above which fewer groups are used, and no local search.
+MOST_WORK = 16_000_000
 ROUNDS = 5
 # Error rate that statements without one of their own are first given, and its floor.
 FIRST_RATE, LEAST_RATE = 0.02, 1e-4
@@ -95,29 +97,30 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
     """Trust in each client by leaving it out, to a fixpoint in a few damped rounds."""
     n = len(panel.claims)
     weights, agreement, rate = np.ones(n), np.full(n, np.nan), FIRST_RATE
-    states = any(c.certain is not None for c in panel.claims)
+    stating = np.array([c.certain is not None for c in panel.claims])
     if n < 3:
         # Two clients that disagree cannot tell which of them is wrong.
         return Trust(weights, agreement, rate)
     p = len(panel.labels)
-    n_groups = int(min(n, max(4, min(MOST_GROUPS, MOST_WORK // max(p * p, 1)))))
+    n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
+    search = int(p * p * n_groups <= MOST_WORK // 4)
     for number in range(ROUNDS):
         groups = np.array_split(rng.permutation(n), n_groups)
         total = _totals(panel, weights, rate)
-        fresh, wrong, asked = weights.copy(), 0.0, 0.0
+        ratio, errors, said = np.full(n, np.nan), np.zeros(n), np.zeros(n)
         for group in groups:
             rest = mean_over_scales(_subtract(total, panel, weights, rate, group))
-            order = best_order(rest - PAIR_COST, rng, rounds=1)
+            order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
-                score, errors, said = _agreement(panel.claims[k], order, rest, rate)
-                agreement[k] = score[0]
-                fresh[k] = _weight(*score)
-                if panel.claims[k].certain is not None:
-                    wrong += fresh[k] * errors
-                    asked += fresh[k] * said
+                agreement[k], ratio[k], errors[k], said[k] = _agreement(
+                    panel.claims[k], order, rest, rate
+                )
+        fresh = _weights(ratio)
+        asked = float(fresh[stating] @ said[stating])
         change = float(np.abs(fresh - weights).max())
         weights = 0.5 * (weights + fresh) if number < ROUNDS - 1 else fresh
-        if states and asked > 0:
+        if asked > 0:
+            wrong = float(fresh[stating] @ errors[stating])
             rate = float(np.clip(wrong / asked, LEAST_RATE, 0.45))
         if change < 0.02 and number:
             weights = fresh
@@ -151,11 +154,11 @@ def _subtract(
 
 def _agreement(
     claims: Claims, order: BoolMatrix, rest: FloatArray, rate: float
-) -> tuple[tuple[float, float, float], float, float]:
-    """(balanced agreement, promised agreement, pairs compared), errors and statements.
+) -> tuple[float, float, float, float]:
+    """Balanced agreement, its ratio to what was promised, errors, and statements compared.
 
-    A pair counts by how firmly the client speaks on it, |tanh(x/2)|, and only where the others
-    either spoke directly or imply an ancestor.
+    Both nan when there is nothing to compare. A pair counts by how firmly the client speaks on it,
+    |tanh(x/2)|, and only where the others either spoke directly or imply an ancestor.
     """
     grid = np.ix_(claims.members, claims.members)
     x, says = log_odds(claims, rate)
@@ -170,11 +173,12 @@ def _agreement(
         if size > 0:
             sides.append((float(firm[side & right].sum()), size))
     compared = sum(size for _, size in sides)
-    if compared == 0:
-        return (np.nan, 1.0, 0.0), 0.0, 0.0
+    if compared < 1.0:
+        return np.nan, np.nan, 0.0, 0.0
     score = float(np.mean([_doubt(hits, size) for hits, size in sides]))
     promised = float((firm / (1.0 + np.exp(-np.abs(mean)))).sum() / compared)
-    return (score, promised, compared), float((known & ~right).sum()), float(known.sum())
+    ratio = (score - 0.5) / max(promised - 0.5, 0.05)
+    return score, ratio, float((known & ~right).sum()), float(known.sum())
 
 
 def _doubt(hits: float, size: float) -> float:
@@ -183,8 +187,10 @@ def _doubt(hits: float, size: float) -> float:
     return float(min(share + 0.5 * np.sqrt(share * (1.0 - share) / (size + 1.0)), 1.0))
 
 
-def _weight(agreement: float, promised: float, compared: float) -> float:
-    if np.isnan(agreement) or compared < 1.0:
-        return 1.0
-    ratio = (agreement - 0.5) / max(promised - 0.5, 0.05)
-    return float(np.clip((ratio - 0.2) / 0.6, 0.0, 1.0))
+def _weights(ratio: FloatArray) -> FloatArray:
+    """Weights from the ratios; a client that cannot be compared keeps its full weight."""
+    if np.isnan(ratio).all():
+        return np.ones(len(ratio))
+    typical = float(np.clip(np.nanmedian(ratio), 0.5, 1.0))
+    out: FloatArray = np.clip((ratio / typical - 0.2) / 0.6, 0.0, 1.0)
+    return np.where(np.isnan(ratio), 1.0, out)
