@@ -42,8 +42,8 @@ class Cell:
         Examples
         --------
         >>> from jigsaw_crl.experiments.summary import Cell
-        >>> Cell.of([1.0, 2.0, 3.0])
-        Cell(mean=2.0, error=0.5773502691896258, replicates=3)
+        >>> Cell.of([1.0, 3.0])
+        Cell(mean=2.0, error=1.0, replicates=2)
         """
         x = list(values)
         mean = fsum(x) / len(x)
