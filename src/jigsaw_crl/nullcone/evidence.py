@@ -43,52 +43,24 @@ COMPONENTS = np.array(
     ]
 )
 
-# Each hypothesis is a mixture of Gaussians: standard deviations of the three statistics, and
-# weights. The four tables are for pairs with both targets of rank 2, j of rank 1, i of rank 1, both
-# of rank 1.
-STRONG, WEAK = SCALES
-FORWARD = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0], [1, 0, 0]], dtype=np.float64)
-BACKWARD = np.array([[0, 0, 1], [0, 0, 1], [1, 1, 0], [1, 0, 0]], dtype=np.float64)
-
-# Same district: a hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes
-# with uv, ⟨q_i,c_j⟩ with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks
-# like ancestry, so that case has a component of its own each way. A rank-1 target's line is tilted.
-TINY, TILT = 0.015, 0.1
-DISTRICT = np.array(
-    [
-        [
-            [STRONG, STRONG, STRONG],
-            [TILT, STRONG, STRONG],
-            [WEAK, WEAK, WEAK],
-            [TINY, STRONG, WEAK],
-            [TINY, WEAK, STRONG],
-        ],
-        [[WEAK, 0, STRONG], [STRONG, 0, STRONG], [WEAK, 0, WEAK], [TILT, 0, STRONG], [0, 0, 0]],
-        [[WEAK, STRONG, 0], [STRONG, STRONG, 0], [WEAK, WEAK, 0], [TILT, STRONG, 0], [0, 0, 0]],
-        [[WEAK, 0, 0], [STRONG, 0, 0], [TILT, 0, 0], [0, 0, 0], [0, 0, 0]],
-    ]
-)
 # A target with an ancestor or a spouse shows two eigenvalues; that one of them was missed is the
 # exception, and what needs it starts with this share of the prior.
 MISSED = 0.1
-DISTRICT_WEIGHT = np.array(
+STRONG, WEAK = SCALES
+# A hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes with uv, ⟨q_i,c_j⟩
+# with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks like ancestry, so
+# that case has a component of its own each way.
+MIDDLE, TINY = 0.1, 0.015
+DISTRICT = np.array(
     [
-        [0.40, 0.30, 0.06, 0.12, 0.12],
-        [0.45 * MISSED, 0.10 * MISSED, 0.15 * MISSED, 0.30 * MISSED, 0.0],
-        [0.45 * MISSED, 0.10 * MISSED, 0.15 * MISSED, 0.30 * MISSED, 0.0],
-        [0.40 * MISSED, 0.20 * MISSED, 0.40 * MISSED, 0.0, 0.0],
+        [STRONG, STRONG, STRONG],
+        [MIDDLE, STRONG, STRONG],
+        [WEAK, WEAK, WEAK],
+        [TINY, STRONG, WEAK],
+        [TINY, WEAK, STRONG],
     ]
 )
-# Unrelated: the tilt of a rank-1 line towards an ancestor that both share leaves a trace.
-UNRELATED = np.array(
-    [
-        [[0, 0, 0], [0, 0, 0]],
-        [[0, 0, 0], [0, 0, WEAK]],
-        [[0, 0, 0], [0, WEAK, 0]],
-        [[0, 0, 0], [WEAK, 0, 0]],
-    ]
-)
-UNRELATED_WEIGHT = np.array([[1, 0], [1 - MISSED / 2, MISSED / 2]])[[0, 1, 1, 1]]
+DISTRICT_WEIGHT = np.array([0.40, 0.30, 0.06, 0.12, 0.12])
 # Perfectly correlated statistics (a rank-1 pair seen twice) would make C singular.
 JITTER = 1e-9
 
@@ -142,7 +114,7 @@ def pair_evidence(
     g = (B @ T[:, COMPONENTS, None])[..., 0]  # (k, 4, 4)
     S = C[:, COMPONENTS[:, :, None], COMPONENTS[:, None, :]]  # (k, 4, 4, 4)
     S = B @ S @ np.swapaxes(B, 2, 3)
-    rest = np.where(kind[:, None] == 0, _log_slabs(g[..., 3], S[..., 3, 3]), 0.0)
+    rest = np.where(kind[:, None] == 0, _log_slab(g[..., 3], S[..., 3, 3]), 0.0)
     g, S = np.where(used, g[..., :3], 0.0), S[..., :3, :3]
     variance = np.diagonal(S, axis1=2, axis2=3)
     sd = np.sqrt(np.where(used & (variance > 0), variance, 1.0))
@@ -153,27 +125,98 @@ def pair_evidence(
         off[..., slot] = np.where(both, S[..., a, b] / (sd[..., a] * sd[..., b]), 0.0)
 
     log_sd = np.log(sd).sum(axis=-1)
-    taus = np.array(SCALES)
 
     def density(scales: FloatArray) -> FloatArray:
-        """`scales`: slab standard deviations, shape (k or 1, n_components, 3)."""
+        """`scales`: slab standard deviations, shape (k, n_components, 3)."""
         v = (np.where(used, scales, 0.0)[:, None] / sd[:, :, None, :]) ** 2
         joint = _log_density(z[:, :, None, :], 1.0 + v, off[:, :, None, :])
         return np.asarray(joint - log_sd[:, :, None])
 
-    def mixture(tables: FloatArray, weights: FloatArray) -> FloatArray:
-        with np.errstate(divide="ignore"):
-            log_weight = np.log(weights[kind])[:, None, :]
-        return np.asarray(np.logaddexp.reduce(density(tables[kind]) + log_weight, axis=2))
+    def mixture(hypothesis: _Mixture) -> FloatArray:
+        each = density(hypothesis.scales) + hypothesis.log_weight[:, None, :]
+        return np.asarray(np.logaddexp.reduce(each, axis=2))
 
-    none = mixture(UNRELATED, UNRELATED_WEIGHT)
-    forward = density(FORWARD[kind][:, None, :] * taus[None, :, None])
-    backward = density(BACKWARD[kind][:, None, :] * taus[None, :, None])
-    district = mixture(DISTRICT, DISTRICT_WEIGHT) if confounding else np.full_like(none, -np.inf)
-    i_single, j_single = (kind >= 2)[:, None, None], (kind % 2 == 1)[:, None, None]
-    forward = forward + np.where(j_single, np.log(MISSED), 0.0)
-    backward = backward + np.where(i_single, np.log(MISSED), 0.0)
+    prior = _hypotheses(lines, statistics)
+    none = mixture(prior.none)
+    forward = density(prior.forward.scales) + prior.forward.log_weight[:, None, :]
+    backward = density(prior.backward.scales) + prior.backward.log_weight[:, None, :]
+    district = mixture(prior.district) if confounding else np.full_like(none, -np.inf)
     return PairEvidence(none, forward, backward, np.asarray(district), rest)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixture:
+    """Gaussian mixture of a hypothesis: scales (k, n_components, 3), log weights (k, same)."""
+
+    scales: FloatArray
+    log_weight: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Hypotheses:
+    none: _Mixture
+    forward: _Mixture
+    backward: _Mixture
+    district: _Mixture
+
+
+def _hypotheses(lines: Lines, statistics: PairStatistics) -> _Hypotheses:
+    """What each hypothesis allows the three statistics of each pair to be.
+
+    If i is of rank 1, its line may lean by up to φ_i towards its ancestors and spouses. Then
+    ⟨q_i,q_j⟩ can reach φ_i when j is one of those, and ⟨q_i,c_j⟩ when i and j share an ancestor.
+    """
+    k = len(statistics.first)
+    i_one = lines.rank[statistics.first] == 1
+    j_one = lines.rank[statistics.second] == 1
+    # Two components: a lean of about half of what could be missed, or a small part of it.
+    lean_i = lines.tilt[statistics.first][:, None] * np.array([0.5, 0.125])
+    lean_j = lines.tilt[statistics.second][:, None] * np.array([0.5, 0.125])
+    lean = np.maximum(lean_i, lean_j)
+    taus = np.broadcast_to(np.array(SCALES), (k, 2))
+    zero = np.zeros((k, 2))
+
+    def where(both: object, i: object, j: object, neither: object) -> FloatArray:
+        """Pick by which targets are of rank 1: both, only i, only j, neither."""
+        one = np.where(j_one[:, None], j, neither)
+        return np.asarray(np.where(i_one[:, None], np.where(j_one[:, None], both, i), one))
+
+    def mixture(g: FloatArray, qc: FloatArray, cq: FloatArray, weight: FloatArray) -> _Mixture:
+        with np.errstate(divide="ignore"):
+            return _Mixture(np.stack([g, qc, cq], axis=2), np.log(weight))
+
+    missed = np.where(i_one | j_one, MISSED / 2, 0.0)
+    none = mixture(
+        np.stack([zero[:, 0], np.where(i_one & j_one, lean[:, 0], 0.0)], axis=1),
+        np.stack([zero[:, 0], np.where(i_one, lean_i[:, 0], 0.0)], axis=1),
+        np.stack([zero[:, 0], np.where(j_one, lean_j[:, 0], 0.0)], axis=1),
+        np.stack([1.0 - missed, missed], axis=1),
+    )
+    ones = np.ones((k, 2))
+    forward = mixture(
+        where(lean_j, zero, lean_j, zero),
+        where(zero, taus, zero, taus),
+        where(zero, zero, lean_j, zero),
+        where(MISSED * ones, ones, MISSED * ones, ones),
+    )
+    backward = mixture(
+        where(lean_i, lean_i, zero, zero),
+        where(zero, lean_i, zero, zero),
+        where(zero, zero, taus, taus),
+        where(MISSED * ones, MISSED * ones, ones, ones),
+    )
+    single = (i_one | j_one)[:, None]
+    far, near = lean[:, :1], lean[:, 1:]
+    pattern = np.array([STRONG, STRONG, WEAK, WEAK, STRONG])
+    leans = np.concatenate([far, near, near, far, far], axis=1)
+    shares = MISSED * np.array([0.35, 0.35, 0.15, 0.15, 0.0])
+    district = mixture(
+        np.where(single, leans, DISTRICT[:, 0]),
+        np.where(single, pattern, DISTRICT[:, 1]),
+        np.where(single, pattern, DISTRICT[:, 2]),
+        np.where(single, shares, DISTRICT_WEIGHT),
+    )
+    return _Hypotheses(none, forward, backward, district)
 
 
 def _own_parts(lines: Lines, statistics: PairStatistics) -> FloatArray:
@@ -194,11 +237,10 @@ def _own_parts(lines: Lines, statistics: PairStatistics) -> FloatArray:
     return np.asarray((i[:, :, None, :, None] * j[:, None, :, None, :]).reshape(-1, 4, 4))
 
 
-def _log_slabs(x: FloatArray, variance: FloatArray) -> FloatArray:
-    """Log density of a statistic that may be anything: the average over the effect scales."""
-    total = variance[..., None] + np.array(SCALES) ** 2
-    each = -0.5 * (np.log(total) + x[..., None] ** 2 / total)
-    return np.asarray(np.logaddexp.reduce(each, axis=-1) - np.log(len(SCALES)))
+def _log_slab(x: FloatArray, variance: FloatArray) -> FloatArray:
+    """Log density, up to a constant, of a statistic that no hypothesis restricts."""
+    total = variance + STRONG**2
+    return np.asarray(-0.5 * (np.log(total) + x**2 / total))
 
 
 def _log_density(z: FloatArray, diagonal: FloatArray, off: FloatArray) -> FloatArray:

@@ -35,6 +35,8 @@ class Spikes:
         Largest and smallest eigenvalue of `M_j`, minus 1.
     high_vector, low_vector : array, shape (r, p)
     has_high, has_low : array of bool, shape (r,)
+    high_limit, low_limit : array, shape (r,)
+        How large an eigenvalue of D may be, either way, without being seen.
     directions : array, shape (r, p, 2)
         The real ones as orthonormal columns, zeros elsewhere.
     excess : array, shape (r,)
@@ -50,6 +52,8 @@ class Spikes:
     low_vector: FloatArray
     has_high: BoolArray
     has_low: BoolArray
+    high_limit: FloatArray
+    low_limit: FloatArray
     directions: FloatArray
     excess: FloatArray
     third: FloatArray
@@ -100,6 +104,8 @@ def detect(M: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
         low_vector=low_vector,
         has_high=has_high,
         has_low=has_low,
+        high_limit=upper + MARGIN * upper_scale - 1.0,
+        low_limit=1.0 - lower + MARGIN * lower_scale,
         directions=np.stack(
             [high_vector * has_high[:, None], low_vector * has_low[:, None]], axis=2
         ),
