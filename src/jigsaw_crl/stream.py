@@ -4,7 +4,7 @@ Rows are gathered into blocks whose size depends on the number of features alone
 not depend on how the rows were cut into chunks: a CSV file, a Parquet file and an array in memory
 with the same rows give the same moments to the last bit.
 
-Each block is centred on its own mean and merged into the sums so far. With `n_a` rows before and
+Each block is summed about its own mean and merged into the sums so far. With `n_a` rows before and
 `n_b` in the block, `δ = μ_b − μ_a` and `n = n_a + n_b`,
 
     M₂ ← M₂ + M₂ᵇ + δδᵀ n_a n_b / n
@@ -105,22 +105,29 @@ class _Sums:
 
 
 class _Block:
-    """Sums of powers of one block about its own mean."""
+    """Sums of powers of one block about its own mean.
+
+    Powers are first summed about a typical value of the block (the median of three rows), which
+    takes the place of the mean in one pass: `Σ(x−μ)² = Σx² − nμ²` and so on. Two of the three rows
+    lie within √n standard deviations, so few digits can cancel, and a constant gives exactly 0.
+    """
 
     def __init__(self, rows: npt.NDArray[np.generic]) -> None:
-        self.n = rows.shape[0]
+        n = self.n = rows.shape[0]
+        typical = np.median(np.asarray(rows[[0, n // 2, n - 1]], dtype=np.float64), axis=0)
         # Always float64 in columns: sums then run in the same order whatever the rows' layout.
-        centred = np.array(rows, dtype=np.float64, order="F")
-        self.mean = centred.mean(axis=0)
-        centred -= self.mean
-        # The rounding of the mean is taken out once more, so that a huge mean costs no digits.
-        slip = centred.mean(axis=0)
-        self.mean = self.mean + slip
-        centred -= slip
-        self.second = centred.T @ centred
-        squares = centred * centred
-        self.third = np.einsum("ij,ij->j", squares, centred)
-        self.fourth = np.einsum("ij,ij->j", squares, squares)
+        x = np.empty(rows.shape, order="F")
+        np.subtract(rows, typical, out=x)
+        mu = x.sum(axis=0) / n
+        product = x.T @ x
+        q2 = np.diagonal(product)
+        squares = x * x
+        q3 = np.einsum("ij,ij->j", squares, x)
+        q4 = np.einsum("ij,ij->j", squares, squares)
+        self.mean = typical + mu
+        self.second = product - n * np.outer(mu, mu)
+        self.third = q3 - 3 * mu * q2 + 2 * n * mu**3
+        self.fourth = q4 - 4 * mu * q3 + 6 * mu**2 * q2 - 3 * n * mu**4
 
 
 class MomentStream:
@@ -181,7 +188,8 @@ class MomentStream:
         if needed > len(self._waiting):
             # Grow by doubling: a regime of forty rows should not reserve a whole block.
             size = min(self._block, max(needed, 2 * len(self._waiting), 64))
-            grown = np.empty((size, self.n_features))
+            # In columns, as blocks are: copies then run along memory.
+            grown = np.empty((size, self.n_features), order="F")
             grown[: self._filled] = self._waiting[: self._filled]
             self._waiting = grown
         self._waiting[self._filled : needed] = rows

@@ -250,7 +250,7 @@ def parquet_source(path: Path, naming: Naming, client: str) -> Source:
             wanted = [*features, regime] if inside else list(features)
             # Buffered, not mapped or pre-fetched: memory then does not grow with a row group.
             with parquet.ParquetFile(
-                file, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True
+                file, buffer_size=1 << 16, pre_buffer=False, page_checksum_verification=True
             ) as reader:
                 for batch in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
                     yield batch, None if inside else keys[regime]
