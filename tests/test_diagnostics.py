@@ -364,3 +364,29 @@ def test_the_null_of_pure_noise_is_calibrated():
     rows = rng.normal(size=(800, 200, 4))
     largest = np.linalg.eigvalsh(np.swapaxes(rows, 1, 2) @ rows / 200)[:, -1]
     assert 20 <= np.count_nonzero(largest > edge) <= 60
+
+
+def test_the_order_degrades_gracefully_under_sensor_noise():
+    scores = {}
+    for share in (0.0, 0.01, 0.05, 0.2):
+        scored = []
+        for seed in (0, 1):
+            world = jc.simulate.random_world(8, 6, 0.7, seed)
+            clients = []
+            for k in range(world.n_clients):
+                control, rest = world.rows(k, 5000, seed=seed)
+                rows = _noisy({"control": control, **rest}, share, k)
+                clients.append(
+                    jc.Client.from_samples(
+                        world.view(k).name, observational=rows.pop("control"), interventions=rows
+                    )
+                )
+            result = jc.recover(clients)
+            scored.append(jc.metrics.global_f1(world.order.pairs(), result.order.pairs()))
+            said = [f for f in result.diagnostics if f.check == "sensor-noise"]
+            assert len(said) == (world.n_clients if share else 0)
+        scores[share] = float(np.mean(scored))
+    assert scores[0.0] >= 0.9
+    assert scores[0.01] >= 0.85
+    assert scores[0.05] >= 0.8
+    assert scores[0.2] >= 0.5

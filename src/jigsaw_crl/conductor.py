@@ -185,6 +185,7 @@ def _provenance(study: Any, seed: int) -> dict[str, Any]:
         "study": study.name,
         "seed": seed,
         "sources": dict(study.sources),
+        "sha256": dict(study.fingerprints),
         "n_samples": {client.name: client.n_samples for client in study},
     }
 

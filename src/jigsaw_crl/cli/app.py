@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -55,6 +56,9 @@ for _module in (order, client, worlds):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 success, 2 bad input, 1 a defect, 130 interrupted."""
+    if not sys.warnoptions:
+        # Warnings are for developers; what a user should know is a finding or an error.
+        warnings.simplefilter("ignore")
     sys.exit(run(arguments))
 
 

@@ -62,12 +62,13 @@ class ClientReport:
     def to_row(self) -> tuple[str, ...]:
         """A line of the terminal's table."""
         s = self.spectrum
-        label, weakest = min(self.strength.items(), key=lambda item: item[1])
+        label, strength = min(self.strength.items(), key=lambda item: item[1])
+        weakest = f"{label} ({strength:.3g})" if self.n_samples is not None else label
         rows = "exact" if self.n_samples is None else str(sum(self.n_samples.values()))
         floor = f"{s.noise_floor:.3g}" if s.visible else "not visible"
         gap = f"{s.gap:.3g}" if np.isfinite(s.gap) else "–"
         sizes = (str(s.rank), str(len(s.eigenvalues)))
-        return (self.client, *sizes, floor, gap, f"{label} ({weakest:.3g})", rows)
+        return (self.client, *sizes, floor, gap, weakest, rows)
 
 
 @dataclass(frozen=True, eq=False)

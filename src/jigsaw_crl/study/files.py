@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import zlib
@@ -12,7 +13,7 @@ from typing import BinaryIO
 
 from jigsaw_crl.errors import InputError
 
-__all__ = ["readable", "write_file", "write_text"]
+__all__ = ["fingerprint", "readable", "write_file", "write_text"]
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], None]) -> Path:
@@ -67,3 +68,15 @@ def readable(path: Path) -> Iterator[None]:
             "Copy the file again; it may be truncated.",
             path=path,
         ) from None
+
+
+# Reading a file again to hash it should cost less than a second.
+MOST_HASHED = 1 << 28
+
+
+def fingerprint(path: Path) -> str | None:
+    """SHA-256 of a file, for provenance; None for folders and very large files."""
+    if not path.is_file() or path.stat().st_size > MOST_HASHED:
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

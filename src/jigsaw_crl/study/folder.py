@@ -52,6 +52,8 @@ class Study:
         What was noticed while reading.
     sources : mapping of str to str
         The file each client was read from.
+    fingerprints : mapping of str to str
+        SHA-256 of those files, where they are single files of at most 256 MB.
 
     Examples
     --------
@@ -65,10 +67,12 @@ class Study:
     clients: tuple[Client, ...]
     findings: tuple[Finding, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clients", tuple(self.clients))
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
+        object.__setattr__(self, "fingerprints", MappingProxyType(dict(self.fingerprints)))
         if not self.clients:
             raise InputError("the study has no clients", "Add at least one client.")
         _refuse_same_names(self.clients)
@@ -93,10 +97,13 @@ class Study:
         raise InputError(f"the study has no client {name!r}", f"It has {known}.")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "sources": dict(self.sources)}
+        # A mappingproxy does not pickle.
+        plain = {"sources": dict(self.sources), "fingerprints": dict(self.fingerprints)}
+        return self.__dict__ | plain
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "sources": MappingProxyType(state["sources"])})
+        frozen = {k: MappingProxyType(state[k]) for k in ("sources", "fingerprints")}
+        self.__dict__.update(state | frozen)
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}: {len(self.clients)} clients, {len(self.labels)} labels)"

@@ -8,7 +8,7 @@ from pathlib import Path
 from jigsaw_crl.client import CONTROL, Client
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
-from jigsaw_crl.study.files import readable
+from jigsaw_crl.study.files import fingerprint, readable
 from jigsaw_crl.study.folder import (
     ENDINGS,
     MANIFEST,
@@ -105,7 +105,7 @@ def read_study(
         clients.append(client)
         findings.extend(noted)
         sources[client.name] = str(entry.path)
-    return Study(name, tuple(clients), tuple(findings), sources)
+    return _study(name, clients, findings, sources)
 
 
 def read_any(
@@ -126,7 +126,14 @@ def read_any(
     if whole or given.suffix == ".toml":
         return read_study(given, regime=regime, control=control, ignore=ignore)
     client, findings = read_client_noting(given, regime=regime, control=control, ignore=ignore)
-    return Study(client.name, (client,), tuple(findings), {client.name: str(given)})
+    return _study(client.name, [client], findings, {client.name: str(given)})
+
+
+def _study(
+    name: str, clients: list[Client], findings: list[Finding], sources: dict[str, str]
+) -> Study:
+    marks = {k: mark for k, path in sources.items() if (mark := fingerprint(Path(path)))}
+    return Study(name, tuple(clients), tuple(findings), sources, marks)
 
 
 def _read(entry: Entry) -> tuple[Client, list[Finding]]:
