@@ -1,0 +1,7 @@
+"""A result to look at: the one-file page, static figures, notebook and terminal views."""
+
+from __future__ import annotations
+
+from jigsaw_crl.report.writing import render_report, write_report
+
+__all__ = ["render_report", "write_report"]

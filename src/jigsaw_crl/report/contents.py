@@ -1,0 +1,216 @@
+"""What the page says: everything the template shows, worked out from a result."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl._version import __version__
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
+from jigsaw_crl.result import Result
+
+if TYPE_CHECKING:
+    from jigsaw_crl.design import Proposal
+
+__all__ = ["Contents", "Piece", "describe"]
+
+Pair = tuple[str, str]
+
+# A search over larger orders takes too long for a page that is written with every result.
+MOST_LABELS_FOR_DESIGN = 60
+BARS = 48
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One client's card.
+
+    Parameters
+    ----------
+    fragment : Fragment
+    picture : Picture
+    hidden : tuple of str
+        Labels of other clients that this one does not access.
+    alone : tuple of (ancestor, descendant, verdict)
+        Decided pairs that this client states and no other does.
+    says : mapping of str to int
+        Ordered pairs by what the client says of them: yes, no, nothing.
+    against : int
+        Pairs on which it says the opposite of the order's verdict.
+    weight : float
+    rows : int or None
+        Rows in all regimes; None for exact moments.
+    bars : tuple of (float, bool)
+        Its spectrum on a log scale, 0 to 1, and whether the direction carries a latent.
+    """
+
+    fragment: Fragment
+    picture: Picture
+    hidden: tuple[str, ...]
+    alone: tuple[tuple[str, str, bool], ...]
+    says: Mapping[str, int]
+    against: int
+    weight: float
+    rows: int | None
+    bars: tuple[tuple[float, bool], ...]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything the template shows."""
+
+    result: Result
+    title: str
+    hasse: Picture
+    pieces: tuple[Piece, ...]
+    counts: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    provenance: tuple[tuple[str, str], ...]
+    proposal: Proposal | None
+    size: int
+    across: Pair | None
+    version: str = __version__
+
+
+def describe(result: Result) -> Contents:
+    """Work out what the page says."""
+    order = result.order
+    size = _usual_size(result)
+    return Contents(
+        result=result,
+        title=str(result.provenance.get("study") or "study"),
+        hasse=draw_hasse(order),
+        pieces=tuple(_piece(result, k) for k in range(len(order.fragments))),
+        counts=_counts(order.verdicts),
+        findings=tuple(sorted(result.diagnostics, key=lambda f: _RANK[f.severity])),
+        provenance=tuple(_provenance(result)),
+        proposal=_proposal(result, size),
+        size=size,
+        across=relation_no_client_states(result),
+    )
+
+
+_RANK = {"error": 0, "warning": 1, "info": 2}
+
+
+def relation_no_client_states(result: Result) -> Pair | None:
+    """An ancestor pair that no client states of itself, and whose certificate has steps to read.
+
+    Pairs that no client even saw come first, then those with the longest chain.
+    """
+    order = result.order
+    yes, _ = order.panel.counts
+    best: tuple[tuple[bool, int], Pair] | None = None
+    for a, d in zip(*np.nonzero((order.verdicts == 1) & (yes == 0)), strict=True):
+        pair = (order.labels[a], order.labels[d])
+        steps = len(order.explain(*pair).steps)
+        rank = (not order.panel.seen_by(int(a), int(d)), min(steps, 5))
+        if steps > 1 and (best is None or rank > best[0]):
+            best = (rank, pair)
+        if best is not None and best[0] == (True, 5):
+            break
+    return None if best is None else best[1]
+
+
+def _counts(verdicts: npt.NDArray[np.int8]) -> dict[str, int]:
+    off = verdicts[~np.eye(len(verdicts), dtype=bool)]
+    names = {"ancestor": 1, "not ancestor": 0, "undetermined": -1}
+    return {name: int((off == code).sum()) for name, code in names.items()}
+
+
+def _piece(result: Result, k: int) -> Piece:
+    order = result.order
+    claims = order.panel.claims[k]
+    fragment = result.fragments.get(claims.client, order.fragments[k])
+    grid = np.ix_(claims.members, claims.members)
+    yes, no = (count[grid] for count in order.panel.counts)
+    said, stance = order.verdicts[grid], claims.stance
+    off = ~np.eye(len(stance), dtype=bool)
+    alone = ((stance > 0) & (said == 1) & (yes == 1)) | ((stance < 0) & (said == 0) & (no == 1))
+    names = [order.labels[i] for i in claims.members]
+    found = [(names[i], names[j], bool(said[i, j] == 1)) for i, j in np.argwhere(alone)]
+    against = ((stance > 0) & (said == 0)) | ((stance < 0) & (said == 1))
+    rows = fragment.n_samples
+    return Piece(
+        fragment=fragment,
+        picture=draw_piece(fragment),
+        hidden=tuple(sorted(set(order.labels) - set(fragment.labels))),
+        alone=tuple(sorted(found, key=lambda item: (not item[2], item))),
+        says={
+            "yes": int((stance > 0).sum()),
+            "no": int((stance < 0).sum()),
+            "nothing": int(((stance == 0) & off).sum()),
+        },
+        against=int(against.sum()),
+        weight=float(order.client_weights.get(claims.client, 1.0)),
+        rows=None if rows is None else sum(rows.values()),
+        bars=_bars(result, claims.client),
+    )
+
+
+def _bars(result: Result, client: str) -> tuple[tuple[float, bool], ...]:
+    spectrum = (result.provenance.get("spectra") or {}).get(client)
+    if not spectrum:
+        return ()
+    values = np.array(spectrum["eigenvalues"][:BARS], dtype=np.float64)
+    heights = np.log10(np.maximum(values, values[0] * 1e-6) / values[0]) / 6 + 1
+    return tuple((float(h), i < spectrum["n_latent"]) for i, h in enumerate(heights))
+
+
+def _usual_size(result: Result) -> int:
+    sizes = [len(f.labels) for f in result.order.fragments]
+    return max(2, int(np.median(sizes)))
+
+
+def _proposal(result: Result, size: int) -> Proposal | None:
+    order = result.order
+    if len(order.labels) > MOST_LABELS_FOR_DESIGN or order.mode == "paper":
+        return None
+    from jigsaw_crl.design import next_client
+
+    return next_client(order, size=size, seed=0)
+
+
+def _provenance(result: Result) -> list[tuple[str, str]]:
+    """Name and value, flat, in the order a reader looks for them."""
+    given = dict(result.provenance)
+    hashes = given.pop("sha256", {})
+    given.pop("spectra", None)
+    out: list[tuple[str, str]] = []
+    sizes = given.pop("n_samples", None) or {f.client: f.n_samples for f in result.order.fragments}
+    sources = given.pop("sources", None) or {}
+    for name, value in given.items():
+        out += _flat(name.replace("_", " "), value)
+    for name, value in result.options.items():
+        out += _flat(f"assembly: {name.replace('_', ' ')}", value)
+    for client, rows in sizes.items():
+        out.append((f"rows of {client}", _rows(rows)))
+    for client in sorted({*sources, *hashes}):
+        digest = f"sha256 {hashes[client]}" if client in hashes else "no file"
+        out.append((f"source of {client}", f"{sources.get(client, '')} {digest}".strip()))
+    written = f"jigsaw-crl {__version__}, Python {platform.python_version()}"
+    return [*out, ("page written by", written)]
+
+
+def _flat(name: str, value: Any) -> list[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        return [pair for k, v in value.items() for pair in _flat(f"{name}: {k}", v)]
+    return [(name, str(value))]
+
+
+def _rows(rows: Mapping[str, int] | int | None) -> str:
+    if rows is None:
+        return "exact moments"
+    if not isinstance(rows, Mapping):
+        return f"{rows:,}"
+    sizes = set(rows.values())
+    if len(sizes) == 1:
+        return f"{sizes.pop():,} in each of {len(rows)} regimes"
+    return ", ".join(f"{name} {count:,}" for name, count in rows.items())

@@ -1,0 +1,251 @@
+"""Where to draw what: layered positions for boxes of any size, ancestors on top.
+
+`fast_sugiyama` assigns the layers and the order inside each layer; the coordinates are ours,
+because boxes differ in width and it knows points only.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Box", "Drawing", "lay_out", "shorten", "text_width"]
+
+FloatArray = npt.NDArray[np.float64]
+Size = tuple[float, float]
+Point = tuple[float, float]
+
+# Pixels, at the page's 13 px type.
+COLUMN, GAP_X, GAP_Y, MARGIN = 7.3, 22.0, 46.0, 12.0
+# Room that an edge takes when it passes through a layer.
+LANE = 10.0
+# A layer wider than this is folded into several rows.
+WIDEST = 2600.0
+# Height over width that a large drawing aims at.
+SHAPE = 0.5
+SWEEPS = 12
+FEW = 4
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box by its centre and size."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A layered drawing.
+
+    Parameters
+    ----------
+    width, height : float
+    boxes : tuple of Box
+        In the order of the sizes given.
+    routes : tuple of tuple of (float, float)
+        For each edge given, the points it passes, from ancestor to descendant.
+    layer : tuple of int
+        For each box, its layer, counted from the top.
+    """
+
+    width: float
+    height: float
+    boxes: tuple[Box, ...]
+    routes: tuple[tuple[Point, ...], ...]
+    layer: tuple[int, ...]
+
+
+def text_width(text: str) -> float:
+    """Pixels that a text takes, near enough; wide characters and emoji count double."""
+    columns = sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+    return COLUMN * columns
+
+
+def shorten(text: str, most: int = 22) -> str:
+    """A text that fits `most` columns, with an ellipsis where it was cut."""
+    text = " ".join(text.split())
+    if text_width(text) <= COLUMN * most:
+        return text
+    kept, used = "", COLUMN
+    for character in text:
+        used += text_width(character)
+        if used > COLUMN * most:
+            break
+        kept += character
+    return kept + "…"
+
+
+def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
+    """Layered positions of boxes, ancestors on top.
+
+    Parameters
+    ----------
+    sizes : sequence of (width, height)
+        One per box.
+    edges : sequence of (int, int)
+        From ancestor to descendant, by position in `sizes`. A cycle is drawn, not refused.
+
+    Returns
+    -------
+    Drawing
+
+    Examples
+    --------
+    >>> drawing = lay_out([(50, 24)] * 3, [(0, 1), (0, 2)])
+    >>> drawing.layer
+    (0, 1, 1)
+    >>> drawing.boxes[0].y < drawing.boxes[1].y
+    True
+    """
+    rows, chains = _layers(len(sizes), edges)
+    width = {node: size[0] for node, size in enumerate(sizes)}
+    links = [pair for chain in chains.values() for pair in zip(chain, chain[1:], strict=False)]
+    x = _across(rows, width, links)
+    span = max(x.values(), default=0.0) - min(x.values(), default=0.0)
+    # A wide drawing gets taller layers, so that its lines are not all level.
+    gap_y = min(max(GAP_Y, SHAPE * span / max(len(rows), 1)), 3 * GAP_Y)
+    y, top = {}, MARGIN
+    for row in rows:
+        tall = max((sizes[n][1] for n in row if n < len(sizes)), default=LANE)
+        fold = _fold(row, width)
+        for place, node in enumerate(row):
+            y[node] = top + tall / 2 + (place % fold) * (tall + GAP_X / 2)
+        top += tall * fold + (fold - 1) * GAP_X / 2 + gap_y
+    left = min((x[n] - width.get(n, LANE) / 2 for n in x), default=0.0) - MARGIN
+    boxes = tuple(Box(x[n] - left, y[n], *sizes[n]) for n in range(len(sizes)))
+    routes = []
+    for edge in edges:
+        inner = [(x[n] - left, y[n]) for n in chains.get(edge, edge)[1:-1]]
+        routes.append(_route(boxes[edge[0]], inner, boxes[edge[1]]))
+    right = max((x[n] - left + width.get(n, LANE) / 2 for n in x), default=0.0)
+    layer = {node: number for number, row in enumerate(rows) for node in row}
+    return Drawing(
+        right + MARGIN,
+        top - gap_y + MARGIN,
+        boxes,
+        tuple(routes),
+        tuple(layer[n] for n in range(len(sizes))),
+    )
+
+
+def _route(start: Box, inner: list[Point], end: Box) -> tuple[Point, ...]:
+    """From the lower rim of one box to the upper rim of another (the other way in a cycle)."""
+    down = 1 if start.y <= end.y else -1
+    first = (start.x, start.y + down * start.height / 2)
+    last = (end.x, end.y - down * end.height / 2)
+    if inner and (inner[0][1] - inner[-1][1]) * down > 0:
+        inner = inner[::-1]
+    return (first, *inner, last)
+
+
+def _layers(
+    n: int, edges: Sequence[tuple[int, int]]
+) -> tuple[list[list[int]], dict[tuple[int, int], tuple[int, ...]]]:
+    """Boxes per layer from left to right, and for each edge the boxes and bends on its way.
+
+    Bends are numbered from n on. Boxes without an edge close the first layer when they are few,
+    else they come last, in layers of their own.
+    """
+    from fast_sugiyama import from_edges
+
+    plain = sorted({(a, d) for a, d in edges if a != d})
+    rows: list[list[int]] = []
+    chains: dict[tuple[int, int], tuple[int, ...]] = {}
+    bends = n
+    parts = list(from_edges(plain, dummy_vertices=True, vertex_spacing=1)) if plain else []
+    for positions, _, _, links in sorted(parts, key=lambda part: -len(part[0])):
+        name: dict[int, int] = {}
+        for node, _ in sorted(positions):
+            name[node] = node if node < n else bends
+            bends += node >= n
+        highest = max(y for _, (_, y) in positions)
+        for node, (_, y) in sorted(positions, key=lambda item: item[1][0]):
+            depth = round(highest - y)
+            rows.extend([] for _ in range(depth + 1 - len(rows)))
+            rows[depth].append(name[node])
+        chains |= _chains([(name[a], name[d]) for a, d in links or ()], n)
+    alone = [i for i in range(n) if all(i not in edge for edge in plain)]
+    if rows and len(alone) <= FEW:
+        rows[0] += alone
+        alone = []
+    per_row = max(8, int(np.ceil(np.sqrt(3 * len(alone)))))
+    rows += [alone[i : i + per_row] for i in range(0, len(alone), per_row)]
+    return rows, chains
+
+
+def _chains(links: list[tuple[int, int]], n: int) -> dict[tuple[int, int], tuple[int, ...]]:
+    """Join the links through bends into one chain per edge, keyed in both directions."""
+    beside: dict[int, list[int]] = {}
+    for a, d in links:
+        beside.setdefault(a, []).append(d)
+        beside.setdefault(d, []).append(a)
+    chains = {}
+    for start in (node for node in beside if node < n):
+        for following in beside[start]:
+            chain = [start, following]
+            while chain[-1] >= n:
+                chain.append(next(b for b in beside[chain[-1]] if b != chain[-2]))
+            chains[start, chain[-1]] = tuple(chain)
+    return chains
+
+
+def _fold(row: Sequence[int], width: dict[int, float]) -> int:
+    wide = sum(width.get(node, LANE) + GAP_X for node in row)
+    return max(1, int(np.ceil(wide / WIDEST)))
+
+
+def _across(
+    rows: list[list[int]], width: dict[int, float], links: list[tuple[int, int]]
+) -> dict[int, float]:
+    """Coordinates that keep each row's order and its gaps, close to the mean of the neighbours."""
+    x: dict[int, float] = {}
+    gaps: list[FloatArray] = []
+    for row in rows:
+        half = np.array([width.get(node, LANE) / 2 for node in row])
+        gap = (half[1:] + half[:-1] + GAP_X) / _fold(row, width)
+        gaps.append(gap)
+        start = np.concatenate([[0.0], np.cumsum(gap)])
+        for node, place in zip(row, start - start.mean(), strict=True):
+            x[node] = float(place)
+    beside: dict[int, list[int]] = {}
+    for a, d in links:
+        beside.setdefault(a, []).append(d)
+        beside.setdefault(d, []).append(a)
+    for sweep in range(SWEEPS):
+        turn = range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1)
+        for number in turn:
+            row = rows[number]
+            wish = [
+                float(np.mean([x[b] for b in beside[node]])) if node in beside else x[node]
+                for node in row
+            ]
+            for node, place in zip(row, _spread(np.array(wish), gaps[number]), strict=True):
+                x[node] = float(place)
+    return x
+
+
+def _spread(wish: FloatArray, gap: FloatArray) -> FloatArray:
+    """argmin Σ (x_i − wish_i)² with x_{i+1} − x_i ≥ gap_i: isotonic regression after a shift."""
+    shift = np.concatenate([[0.0], np.cumsum(gap)])
+    means: list[float] = []
+    counts: list[int] = []
+    for value in wish - shift:
+        means.append(float(value))
+        counts.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            many = counts[-2] + counts[-1]
+            means[-2] = (means[-2] * counts[-2] + means[-1] * counts[-1]) / many
+            counts[-2] = many
+            del means[-1], counts[-1]
+    return np.repeat(means, counts) + shift

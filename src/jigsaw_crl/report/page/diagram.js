@@ -1,0 +1,128 @@
+// The Hasse diagram: relatives light up, lines explain themselves, arrow keys walk.
+const hasse = $("hasse");
+const box = $("hasse-box");
+const nodes = [...hasse.querySelectorAll(".node")];
+const edges = [...hasse.querySelectorAll(".edge")];
+const natural = { width: hasse.viewBox.baseVal.width, height: hasse.viewBox.baseVal.height };
+const centre = nodes.map((node) => {
+  const text = node.querySelector("text");
+  return [Number(text.getAttribute("x")), Number(text.getAttribute("y"))];
+});
+let selected = null;
+let scale = 1;
+
+function relativesOf(i) {
+  const above = [];
+  const below = [];
+  for (let j = 0; j < P; j += 1) {
+    if (j === i) continue;
+    if (pairs.decoded[j * P + i]) above.push(j);
+    if (pairs.decoded[i * P + j]) below.push(j);
+  }
+  return [above, below];
+}
+
+function select(i, show = true) {
+  selected = i;
+  const [above, below] = relativesOf(i);
+  const [up, down] = [new Set(above), new Set(below)];
+  nodes.forEach((node, j) => {
+    node.classList.toggle("sel", j === i);
+    node.classList.toggle("anc", up.has(j));
+    node.classList.toggle("desc", down.has(j) && !up.has(j));
+    node.setAttribute("aria-pressed", String(j === i));
+  });
+  up.add(i);
+  down.add(i);
+  edges.forEach((edge) => {
+    const [a, d] = [position.get(edge.dataset.a), position.get(edge.dataset.d)];
+    edge.classList.toggle("on-anc", up.has(a) && up.has(d));
+    edge.classList.toggle("on-desc", down.has(a) && down.has(d));
+  });
+  hasse.classList.add("lit");
+  $("clear").disabled = false;
+  walkTo(i, false);
+  if (show) explainLabel(i, above, below);
+}
+
+function clearSelection() {
+  selected = null;
+  hasse.classList.remove("lit");
+  nodes.forEach((node) => {
+    node.classList.remove("sel", "anc", "desc");
+    node.setAttribute("aria-pressed", "false");
+  });
+  edges.forEach((edge) => edge.classList.remove("on-anc", "on-desc"));
+  $("clear").disabled = true;
+  $("find").value = "";
+  closeWhy();
+}
+
+function walkTo(i, focus = true) {
+  nodes.forEach((node, j) => node.setAttribute("tabindex", j === i ? "0" : "-1"));
+  if (focus) nodes[i].focus();
+}
+
+function reveal(i) {
+  const [x, y] = centre[i];
+  box.scrollTo({ left: x * scale - box.clientWidth / 2, top: y * scale - box.clientHeight / 2 });
+}
+
+// The nearest label in a direction; straying sideways counts double.
+function neighbour(i, dx, dy) {
+  let best = null;
+  let least = Infinity;
+  centre.forEach(([x, y], j) => {
+    const [u, v] = [x - centre[i][0], y - centre[i][1]];
+    const along = u * dx + v * dy;
+    if (j === i || along < 1) return;
+    const cost = along + 2 * Math.abs(u * dy + v * dx);
+    if (cost < least) [best, least] = [j, cost];
+  });
+  return best;
+}
+
+const ARROWS = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
+hasse.addEventListener("click", (event) => {
+  const node = event.target.closest(".node");
+  const edge = event.target.closest(".edge");
+  if (node) select(nodes.indexOf(node));
+  else if (edge) explain(position.get(edge.dataset.a), position.get(edge.dataset.d), box);
+});
+hasse.addEventListener("keydown", (event) => {
+  const i = nodes.indexOf(event.target.closest(".node"));
+  if (i < 0) return;
+  if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    select(i);
+  } else if (event.key in ARROWS) {
+    event.preventDefault();
+    const j = neighbour(i, ...ARROWS[event.key]);
+    if (j !== null) {
+      walkTo(j);
+      reveal(j);
+    }
+  }
+});
+
+function zoom(to) {
+  const middle = [(box.scrollLeft + box.clientWidth / 2) / scale, (box.scrollTop + box.clientHeight / 2) / scale];
+  scale = Math.min(3, Math.max(0.05, to));
+  hasse.setAttribute("width", natural.width * scale);
+  hasse.setAttribute("height", natural.height * scale);
+  box.scrollTo({ left: middle[0] * scale - box.clientWidth / 2, top: middle[1] * scale - box.clientHeight / 2, behavior: "instant" });
+}
+
+// Small diagrams grow a little to fill the card; large ones shrink to it.
+const fit = () => zoom(Math.min(1.35, (box.clientWidth - 4) / natural.width));
+$("zoom-in").addEventListener("click", () => zoom(scale * 1.4));
+$("zoom-out").addEventListener("click", () => zoom(scale / 1.4));
+$("zoom-fit").addEventListener("click", fit);
+$("clear").addEventListener("click", clearSelection);
+$("find").addEventListener("change", () => {
+  const i = position.get($("find").value);
+  if (i === undefined) return;
+  if (scale < 0.6) zoom(1);
+  select(i);
+  reveal(i);
+});

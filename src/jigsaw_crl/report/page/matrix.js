@@ -1,0 +1,143 @@
+// The pair matrix on a canvas: pointer and arrow keys find a cell, a click or Enter explains it.
+const canvas = $("matrix");
+const NAMED = 40;
+const grid = { order: raw.layered, cell: 10, left: 0, top: 0, row: 0, column: 1 };
+
+function short(label, most = 16) {
+  const letters = [...label];
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : label;
+}
+
+function sharp(target, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  target.width = Math.round(width * ratio);
+  target.height = Math.round(height * ratio);
+  target.style.width = `${width}px`;
+  target.style.height = `${height}px`;
+  const pen = target.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return pen;
+}
+
+// Row names to the left, column names upright above.
+function names(pen, order, cell, left, top) {
+  pen.fillStyle = colour("--ink");
+  pen.font = "12px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+  pen.textBaseline = "middle";
+  order.forEach((i, k) => {
+    pen.textAlign = "right";
+    pen.fillText(short(labels[i]), left - 8, top + (k + 0.5) * cell);
+    pen.save();
+    pen.translate(left + (k + 0.5) * cell, top - 8);
+    pen.rotate(-Math.PI / 2);
+    pen.textAlign = "left";
+    pen.fillText(short(labels[i]), 0, 0);
+    pen.restore();
+  });
+}
+
+function margin(order) {
+  return order.length > NAMED ? 4 : 22 + 7.4 * Math.max(...order.map((i) => [...short(labels[i])].length));
+}
+
+function drawMatrix() {
+  grid.order = $("matrix-order").value === "name" ? labels.map((_, i) => i) : raw.layered;
+  grid.left = grid.top = margin(grid.order);
+  const room = Math.min(canvas.parentElement.clientWidth, 900) - grid.left - 4;
+  grid.cell = Math.max(P > NAMED ? 2 : 15, Math.min(44, Math.floor(room / P)));
+  const side = grid.cell * P + 2;
+  const pen = sharp(canvas, grid.left + side, grid.top + side);
+  if (P <= NAMED) names(pen, grid.order, grid.cell, grid.left, grid.top);
+  const ink = { yes: colour("--yes"), no: colour("--no"), open: colour("--open"), soft: colour("--open-soft"), line: colour("--card") };
+  const gap = grid.cell > 6 ? 1 : 0;
+  grid.order.forEach((a, r) => grid.order.forEach((d, c) => {
+    if (a !== d) drawCell(pen, ink, a * P + d, grid.left + c * grid.cell, grid.top + r * grid.cell, grid.cell - gap);
+  }));
+  drawCursor(pen);
+}
+
+function drawCell(pen, ink, pair, x, y, size) {
+  const code = pairs.verdict[pair];
+  pen.globalAlpha = shown(pair) ? 1 : 0.1;
+  pen.fillStyle = code === 2 ? ink.yes : code === 1 ? ink.no : ink.soft;
+  pen.fillRect(x, y, size, size);
+  if (code === 0) {
+    // Striped, and filled from below to its probability.
+    const high = Math.max(1, (size * pairs.probability[pair]) / 10000);
+    pen.fillStyle = ink.open;
+    if (size < 8) {
+      if (pairs.probability[pair] >= 5000) pen.fillRect(x, y, size, size);
+      else pen.fillRect(x, y, size, size / 2);
+    } else for (let k = 0; k < high; k += 4) pen.fillRect(x, y + size - k - 2, size, 2);
+  } else if (code === 2 && size > 12) {
+    pen.fillStyle = ink.line;
+    pen.beginPath();
+    pen.arc(x + size / 2, y + size / 2, size / 7, 0, 7);
+    pen.fill();
+  }
+  pen.globalAlpha = 1;
+}
+
+function drawCursor(pen) {
+  pen.strokeStyle = colour("--ink");
+  pen.lineWidth = 2;
+  pen.strokeRect(grid.left + grid.column * grid.cell - 1, grid.top + grid.row * grid.cell - 1, grid.cell + 1, grid.cell + 1);
+}
+
+function sayCell() {
+  const [a, d] = [grid.order[grid.row], grid.order[grid.column]];
+  const pair = a * P + d;
+  $("cell").textContent = a === d ? labels[a] : `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, probability ${chance(pair)}`;
+}
+
+function moveCursor(row, column) {
+  [grid.row, grid.column] = [Math.min(P - 1, Math.max(0, row)), Math.min(P - 1, Math.max(0, column))];
+  requestMatrix();
+  sayCell();
+}
+
+let waiting = false;
+function requestMatrix() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    drawMatrix();
+  });
+}
+
+function explainCell() {
+  const [a, d] = [grid.order[grid.row], grid.order[grid.column]];
+  if (a !== d) explain(a, d, canvas);
+}
+
+function cellAt(event) {
+  const [x, y] = [event.offsetX - grid.left, event.offsetY - grid.top];
+  const [column, row] = [Math.floor(x / grid.cell), Math.floor(y / grid.cell)];
+  return row >= 0 && column >= 0 && row < P && column < P ? [row, column] : null;
+}
+
+canvas.addEventListener("pointermove", (event) => {
+  const at = cellAt(event);
+  if (!at) return;
+  const pair = grid.order[at[0]] * P + grid.order[at[1]];
+  const [a, d] = [grid.order[at[0]], grid.order[at[1]]];
+  $("cell").textContent = a === d ? labels[a] : `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, probability ${chance(pair)}`;
+});
+canvas.addEventListener("click", (event) => {
+  const at = cellAt(event);
+  if (!at) return;
+  moveCursor(...at);
+  explainCell();
+});
+canvas.addEventListener("keydown", (event) => {
+  if (event.key in ARROWS) {
+    event.preventDefault();
+    const [dx, dy] = ARROWS[event.key];
+    moveCursor(grid.row + dy, grid.column + dx);
+  } else if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    explainCell();
+  }
+});
+$("matrix-order").addEventListener("change", () => moveCursor(0, 1));

@@ -1,0 +1,55 @@
+// Theme, downloads, and the first drawing.
+const theme = $("theme");
+const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
+
+function setTheme(dark) {
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  theme.setAttribute("aria-pressed", String(dark));
+  if (pairs.verdict) {
+    requestMatrix();
+    drawHeat();
+  }
+}
+
+setTheme(prefersDark.matches);
+prefersDark.addEventListener("change", () => setTheme(prefersDark.matches));
+theme.addEventListener("click", () => setTheme(theme.getAttribute("aria-pressed") !== "true"));
+
+document.querySelectorAll("[data-file]").forEach((button) => {
+  button.addEventListener("click", async () => {
+    const name = button.dataset.file;
+    const type = name.endsWith(".csv") ? "text/csv" : "application/xml";
+    const address = URL.createObjectURL(new Blob([await unpack(raw.files[name])], { type }));
+    const link = element("a", { href: address, download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+  });
+});
+
+document.querySelectorAll("[data-enlarge]").forEach((button) => {
+  button.addEventListener("click", () => {
+    const large = button.closest(".piece").classList.toggle("large");
+    button.setAttribute("aria-pressed", String(large));
+  });
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  if (why.classList.contains("open")) closeWhy();
+  else if (selected !== null) clearSelection();
+});
+
+let lastWidth = window.innerWidth;
+window.addEventListener("resize", () => {
+  if (window.innerWidth === lastWidth || !pairs.verdict) return;
+  lastWidth = window.innerWidth;
+  fit();
+  requestMatrix();
+});
+
+fit();
+readPairs().then(async () => {
+  await filterPairs();
+  await drawHeat();
+  document.documentElement.dataset.ready = "yes";
+});

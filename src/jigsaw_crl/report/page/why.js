@@ -1,0 +1,101 @@
+// The panel that explains: a label with its relatives, or a pair with its certificate.
+const why = $("why");
+const WIDE = window.matchMedia("(min-width: 1081px)");
+let returnTo = null;
+let asked = 0;
+
+function openWhy(title, ...content) {
+  $("why-title").textContent = title;
+  $("why-body").replaceChildren(...content);
+  why.classList.add("open");
+  document.body.classList.add("asked");
+  why.scrollTop = 0;
+}
+
+function closeWhy() {
+  why.classList.remove("open");
+  document.body.classList.remove("asked");
+  $("why-title").textContent = "Why?";
+  $("why-body").replaceChildren(
+    element("p", { class: "hint" }, "Select a label, a line, a cell or a pair anywhere on this page: the reasons appear here."));
+  markPair(null);
+  if (returnTo && returnTo.isConnected) returnTo.focus({ preventScroll: true });
+  returnTo = null;
+}
+
+function pairButton(a, d, text) {
+  return element("button", { type: "button", class: "pair", onclick: () => explain(a, d) },
+    element("bdi", { title: labels[text] }, labels[text]));
+}
+
+function relatives(title, list, toPair) {
+  const tags = element("div", { class: "tags" });
+  // A long list would make the panel slow to draw; the table of pairs has them all.
+  list.slice(0, 80).forEach((i) => tags.append(pairButton(...toPair(i), i)));
+  if (list.length > 80) tags.append(`and ${list.length - 80} more in the table of pairs`);
+  return [element("h3", {}, `${list.length} ${title}`), list.length ? tags : ""];
+}
+
+function explainLabel(i, above, below) {
+  asked += 1;
+  returnTo = document.activeElement;
+  openWhy(labels[i],
+    ...relatives("ancestors", above, (a) => [a, i]),
+    ...relatives("descendants", below, (d) => [i, d]),
+    element("p", { class: "tiny" }, "Select one of them to read why."));
+}
+
+async function explain(a, d, from = null) {
+  const turn = asked += 1;
+  if (from) returnTo = from;
+  const pair = a * P + d;
+  const code = pairs.verdict[pair];
+  const [text, said] = await Promise.all([certificate(a, d), testimony(a, d)]);
+  if (turn !== asked) return;
+  const gauge = element("i");
+  gauge.style.width = `${pairs.probability[pair] / 100}%`;
+  const line = element("p", { class: "verdict-line" },
+    element("span", { class: `say v${code}` }, WORDS[code]), element("span", {}, `probability ${chance(pair)}`));
+  const proof = element("pre", { id: "certificate", tabindex: "0" });
+  proof.textContent = text || "This certificate was left out to keep the page small. Read it with: jigsaw explain DIR ANCESTOR DESCENDANT";
+  const table = element("table", {}, element("thead", {}, element("tr", {},
+    ...["client", "says", "log-odds"].map((x) => element("th", { scope: "col" }, x)))));
+  const body = element("tbody");
+  said.forEach((s) => body.append(element("tr", {},
+    element("td", {}, element("bdi", {}, s.name)),
+    element("td", {}, ["no", "nothing", "yes"][s.stance + 1]),
+    element("td", { class: "num" }, logOdds(s.evidence)))));
+  table.append(body);
+  openWhy(`${labels[a]} → ${labels[d]}?`, line, element("div", { class: "gauge", "aria-hidden": "true" }, gauge), proof,
+    element("h3", {}, said.length ? `What ${said.length === 1 ? "the client that has" : `the ${said.length} clients that have`} both labels say` : "No client has both labels"),
+    said.length ? table : "",
+    element("button", { type: "button", class: "tool", onclick: () => explain(d, a) }, "The other way round"));
+  markPair(a, d);
+  $("why-title").focus({ preventScroll: true });
+}
+
+function markPair(a, d) {
+  document.querySelectorAll(".picked").forEach((x) => x.classList.remove("picked"));
+  if (a === null) return;
+  document.querySelectorAll(".edge").forEach((edge) => {
+    edge.classList.toggle("picked", edge.dataset.a === labels[a] && edge.dataset.d === labels[d]);
+  });
+  document.querySelectorAll("#rows tr").forEach((row) => {
+    row.classList.toggle("picked", Number(row.dataset.pair) === a * P + d);
+  });
+}
+
+$("why-close").addEventListener("click", closeWhy);
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-pair]");
+  if (button && button.dataset.a !== undefined) {
+    explain(position.get(button.dataset.a), position.get(button.dataset.d), button);
+  }
+});
+$("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const [a, d] = [position.get($("ask-a").value), position.get($("ask-d").value)];
+  const wrong = a === undefined || d === undefined ? "Choose two labels of this order." : a === d ? "Choose two different labels." : "";
+  $("ask-no").textContent = wrong;
+  if (!wrong) explain(a, d, $("ask-a"));
+});

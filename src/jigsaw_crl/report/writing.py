@@ -1,0 +1,193 @@
+"""The one-file page: template, style, script and data put together under a strict policy.
+
+The page's policy allows exactly the style and the script that are in it, by their hashes, and
+nothing from anywhere else. All text goes through the template's escaping; data go through JSON in
+a block that no browser executes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.report.certificates import pack, pack_certificates
+from jigsaw_crl.report.contents import Contents, describe
+from jigsaw_crl.result import Result
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["render_report", "write_report"]
+
+SCRIPTS = ("data.js", "why.js", "diagram.js", "matrix.js", "table.js", "evidence.js", "start.js")
+# Evidence in hundredths as int16; the ends of the range stand for certainty and silence.
+HUNDREDTHS, SURE, SILENT = 100.0, 32_000, -32_768
+
+
+def write_report(result: Result, path: str | os.PathLike[str]) -> Path:
+    """Write the one-file HTML report.
+
+    Parameters
+    ----------
+    result : Result
+    path : path
+
+    Returns
+    -------
+    Path
+    """
+    target = Path(path)
+    text = render_report(result)
+    try:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(
+            f"it cannot be written ({error.strerror or error})",
+            "Choose another file, or mend its folder's permissions.",
+            path=target,
+        ) from None
+    return target
+
+
+def render_report(result: Result) -> str:
+    """The page as text.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> page = render_report(result)
+    >>> page[:15], "http://" in page.replace("http://www.w3.org/2000/svg", "")
+    ('<!doctype html>', False)
+    """
+    contents = describe(result)
+    style, script = _asset("style.css"), _script()
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return _environment().get_template("report.html.j2").render(
+        c=contents,
+        result=result,
+        order=result.order,
+        policy=policy,
+        style=style,
+        script=script,
+        data=_as_json(_data(contents)),
+    )
+
+
+def _data(contents: Contents) -> dict[str, Any]:
+    """What the script needs, compactly."""
+    order = contents.result.order
+    yes, no = order.panel.counts
+    off = order.probabilities
+    table = b"".join(
+        [
+            (order.verdicts + 1).astype(np.uint8).tobytes(),
+            order.decoded.astype(np.uint8).tobytes(),
+            np.clip(yes, 0, 255).astype(np.uint8).tobytes(),
+            np.clip(no, 0, 255).astype(np.uint8).tobytes(),
+            np.round(off * 10_000).astype("<u2").tobytes(),
+        ]
+    )
+    layers = contents.hasse.layers
+    across = [chip.x for chip in contents.hasse.chips]
+    layered = sorted(range(len(order.labels)), key=lambda i: (layers[i], across[i]))
+    return {
+        "labels": list(order.labels),
+        "layered": layered,
+        "table": pack(table),
+        "certificates": pack_certificates(order),
+        "clients": [
+            {
+                "name": claims.client,
+                "members": claims.members.tolist(),
+                "stance": pack((claims.stance + 1).astype(np.uint8).tobytes()),
+                "evidence": pack(_evidence(contents, k)),
+            }
+            for k, claims in enumerate(order.panel.claims)
+        ],
+        "files": {
+            "order.csv": pack(_order_csv(contents.result)),
+            "hasse.graphml": pack(_graphml(contents.result)),
+        },
+    }
+
+
+def _evidence(contents: Contents, k: int) -> bytes:
+    """The client's log-odds as int16, row by row."""
+    log_odds = contents.result.order.fragments[k].evidence
+    hundredths = np.round(np.nan_to_num(log_odds, posinf=0, neginf=0) * HUNDREDTHS)
+    out = np.clip(hundredths, 1 - SURE, SURE - 1)
+    out = np.where(np.isposinf(log_odds), SURE, np.where(np.isneginf(log_odds), -SURE, out))
+    return np.where(np.isnan(log_odds), SILENT, out).astype("<i2").tobytes()
+
+
+def _order_csv(result: Result) -> bytes:
+    text: str = result.order.to_frame().to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def _graphml(result: Result) -> bytes:
+    from jigsaw_crl.exports import to_graphml
+
+    return to_graphml(result.order).encode()
+
+
+# -- assets ---------------------------------------------------------------------------------------
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("jigsaw_crl.report") / "page" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    """The parts in one function, so that nothing of ours is a global of the page."""
+    parts = "\n".join(_asset(name) for name in SCRIPTS)
+    return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _as_json(data: dict[str, Any]) -> Any:
+    """JSON that cannot end its block: no angle bracket or ampersand is left in it."""
+    from markupsafe import Markup
+
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Only our own files, read from the package, are ever marked as safe.
+    environment.filters["own_file"] = Markup
+    environment.filters["px"] = lambda value: f"{value:.1f}"
+    environment.filters["thousands"] = lambda value: f"{value:,}"
+    return environment
