@@ -45,7 +45,7 @@ class Reading:
     owner : array of int, shape (r,)
         Label of each regime.
     lines : Lines
-    excess, third : array, shape (r,)
+    excess, second, third : array, shape (r,)
         See `Spikes`.
     several : array of bool, shape (r,)
         Refused regimes: more than one target moved.
@@ -68,6 +68,7 @@ class Reading:
     owner: IntArray
     lines: Lines
     excess: FloatArray
+    second: FloatArray
     third: FloatArray
     several: BoolArray
     choice: IntArray
@@ -100,6 +101,7 @@ def read(client: Client, *, confounding: bool = True) -> Reading:
         owner=reduced.owner,
         lines=lines,
         excess=spikes.excess,
+        second=spikes.second,
         third=spikes.third,
         several=spikes.several,
         choice=choice.line,

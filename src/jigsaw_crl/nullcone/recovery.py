@@ -27,6 +27,8 @@ BoolArray = npt.NDArray[np.bool_]
 Confounding = Literal["allow", "none"]
 RankOne = Literal["no-ancestor", "unsure"]
 
+# Tracy–Widom scales by which a second eigenvalue stands out beyond doubt, however many regimes.
+CLEAR = 2 * MARGIN
 # Log Bayes factors are sums of squares of standard scores; beyond this they are certainty, and
 # files and sums stay finite.
 CERTAIN = 1e4
@@ -87,9 +89,15 @@ class Recovery:
 
     @property
     def not_identified(self) -> bool:
-        """Every target seen moved one direction only, so no intervention speaks of ancestry."""
-        seen = self.rank[self.rank > 0]
-        return len(seen) > 1 and bool((seen == 1).all())
+        """No target clearly moved a second direction, so no intervention speaks of ancestry.
+
+        One second eigenvalue just beyond its edge is what a client with many regimes shows by
+        chance; where weights change, some stand out clearly.
+        """
+        usable = (self.reading.lines.rank > 0) & ~self.reading.several
+        if len(set(self.reading.owner[usable].tolist())) < 2:
+            return False
+        return not bool((self.reading.second[usable] > CLEAR).any())
 
     def fragment(self, order: PartialOrder[str] | None = None, *, basis: bool = True) -> Fragment:
         """The fragment, from this client alone or with the ancestry that others established.

@@ -42,6 +42,8 @@ class Spikes:
     excess : array, shape (r,)
         How far the extreme eigenvalues leave the null interval, in Tracy–Widom scales (the larger
         of the two; a target is seen when it exceeds `MARGIN`).
+    second : array, shape (r,)
+        The same for the weaker of the two extreme eigenvalues: beyond `MARGIN` the rank is 2.
     third : array, shape (r,)
         The same for the next eigenvalue inwards: beyond `SEVERAL`, more than one target moved.
     """
@@ -56,6 +58,7 @@ class Spikes:
     low_limit: FloatArray
     directions: FloatArray
     excess: FloatArray
+    second: FloatArray
     third: FloatArray
 
     @property
@@ -110,5 +113,6 @@ def detect(M: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
             [high_vector * has_high[:, None], low_vector * has_low[:, None]], axis=2
         ),
         excess=np.maximum(below, above),
+        second=np.minimum(below, above),
         third=third,
     )
