@@ -8,8 +8,9 @@ sampling errors N_i of `M_i` and H of the whitening,
 
 and symmetrically x_j. For Gaussian rows
 `Cov(xᵀNm, x'ᵀNm') = [(xᵀMx')(mᵀMm') + (xᵀMm')(mᵀMx')]/n_i`, and the same for H with M = I and
-n = n_eff. Every vector is a combination of the eight vectors
-(n_i^±, m_i^±, n_j^±, m_j^±), so the joint 4 × 4 covariance of a pair needs only their Gram matrix.
+n = n_eff; sensor noise that was taken off the moments is added back to both M. Every vector is a
+combination of the eight vectors (n_i^±, m_i^±, n_j^±, m_j^±), so the joint 4 × 4 covariance of a
+pair needs only their Gram matrix.
 """
 
 from __future__ import annotations
@@ -50,11 +51,16 @@ class PairStatistics:
 
 
 def pair_statistics(
-    lines: Lines, n: FloatArray, n_eff: float, first: IntArray, second: IntArray
+    lines: Lines,
+    n: FloatArray,
+    n_eff: float,
+    first: IntArray,
+    second: IntArray,
+    noise: FloatArray | None = None,
 ) -> PairStatistics:
-    """Statistics of the pairs (first[k], second[k])."""
+    """Statistics of the pairs (first[k], second[k]); `noise` as in `Whitened`."""
     parts = [
-        _chunk(lines, n, n_eff, first[k : k + CHUNK], second[k : k + CHUNK])
+        _chunk(lines, n, n_eff, first[k : k + CHUNK], second[k : k + CHUNK], noise)
         for k in range(0, max(len(first), 1), CHUNK)
     ]
     return PairStatistics(
@@ -66,11 +72,18 @@ def pair_statistics(
 
 
 def _chunk(
-    lines: Lines, n: FloatArray, n_eff: float, i: IntArray, j: IntArray
+    lines: Lines,
+    n: FloatArray,
+    n_eff: float,
+    i: IntArray,
+    j: IntArray,
+    noise: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray]:
     k = len(i)
     K = _gram(lines, i, j)  # (k, 8, 8): n_i⁰ n_i¹ m_i⁰ m_i¹ n_j⁰ n_j¹ m_j⁰ m_j¹
     T = K[:, 0:2, 4:6].reshape(k, 4)
+    # The same in the metric I + noise, which the rows had.
+    N = K if noise is None else _gram(lines, i, j, np.eye(len(noise)) + noise)
 
     # Coefficients, in the eight vectors, of x_i, m_i, x_j, m_j, n_i, n_j for each (s, t).
     eye = np.eye(8)
@@ -80,9 +93,9 @@ def _chunk(
     x_i = n_j - _pull(T[:, [2, 3, 0, 1]], T, lines, i)[:, :, None] * m_i
     x_j = n_i - _pull(T[:, [1, 0, 3, 2]], T, lines, j)[:, :, None] * m_j
 
-    C = _sampling_part(K, lines.form[i], slice(0, 2), x_i, m_i) / n[i][:, None, None]
-    C += _sampling_part(K, lines.form[j], slice(4, 6), x_j, m_j) / n[j][:, None, None]
-    C += _whitening_part(K, (x_i, x_j, n_i), (m_i, m_j, n_j)) / n_eff
+    C = _sampling_part(N, K, lines.form[i], slice(0, 2), x_i, m_i) / n[i][:, None, None]
+    C += _sampling_part(N, K, lines.form[j], slice(4, 6), x_j, m_j) / n[j][:, None, None]
+    C += _whitening_part(N, (x_i, x_j, n_i), (m_i, m_j, n_j)) / n_eff
 
     norm = np.sqrt(np.diagonal(K, axis1=1, axis2=2))
     scale = norm[:, s] * norm[:, 4 + t]
@@ -90,12 +103,14 @@ def _chunk(
     return T * inverse, C * inverse[:, :, None] * inverse[:, None, :]
 
 
-def _gram(lines: Lines, i: IntArray, j: IntArray) -> FloatArray:
+def _gram(
+    lines: Lines, i: IntArray, j: IntArray, metric: FloatArray | None = None
+) -> FloatArray:
     """Gram matrices of the eight vectors of each pair, shape (k, 8, 8)."""
     r = len(lines.rank)
     vectors = np.concatenate([lines.n, lines.m], axis=1)  # (r, 4, p)
     flat = vectors.reshape(4 * r, -1)
-    G = (flat @ flat.T).reshape(r, 4, r, 4)
+    G = (flat @ (flat.T if metric is None else metric @ flat.T)).reshape(r, 4, r, 4)
     K = np.empty((len(i), 8, 8))
     K[:, :4, :4], K[:, 4:, 4:] = G[i, :, i], G[j, :, j]
     K[:, :4, 4:] = G[i, :, j]
@@ -110,10 +125,10 @@ def _pull(flipped: FloatArray, T: FloatArray, lines: Lines, i: IntArray) -> Floa
 
 
 def _sampling_part(
-    K: FloatArray, form: FloatArray, own: slice, x: FloatArray, m: FloatArray
+    N: FloatArray, K: FloatArray, form: FloatArray, own: slice, x: FloatArray, m: FloatArray
 ) -> FloatArray:
-    """`(xᵀMx')(mᵀMm') + (xᵀMm')(mᵀMx')` with M = I + n W nᵀ, for all (s,t), (s',t')."""
-    Q = K + K[:, :, own] @ form @ K[:, own, :]
+    """`(xᵀMx')(mᵀMm') + (xᵀMm')(mᵀMx')` with M = I + noise + n W nᵀ, for all (s,t), (s',t')."""
+    Q = N + K[:, :, own] @ form @ K[:, own, :]
     xQ = x @ Q
     xm = xQ @ np.swapaxes(m, 1, 2)
     return np.asarray(

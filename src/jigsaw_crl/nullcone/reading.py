@@ -82,7 +82,7 @@ def read(client: Client, *, confounding: bool = True) -> Reading:
     """Run the client's inference up to the choice of lines."""
     reduced = reduce(client)
     whitened = pool(reduced)
-    spikes = detect(whitened.M, whitened.n, whitened.n_eff)
+    spikes = detect(whitened.M, whitened.n, whitened.n_eff, whitened.noise)
     lines = null_lines(spikes)
     statistics = _statistics(reduced, whitened, spikes, lines)
     evidence = pair_evidence(statistics, lines, confounding=confounding)
@@ -119,7 +119,9 @@ def _statistics(
     first, second = np.triu_indices(len(lines.rank), 1)
     usable = (lines.rank > 0) & ~spikes.several
     keep = usable[first] & usable[second] & (reduced.owner[first] != reduced.owner[second])
-    return pair_statistics(lines, whitened.n, whitened.n_eff, first[keep], second[keep])
+    return pair_statistics(
+        lines, whitened.n, whitened.n_eff, first[keep], second[keep], whitened.noise
+    )
 
 
 def _agreement(

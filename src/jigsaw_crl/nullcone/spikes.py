@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.moments import inverse_square_root
+
 __all__ = ["Spikes", "bulk_edges", "detect"]
 
 FloatArray = npt.NDArray[np.float64]
@@ -84,8 +86,14 @@ def bulk_edges(d: int, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArra
     return lower, np.maximum(lower_scale, 1e-3 * upper_scale), upper, upper_scale
 
 
-def detect(M: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
-    """Extreme eigenpairs of every `M_j` against the null interval."""
+def detect(
+    M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None = None
+) -> Spikes:
+    """Extreme eigenpairs of every `M_j` against the null interval.
+
+    Sensor noise that was taken off is added back for the comparison: `M_j + noise` against
+    `I + noise` is the ratio of two covariances of rows, whose null is known.
+    """
     p = M.shape[-1]
     values, vectors = np.linalg.eigh(M)
     size = 1.0 / (1.0 / n + 1.0 / n_eff)
@@ -94,10 +102,13 @@ def detect(M: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
     def beyond(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         return (lower - low) / lower_scale, (high - upper) / upper_scale
 
-    below, above = beyond(values[:, 0], values[:, -1])
+    seen: FloatArray = np.asarray(values, dtype=np.float64)
+    if noise is not None:
+        seen = np.linalg.eigvalsh(_against(M + noise, np.eye(p) + noise)).astype(np.float64)
+    below, above = beyond(seen[:, 0], seen[:, -1])
     third = np.full(len(M), -np.inf)
     if p > 2:
-        third = np.maximum(*beyond(values[:, 1], values[:, -2]))
+        third = np.maximum(*beyond(seen[:, 1], seen[:, -2]))
     has_low, has_high = below > MARGIN, above > MARGIN
     low_vector, high_vector = vectors[:, :, 0], vectors[:, :, -1]
     return Spikes(
@@ -116,3 +127,9 @@ def detect(M: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
         second=np.minimum(below, above),
         third=third,
     )
+
+
+def _against(M: FloatArray, base: FloatArray) -> FloatArray:
+    """`base^(−½) M base^(−½)`."""
+    root = inverse_square_root(base)
+    return np.asarray(root @ M @ root)

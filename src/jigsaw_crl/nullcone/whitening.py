@@ -53,6 +53,9 @@ class Reduced:
     n : array, shape (r,)
         Sample sizes; `rounding_size` for exact moments.
     exact : bool
+    noise : float
+        Variance of the sensors' noise that was taken off; the rows still carried it, so sampling
+        errors are those of the moments with it.
     """
 
     basis: FloatArray
@@ -62,6 +65,7 @@ class Reduced:
     n_control: float
     n: FloatArray
     exact: bool
+    noise: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +81,15 @@ class Whitened:
     n : array, shape (r,)
     n_eff : float
         Sample size behind `L`: its relative error `H` has entries of variance 1/n_eff.
+    noise : array, shape (p, p), or None
+        Covariance of the sensors' noise in these coordinates; None without any.
     """
 
     L: FloatArray
     M: FloatArray
     n: FloatArray
     n_eff: float
+    noise: FloatArray | None = None
 
 
 def rounding_size(condition: float, p: int) -> float:
@@ -111,7 +118,8 @@ def reduce(client: Client) -> Reduced:
         n, n0 = np.full(len(regimes), size), size
     else:
         n, n0 = np.array(sizes, dtype=np.float64), float(n_control)
-    return Reduced(space.basis, small, regimes, owner, n0, n, n_control is None)
+    exact = n_control is None
+    return Reduced(space.basis, small, regimes, owner, n0, n, exact, space.subtracted)
 
 
 def pool(reduced: Reduced) -> Whitened:
@@ -123,7 +131,7 @@ def pool(reduced: Reduced) -> Whitened:
     n_eff = reduced.n_control
     rounds = 0 if reduced.exact else MAX_ROUNDS
     for _ in range(rounds):
-        spikes = detect(M, reduced.n, n_eff)
+        spikes = detect(M, reduced.n, n_eff, _whitened_noise(L, reduced.noise))
         # A regime with several targets differs from C₀ in more directions than we project off.
         n = np.where(spikes.several, 0.0, reduced.n)
         H = _solve_correction(M0, M, reduced.n_control, n, spikes.directions)
@@ -137,7 +145,12 @@ def pool(reduced: Reduced) -> Whitened:
         n_eff = effective_size(reduced.n_control, n)
         if float(np.abs(H).max()) < NEGLIGIBLE / np.sqrt(n_eff):
             break
-    return Whitened(L, M, reduced.n, n_eff)
+    return Whitened(L, M, reduced.n, n_eff, _whitened_noise(L, reduced.noise))
+
+
+def _whitened_noise(L: FloatArray, variance: float) -> FloatArray | None:
+    """`L⁻¹ σ² L⁻ᵀ`."""
+    return variance * _congruence(L, np.eye(len(L))) if variance > 0 else None
 
 
 def effective_size(n_control: float, n: FloatArray) -> float:
