@@ -91,6 +91,11 @@ class Panel:
     def all_sure(self) -> bool:
         return all(c.sure for c in self.claims)
 
+    @property
+    def all_stated(self) -> bool:
+        """No client gives log-odds of its own."""
+        return all(c.certain is not None for c in self.claims)
+
     @cached_property
     def counts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """How many clients say yes, and how many no, for every ordered pair, shape (p, p) each."""
@@ -191,8 +196,18 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
     for group in groups:
         inside = [fragment.index(label) for label in group]
         together[np.ix_(inside, inside)] = True
+    # Sums must not depend on how the client lists its labels, not even in the last digit.
+    listed = np.argsort(members)
+    grid = np.ix_(listed, listed)
     return Claims(
-        fragment.client, members, certain, sure, x, tuple(sorted(one_of)), spouses, together
+        client=fragment.client,
+        members=members[listed],
+        certain=None if certain is None else certain[grid],
+        sure=sure,
+        x=None if x is None else np.ascontiguousarray(x[:, listed[:, None], listed[None, :]]),
+        one_of=tuple(sorted(one_of)),
+        spouses=None if spouses is None else spouses[grid],
+        together=together[grid],
     )
 
 

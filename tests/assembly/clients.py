@@ -1,0 +1,85 @@
+"""Small fragments for the assembly tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from jigsaw_crl import Fragment, PartialOrder
+from jigsaw_crl.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
+from jigsaw_crl.simulate import World, random_world
+from jigsaw_crl.simulate.perfect import perfect_fragment
+
+Pair = tuple[str, str]
+
+
+def lab(
+    name: str,
+    labels: Sequence[str],
+    *,
+    yes: Iterable[Pair] = (),
+    no: Iterable[Pair] = (),
+    one_of: Iterable[tuple[Iterable[str], str]] = (),
+    spouses: Iterable[Pair] | None = None,
+) -> Fragment:
+    """A client that states exactly these pairs; labels of its open pairs share a district."""
+    position = {label: i for i, label in enumerate(labels)}
+    said = np.full((len(labels), len(labels)), CANNOT_SAY, dtype=np.int8)
+    np.fill_diagonal(said, NO)
+    for pairs, value in ((yes, YES), (no, NO)):
+        for a, d in pairs:
+            said[position[a], position[d]] = value
+    together = PartialOrder.from_pairs([frozenset(labels)], [])
+    return Fragment(
+        name,
+        "null-cone",
+        tuple(labels),
+        together.elements,
+        together,
+        together.elements,
+        statements=Statements(
+            said,
+            tuple((frozenset(c), d) for c, d in one_of),
+            None if spouses is None else frozenset(frozenset(s) for s in spouses),
+        ),
+    )
+
+
+def perfect(world: World) -> list[Fragment]:
+    return [perfect_fragment(world.truth(k)) for k in range(world.n_clients)]
+
+
+def small_world(seed: int, n_latent: int = 12, n_clients: int = 4) -> World:
+    return random_world(n_latent, n_clients, 0.6, seed=seed)
+
+
+def flipped(fragment: Fragment, rate: float, rng: np.random.Generator) -> Fragment:
+    """Each statement turned round with probability `rate`; sets and spouses left out."""
+    assert fragment.statements is not None
+    said = fragment.statements.ancestor.copy()
+    turn = (rng.random(said.shape) < rate) & (said != CANNOT_SAY) & ~np.eye(len(said), dtype=bool)
+    said[turn] = 1 - said[turn]
+    return replace(fragment, statements=Statements(said))
+
+
+def weighed(fragment: Fragment, rate: float) -> Fragment:
+    """The statements as log Bayes factors for an error rate."""
+    assert fragment.statements is not None
+    said = fragment.statements.ancestor
+    odds = np.where(said == YES, 1.0, -1.0) * np.log((1 - rate) / rate)
+    odds = np.where((said == CANNOT_SAY) | np.eye(len(said), dtype=bool), np.nan, odds)
+    apart = np.where(np.isnan(odds) & np.isnan(odds.T), np.nan, -30.0)
+    bayes = BayesFactors((0.5, 0.05), np.stack([odds, odds]), apart)
+    return replace(fragment, statements=None, bayes=bayes, n_samples={"control": 1000})
+
+
+def noisy(world: World, rate: float, seed: int = 0) -> list[Fragment]:
+    rng = np.random.default_rng(seed)
+    return [weighed(flipped(f, rate, rng), rate) for f in perfect(world)]
+
+
+def false_statements(verdicts: np.ndarray, truth: np.ndarray) -> int:
+    off = ~np.eye(len(truth), dtype=bool)
+    return int((off & (((verdicts == 1) & ~truth) | ((verdicts == 0) & truth))).sum())

@@ -1,0 +1,111 @@
+"""Every verdict can be recomputed from its certificate and the fragments alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from clients import lab, noisy, perfect, small_world
+
+from jigsaw_crl import GlobalOrder, Verdict, assemble
+from jigsaw_crl.assembly import CertificateChecker, check_certificate
+from jigsaw_crl.assembly.certificate import Fact
+
+
+def check_all(order: GlobalOrder) -> set[str]:
+    checker, rules = CertificateChecker(order.fragments), set()
+    for a, d in permutations(order.labels, 2):
+        certificate = order.explain(a, d)
+        assert checker.check(certificate) == "", str(certificate)
+        assert certificate.verdict is order.verdict(a, d)
+        assert str(certificate).startswith((f"{a} is", "Whether"))
+        rules |= certificate.rules
+    return rules
+
+
+@pytest.mark.parametrize("closed_world", [False, True])
+def test_every_certificate_of_exact_results_checks(closed_world):
+    rules: set[str] = set()
+    for seed in range(6):
+        world = small_world(seed, n_latent=20, n_clients=4)
+        rules |= check_all(assemble(perfect(world), closed_world=closed_world))
+    assert rules >= {"stated", "chain", "excluded", "one-of"}
+
+
+def test_every_certificate_of_an_evidence_result_checks():
+    rules: set[str] = set()
+    for seed in range(4):
+        rules |= check_all(assemble(noisy(small_world(seed, n_clients=4), 0.02)))
+    assert rules >= {"weighed", "chain", "excluded"}
+
+
+def test_every_certificate_of_algorithm_3_checks():
+    assert check_all(assemble(perfect(small_world(0)), method="paper")) == {"algorithm-3"}
+
+
+def test_a_forged_certificate_is_found_out():
+    world = small_world(1)
+    order = assemble(perfect(world))
+    a, d = sorted(order.pairs())[0]
+    certificate = order.explain(a, d)
+    first = certificate.steps[0]
+    forged = [
+        replace(certificate, verdict=Verdict.UNDETERMINED, steps=()),
+        replace(certificate, descendant=next(x for x in order.labels if x not in (a, d))),
+        replace(certificate, steps=(replace(first, supporting=("nobody",)),)),
+        replace(
+            certificate,
+            steps=(*certificate.steps[:-1], replace(certificate.steps[-1], rule="excluded")),
+        ),
+        replace(certificate, steps=(replace(first, because=(0,)),)),
+    ]
+    for false in forged:
+        assert check_certificate(false, order.fragments) != ""
+
+
+def test_a_forged_probability_is_found_out():
+    order = assemble(noisy(small_world(1), 0.1))
+    a, d = sorted(order.pairs())[0]
+    certificate = order.explain(a, d)
+    assert check_certificate(certificate, order.fragments) == ""
+    assert "probability" in check_certificate(
+        replace(certificate, probability=0.999_9), order.fragments
+    )
+
+
+def test_a_certificate_does_not_fit_other_fragments():
+    order = assemble(perfect(small_world(1)))
+    a, d = sorted(order.pairs())[0]
+    clients = order.explain(a, d).steps[0].supporting
+    fewer = [f for f in order.fragments if f.client not in clients]
+    assert check_certificate(order.explain(a, d), fewer) != ""
+
+
+def test_reasons_for_doubt_name_the_clients():
+    order = assemble(
+        [
+            lab("lab-1", "ab", yes=[("a", "b")], no=[("b", "a")]),
+            lab("lab-2", "cd"),
+            lab("lab-5", "cd"),
+        ]
+    )
+    assert order.explain("a", "c").reason == "no client saw both"
+    assert order.explain("c", "d").reason == "both always in one district: lab-2, lab-5"
+    text = str(order.explain("c", "d"))
+    assert text == (
+        "Whether c is an ancestor of d is undetermined: both always in one district: lab-2, lab-5."
+    )
+
+
+def test_the_weakest_step_has_the_smallest_quorum():
+    order = assemble(
+        [
+            lab("lab-1", "abc", yes=[("a", "b"), ("b", "c")]),
+            lab("lab-2", "ab", yes=[("a", "b")]),
+        ]
+    )
+    weakest = order.explain("a", "c").weakest
+    assert weakest is not None
+    assert weakest.quorum == 1
+    assert weakest.fact == Fact("ancestor", "b", "c", True)

@@ -1,0 +1,149 @@
+"""Exact mode against brute force: every order on up to five labels."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from clients import lab
+
+from jigsaw_crl import Verdict, assemble
+from jigsaw_crl.assembly.deduction import deduce
+from jigsaw_crl.assembly.entailment import Contradiction, entail
+from jigsaw_crl.assembly.reading import read_fragments
+
+LABELS = "abcde"
+
+
+def all_orders(m: int) -> np.ndarray:
+    """Every strict partial order on m labels, shape (n, m, m): grown one label at a time."""
+    orders = [np.zeros((1, 1), dtype=bool)]
+    for size in range(2, m + 1):
+        grown = []
+        for order in orders:
+            for place in product((0, 1, 2), repeat=size - 1):
+                # 1: above the new label, 2: below it.
+                new = np.zeros((size, size), dtype=bool)
+                new[:-1, :-1] = order
+                new[:-1, -1] = np.array(place) == 1
+                new[-1, :-1] = np.array(place) == 2
+                if not ((new.astype(int) @ new > 0) & ~new).any():
+                    grown.append(new)
+        orders = grown
+    return np.array(orders)
+
+
+@pytest.fixture(scope="module")
+def orders() -> dict[int, np.ndarray]:
+    found = {m: all_orders(m) for m in (3, 4, 5)}
+    # Labelled strict partial orders, the numbers known from enumeration.
+    assert [len(found[m]) for m in (3, 4, 5)] == [19, 219, 4231]
+    return found
+
+
+def fits(orders: np.ndarray, fragments) -> np.ndarray:
+    """The orders that agree with every statement and every set."""
+    good = np.ones(len(orders), dtype=bool)
+    for fragment in fragments:
+        rows = [LABELS.index(x) for x in fragment.labels]
+        part = orders[:, rows][:, :, rows]
+        said = fragment.statements.ancestor
+        good &= (part | (said != 1)).all(axis=(1, 2)) & (~part | (said != 0)).all(axis=(1, 2))
+        for candidates, d in fragment.statements.one_of:
+            columns = [LABELS.index(c) for c in candidates]
+            good &= orders[:, columns, LABELS.index(d)].any(axis=1)
+    return orders[good]
+
+
+def random_labs(m: int, rng: np.random.Generator, truth: np.ndarray | None, sets: bool):
+    """Two clients that state some pairs, true ones when an order is given."""
+    labs = []
+    for name in ("lab-1", "lab-2"):
+        yes, no, one_of = [], [], []
+        for i, j in permutations(range(m), 2):
+            if rng.random() < 0.25:
+                holds = bool(truth[i, j]) if truth is not None else rng.random() < 0.4
+                (yes if holds else no).append((LABELS[i], LABELS[j]))
+        if sets and truth is not None:
+            for d in range(m):
+                above = np.flatnonzero(truth[:, d])
+                if above.size and rng.random() < 0.7:
+                    others = [i for i in range(m) if i not in (d, above[0]) and rng.random() < 0.5]
+                    one_of.append(([LABELS[i] for i in [above[0], *others]], LABELS[d]))
+        labs.append(lab(name, LABELS[:m], yes=yes, no=no, one_of=one_of))
+    return labs
+
+
+@pytest.mark.parametrize("m", [3, 4, 5])
+def test_entailment_is_sound_and_complete_without_sets(orders, m):
+    rng = np.random.default_rng(m)
+    open_pairs = 0
+    for number in range(150):
+        truth = orders[m][rng.integers(len(orders[m]))] if number % 3 else None
+        labs = random_labs(m, rng, truth, sets=False)
+        left = fits(orders[m], labs)
+        panel = read_fragments(labs)
+        if not len(left):
+            with pytest.raises(Contradiction):
+                entail(panel)
+            continue
+        found = entail(panel)
+        np.testing.assert_array_equal(found.yes, left.all(axis=0))
+        np.testing.assert_array_equal(found.no, ~left.any(axis=0))
+        open_pairs += int((~found.yes & ~found.no).sum())
+    assert open_pairs > 100
+
+
+def test_entailment_with_sets_is_sound_and_finds_nearly_everything(orders):
+    rng = np.random.default_rng(7)
+    found_pairs, true_pairs = 0, 0
+    for _ in range(200):
+        truth = orders[5][rng.integers(len(orders[5]))]
+        labs = random_labs(5, rng, truth, sets=True)
+        left = fits(orders[5], labs)
+        found = entail(read_fragments(labs))
+        assert not (found.yes & ~left.all(axis=0)).any()
+        assert not (found.no & left.any(axis=0)).any()
+        found_pairs += int(found.yes.sum() + found.no.sum())
+        true_pairs += int(left.all(axis=0).sum() + (~left.any(axis=0)).sum())
+    assert found_pairs / true_pairs > 0.97
+
+
+def test_the_last_candidate_of_a_set_is_the_ancestor():
+    labs = [
+        lab("lab-1", "abd", one_of=[("ab", "d")]),
+        lab("lab-2", "ad", no=[("a", "d")]),
+    ]
+    order = assemble(labs)
+    assert order.verdict("b", "d") is Verdict.ANCESTOR
+    assert "one-of" in order.explain("b", "d").rules
+
+
+def test_a_common_ancestor_of_all_candidates_is_an_ancestor():
+    labs = [
+        lab("lab-1", "abd", one_of=[("ab", "d")]),
+        lab("lab-2", "abc", yes=[("c", "a"), ("c", "b")]),
+    ]
+    order = assemble(labs)
+    assert order.verdict("c", "d") is Verdict.ANCESTOR
+    assert order.verdict("a", "d") is Verdict.UNDETERMINED
+
+
+def test_a_set_without_a_candidate_left_is_a_contradiction():
+    labs = [
+        lab("lab-1", "abd", one_of=[("ab", "d")]),
+        lab("lab-2", "abd", no=[("a", "d"), ("b", "d")]),
+    ]
+    with pytest.raises(Contradiction, match="candidate"):
+        deduce(read_fragments(labs))
+
+
+def test_a_circle_of_statements_is_a_contradiction():
+    labs = [
+        lab("lab-1", "ab", yes=[("a", "b")]),
+        lab("lab-2", "bc", yes=[("b", "c")]),
+        lab("lab-3", "ca", yes=[("c", "a")]),
+    ]
+    with pytest.raises(Contradiction, match="circle"):
+        entail(read_fragments(labs))

@@ -1,0 +1,92 @@
+"""The sampler against full enumeration, and what it says about itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_entailment import all_orders
+
+from jigsaw_crl.assembly.posterior import (
+    COVER_COST,
+    PAIR_COST,
+    best_order,
+    decode,
+    draw_orders,
+    order_score,
+    sample_orders,
+)
+from jigsaw_crl.assembly.sampler import pack, unpack
+from jigsaw_crl.order import transitive_closure
+
+
+@pytest.mark.parametrize("m", [1, 5, 64, 65, 130])
+def test_packing_into_words_is_undone_by_unpacking(m):
+    matrix = np.random.default_rng(m).random((7, m)) < 0.3
+    np.testing.assert_array_equal(unpack(pack(matrix), m), matrix)
+
+
+def exact_marginals(evidence: np.ndarray) -> np.ndarray:
+    orders = all_orders(len(evidence))
+    scores = np.array([order_score(o, evidence - PAIR_COST, COVER_COST) for o in orders])
+    weight = np.exp(scores - scores.max())
+    return np.tensordot(weight / weight.sum(), orders, axes=1)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_sampled_probabilities_are_those_of_the_enumerated_posterior(seed):
+    rng = np.random.default_rng(seed)
+    evidence = rng.normal(scale=2.5, size=(4, 4))
+    found = sample_orders(evidence, rng, first=8000)
+    assert found.convergence.converged
+    np.testing.assert_allclose(found.probability, exact_marginals(evidence), atol=0.03)
+
+
+def test_drawn_orders_have_the_posterior_frequencies():
+    rng = np.random.default_rng(5)
+    evidence = rng.normal(scale=1.5, size=(4, 4))
+    drawn = np.mean(draw_orders(evidence, rng, 1500, gap=5), axis=0)
+    np.testing.assert_allclose(drawn, exact_marginals(evidence), atol=0.06)
+
+
+def test_every_drawn_order_is_transitive_and_free_of_cycles():
+    rng = np.random.default_rng(6)
+    evidence = rng.normal(scale=3.0, size=(70, 70))
+    for order in draw_orders(evidence, rng, 5, gap=2):
+        np.testing.assert_array_equal(transitive_closure(order), order)
+        assert not np.diagonal(order).any()
+
+
+def test_local_search_comes_close_to_the_best_of_all_orders():
+    orders, share = all_orders(4), []
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 1])
+        weight = rng.normal(scale=3.0, size=(4, 4))
+        scores = [order_score(o, weight, 1.0) for o in orders]
+        reached = order_score(best_order(weight, rng), weight, 1.0)
+        assert reached <= max(scores) + 1e-9
+        share.append(reached / max(*scores, 1.0))
+    assert np.mean(share) > 0.9
+
+
+def test_chains_that_cannot_agree_in_time_say_so():
+    rng = np.random.default_rng(3)
+    evidence = rng.normal(scale=6.0, size=(40, 40))
+    found = sample_orders(evidence, rng, first=2, most=2)
+    assert not found.convergence.converged
+    assert "do not agree" in str(found.convergence)
+
+
+def test_decoding_maximises_the_expected_f1_over_all_orders_nearly():
+    orders = all_orders(4)
+    lost = []
+    for seed in range(30):
+        rng = np.random.default_rng([seed, 2])
+        probability = exact_marginals(rng.normal(scale=2.0, size=(4, 4)))
+
+        def value(order: np.ndarray, probability: np.ndarray = probability) -> float:
+            return 2 * probability[order].sum() / (order.sum() + probability.sum())
+
+        best = max(value(o) for o in orders)
+        lost.append(best - value(decode(probability, rng)))
+    assert np.mean(lost) < 0.01
+    assert min(lost) > -1e-9

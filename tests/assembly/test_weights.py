@@ -1,0 +1,95 @@
+"""A client that contradicts the others is trusted less, and named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clients import lab, noisy, perfect, small_world
+
+from jigsaw_crl import Fragment, assemble
+from jigsaw_crl.fragment import Statements
+from jigsaw_crl.simulate import World, random_world
+
+
+def spoil(world: World, fragment: Fragment, kind: str, rng: np.random.Generator) -> Fragment:
+    assert fragment.statements is not None
+    said = fragment.statements.ancestor
+    if kind == "permuted":
+        deal = rng.permutation(len(said))
+        said = said[np.ix_(deal, deal)]
+    elif kind == "reversed":
+        said = said.T
+    else:
+        fake = random_world(world.n_latent, 1, 1.0, seed=9_999).order
+        said = fake.restrict(fragment.labels).matrix.astype(np.int8)
+    return replace(fragment, statements=Statements(said))
+
+
+def f1(order, world: World) -> float:
+    said, true = order.pairs(), world.order.pairs()
+    return 2 * len(said & true) / (len(said) + len(true))
+
+
+@pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])
+def test_a_fifth_of_malicious_clients_is_named_and_does_no_harm(kind):
+    lost, named, slandered = [], 0, 0
+    for seed in range(6):
+        world = small_world(seed, n_latent=20, n_clients=15)
+        rng = np.random.default_rng([seed, 3])
+        given = perfect(world)
+        bad = set(rng.choice(15, size=3, replace=False).tolist())
+        mixed = [spoil(world, f, kind, rng) if k in bad else f for k, f in enumerate(given)]
+        order = assemble(mixed)
+        honest = assemble([f for k, f in enumerate(given) if k not in bad])
+        lost.append(f1(honest, world) - f1(order, world))
+        low = {name for name, weight in order.client_weights.items() if weight < 0.5}
+        culprits = {given[k].client for k in bad}
+        named += len(low & culprits)
+        slandered += len(low - culprits)
+        assert all(name in " ".join(order.notes) for name in low)
+        assert not order.disagreement
+    assert np.mean(lost) < 0.02
+    assert named >= 17
+    assert slandered == 0
+
+
+@pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])
+def test_at_two_fifths_the_result_says_that_the_clients_disagree(kind):
+    for seed in range(3):
+        world = small_world(seed, n_latent=20, n_clients=15)
+        rng = np.random.default_rng([seed, 4])
+        given = [
+            spoil(world, f, kind, rng) if k % 5 < 2 else f for k, f in enumerate(perfect(world))
+        ]
+        order = assemble(given)
+        assert order.disagreement
+        assert any("clients disagree" in note for note in order.notes)
+
+
+def test_clients_that_err_as_often_as_they_say_keep_their_weight():
+    weights = [
+        w
+        for seed in range(2)
+        for w in assemble(noisy(small_world(seed, 20, 15), 0.2)).client_weights.values()
+    ]
+    assert np.mean(weights) > 0.9
+
+
+def test_two_clients_cannot_outvote_each_other():
+    labs = [
+        lab("lab-1", "abc", yes=[("a", "b"), ("b", "c")]),
+        lab("lab-2", "abc", yes=[("b", "a"), ("c", "b")]),
+    ]
+    assert set(assemble(labs).client_weights.values()) == {1.0}
+
+
+def test_a_client_that_shares_no_pair_with_others_keeps_its_weight():
+    labs = [
+        lab("lab-1", "ab", yes=[("a", "b")]),
+        lab("lab-2", "ab", no=[("a", "b")]),
+        lab("lab-3", "ab", yes=[("a", "b")]),
+        lab("lab-4", "xy", yes=[("x", "y")]),
+    ]
+    assert assemble(labs).client_weights["lab-4"] == 1.0
