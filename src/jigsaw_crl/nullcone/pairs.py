@@ -103,9 +103,7 @@ def _chunk(
     return T * inverse, C * inverse[:, :, None] * inverse[:, None, :]
 
 
-def _gram(
-    lines: Lines, i: IntArray, j: IntArray, metric: FloatArray | None = None
-) -> FloatArray:
+def _gram(lines: Lines, i: IntArray, j: IntArray, metric: FloatArray | None = None) -> FloatArray:
     """Gram matrices of the eight vectors of each pair, shape (k, 8, 8)."""
     r = len(lines.rank)
     vectors = np.concatenate([lines.n, lines.m], axis=1)  # (r, 4, p)

@@ -86,9 +86,7 @@ def bulk_edges(d: int, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArra
     return lower, np.maximum(lower_scale, 1e-3 * upper_scale), upper, upper_scale
 
 
-def detect(
-    M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None = None
-) -> Spikes:
+def detect(M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None = None) -> Spikes:
     """Extreme eigenpairs of every `M_j` against the null interval.
 
     Sensor noise that was taken off is added back for the comparison: `M_j + noise` against
