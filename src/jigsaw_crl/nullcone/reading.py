@@ -25,6 +25,9 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 
+# Log odds beyond this are certainty; files and sums stay finite.
+CERTAIN = 1e4
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -168,10 +171,20 @@ def _by_label(
     The regimes of a label share the other label's error, so their evidence does not simply add;
     the average never claims more than one pair of regimes would.
     """
-    none = np.logaddexp.reduce(evidence.none + weight, axis=1)
-    forward = np.logaddexp.reduce(evidence.forward + weight[..., None], axis=1).T - none
-    backward = np.logaddexp.reduce(evidence.backward + weight[..., None], axis=1).T - none
-    district = np.logaddexp.reduce(evidence.district + weight, axis=1) - none
+    weight = weight - weight.max(axis=1, keepdims=True)
+    logs = np.concatenate(
+        [
+            np.logaddexp.reduce(evidence.none + weight, axis=1)[None],
+            np.logaddexp.reduce(evidence.district + weight, axis=1)[None],
+            np.logaddexp.reduce(evidence.forward + weight[..., None], axis=1).T,
+            np.logaddexp.reduce(evidence.backward + weight[..., None], axis=1).T,
+        ]
+    )
+    # Exact moments rule hypotheses out by squares of 1e12. Against the best one, and floored, the
+    # small differences between those that fit survive the division by "unrelated".
+    logs = np.maximum(logs - logs.max(axis=0), -CERTAIN)
+    none, district = logs[0], logs[1] - logs[0]
+    forward, backward = logs[2 : 2 + len(SCALES)] - none, logs[2 + len(SCALES) :] - none
     i, j = owner[statistics.first], owner[statistics.second]
     count = np.zeros((p, p))
     np.add.at(count, (i, j), 1.0)

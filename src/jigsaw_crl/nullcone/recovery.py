@@ -29,9 +29,6 @@ RankOne = Literal["no-ancestor", "unsure"]
 
 # Tracy–Widom scales by which a second eigenvalue stands out beyond doubt, however many regimes.
 CLEAR = 2 * MARGIN
-# Log Bayes factors are sums of squares of standard scores; beyond this they are certainty, and
-# files and sums stay finite.
-CERTAIN = 1e4
 
 
 def recover_fragment(
@@ -119,11 +116,7 @@ class Recovery:
         if self.reading.exact:
             statements = self._statements(decide(ancestor, district))
         else:
-            bayes = BayesFactors(
-                SCALES,
-                np.clip(ancestor, -CERTAIN, CERTAIN),
-                np.clip(district, -CERTAIN, CERTAIN),
-            )
+            bayes = BayesFactors(SCALES, ancestor, district)
         return Fragment(
             client=self.client,
             method="null-cone",

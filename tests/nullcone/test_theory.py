@@ -1,0 +1,191 @@
+"""Each statement of docs/theory.md, checked on random worlds with exact moments."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+import jigsaw_crl as jc
+from jigsaw_crl.nullcone.lines import null_lines
+from jigsaw_crl.nullcone.reading import read
+from jigsaw_crl.nullcone.spikes import detect
+from jigsaw_crl.nullcone.whitening import pool, reduce
+from jigsaw_crl.order import strongly_connected, transitive_closure
+
+WORLDS = [(p, seed) for p in (6, 12, 20) for seed in range(4)]
+# Exact moments carry rounding only; zeros were measured at 1e-14 to 1e-12, signals from 1e-5 up.
+ZERO = 1e-9
+
+
+def planes(world, k):
+    """The client's own q and c of every label, in its whitened coordinates, from the truth."""
+    client, truth = world.client(k), world.truth(k)
+    reduced = reduce(client)
+    L = pool(reduced).L
+    marginal = truth.marginal
+    effects = np.linalg.inv(np.eye(len(marginal.A)) - marginal.A)
+    mixing = reduced.basis.T @ truth.mixing
+    q = np.linalg.solve(L, mixing @ effects).T  # q_j = L⁻¹ b_j
+    return client, truth, reduced, q
+
+
+def cases():
+    for p, seed in WORLDS:
+        world = jc.simulate.random_world(p, 3, 0.6, seed=41_000 + 100 * p + seed)
+        for k in range(world.n_clients):
+            yield world, k
+
+
+def relations(truth):
+    """Matrices over the client's labels: same district, ancestor."""
+    labels = truth.labels
+    home = {x: i for i, group in enumerate(truth.districts) for x in group}
+    same = np.array([[home[a] == home[d] for d in labels] for a in labels])
+    return same, truth.order.restrict(labels).matrix
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def both_lines(world, k):
+    """q and c as the method finds them, the choice of line taken from the truth."""
+    client, truth, reduced, q = planes(world, k)
+    whitened = pool(reduced)
+    lines = null_lines(detect(whitened.M, whitened.n, whitened.n_eff))
+    first = np.abs(np.einsum("rp,rp->r", unit(lines.n[:, 0]), unit(q)))
+    other = np.where(
+        lines.rank == 2,
+        np.abs(np.einsum("rp,rp->r", unit(lines.n[:, 1] + (lines.rank < 2)[:, None]), unit(q))),
+        0.0,
+    )
+    rows = np.arange(len(q))
+    pick = (other > first).astype(int)
+    return truth, lines, q, lines.n[rows, pick], lines.n[rows, 1 - pick]
+
+
+def test_t1_one_of_the_two_null_lines_is_the_targets_own():
+    for world, k in cases():
+        _, _, q, found, _ = both_lines(world, k)
+        assert np.abs(np.einsum("rp,rp->r", unit(found), unit(q))).min() > 1 - ZERO
+
+
+def test_t1_the_rank_is_one_exactly_for_targets_without_ancestor_and_spouse():
+    for world, k in cases():
+        truth, lines, *_ = both_lines(world, k)
+        same, ancestor = relations(truth)
+        alone = (same.sum(axis=0) == 1) & ~ancestor.any(axis=0)
+        assert ((lines.rank == 1) == alone).all()
+
+
+def test_t1_an_intervention_that_lowers_the_variance_gives_a_negative_rank_one_change():
+    world = jc.simulate.random_world(8, 3, 0.6, seed=5, intervention="shrink")
+    signs = np.concatenate([both_lines(world, k)[1].sign for k in range(3)])
+    assert (signs == -1).any()
+    assert not (signs == 1).any()
+
+
+def test_t2_lines_of_different_districts_are_orthogonal():
+    for world, k in cases():
+        truth, _, _, q, _ = both_lines(world, k)
+        same, _ = relations(truth)
+        gram = np.abs(unit(q) @ unit(q).T)
+        assert gram[~same].max(initial=0.0) < ZERO
+
+
+def test_t3_a_line_meets_the_other_targets_c_exactly_when_it_is_an_ancestor():
+    for world, k in cases():
+        truth, lines, _, q, c = both_lines(world, k)
+        same, ancestor = relations(truth)
+        two = lines.rank == 2
+        meets = np.abs(unit(q) @ unit(np.where(two[:, None], c, 1.0)).T)
+        across = ~same & two[None, :]
+        assert meets[across & ~ancestor].max(initial=0.0) < ZERO
+        assert meets[across & ancestor].min(initial=1.0) > ZERO
+
+
+def test_t4_generic_vectors_of_the_planes_give_the_blocks_by_one_solve():
+    rng = np.random.default_rng(0)
+    for world, k in cases():
+        truth, lines, _, q, c = both_lines(world, k)
+        c = np.where((lines.rank == 2)[:, None], c, 0.0)
+        mix = rng.normal(size=(2, len(q), 2))
+        W, other = (m[:, :1] * unit(q) + m[:, 1:] * c / np.linalg.norm(q) for m in mix)
+        support = np.linalg.solve(W.T, other.T).T  # other = C W
+        reach = transitive_closure(np.abs(support) > 1e-8 * np.abs(support).max())
+        found = {frozenset(truth.labels[i] for i in b) for b in strongly_connected(reach)}
+        assert found == set(truth.blocks)
+        for a, d in itertools.permutations(truth.blocks, 2):
+            i, j = truth.labels.index(min(a)), truth.labels.index(min(d))
+            assert reach[j, i] == truth.block_order.is_ancestor(a, d)
+
+
+def test_t5_the_choice_of_lines_leaves_what_is_said_across_districts_true():
+    for world, k in cases():
+        reading, truth = read(world.client(k)), world.truth(k)
+        same, ancestor = relations(truth)
+        mean = reading.log_ancestor.max(axis=0)
+        across = ~same & ~np.isnan(mean)
+        best_other = np.maximum(np.maximum(mean.T, reading.log_district), 0.0)
+        assert (mean[across & ancestor] > best_other[across & ancestor] + 10).all()
+        unrelated = across & ~ancestor & ~ancestor.T
+        assert (best_other[unrelated] == 0.0).all()
+        assert (mean[unrelated] < -10).all()
+
+
+def test_t6_the_inverse_gram_matrix_of_a_district_has_the_bidirected_edges():
+    for world, k in cases():
+        truth, _, _, q, _ = both_lines(world, k)
+        for district in truth.districts:
+            members = [truth.labels.index(x) for x in sorted(district)]
+            inverse = np.linalg.inv(unit(q)[members] @ unit(q)[members].T)
+            size = np.abs(inverse) / np.sqrt(np.outer(np.diag(inverse), np.diag(inverse)))
+            for a, b in itertools.combinations(range(len(members)), 2):
+                pair = frozenset((truth.labels[members[a]], truth.labels[members[b]]))
+                assert (size[a, b] > ZERO) == (pair in truth.spouses)
+
+
+def test_blocks_span_mutually_orthogonal_spaces():
+    for world, k in cases():
+        truth, _, _, q, _ = both_lines(world, k)
+        for a, b in itertools.combinations(truth.blocks, 2):
+            i, j = ([truth.labels.index(x) for x in block] for block in (a, b))
+            assert np.abs(unit(q)[i] @ unit(q)[j].T).max() < ZERO
+
+
+def test_inside_a_clique_district_reversing_the_order_can_leave_every_moment_unchanged():
+    # h is hidden and causes 1 and 2. World M has 1 → 2, world M' has 2 → 1 and another mixing.
+    w1, w2, a, b = 0.8, -0.6, 0.7, 0.5
+    noise = np.array([1.0, 1.0, 1.0])
+    M = np.array([[0.0, 0.0, 0.0], [w1, 0.0, 0.0], [w2, a, 0.0]])
+    reversed_M = np.array([[0.0, 0.0, 0.0], [w1, 0.0, b], [w2, 0.0, 0.0]])
+    G = np.array([[1.0, 0.3], [-0.4, 1.0], [0.5, 0.8]])
+    reversed_G = G @ np.array([[1.0, -b], [a, 1 - a * b]])
+
+    def features(A, variances, mixing):
+        effects = np.linalg.inv(np.eye(3) - A)
+        return mixing @ ((effects * variances) @ effects.T)[1:, 1:] @ mixing.T
+
+    np.testing.assert_allclose(
+        features(reversed_M, noise, reversed_G), features(M, noise, G), atol=1e-13
+    )
+    total_1, total_2 = 1 + w1**2, 1 + w2**2  # variances of E_1 and E_2, own and hidden part
+    strength, extra = 2.5, 1.7
+    # The intervention on 1 (in M only h is its parent), then that on 2 (in M: h and 1).
+    for target, change, answer in (
+        (1, {0: strength}, {0: strength - extra * total_2 / w2, 2: extra}),
+        (2, {0: strength, 1: extra}, {0: strength + extra * total_1 / w1}),
+    ):
+        plain, reverse = M.copy(), reversed_M.copy()
+        for parent, delta in change.items():
+            plain[target, parent] += delta
+        for parent, delta in answer.items():
+            reverse[target, parent] += delta
+        wanted = features(plain, noise + 40.0 * (np.arange(3) == target), G)
+        # The two differ along the target's own effect only, which its noise variance makes up for.
+        gap = wanted - features(reverse, noise, reversed_G)
+        own = reversed_G @ np.linalg.inv(np.eye(3) - reversed_M)[1:, target]
+        variance = own @ gap @ own / (own @ own) ** 2
+        assert variance > -1.0
+        np.testing.assert_allclose(gap, variance * np.outer(own, own), atol=1e-12)
