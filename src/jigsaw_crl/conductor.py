@@ -114,7 +114,8 @@ def recover(
 
     _check_options(method, tau, budget, confounding, rank_one)
     given = study if isinstance(study, Study) else Study("study", _clients(study))
-    findings = (*given.findings, *check_study(given.clients).findings)
+    checked = check_study(given.clients)
+    findings = (*given.findings, *checked.findings)
     clients = usable(given.clients, findings)
     if method == "paper":
         fragments = _map(n_jobs, _paper, [(c, tau, budget) for c in clients])
@@ -131,7 +132,7 @@ def recover(
         fragments={f.client: f for f in fragments},
         order=order,
         diagnostics=findings,
-        provenance=_provenance(given, seed),
+        provenance=_provenance(given, seed, checked.clients),
         options=options,
     )
 
@@ -179,15 +180,27 @@ def _with_findings(fragment: Fragment, findings: Iterable[Finding]) -> Fragment:
     )
 
 
-def _provenance(study: Any, seed: int) -> dict[str, Any]:
+def _provenance(study: Any, seed: int, checked: Iterable[Any]) -> dict[str, Any]:
+    kept = ("n_latent", "eigenvalues", "noise_floor")
+    documents = {report.client: report.to_document() for report in checked}
     return {
         "version": __version__,
+        "versions": _versions(),
         "study": study.name,
         "seed": seed,
         "sources": dict(study.sources),
         "sha256": dict(study.fingerprints),
         "n_samples": {client.name: client.n_samples for client in study},
+        "spectra": {name: {k: d[k] for k in kept} for name, d in documents.items()},
     }
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import version
+
+    libraries = ("numpy", "scipy", "numba")
+    return {"python": platform.python_version(), **{name: version(name) for name in libraries}}
 
 
 def _check_options(

@@ -233,6 +233,11 @@ class Fragment:
     def without_basis(self) -> Fragment:
         return replace(self, basis=None)
 
+    def _repr_html_(self) -> str:
+        from jigsaw_crl.report.notebook import fragment_html
+
+        return fragment_html(self)
+
     def __repr__(self) -> str:
         return (
             f"Fragment({self.client!r}, {self.method}: {len(self.labels)} labels in "

@@ -26,6 +26,9 @@ from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from jigsaw_crl.assembly import GlobalOrder
 
 __all__ = ["Result", "check_folder", "load_result", "order_document"]
@@ -111,6 +114,37 @@ class Result:
         target = Path(path)
         write_report(self, target)
         return target
+
+    def plot_hasse(self, ax: Axes | None = None) -> Figure:
+        """The Hasse diagram; `savefig` writes it as SVG or PDF."""
+        from jigsaw_crl.report.figures import plot_hasse
+
+        return plot_hasse(self.order, ax)
+
+    def plot_pairs(self, ax: Axes | None = None) -> Figure:
+        """The pair matrix: verdicts and probabilities."""
+        from jigsaw_crl.report.figures import plot_pairs
+
+        return plot_pairs(self.order, ax)
+
+    def plot_spectrum(self, ax: Axes | None = None) -> Figure:
+        """The spectra of the clients' data, latents told from the rest."""
+        from jigsaw_crl.report.figures import plot_spectrum
+
+        return plot_spectrum(self, ax)
+
+    def plot_calibration(
+        self, truth: Iterable[tuple[str, str]] | None = None, ax: Axes | None = None
+    ) -> Figure:
+        """Are probabilities kept? Against `truth`, or the clients' against the verdicts."""
+        from jigsaw_crl.report.figures import plot_calibration
+
+        return plot_calibration(self.order, truth, ax)
+
+    def _repr_html_(self) -> str:
+        from jigsaw_crl.report.notebook import result_html
+
+        return result_html(self)
 
     def __repr__(self) -> str:
         return (
@@ -312,12 +346,12 @@ def check_folder(root: Path) -> None:
 
 
 def _write_files(result: Result, stage: Path) -> None:
-    import networkx as nx
+    from jigsaw_crl.exports import to_graphml
 
     document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
     (stage / RESULT).write_text(document, encoding="utf-8")
     result.order.to_frame().to_csv(stage / ORDER, index=False, lineterminator="\n")
-    nx.write_graphml(result.order.hasse(), stage / HASSE)
+    (stage / HASSE).write_text(to_graphml(result.order), encoding="utf-8", newline="\n")
     if importlib.util.find_spec("jigsaw_crl.report") is not None:
         from jigsaw_crl import report
 

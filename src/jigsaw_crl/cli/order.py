@@ -21,6 +21,7 @@ from jigsaw_crl.cli.options import (
     TauOption,
     method_options,
 )
+from jigsaw_crl.errors import InputError
 
 if TYPE_CHECKING:
     from jigsaw_crl.result import Result
@@ -165,18 +166,34 @@ def design(
 
 def report(
     folder: ResultArgument,
-    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="HTML file to write.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", help="Folder for figures as SVG and PDF.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the one-file HTML report of a result."""
+    """Write the one-file HTML report of a result, or its figures for a paper."""
     from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.result import load_result
 
-    load_result(folder).report(output)
+    if output is None and figures is None:
+        raise InputError("there is nothing to write", "Pass -o FILE, --figures DIR or both.")
+    result = load_result(folder)
+    drawn: list[Path] = []
+    if output is not None:
+        result.report(output)
+    if figures is not None:
+        from jigsaw_crl.report.figures import write_figures
+
+        drawn = write_figures(result, figures)
     if as_json:
-        print_json({"output": str(output)})
-    else:
-        typer.echo(f"written to {output}")
+        written = None if output is None else str(output)
+        print_json({"output": written, "figures": [str(path) for path in drawn]})
+        return
+    for path in ([] if output is None else [output]) + drawn:
+        typer.echo(f"written to {path}")
 
 
 def _check_out(out: Path | None) -> None:

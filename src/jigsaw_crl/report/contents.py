@@ -26,6 +26,8 @@ Pair = tuple[str, str]
 # A search over larger orders takes too long for a page that is written with every result.
 MOST_LABELS_FOR_DESIGN = 60
 BARS = 48
+# Certificates looked at to find a telling one, and steps that make it one.
+MOST_ASKED, LONG_ENOUGH = 300, 5
 
 
 @dataclass(frozen=True)
@@ -101,22 +103,27 @@ _RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 def relation_no_client_states(result: Result) -> Pair | None:
-    """An ancestor pair that no client states of itself, and whose certificate has steps to read.
+    """A decided pair that no client states of itself, and whose certificate has steps to read.
 
-    Pairs that no client even saw come first, then those with the longest chain.
+    An ancestor pair if there is one. Pairs that no client even saw come first, then those with the
+    longest chain.
     """
     order = result.order
-    yes, _ = order.panel.counts
-    best: tuple[tuple[bool, int], Pair] | None = None
-    for a, d in zip(*np.nonzero((order.verdicts == 1) & (yes == 0)), strict=True):
-        pair = (order.labels[a], order.labels[d])
-        steps = len(order.explain(*pair).steps)
-        rank = (not order.panel.seen_by(int(a), int(d)), min(steps, 5))
-        if steps > 1 and (best is None or rank > best[0]):
-            best = (rank, pair)
-        if best is not None and best[0] == (True, 5):
-            break
-    return None if best is None else best[1]
+    yes, no = order.panel.counts
+    off = ~np.eye(len(order.labels), dtype=bool)
+    for candidates in ((order.verdicts == 1) & (yes == 0), (order.verdicts == 0) & (no == 0)):
+        best: tuple[tuple[bool, int], Pair] | None = None
+        for a, d in np.argwhere(candidates & off)[:MOST_ASKED].tolist():
+            pair = (order.labels[a], order.labels[d])
+            steps = len(order.explain(*pair).steps)
+            rank = (not order.panel.seen_by(a, d), min(steps, LONG_ENOUGH))
+            if steps > 1 and (best is None or rank > best[0]):
+                best = (rank, pair)
+            if best is not None and best[0] == (True, LONG_ENOUGH):
+                break
+        if best is not None:
+            return best[1]
+    return None
 
 
 def _counts(verdicts: npt.NDArray[np.int8]) -> dict[str, int]:

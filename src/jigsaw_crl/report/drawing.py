@@ -181,9 +181,7 @@ def _moved(picture: Picture, x: float, y: float) -> Picture:
     return Picture(
         picture.width,
         picture.height,
-        tuple(
-            Chip(c.x + x, c.y + y, c.width, c.height, c.shown, c.label) for c in picture.chips
-        ),
+        tuple(Chip(c.x + x, c.y + y, c.width, c.height, c.shown, c.label) for c in picture.chips),
         (),
         tuple(
             Outline(o.kind, o.x + x, o.y + y, o.width, o.height, o.members)

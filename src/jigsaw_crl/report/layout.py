@@ -9,6 +9,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +112,7 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     """
     rows, chains = _layers(len(sizes), edges)
     width = {node: size[0] for node, size in enumerate(sizes)}
-    links = [pair for chain in chains.values() for pair in zip(chain, chain[1:], strict=False)]
+    links = [pair for chain in chains.values() for pair in pairwise(chain)]
     x = _across(rows, width, links)
     span = max(x.values(), default=0.0) - min(x.values(), default=0.0)
     # A wide drawing gets taller layers, so that its lines are not all level.
@@ -163,7 +165,10 @@ def _layers(
     rows: list[list[int]] = []
     chains: dict[tuple[int, int], tuple[int, ...]] = {}
     bends = n
-    parts = list(from_edges(plain, dummy_vertices=True, vertex_spacing=1)) if plain else []
+    # Its node names may be text; ours are numbers.
+    parts: list[Any] = []
+    if plain:
+        parts = list(from_edges(plain, dummy_vertices=True, vertex_spacing=1))
     for positions, _, _, links in sorted(parts, key=lambda part: -len(part[0])):
         name: dict[int, int] = {}
         for node, _ in sorted(positions):
@@ -248,4 +253,4 @@ def _spread(wish: FloatArray, gap: FloatArray) -> FloatArray:
             means[-2] = (means[-2] * counts[-2] + means[-1] * counts[-1]) / many
             counts[-2] = many
             del means[-1], counts[-1]
-    return np.repeat(means, counts) + shift
+    return np.asarray(np.repeat(means, counts) + shift, dtype=np.float64)

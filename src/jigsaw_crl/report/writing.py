@@ -76,14 +76,18 @@ def render_report(result: Result) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return _environment().get_template("report.html.j2").render(
-        c=contents,
-        result=result,
-        order=result.order,
-        policy=policy,
-        style=style,
-        script=script,
-        data=_as_json(_data(contents)),
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            c=contents,
+            result=result,
+            order=result.order,
+            policy=policy,
+            style=style,
+            script=script,
+            data=_as_json(_data(contents)),
+        )
     )
 
 

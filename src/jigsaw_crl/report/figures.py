@@ -1,0 +1,300 @@
+"""Static figures for papers, with matplotlib: Hasse diagram, pair matrix, spectra, calibration.
+
+Every function returns a `Figure`; `savefig("name.svg")` or `"name.pdf"` writes it. Text stays text
+in SVG, and colours are told apart without colour vision.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.report.drawing import draw_hasse
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.result import Result
+
+__all__ = ["plot_calibration", "plot_hasse", "plot_pairs", "plot_spectrum", "write_figures"]
+
+BLUE, ORANGE, GREY, INK = "#0072B2", "#E69F00", "#8593a8", "#17202c"
+# Okabe and Ito's colours, told apart in every kind of colour vision.
+MANY = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#56B4E9", ORANGE, INK)
+MARKS = "osD^vPX"
+# Points per pixel of the layout.
+POINT = 0.75
+MOST_NAMES = 60
+
+
+def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
+    """The Hasse diagram, layered, ancestors on top; undetermined edges are dashed.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> len(result.plot_hasse().axes)
+    1
+    """
+    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+    from matplotlib.path import Path as Curve
+
+    picture = draw_hasse(order)
+    inches = (POINT / 72) * np.array([picture.width, picture.height])
+    figure, ax = _axes(ax, *np.clip(inches, 2.0, 40.0))
+    # Drawn larger or smaller than it was laid out, the type changes with it.
+    size = 10 * min(1.0, float(figure.get_figwidth() / inches[0]))
+    for edge in picture.edges:
+        points, codes = [edge.points[0]], [Curve.MOVETO]
+        for (x, y), (u, v) in zip(edge.points, edge.points[1:], strict=False):
+            points += [(x, (y + v) / 2), (u, (y + v) / 2), (u, v)]
+            codes += [Curve.CURVE4] * 3
+        ax.add_patch(
+            FancyArrowPatch(
+                path=Curve(points, codes),
+                arrowstyle="-|>",
+                mutation_scale=size,
+                color=GREY,
+                linewidth=0.11 * size,
+                linestyle="-" if edge.certain else (0, (4, 3)),
+            )
+        )
+    for chip in picture.chips:
+        ax.add_patch(
+            FancyBboxPatch(
+                (chip.x, chip.y),
+                chip.width,
+                chip.height,
+                boxstyle="round,pad=0,rounding_size=12",
+                facecolor="white",
+                edgecolor=BLUE,
+                linewidth=0.11 * size,
+                zorder=2,
+            )
+        )
+        x, y = chip.x + chip.width / 2, chip.y + chip.height / 2
+        ax.text(x, y, _plain(chip.shown), ha="center", va="center", size=size, color=INK, zorder=3)
+    ax.set_xlim(0, picture.width)
+    ax.set_ylim(picture.height, 0)
+    ax.set_aspect("equal")
+    ax.axis("off")
+    return figure
+
+
+def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
+    """The pair matrix, ancestors first: probability by shade, undetermined pairs hatched.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result.plot_pairs().axes[0].get_xlabel()
+    'descendant'
+    """
+    from matplotlib.patches import Patch, Rectangle
+
+    p = len(order.labels)
+    layers = draw_hasse(order).layers
+    chain = sorted(range(p), key=lambda i: (layers[i], order.labels[i]))
+    chance = np.array(order.probabilities)[np.ix_(chain, chain)]
+    opened = (order.verdicts == -1)[np.ix_(chain, chain)]
+    np.fill_diagonal(chance, np.nan)
+    side = float(np.clip(0.32 * p + 2.0, 4.0, 12.0))
+    figure, ax = _axes(ax, side + 0.8, side)
+    image = ax.imshow(np.ma.masked_invalid(chance), cmap="Blues", vmin=0, vmax=1)
+    for r, c in np.argwhere(opened & ~np.eye(p, dtype=bool)):
+        ax.add_patch(
+            Rectangle(
+                (c - 0.5, r - 0.5), 1, 1, fill=False, edgecolor=ORANGE, linewidth=0.6, hatch="////"
+            )
+        )
+    if p <= MOST_NAMES:
+        names = [_plain(order.labels[i][:24]) for i in chain]
+        ax.set_xticks(range(p), names, rotation=90, fontsize=8)
+        ax.set_yticks(range(p), names, fontsize=8)
+    else:
+        ax.set_xticks([])
+        ax.set_yticks([])
+    ax.tick_params(length=0)
+    ax.set_xlabel("descendant")
+    ax.set_ylabel("ancestor")
+    figure.colorbar(image, ax=ax, label="probability", shrink=0.8)
+    if opened.any():
+        handle = Patch(fill=False, edgecolor=ORANGE, hatch="////", label="undetermined")
+        ax.legend(handles=[handle], loc="lower left", bbox_to_anchor=(0, 1.01), frameon=False)
+    return figure
+
+
+def plot_spectrum(result: Result, ax: Axes | None = None) -> Figure:
+    """Eigenvalues of each client's average second moment; filled marks carry latents.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover(world.client(k, n_samples=2000) for k in range(world.n_clients))
+    >>> result.plot_spectrum().axes[0].get_yscale()
+    'log'
+    """
+    spectra = result.provenance.get("spectra") or {}
+    if not spectra:
+        raise InputError(
+            "the result keeps no spectra",
+            "They come from the clients' data: use the result of `recover`, not of `assemble`.",
+        )
+    figure, ax = _axes(ax, 5.4, 3.6)
+    for k, (name, spectrum) in enumerate(spectra.items()):
+        values = np.array(spectrum["eigenvalues"], dtype=np.float64)
+        # Exact moments have zeros beyond the latents, up to rounding.
+        values = np.maximum(values, values[0] * 1e-16)
+        r, place = int(spectrum["n_latent"]), np.arange(1, len(values) + 1)
+        colour, mark = MANY[k % len(MANY)], MARKS[k % len(MARKS)]
+        ax.plot(place, values, linewidth=0.8, alpha=0.6, color=colour)
+        ax.plot(place[:r], values[:r], mark, ms=4, color=colour, label=_plain(name[:24]))
+        ax.plot(place[r:], values[r:], mark, ms=4, color=colour, fillstyle="none")
+    ax.set_yscale("log")
+    ax.set_xlabel("direction")
+    ax.set_ylabel("eigenvalue")
+    _bare(ax)
+    if len(spectra) <= 12:
+        ax.legend(frameon=False, fontsize=8, title="filled: latents", title_fontsize=8)
+    return figure
+
+
+def plot_calibration(
+    order: GlobalOrder,
+    truth: Iterable[tuple[str, str]] | None = None,
+    ax: Axes | None = None,
+    bins: int = 10,
+) -> Figure:
+    """How often a probability comes true.
+
+    Parameters
+    ----------
+    order : GlobalOrder
+    truth : iterable of (ancestor, descendant), optional
+        With it, the order's probabilities against the truth. Without it, each client's own
+        probabilities against the verdicts of all clients together, on decided pairs.
+    ax : Axes, optional
+    bins : int
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover(world.client(k, n_samples=2000) for k in range(world.n_clients))
+    >>> result.plot_calibration(world.order.pairs()).axes[0].get_ylabel()
+    'share that is true'
+    """
+    if truth is None:
+        stated, came_true = _clients_against_verdicts(order)
+        texts = ("probability a client gives", "share that all clients together decide so")
+    else:
+        stated, came_true = _against_truth(order, truth)
+        texts = ("probability", "share that is true")
+    figure, ax = _axes(ax, 4.2, 4.0)
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
+    which = np.minimum((stated * bins).astype(int), bins - 1)
+    for b in range(bins):
+        inside = which == b
+        n = int(inside.sum())
+        if not n:
+            continue
+        share = float(came_true[inside].mean())
+        # Wilson's interval at two standard errors holds up at shares of 0 and 1.
+        centre = (share + 2 / n) / (1 + 4 / n)
+        half = 2 * np.sqrt(share * (1 - share) / n + 1 / n**2) / (1 + 4 / n)
+        x = float(stated[inside].mean())
+        ax.plot([x, x], [centre - half, centre + half], color=BLUE, linewidth=1.2)
+        ax.plot(x, share, "o", color=BLUE, ms=3 + 1.2 * np.log1p(n))
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel=texts[0], ylabel=texts[1])
+    ax.set_aspect("equal")
+    _bare(ax)
+    return figure
+
+
+def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
+    """Every figure the result allows, as SVG and PDF; the files written."""
+    import matplotlib
+
+    root = Path(folder)
+    figures = {
+        "hasse": result.plot_hasse(),
+        "pairs": result.plot_pairs(),
+        "calibration": result.plot_calibration(),
+    }
+    if result.provenance.get("spectra"):
+        figures["spectrum"] = result.plot_spectrum()
+    written = []
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        # Text as text, and no date: the same result gives the same file.
+        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}):
+            for name, figure in figures.items():
+                for ending, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+                    path = root / f"{name}.{ending}"
+                    figure.savefig(path, bbox_inches="tight", metadata=metadata)
+                    written.append(path)
+    except OSError as error:
+        raise InputError(
+            f"the figures cannot be written ({error.strerror or error})",
+            "Choose another folder, or mend its permissions.",
+            path=root,
+        ) from None
+    return written
+
+
+def _against_truth(
+    order: GlobalOrder, truth: Iterable[tuple[str, str]]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    true = np.zeros(order.verdicts.shape, dtype=bool)
+    for a, d in truth:
+        true[order.indices(a, d)] = True
+    off = ~np.eye(len(true), dtype=bool)
+    return order.probabilities[off], true[off]
+
+
+def _clients_against_verdicts(
+    order: GlobalOrder,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    stated, decided = [np.zeros(0)], [np.zeros(0, dtype=bool)]
+    for fragment, claims in zip(order.panel.fragments, order.panel.claims, strict=True):
+        verdict = order.verdicts[np.ix_(claims.members, claims.members)]
+        use = ~np.isnan(fragment.evidence) & (verdict != -1)
+        odds = np.clip(fragment.evidence[use], -700, 700)
+        stated.append(1 / (1 + np.exp(-odds)))
+        decided.append(verdict[use] == 1)
+    return np.concatenate(stated), np.concatenate(decided)
+
+
+def _axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of its own, outside pyplot's list of open figures, unless axes are given."""
+    from matplotlib.figure import Figure
+
+    if ax is not None:
+        found = ax.get_figure(root=True)
+        assert isinstance(found, Figure)
+        return found, ax
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _bare(ax: Axes) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _plain(text: str) -> str:
+    """A label as matplotlib shows it literally: a dollar sign would start a formula."""
+    return text.replace("$", r"\$")

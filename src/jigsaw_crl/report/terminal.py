@@ -1,0 +1,100 @@
+"""The order on a terminal: layers from ancestors to descendants, then what is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jigsaw_crl.report.layout import lay_out
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jigsaw_crl.assembly import Certificate, GlobalOrder
+    from jigsaw_crl.result import Result
+
+__all__ = ["print_certificate", "print_order", "print_result"]
+
+MOST_LABELS, MOST_OPEN = 60, 10
+
+
+def print_result(result: Result, console: Console | None = None) -> None:
+    """The clients, the order and the findings.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> from jigsaw_crl.report.terminal import print_result
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> print_result(result)  # doctest: +SKIP
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    console = console or _console()
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for name in ("client", "labels it accesses", "blocks", "trust"):
+        table.add_column(name, overflow="fold")
+    for fragment in result.order.fragments:
+        piece = result.fragments.get(fragment.client, fragment)
+        blocks = "  ".join(
+            "{" + ", ".join(sorted(b)) + "}" if len(b) > 1 else min(b)
+            for b in piece.block_order.topological()
+        )
+        weight = f"{result.order.client_weights[fragment.client]:.2f}"
+        labels = ", ".join(sorted(piece.labels))
+        table.add_row(*(Text(cell) for cell in (fragment.client, labels, blocks, weight)))
+    console.print(table)
+    console.print()
+    print_order(result.order, console)
+    styles = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+    for finding in result.diagnostics:
+        console.print(Text(str(finding), style=styles[finding.severity]))
+
+
+def print_order(order: GlobalOrder, console: Console | None = None) -> None:
+    """Each label with what lies directly below it, layer by layer."""
+    from rich.text import Text
+
+    console = console or _console()
+    graph = order.hasse()
+    position = {label: i for i, label in enumerate(order.labels)}
+    edges = sorted((position[a], position[d]) for a, d in graph.edges if a != d)
+    layers = lay_out([(1.0, 1.0)] * len(position), edges).layer
+    ranked = sorted(order.labels, key=lambda label: (layers[position[label]], label))
+    wide = max(len(label) for label in ranked[:MOST_LABELS])
+    for label in ranked[:MOST_LABELS]:
+        below = sorted(graph.successors(label))
+        line = Text("  ").append(label.ljust(min(wide, 30)), style="bold")
+        for number, descendant in enumerate(below):
+            about = graph.edges[label, descendant]
+            line.append(" → " if number == 0 else ", ", style="dim")
+            line.append(descendant, style="cyan" if about["verdict"] == "ancestor" else "yellow")
+            line.append(f" {about['probability']:.2f}", style="dim")
+        console.print(line)
+    if len(ranked) > MOST_LABELS:
+        console.print(f"  … and {len(ranked) - MOST_LABELS} more labels")
+    opened = sorted(order.undetermined())
+    if opened:
+        shown = "; ".join(f"{a} → {d}?" for a, d in opened[:MOST_OPEN])
+        more = f" and {len(opened) - MOST_OPEN} more" if len(opened) > MOST_OPEN else ""
+        console.print(Text(f"  undetermined: {shown}{more}", style="yellow"))
+    for note in order.notes:
+        console.print(Text(f"  note: {note}", style="yellow"))
+
+
+def print_certificate(certificate: Certificate, console: Console | None = None) -> None:
+    """The certificate's own text, its first line set off."""
+    from rich.text import Text
+
+    head, *steps = str(certificate).split("\n")
+    console = console or _console()
+    console.print(Text(head, style="bold"))
+    for step in steps:
+        console.print(Text(step))
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
