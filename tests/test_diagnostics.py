@@ -387,6 +387,6 @@ def test_the_order_degrades_gracefully_under_sensor_noise():
             assert len(said) == (world.n_clients if share else 0)
         scores[share] = float(np.mean(scored))
     assert scores[0.0] >= 0.9
-    assert scores[0.01] >= 0.85
-    assert scores[0.05] >= 0.8
-    assert scores[0.2] >= 0.35
+    assert scores[0.01] >= 0.88
+    assert scores[0.05] >= 0.85
+    assert scores[0.2] >= 0.8
