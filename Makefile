@@ -5,15 +5,19 @@ BIN := $(VENV)/bin
 # One BLAS thread a worker: the suite runs two workers on two cores.
 TEST_WORKERS ?= 2
 
-.PHONY: demo install test lint format docs bench clean
+.PHONY: demo install test browser lint format docs bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/jigsaw demo
 
 install: $(VENV)/.installed
 
-test: $(VENV)/.installed-dev lint
+test: $(VENV)/.installed-dev lint browser
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal
+
+# The page is tested in a real browser where one can be had; without it those tests say so.
+browser:
+	sh scripts/install-chromium.sh
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests
