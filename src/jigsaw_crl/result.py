@@ -9,7 +9,6 @@ readers look into a complete stage first and the next writer moves it out.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -352,11 +351,7 @@ def _write_files(result: Result, stage: Path) -> None:
     (stage / RESULT).write_text(document, encoding="utf-8")
     result.order.to_frame().to_csv(stage / ORDER, index=False, lineterminator="\n")
     (stage / HASSE).write_text(to_graphml(result.order), encoding="utf-8", newline="\n")
-    if importlib.util.find_spec("jigsaw_crl.report") is not None:
-        from jigsaw_crl import report
-
-        if hasattr(report, "write_report"):
-            report.write_report(result, stage / REPORT)
+    result.report(stage / REPORT)
     for name in os.listdir(stage):
         _sync(stage / name)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,24 +58,9 @@ def demo(
     as_json: JsonOption = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
-    if importlib.util.find_spec("jigsaw_crl.demo") is not None:
-        import jigsaw_crl.demo
+    from jigsaw_crl.demo import run_demo
 
-        jigsaw_crl.demo.run_demo(out=out, latent=latent, clients=clients, as_json=as_json)
-        return
-    from jigsaw_crl.cli.order import _answer
-    from jigsaw_crl.conductor import recover
-    from jigsaw_crl.simulate import random_world, setting
-
-    if latent is None and clients is None:
-        world = setting("A", 0)
-    else:
-        world = random_world(latent or 5, clients or 5, 0.6, 0)
-    result = recover(world.clients())
-    _answer(result, out, as_json)
-    if not as_json:
-        same = result.order.pairs() == world.order.pairs()
-        typer.echo(f"The order {'equals' if same else 'differs from'} the truth.")
+    run_demo(out=out, latent=latent, clients=clients, as_json=as_json)
 
 
 def simulate(
