@@ -238,6 +238,13 @@ def test_drowned_latents_are_seen_in_the_spectrum(regimes):
     assert found["fewer-latents"][0].value < found["fewer-latents"][0].threshold
 
 
+def test_features_in_wildly_different_units_are_mentioned(regimes):
+    units = np.ones(regimes["control"].shape[1])
+    units[0] = 1e5
+    found = _checks(_client({k: v * units for k, v in regimes.items()}))
+    assert found["uneven-units"][0].value > 1e3
+
+
 def test_with_as_many_features_as_latents_the_floor_is_not_visible():
     rng = np.random.default_rng(0)
     client = _client({"control": rng.normal(size=(99, 1)), "a": 3 * rng.normal(size=(99, 1))})

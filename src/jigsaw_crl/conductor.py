@@ -109,7 +109,7 @@ def recover(
     True
     """
     from jigsaw_crl.assembly import assemble
-    from jigsaw_crl.diagnostics import check_study, usable
+    from jigsaw_crl.diagnostics import check_districts, check_study, usable
     from jigsaw_crl.study import Study
 
     _check_options(method, tau, budget, confounding, rank_one)
@@ -128,6 +128,7 @@ def recover(
         known = PartialOrder.from_pairs(order.labels, order.pairs())
         fragments = _map(n_jobs, _refine, [(r, known) for r in recoveries])
     findings = (*findings, *(f for piece in fragments for f in piece.findings if f not in findings))
+    findings += tuple(check_districts({f.client: f for f in fragments}))
     return Result(
         fragments={f.client: f for f in fragments},
         order=order,

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.cli import client, order, worlds
+from jigsaw_crl.cli import client, federate, order, worlds
 from jigsaw_crl.errors import JigsawError
 
 __all__ = ["app", "main"]
@@ -50,7 +50,7 @@ def _root(
     del version
 
 
-for _module in (order, client, worlds):
+for _module in (order, client, worlds, federate):
     _module.register(app)
 
 

@@ -23,6 +23,7 @@ from jigsaw_crl.cli.options import (
     TauOption,
     method_options,
 )
+from jigsaw_crl.errors import InputError
 
 __all__ = ["register"]
 
@@ -138,7 +139,16 @@ def moments(
 
 def fragment(
     table: Annotated[Path, typer.Argument(help="A table or a moments file.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Fragment file to write.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Fragment file to write.")
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option("--sign", metavar="KEY", help="Sign it with this site's private key."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print all that the fragment holds, for review.")
+    ] = False,
     method: MethodOption = Method.null_cone,
     tau: TauOption = None,
     confounding: ConfoundingOption = Confounding.allow,
@@ -160,6 +170,13 @@ def fragment(
     from jigsaw_crl.study.files import write_text
 
     options = method_options(method, tau, confounding, rank_one)
+    if output is None and not show:
+        raise InputError("there is nothing to do", "Pass -o FILE, --show or both.")
+    key = None
+    if sign is not None:
+        from jigsaw_crl.signing import read_private_key, sign_fragment
+
+        key = read_private_key(sign)
     with working(f"reading {table}"):
         client = read_client(
             table,
@@ -171,21 +188,31 @@ def fragment(
         )
     with working("recovering"):
         piece = recover_fragment(client, **options)
-    write_text(output, piece.to_json())
+    if output is not None:
+        write_text(output, piece.to_json() if key is None else sign_fragment(piece, key))
     if as_json:
+        import json
+
         print_json(
             {
                 "client": piece.client,
-                "output": str(output),
+                "output": None if output is None else str(output),
+                "signed": key is not None,
+                **({"fragment": json.loads(piece.to_json())} if show else {}),
                 "labels": list(piece.labels),
                 "blocks": [sorted(b) for b in piece.blocks],
                 "outcome": {"code": piece.outcome.code, "message": piece.outcome.message},
             }
         )
         return
+    if show:
+        from jigsaw_crl.federated.disclosure import shown
+
+        typer.echo(shown(piece))
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
     typer.echo(f"{piece.client}: {len(piece.labels)} labels in blocks {blocks}")
     typer.echo(f"outcome: {piece.outcome}")
     if piece.findings:
         print_findings(piece.findings)
-    typer.echo(f"written to {output}")
+    if output is not None:
+        typer.echo(f"{'signed and ' if key is not None else ''}written to {output}")

@@ -83,6 +83,14 @@ def recover(
 def assemble(
     fragments: Annotated[list[Path], typer.Argument(help="Fragment files of the clients.")],
     out: OutOption = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option("--keys", help="List of the sites' keys; then only signed fragments count."),
+    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Signed fragments that were used last may be used again."),
+    ] = False,
     method: MethodOption = Method.null_cone,
     closed_world: ClosedWorldOption = False,
     seed: SeedOption = 0,
@@ -91,20 +99,35 @@ def assemble(
     """Assemble fragments into one global order; no client's data are needed."""
     from jigsaw_crl.assembly import assemble as assemble_fragments
     from jigsaw_crl.cli.output import working
+    from jigsaw_crl.diagnostics import check_coverage, check_districts
     from jigsaw_crl.result import Result
     from jigsaw_crl.study.fragments import read_fragments
 
     _check_out(out)
-    pieces = read_fragments(fragments)
+    received = None
+    if keys is not None:
+        from jigsaw_crl.federated.received import receive_signed
+
+        received = receive_signed(fragments, keys, again=again)
+    pieces = read_fragments(fragments) if received is None else received.fragments
     options: dict[str, Any] = {"method": method.value}
     if method is Method.null_cone:
         options |= {"seed": seed, "closed_world": closed_world}
     with working("assembling"):
         order = assemble_fragments(list(pieces.values()), **options)
-    findings = tuple(f for piece in pieces.values() for f in piece.findings)
+    findings = (
+        *(f for piece in pieces.values() for f in piece.findings),
+        *check_coverage({name: piece.labels for name, piece in pieces.items()}),
+        *check_districts(pieces),
+    )
     sources = zip(pieces, fragments, strict=True)
-    provenance = {"fragments": {name: str(path) for name, path in sources}}
+    provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
+    if received is not None:
+        provenance["signatures"] = received.signatures
     _answer(Result(pieces, order, findings, provenance, options), out, as_json)
+    if received is not None:
+        # Last: a run killed before this can be run again.
+        received.seen.save()
 
 
 def explain(
@@ -240,6 +263,8 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
     edges = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
     print_table("Hasse diagram", ["ancestor", "descendant", "probability"], edges)
     _print_counts(order)
+    for text in order.notes:
+        typer.echo(f"note: {text}")
     if result.diagnostics:
         print_findings(result.diagnostics)
     if out is not None:

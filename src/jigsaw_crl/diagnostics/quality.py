@@ -23,6 +23,9 @@ HEAVY = 9.0
 # A tenth of the weakest direction's variance being noise is where the floor's own error begins to
 # show in the answer.
 NOISY = 0.1
+# Beyond a thousandfold spread, a noise of one part in a thousand of the widest feature is as large
+# as all of the narrowest.
+UNEVEN = 1e3
 # Less than this is what sensors and rounding always leave; not worth a line.
 NOTICEABLE = 1e-3
 
@@ -49,7 +52,7 @@ def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
     """Does the number of latents match the spectrum, and how much of it is noise?"""
     if not space.visible:
         return []
-    findings = []
+    findings = _uneven_units(client)
     found, r = visible_rank(space), space.rank
     if found > r:
         findings.append(
@@ -79,6 +82,26 @@ def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
     if space.noise_share >= NOTICEABLE:
         findings.append(_noise(client, space))
     return findings
+
+
+def _uneven_units(client: Client) -> list[Finding]:
+    spread = np.sqrt(np.diagonal(client.control.covariance))
+    spread = spread[spread > 0]
+    ratio = float(spread.max() / spread.min())
+    if ratio <= UNEVEN:
+        return []
+    return [
+        Finding(
+            "uneven-units",
+            "warning",
+            f"one feature spreads {ratio:.3g} times as widely as another, so the noise floor is "
+            "that of the widest",
+            "Divide each column by its standard deviation in the control.",
+            value=ratio,
+            threshold=UNEVEN,
+            client=client.name,
+        )
+    ]
 
 
 def _noise(client: Client, space: Spectrum) -> Finding:

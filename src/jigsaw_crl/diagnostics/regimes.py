@@ -30,6 +30,9 @@ FloatArray = npt.NDArray[np.float64]
 
 # Chance of a false alarm of one kind in one client.
 FALSE_ALARM = 1e-3
+# Two regimes this many times further apart than samples of one law, on average, need no test: even
+# tails four times as heavy as a Gaussian's do not bring them there.
+CLEARLY_APART = 16.0
 # The same moments to this relative difference are the same rows.
 SAME_ROWS = 1e-9
 
@@ -85,13 +88,18 @@ def excess_spread(moments: Moments) -> float:
 
 
 def contrast(
-    base: FloatArray, base_moments: Moments, other: FloatArray, moments: Moments, level: float
+    base: FloatArray,
+    base_moments: Moments,
+    other: FloatArray,
+    moments: Moments,
+    level: float,
+    root: FloatArray | None = None,
 ) -> Contrast:
     """Eigenvalues of `base^(−½) other base^(−½)` and their null interval.
 
-    `base` and `other` are second moments in the reduced space.
+    `base` and `other` are second moments in the reduced space; `root` is `base^(−½)` if at hand.
     """
-    root = inverse_square_root(base)
+    root = inverse_square_root(base) if root is None else root
     values = np.maximum(np.linalg.eigvalsh(root @ other @ root), np.finfo(np.float64).tiny)
     p = len(base)
     if base_moments.n is None or moments.n is None:
@@ -108,10 +116,11 @@ def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     level = FALSE_ALARM / len(regimes)
     base = _inner(client.control_second_moment(), space)
+    root = inverse_square_root(base)
     strength: dict[str, float] = {}
     several: dict[str, Finding] = {}
     for label, m in regimes:
-        c = contrast(base, client.control, _second(m, client.control, space), m, level)
+        c = contrast(base, client.control, _second(m, client.control, space), m, level, root)
         strength[label] = max(strength.get(label, 0.0), c.strength)
         if c.third > 1:
             several.setdefault(label, _several_targets(client, label, c))
@@ -182,7 +191,7 @@ def _same_regimes(
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     named = [(client.control_name, client.control), *regimes]
     seconds = [_second(m, client.control, space) for _, m in named]
-    for i, j in _nearest_before(seconds):
+    for i, j, distance in _nearest_before(seconds):
         (label, m), (other, twin) = named[i], named[j]
         if _same_rows(m, twin):
             yield Finding(
@@ -196,7 +205,9 @@ def _same_regimes(
                 regime=label,
             )
             continue
-        if j == 0 or other == label or m.n is None or min(strength[label], strength[other]) <= 1:
+        if j == 0 or other == label or min(strength[label], strength[other]) <= 1:
+            continue
+        if m.n is None or twin.n is None or distance > CLEARLY_APART * (1 / m.n + 1 / twin.n):
             continue
         c = contrast(seconds[j], twin, seconds[i], m, level)
         if not c.seen:
@@ -213,12 +224,21 @@ def _same_regimes(
             )
 
 
-def _nearest_before(seconds: list[FloatArray]) -> Iterator[tuple[int, int]]:
-    """For each regime the most similar one before it; a twin is always that."""
+def _nearest_before(seconds: list[FloatArray]) -> Iterator[tuple[int, int, float]]:
+    """For each regime the most similar one before it (a twin is always that), and how far it is.
+
+    The distance is `‖M_i − M_j‖²` over `tr(M_j)² + ‖M_j‖²`, whitened by the control: for two
+    samples of one law with Gaussian rows it is `1/n_i + 1/n_j` on average.
+    """
     root = inverse_square_root(seconds[0])
-    flat = np.array([(root @ s @ root).ravel() for s in seconds])
+    white = [root @ s @ root for s in seconds]
+    flat = np.array([w.ravel() for w in white])
+    products = flat @ flat.T
+    squares = np.diagonal(products)
     for i in range(1, len(flat)):
-        yield i, int(np.argmin(np.sum((flat[:i] - flat[i]) ** 2, axis=1)))
+        apart = np.maximum(squares[:i] + squares[i] - 2 * products[i, :i], 0.0)
+        j = int(np.argmin(apart))
+        yield i, j, float(apart[j] / (np.trace(white[j]) ** 2 + squares[j]))
 
 
 def _same_rows(a: Moments, b: Moments) -> bool:
