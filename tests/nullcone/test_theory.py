@@ -51,7 +51,7 @@ def unit(x):
 
 def both_lines(world, k):
     """q and c as the method finds them, the choice of line taken from the truth."""
-    client, truth, reduced, q = planes(world, k)
+    _, truth, reduced, q = planes(world, k)
     whitened = pool(reduced)
     lines = null_lines(detect(whitened.M, whitened.n, whitened.n_eff))
     first = np.abs(np.einsum("rp,rp->r", unit(lines.n[:, 0]), unit(q)))

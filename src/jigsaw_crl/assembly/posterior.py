@@ -267,8 +267,8 @@ def sample_orders(
     active = _active(weight, first_order[grid])
     chains = _starts(weight, active, rng, n_chains, first_order[grid])
     if most is None:
-        # About 4e8 flips over all chains and stages: a minute on two cores for any p.
-        most = int(np.clip(4e8 / (4 * n_chains * _proposals(p, len(active))), 30, 16_000))
+        # About 7e8 flips over all chains and stages: within a minute on two cores for any p.
+        most = int(np.clip(7e8 / (4 * n_chains * _proposals(p, len(active))), 30, 16_000))
     half = min(first, most)
 
     def run(sweeps: int, chain: _Chain) -> tuple[FloatArray, npt.NDArray[np.int32]]:
@@ -348,14 +348,16 @@ LEAST_F1 = 0.6
 def decode(probability: FloatArray, rng: np.random.Generator) -> BoolMatrix:
     """The order R that maximises 2 Σ_R π / (|R| + Σ π), which approximates its expected F1.
 
-    A ratio is maximised by maximising Σ_R (2π − F) for the current value F, then renewing F.
+    A ratio is maximised by maximising Σ_R (2π − F) for the current value F, then renewing F. Where
+    little is known F is small, and claiming every pair would raise it; F is therefore held at
+    `LEAST_F1` or more, so that no pair less probable than half of that is claimed for itself.
     """
     total = float(probability.sum())
     best, value = np.zeros(probability.shape, dtype=bool), 0.0
     # Few labels are searched from several shuffles; with many, one search is as good.
     tries = 6 if len(probability) <= 100 else 1
     for start in (0.9, *(None,) * 8):
-        goal = value if start is None else start
+        goal = max(value, LEAST_F1) if start is None else start
         reached = 0.0
         for _ in range(tries):
             chosen = best_order(2.0 * probability - goal, rng, cover_cost=0.0, rounds=6)

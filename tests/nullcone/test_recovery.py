@@ -1,0 +1,284 @@
+"""The null-cone method from client to fragment: exact moments, samples, and unusual clients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl.nullcone import Recovery, recover_fragment
+from jigsaw_crl.nullcone.reading import read
+
+
+def same_structure(fragment, truth):
+    return (
+        set(fragment.blocks) == set(truth.blocks)
+        and fragment.block_order == truth.block_order
+        and set(fragment.districts) == set(truth.districts)
+    )
+
+
+def same_district(truth):
+    home = {x: i for i, group in enumerate(truth.districts) for x in group}
+    return np.array([[home[a] == home[d] for d in truth.labels] for a in truth.labels])
+
+
+@pytest.mark.parametrize("p", [6, 12, 24, 50])
+@pytest.mark.parametrize("kind", ["paper", "weak", "shrink", "hard-replace"])
+def test_exact_moments_give_blocks_order_and_districts_of_every_client(p, kind):
+    for seed in range(3 if p < 50 else 1):
+        world = jc.simulate.random_world(p, 4, 0.6, seed=52_000 + seed, intervention=kind)
+        for k in range(world.n_clients):
+            fragment, truth = recover_fragment(world.client(k)), world.truth(k)
+            assert same_structure(fragment, truth)
+
+
+def test_exact_statements_are_true_and_none_is_missing_across_districts():
+    said = inside = 0
+    for seed in range(25):
+        world = jc.simulate.random_world(14, 4, 0.6, seed=53_000 + seed)
+        for k in range(world.n_clients):
+            fragment, truth = recover_fragment(world.client(k)), world.truth(k)
+            statements, same = fragment.statements, same_district(truth)
+            ancestor = truth.order.restrict(fragment.labels).matrix
+            assert (ancestor[statements.ancestor == 1]).all()
+            assert not (ancestor[statements.ancestor == 0]).any()
+            assert ((statements.ancestor == -1) <= same).all()
+            for candidates, descendant in statements.one_of:
+                assert candidates & truth.order.ancestors(descendant)
+            assert statements.spouses == truth.spouses
+            off = same & ~np.eye(len(same), dtype=bool)
+            inside += int(off.sum())
+            said += int((statements.ancestor[off] != -1).sum())
+    # The rules inside districts settle a good part of what they could say nothing about before.
+    assert 0.05 < said / inside < 0.8
+
+
+def test_the_exact_basis_spans_the_true_blocks_and_leaks_nothing():
+    for seed in range(6):
+        world = jc.simulate.random_world(12, 4, 0.6, seed=54_000 + seed)
+        for k in range(world.n_clients):
+            fragment, truth = recover_fragment(world.client(k)), world.truth(k)
+            assert jc.metrics.subspace_error(truth, fragment) < 1e-10
+            assert jc.metrics.support_leakage(truth, fragment) == 0.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.booleans())
+def test_the_fragment_does_not_depend_on_label_order_feature_order_or_mixing(seed, exact):
+    rng = np.random.default_rng(seed)
+    world = jc.simulate.random_world(8, 2, 0.7, seed=seed)
+    client = world.client(0, None if exact else 4_000, seed=seed)
+    d = client.n_features
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0][rng.permutation(d)]
+    if exact:
+        turn = rng.normal(size=(d + 2, d)) @ turn  # any full-column-rank change of mixing
+    labels = list(rng.permutation(np.array(client.labels, dtype=object)))
+    moved = jc.Client.from_covariances(
+        client.name,
+        observational=turn @ client.control_second_moment() @ turn.T,
+        interventions={x: [turn @ m @ turn.T for m in client.second_moments(x)] for x in labels},
+        n_samples=client.n_samples,
+        n_latent=client.n_latent,
+    )
+    before, after = recover_fragment(client), recover_fragment(moved)
+    assert set(before.blocks) == set(after.blocks)
+    assert before.block_order == after.block_order
+    order = [after.index(x) for x in before.labels]
+    again = after.evidence[np.ix_(order, order)]
+    np.testing.assert_allclose(again, before.evidence, rtol=0.02, atol=0.02)
+
+
+def test_the_scale_of_the_features_and_of_the_noise_does_not_matter():
+    world = jc.simulate.random_world(10, 2, 0.7, seed=3)
+    client = world.client(0, 5_000, seed=3)
+    scaled = jc.Client.from_covariances(
+        client.name,
+        observational=1e-6 * client.control_second_moment(),
+        interventions={x: [1e-6 * m for m in client.second_moments(x)] for x in client.labels},
+        n_samples=client.n_samples,
+        n_latent=client.n_latent,
+    )
+    before, after = recover_fragment(client), recover_fragment(scaled)
+    np.testing.assert_allclose(after.evidence, before.evidence, atol=1e-3)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("n", [1_000, 30_000])
+def test_standard_scores_of_unrelated_pairs_have_unit_spread(noise, n):
+    scores = []
+    for seed in range(15):
+        world = jc.simulate.random_world(16, 6, 0.6, seed=55_000 + seed)
+        for k in range(world.n_clients):
+            reading, truth = read(world.client(k, n, noise, seed=seed)), world.truth(k)
+            ancestor = truth.order.restrict(truth.labels).matrix
+            two = reading.lines.rank == 2
+            null = ~same_district(truth) & ~ancestor & ~ancestor.T & two[:, None] & two[None, :]
+            scores.append(reading.z[np.triu(null, 1) & ~np.isnan(reading.z)])
+    scores = np.concatenate(scores)
+    assert len(scores) > 500
+    assert 0.9 < scores.std() < 1.1
+    assert abs(scores.mean()) < 0.15
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_what_is_stated_above_95_percent_by_one_client_is_rarely_wrong(noise):
+    stated = wrong = 0
+    for seed in range(25):
+        world = jc.simulate.random_world(14, 5, 0.6, seed=56_000 + seed)
+        for k in range(world.n_clients):
+            fragment = recover_fragment(world.client(k, 10_000, noise, seed=seed))
+            sure = fragment.evidence > np.log(19)
+            ancestor = world.truth(k).order.restrict(fragment.labels).matrix
+            stated += int(sure.sum())
+            wrong += int((sure & ~ancestor).sum())
+    assert stated > 300
+    assert wrong / stated < 0.03
+
+
+def test_knowing_the_global_order_changes_blocks_but_not_the_evidence():
+    world = jc.simulate.random_world(12, 1, 0.7, seed=11)
+    recovery = Recovery.of(world.client(0, 3_000, seed=2))
+    alone, informed = recovery.fragment(), recovery.fragment(world.order)
+    np.testing.assert_array_equal(alone.bayes.ancestor, informed.bayes.ancestor)
+    for a in informed.labels:
+        for d in informed.labels:
+            if world.order.is_ancestor(a, d):
+                same = informed.block_of(a) == informed.block_of(d)
+                assert same or informed.is_block_ancestor(a, d)
+
+
+def test_a_client_that_intervenes_on_some_latents_settles_the_pairs_of_those():
+    for seed in range(5):
+        world = jc.simulate.random_world(14, 1, 0.8, seed=57_000 + seed)
+        truth = world.truth(0)
+        labels = truth.labels[: len(truth.labels) // 2 + 1]
+        fragment = recover_fragment(world.client(0, labels=labels))
+        assert set(fragment.labels) == set(labels)
+        home = {x: i for i, group in enumerate(truth.districts) for x in group}
+        for a in labels:
+            for d in labels:
+                stated = fragment.evidence[fragment.index(a), fragment.index(d)]
+                if home[a] != home[d] and not np.isnan(stated):
+                    assert (stated > 0) == truth.order.is_ancestor(a, d)
+        assert fragment.statements.spouses is None
+
+
+def test_several_strengths_of_one_label_agree_with_the_truth():
+    for seed in range(4):
+        world = jc.simulate.random_world(10, 1, 0.8, seed=58_000 + seed)
+        client = world.client(0, doses=3)
+        assert all(len(ms) == 3 for ms in client.interventions.values())
+        assert same_structure(recover_fragment(client), world.truth(0))
+
+
+def test_sizes_a_factor_of_twenty_apart_are_each_given_their_own_weight():
+    world = jc.simulate.random_world(10, 1, 0.8, seed=59_000)
+    labels = world.truth(0).labels
+    sizes = {"control": 40_000} | {x: 2_000 * (1 + 19 * (i % 2)) for i, x in enumerate(labels)}
+    fragment = recover_fragment(world.client(0, sizes, seed=1))
+    assert dict(fragment.n_samples) == sizes
+    ancestor = world.truth(0).order.restrict(fragment.labels).matrix
+    sure = np.abs(np.nan_to_num(fragment.evidence)) > np.log(19)
+    assert sure.sum() > 5
+    assert ((fragment.evidence > 0) == ancestor)[sure].mean() > 0.95
+
+
+@pytest.mark.parametrize("kind", ["noise-only", "mean-only", "mean-noise"])
+@pytest.mark.parametrize("n", [None, 10_000])
+def test_interventions_on_noise_or_mean_alone_leave_ancestry_undetermined_and_say_so(kind, n):
+    world = jc.simulate.random_world(10, 3, 0.7, seed=60_000, intervention=kind)
+    clients = [world.client(k, n, seed=4) for k in range(3)]
+    for client in clients:
+        fragment = recover_fragment(client)
+        assert fragment.outcome.code == "not-identified"
+        assert "not identified" in fragment.outcome.message
+        assert np.isnan(fragment.evidence).all()
+    order = jc.recover(clients).order
+    assert not order.pairs()
+    assert {order.verdict(a, d) for a in order.labels for d in order.labels if a != d} == {
+        jc.Verdict.UNDETERMINED
+    }
+
+
+def test_rank_one_unsure_says_nothing_about_the_ancestors_of_single_direction_targets():
+    world = jc.simulate.random_world(10, 1, 0.8, seed=61_000)
+    client = world.client(0)
+    sure, unsure = recover_fragment(client), recover_fragment(client, rank_one="unsure")
+    single = Recovery.of(client).rank == 1
+    assert single.any()
+    assert not (np.isnan(sure.evidence[:, single]).sum(axis=0) == len(single)).any()
+    assert np.isnan(unsure.evidence[:, single]).all()
+
+
+def test_without_confounding_no_district_has_two_members():
+    world = jc.simulate.world_from_graph(
+        np.array(jc.simulate.setting("A", 0).sem.A), [range(5)], [8], seed=7
+    )
+    for n in (None, 20_000):
+        fragment = recover_fragment(world.client(0, n, seed=7), confounding="none")
+        assert all(len(d) == 1 for d in fragment.districts)
+        assert all(len(b) == 1 for b in fragment.blocks)
+
+
+def test_a_regime_that_moves_two_targets_is_refused_and_the_rest_is_kept():
+    world = jc.simulate.random_world(8, 1, 1.0, seed=62_000)
+    client = world.client(0)
+    a, b, *rest = client.labels
+    # The average of two regimes is what a regime that switches between two targets shows.
+    both = (client.second_moments(a)[0] + client.second_moments(b)[0]) / 2
+    spoilt = jc.Client.from_covariances(
+        "lab",
+        observational=client.control_second_moment(),
+        interventions={a: both, b: client.second_moments(b)[0]}
+        | {x: client.second_moments(x)[0] for x in rest},
+        n_samples=50_000,
+    )
+    fragment = recover_fragment(spoilt)
+    assert fragment.outcome.code == "partial"
+    assert a in fragment.outcome.message
+    assert [f.regime for f in fragment.findings if f.check == "several-targets"] == [a]
+    others = [fragment.index(x) for x in (b, *rest)]
+    assert np.isnan(fragment.evidence[fragment.index(a)]).all()
+    ancestor = world.order.restrict((b, *rest)).matrix
+    stated = fragment.evidence[np.ix_(others, others)]
+    sure = np.abs(np.nan_to_num(stated)) > np.log(19)
+    assert sure.sum() > 5
+    assert ((stated > 0) == ancestor)[sure].all()
+
+
+def test_an_intervention_too_weak_to_see_gets_a_finding_and_no_statement():
+    world = jc.simulate.random_world(8, 1, 1.0, seed=63_000)
+    client = world.client(0, 5_000, seed=1)
+    quiet, *rest = client.labels
+    weak = jc.Client.from_covariances(
+        "lab",
+        observational=client.control_second_moment(),
+        interventions={quiet: 1.001 * client.control_second_moment()}
+        | {x: client.second_moments(x)[0] for x in rest},
+        n_samples=5_000,
+    )
+    fragment = recover_fragment(weak)
+    found = [f for f in fragment.findings if f.check == "weak-intervention"]
+    assert [f.regime for f in found] == [quiet]
+    assert found[0].value < found[0].threshold
+    assert np.isnan(fragment.evidence[fragment.index(quiet)]).all()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("confounding", "some"), ("rank_one", "maybe"), ("method", "best")]
+)
+def test_unknown_options_are_named_with_what_is_allowed(option, value):
+    client = jc.simulate.setting("A", 0).client(0)
+    with pytest.raises(jc.InputError, match=value):
+        jc.recover_fragment(client, **{option: value})
+
+
+def test_options_of_the_other_method_are_refused():
+    client = jc.simulate.setting("A", 0).client(0)
+    with pytest.raises(jc.InputError, match="paper"):
+        jc.recover_fragment(client, tau=0.05)
+    with pytest.raises(jc.InputError, match="null-cone"):
+        jc.recover_fragment(client, method="paper", confounding="none")
