@@ -41,8 +41,10 @@ class Spectrum:
         Could the floor be measured?
     subtracted : float
         What `project` takes off: the floor, or a little less than the weakest direction.
+    weakest : float
+        Variance of the control along the quietest direction of the leading space.
     n : float
-        Rows behind the spectrum; infinite for exact moments.
+        Effective rows behind the spectrum; infinite for exact moments.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Spectrum:
     noise_floor: float
     visible: bool
     subtracted: float
+    weakest: float
     n: float
 
     @property
@@ -114,21 +117,22 @@ def reduce_to_rank(client: Client) -> Spectrum:
     values, vectors = np.linalg.eigh(average)
     values, vectors = values[::-1].copy(), vectors[:, ::-1]
     basis = np.ascontiguousarray(vectors[:, :r])
+    weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
+    weights = np.array([client.control.n or 1, *(m or 1 for m in sizes)], dtype=np.float64)
+    n = float("inf") if exact else _effective(np.array([1.0, *scales]), weights)
     if d == r:
-        n = float("inf") if exact else _rows(client.control.n, sizes)
-        return Spectrum(basis, values, 0.0, False, 0.0, n)
+        return Spectrum(basis, values, 0.0, False, 0.0, weakest, n)
     beyond = vectors[:, r:]
-    weights = np.ones(1 + len(moments)) if exact else np.array([client.control.n, *sizes], float)
     floors = [float(np.sum(beyond * (s @ beyond))) / (d - r) for s in (control, *moments)]
-    n = float("inf") if exact else float(weights.sum())
     # The trailing directions were chosen as the quietest, which costs them r of their n degrees of
     # freedom.
     floor = float(weights @ floors / weights.sum()) * (1.0 if exact else n / max(n - r, 1.0))
     if floor <= RANK_TOLERANCE * values[0]:
-        return Spectrum(basis, values, 0.0, True, 0.0, n)
-    weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
-    return Spectrum(basis, values, floor, True, min(floor, MOST_SUBTRACTED * weakest), n)
+        return Spectrum(basis, values, 0.0, True, 0.0, weakest, n)
+    taken = min(floor, MOST_SUBTRACTED * weakest)
+    return Spectrum(basis, values, floor, True, taken, weakest, n)
 
 
-def _rows(control: int | None, sizes: list[int | None]) -> float:
-    return float((control or 0) + sum(n or 0 for n in sizes))
+def _effective(scales: FloatArray, rows: FloatArray) -> float:
+    """Rows of one sample whose noise is as even as that of the scaled average: `(Σs)²/Σ(s²/n)`."""
+    return float(scales.sum() ** 2 / np.sum(scales**2 / rows))

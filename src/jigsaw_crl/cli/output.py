@@ -79,13 +79,18 @@ def print_findings(findings: Sequence[Finding]) -> None:
         (
             f.severity,
             "/".join(x for x in (f.client, f.regime) if x) or "study",
-            f.check,
-            f.message,
-            "" if f.value is None else f"{f.value:.3g}",
-            "" if f.threshold is None else f"{f.threshold:.3g}",
+            f"{f.check}: {f.message}",
+            _number(f),
             f.remedy,
         )
         for f in sorted(findings, key=lambda f: rank[f.severity])
     ]
-    columns = ["severity", "where", "check", "what was seen", "value", "threshold", "remedy"]
+    columns = ["severity", "where", "what was seen", "value (threshold)", "remedy"]
     print_table("Findings", columns, rows)
+
+
+def _number(finding: Finding) -> str:
+    if finding.value is None:
+        return ""
+    limit = "" if finding.threshold is None else f" ({finding.threshold:.3g})"
+    return f"{finding.value:.3g}{limit}"

@@ -105,12 +105,12 @@ def _uneven_units(client: Client) -> list[Finding]:
 
 
 def _noise(client: Client, space: Spectrum) -> Finding:
-    ratio = space.noise_floor / float(space.eigenvalues[space.rank - 1])
+    ratio = space.noise_floor / space.weakest
     return Finding(
         "sensor-noise",
         "warning" if ratio > NOISY else "info",
         f"the sensors add noise of {100 * space.noise_share:.2g} % of the signal's variance "
-        f"(floor {space.noise_floor:.3g}, gap {space.gap:.3g}) and make up {100 * ratio:.2g} % of "
+        f"(floor {space.noise_floor:.3g}, gap {space.gap:.3g}) and make up {100 * ratio:.0f} % of "
         "its weakest direction",
         "The floor is taken off; for a sharper answer average repeated readings or add features.",
         value=ratio,
