@@ -7,6 +7,7 @@ in SVG, and colours are told apart without colour vision.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -240,7 +241,12 @@ def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
     try:
         root.mkdir(parents=True, exist_ok=True)
         # Text as text, and no date: the same result gives the same file.
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}):
+        with (
+            matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}),
+            warnings.catch_warnings(),
+        ):
+            # A label may hold characters that the figure's font lacks: a box stands for them.
+            warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
             for name, figure in figures.items():
                 for ending, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
                     path = root / f"{name}.{ending}"

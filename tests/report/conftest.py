@@ -1,0 +1,107 @@
+"""A real browser for the page, and results to show in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.demo import light_tunnel
+from jigsaw_crl.result import Result
+
+from .studies import hostile_result, random_result
+
+# No sandbox: the tests may run as root. The rest keeps the browser from calling home.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def tunnel() -> Result:
+    world = light_tunnel()
+    clients = [world.client(k, n_samples=20_000, seed=1) for k in range(world.n_clients)]
+    return jc.recover(jc.Study("light tunnel", tuple(clients)), seed=1)
+
+
+@pytest.fixture(scope="session")
+def exact() -> Result:
+    world = jc.simulate.setting("A", 0)
+    return jc.recover(world.client(k) for k in range(world.n_clients))
+
+
+@pytest.fixture(scope="session")
+def hostile() -> Result:
+    return hostile_result()
+
+
+@pytest.fixture(scope="session")
+def middling() -> Result:
+    return random_result(24, 8, 0.4, seed=3)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine: scripts/install-chromium.sh installs it")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory):
+    """Saves a result once and gives its folder."""
+    known: dict[int, Path] = {}
+
+    def save(result: Result) -> Path:
+        if id(result) not in known:
+            known[id(result)] = result.save(tmp_path_factory.mktemp("report") / "result")
+        return known[id(result)]
+
+    return save
+
+
+@pytest.fixture
+def visit(browser, folder) -> Iterator[object]:
+    """Opens a result's page offline, and fails the test on any console message or request."""
+    contexts, seen = [], []
+
+    def go(result: Result, width: int = 1280, height: int = 900, scheme: str = "light", **more):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, **more
+        )
+        contexts.append(context)
+        context.set_offline(True)
+        page = context.new_page()
+        page.on("console", lambda message: seen.append(message.text))
+        page.on("pageerror", lambda error: seen.append(str(error)))
+        address = (folder(result) / "report.html").as_uri()
+        page.on("request", lambda r: seen.append(r.url) if _strange(r.url, address) else None)
+        page.goto(address)
+        page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert not seen, "the page wrote to the console or asked for something"
+
+
+def _strange(url: str, own: str) -> bool:
+    return url.split("#")[0] != own and not url.startswith(("data:,", f"blob:{os.sep}", "blob:"))

@@ -1,0 +1,117 @@
+"""Results to look at: small and large ones, and one whose labels try to break the page."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+import jigsaw_crl as jc
+from jigsaw_crl import Fragment, PartialOrder
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.fragment import BayesFactors, Statements
+from jigsaw_crl.result import Result
+from jigsaw_crl.simulate.perfect import perfect_fragment
+
+HOSTILE = (
+    "<script>window.broken = 1</script>",
+    '"><img src=x onerror="window.broken = 2">',
+    'it\'s "quoted" & <b>bold</b>',
+    "🧩👩‍🔬 emoji",
+    "long " + "x" * 195,
+    "</script><script>window.broken = 3</script>",
+    "{{ 7 * 7 }} ${7 * 7} \\u003c",
+    "מימין לשמאל",
+)
+
+
+def chain_fragment(client: str, *labels: str) -> Fragment:
+    """A client that is sure of a chain, each label an ancestor of all that follow."""
+    blocks = tuple(frozenset([x]) for x in labels)
+    p = len(labels)
+    return Fragment(
+        client,
+        "null-cone",
+        labels,
+        blocks,
+        PartialOrder.from_pairs(blocks, list(pairwise(blocks))),
+        blocks,
+        statements=Statements(np.triu(np.ones((p, p), dtype=np.int8), 1)),
+    )
+
+
+def assembled(*fragments: Fragment, **about: object) -> Result:
+    order = jc.assemble(fragments)
+    return Result({f.client: f for f in fragments}, order, **about)  # type: ignore[arg-type]
+
+
+def hostile_result() -> Result:
+    """Two clients with overlapping chains of hostile labels, under hostile names."""
+    findings = tuple(
+        Finding("check", "warning", f"saw {label}", f"do {label}", client=label, regime=label)
+        for label in HOSTILE
+    )
+    return assembled(
+        chain_fragment(HOSTILE[0], *HOSTILE[:5]),
+        chain_fragment(HOSTILE[1], *HOSTILE[4:]),
+        diagnostics=findings,
+        provenance={"study": HOSTILE[0], "sources": {HOSTILE[0]: HOSTILE[1]}},
+    )
+
+
+def random_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0) -> Result:
+    """Nearly perfect clients of a random world, assembled."""
+    world = jc.simulate.random_world(n_latent, n_clients, coverage, seed=seed)
+    about = {"study": f"{n_latent} latents", "seed": seed}
+    return assembled(*weighed_fragments(world, seed), provenance=about)
+
+
+def large_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0) -> Result:
+    """The same with the order read from the truth, where sampling orders would take too long."""
+    world = jc.simulate.random_world(n_latent, n_clients, coverage, seed=seed)
+    fragments = sorted(weighed_fragments(world, seed), key=lambda f: f.client)
+    labels = tuple(sorted({label for f in fragments for label in f.labels}))
+    true = world.order.restrict(labels).matrix
+    rng = np.random.default_rng([seed, 8])
+    opened = (rng.random(true.shape) < 0.03) & ~np.eye(len(labels), dtype=bool)
+    order = jc.GlobalOrder(
+        labels=labels,
+        mode="evidence",
+        verdicts=np.where(opened, -1, true).astype(np.int8),
+        decoded=true,
+        sampled=np.where(opened, rng.random(true.shape), true).astype(np.float64),
+        client_weights={f.client: 1.0 for f in fragments},
+        notes=(),
+        fragments=tuple(fragments),
+    )
+    about = {"study": f"{n_latent} latents", "seed": seed}
+    return Result({f.client: f for f in fragments}, order, provenance=about)
+
+
+def weighed_fragments(world: jc.simulate.World, seed: int) -> list[Fragment]:
+    """What each client knows, as log-odds; every twentieth is a weak denial."""
+    rng = np.random.default_rng([seed, 9])
+    fragments = []
+    for k in range(world.n_clients):
+        exact = perfect_fragment(world.truth(k), inside=False)
+        assert exact.statements is not None
+        says = exact.statements.ancestor.astype(float)
+        odds = np.where(says == 1, 5.0, np.where(says == 0, -5.0, 0.0))
+        odds = np.where(rng.random(odds.shape) < 0.05, -1.0, odds) + rng.normal(size=odds.shape)
+        together = np.full(odds.shape, -6.0)
+        for district in exact.districts or ():
+            inside = [exact.index(x) for x in district]
+            together[np.ix_(inside, inside)] = 4.0
+        fragments.append(
+            Fragment(
+                exact.client,
+                "null-cone",
+                exact.labels,
+                exact.blocks,
+                exact.block_order,
+                exact.districts,
+                bayes=BayesFactors((0.5,), odds[None], together),
+                n_samples=dict.fromkeys((*exact.labels, "control"), 1000),
+            )
+        )
+    return fragments

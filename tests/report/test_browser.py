@@ -1,0 +1,262 @@
+"""The page in a real browser, offline. The `visit` fixture fails on console output or requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from jigsaw_crl.cli import app as cli
+
+from .studies import HOSTILE
+
+
+def certificate_on(page) -> str:
+    page.wait_for_selector("#certificate")
+    return page.locator("#certificate").evaluate("e => e.textContent")
+
+
+def explained(capsys, folder, ancestor: str, descendant: str) -> str:
+    """What `jigsaw explain` prints."""
+    capsys.readouterr()
+    assert cli.run(["explain", str(folder), "--", ancestor, descendant]) == 0
+    return capsys.readouterr().out.rstrip("\n")
+
+
+def test_the_page_loads_offline_without_a_word(visit, tunnel):
+    page = visit(tunnel)
+    assert page.title() == "light tunnel – jigsaw report"
+    assert page.locator(".node").count() == 5
+    assert page.locator(".piece").count() == 5
+
+
+def test_the_policy_stops_foreign_code(browser, folder, tunnel):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((folder(tunnel) / "report.html").as_uri())
+    page.evaluate(
+        "() => { const s = document.createElement('script'); s.textContent = 'window.foreign = 1';"
+        "document.body.append(s); const i = new Image(); i.src = 'https://example.org/x.png'; }"
+    )
+    assert page.evaluate("window.foreign") is None
+    context.close()
+
+
+def test_a_click_on_a_pair_shows_what_explain_prints(visit, tunnel, folder, capsys):
+    page = visit(tunnel)
+    for row in range(0, 20, 3):
+        line = page.locator("#rows tr").nth(row)
+        ancestor, descendant = line.locator("td.label").all_inner_texts()
+        line.click()
+        page.wait_for_function(
+            "t => document.getElementById('why-title').textContent === t",
+            arg=f"{ancestor} → {descendant}?",
+        )
+        assert certificate_on(page) == explained(capsys, folder(tunnel), ancestor, descendant)
+
+
+def test_a_click_on_a_line_of_the_diagram_explains_it(visit, tunnel, folder, capsys):
+    page = visit(tunnel)
+    edge = page.locator(".edge").first
+    ancestor, descendant = edge.get_attribute("data-a"), edge.get_attribute("data-d")
+    edge.locator(".hit").dispatch_event("click")
+    assert certificate_on(page) == explained(capsys, folder(tunnel), ancestor, descendant)
+    assert "picked" in (edge.get_attribute("class") or "")
+
+
+def test_a_click_on_a_label_lights_up_its_relatives(visit, tunnel):
+    page = visit(tunnel)
+    page.locator(".node[data-label=green]").click()
+    order = tunnel.order
+    lit = page.locator(".node.anc").evaluate_all("list => list.map(n => n.dataset.label)")
+    below = page.locator(".node.desc").evaluate_all("list => list.map(n => n.dataset.label)")
+    assert set(lit) == order.ancestors("green")
+    assert set(below) == {d for a, d in order.pairs() if a == "green"}
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    assert page.locator(".hasse.lit").count() == 0
+
+
+def test_the_matrix_explains_the_cell_under_the_pointer(visit, tunnel, folder, capsys):
+    page = visit(tunnel)
+    page.select_option("#matrix-order", "name")
+    page.locator("#matrix").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    said = page.locator("#cell").inner_text()
+    labels = tunnel.order.labels
+    assert said.startswith(f"{labels[2]}: ") or said == labels[2]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert certificate_on(page) == explained(capsys, folder(tunnel), labels[2], labels[3])
+
+
+def test_filters_search_and_sorting_agree_with_the_order(visit, middling):
+    page = visit(middling)
+    order = middling.order
+
+    def count() -> int:
+        text = page.locator("#count").inner_text()
+        return 0 if text == "No pair fits." else int(text.split(" of ")[1].replace(",", ""))
+
+    frame = order.to_frame()
+    for value, word in (("2", "ancestor"), ("1", "not ancestor"), ("0", "undetermined")):
+        page.select_option("#verdict", value)
+        page.wait_for_timeout(50)
+        assert count() == int((frame["verdict"] == word).sum())
+    page.select_option("#verdict", "")
+    label = order.labels[0]
+    page.fill("#search", label.upper())
+    page.wait_for_timeout(50)
+    assert count() == 2 * (len(order.labels) - 1)
+    page.fill("#search", f"{label} → {order.labels[1]}")
+    page.wait_for_timeout(50)
+    assert page.locator("#rows td.label").all_inner_texts() == [label, order.labels[1]]
+    page.fill("#search", "")
+    page.select_option("#who", "disagree")
+    page.wait_for_timeout(50)
+    assert count() == int(((frame["supporting"] > 0) & (frame["contradicting"] > 0)).sum())
+    page.select_option("#who", "")
+    page.wait_for_timeout(50)
+    page.locator("th button[data-sort=a]").click()
+    shown = page.locator("#rows tr td:first-child").all_inner_texts()
+    assert shown == sorted(shown)
+    page.locator("th button[data-sort=a]").click()
+    assert page.locator("#rows tr td:first-child").first.inner_text() == order.labels[-1]
+    assert page.locator("th[aria-sort=descending]").count() == 1
+    page.click("#following")
+    assert page.locator("#count").inner_text().startswith("Pairs 51 to 100")
+
+
+def test_the_keyboard_alone_reaches_a_certificate_from_the_diagram(visit, tunnel, folder, capsys):
+    page = visit(tunnel)
+    page.locator(".node[tabindex='0']").focus()
+    for _ in range(6):
+        page.keyboard.press("ArrowUp")
+    top = page.evaluate("document.activeElement.dataset.label")
+    assert not tunnel.order.ancestors(top)
+    page.keyboard.press("Enter")
+    assert page.locator("#why-title").inner_text() == top
+    page.locator("#why-body button").first.focus()
+    page.keyboard.press("Enter")
+    text = certificate_on(page)
+    a, d = page.locator("#why-title").inner_text().rstrip("?").split(" → ")
+    assert text == explained(capsys, folder(tunnel), a, d)
+    page.keyboard.press("Escape")
+    assert page.locator("#certificate").count() == 0
+
+
+def test_every_control_can_be_reached_with_tab(visit, tunnel):
+    page = visit(tunnel)
+    reached = set()
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    controls = page.locator("button, input, select, #matrix").evaluate_all(
+        "list => list.filter(e => e.id && !e.disabled && e.checkVisibility({ visibilityProperty:"
+        " true })).map(e => e.id)"
+    )
+    assert {"theme", "find", "search", "matrix", "ask-a"} <= set(controls)
+    assert set(controls) <= reached
+
+
+def test_hostile_labels_neither_break_nor_inject(visit, hostile, folder, capsys):
+    page = visit(hostile)
+    assert page.evaluate("window.broken") is None
+    assert page.locator(".node").count() == len(HOSTILE)
+    shown = page.locator(".node").evaluate_all("list => list.map(n => n.dataset.label)")
+    assert shown == sorted(HOSTILE)
+    for ancestor, descendant in ((HOSTILE[0], HOSTILE[7]), (HOSTILE[4], HOSTILE[1])):
+        page.fill("#ask-a", ancestor)
+        page.fill("#ask-d", descendant)
+        page.click("#ask button")
+        page.wait_for_function(
+            "t => document.getElementById('why-title').textContent === t",
+            arg=f"{ancestor} → {descendant}?",
+        )
+        assert certificate_on(page) == explained(capsys, folder(hostile), ancestor, descendant)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    assert page.evaluate("window.broken") is None
+
+
+def test_asking_about_unknown_or_equal_labels_is_answered(visit, tunnel):
+    page = visit(tunnel)
+    for a, d, answer in (("blue", "violet", "two labels of"), ("blue", "blue", "two different")):
+        page.fill("#ask-a", a)
+        page.fill("#ask-d", d)
+        page.click("#ask button")
+        assert answer in page.locator("#ask-no").inner_text()
+
+
+@pytest.mark.parametrize("name", ["order.csv", "hasse.graphml"])
+def test_downloads_work_under_the_policy(visit, tunnel, folder, name):
+    page = visit(tunnel, accept_downloads=True)
+    with page.expect_download() as waiting:
+        page.click(f"[data-file='{name}']")
+    saved = waiting.value
+    assert saved.suggested_filename == name
+    assert saved.path().read_bytes() == (folder(tunnel) / name).read_bytes()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_width_or_theme_has_serious_accessibility_findings(
+    browser, folder, tunnel, width, scheme
+):
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+    )
+    page = context.new_page()
+    page.goto((folder(tunnel) / "report.html").as_uri())
+    page.wait_for_selector("html[data-ready=yes]")
+    for step in ("nothing", ".node", "#rows tr"):
+        if step != "nothing":
+            page.locator(step).first.click()
+        found = Axe().run(page).response["violations"]
+        grave = [
+            (v["id"], [n["html"][:120] for n in v["nodes"]][:4])
+            for v in found
+            if v["impact"] in ("serious", "critical")
+        ]
+        assert not grave
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_the_page_without_sideways_scrolling(visit, tunnel, scheme):
+    page = visit(tunnel, width=390, height=844, scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    page.locator("#rows tr").first.click()
+    certificate_on(page)
+    box = page.locator("#why").bounding_box()
+    assert box["width"] == 390
+    assert box["y"] + box["height"] == 844
+    page.click("#why-close")
+    assert page.locator("#why.open").count() == 0
+
+
+def test_the_theme_can_be_switched_by_hand(visit, tunnel):
+    page = visit(tunnel)
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    assert page.locator("#theme").get_attribute("aria-pressed") == "true"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_print_shows_the_diagram_and_no_controls(visit, tunnel):
+    page = visit(tunnel)
+    page.emulate_media(media="print")
+    assert page.locator("#hasse").is_visible()
+    assert not page.locator("#search").is_visible()
+    assert not page.locator("nav").is_visible()
+
+
+def test_finding_a_label_selects_it(visit, middling):
+    page = visit(middling)
+    label = middling.order.labels[7]
+    page.fill("#find", label)
+    page.keyboard.press("Enter")
+    assert page.locator(".node.sel").get_attribute("data-label") == label
+    assert page.locator("#why-title").inner_text() == label

@@ -1,0 +1,75 @@
+"""Layered drawings: nothing overlaps, ancestors are above, lines start and end at their boxes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jigsaw_crl.report.layout import lay_out, shorten, text_width
+
+
+@st.composite
+def graphs(draw):
+    n = draw(st.integers(1, 14))
+    pairs = list(combinations(range(n), 2))
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=25)) if pairs else []
+    names = draw(st.permutations(range(n)))
+    sizes = draw(st.lists(st.tuples(st.floats(10, 120), st.floats(10, 60)), min_size=n, max_size=n))
+    return sizes, [(names[a], names[d]) for a, d in edges]
+
+
+def overlap(one, other) -> bool:
+    return (
+        abs(one.x - other.x) < (one.width + other.width) / 2
+        and abs(one.y - other.y) < (one.height + other.height) / 2
+    )
+
+
+@given(graphs())
+@settings(max_examples=60, deadline=None)
+def test_boxes_do_not_overlap_and_ancestors_are_above(graph):
+    sizes, edges = graph
+    drawing = lay_out(sizes, edges)
+    assert [(b.width, b.height) for b in drawing.boxes] == [tuple(s) for s in sizes]
+    assert not any(overlap(a, b) for a, b in combinations(drawing.boxes, 2))
+    for (a, d), route in zip(edges, drawing.routes, strict=True):
+        assert drawing.layer[a] < drawing.layer[d]
+        assert drawing.boxes[a].y < drawing.boxes[d].y
+        assert route[0] == (drawing.boxes[a].x, drawing.boxes[a].y + drawing.boxes[a].height / 2)
+        assert route[-1] == (drawing.boxes[d].x, drawing.boxes[d].y - drawing.boxes[d].height / 2)
+        assert [y for _, y in route] == sorted(y for _, y in route)
+    for box in drawing.boxes:
+        assert box.x - box.width / 2 >= 0
+        assert box.x + box.width / 2 <= drawing.width
+        assert box.y + box.height / 2 <= drawing.height
+
+
+def test_a_cycle_is_drawn_rather_than_refused():
+    drawing = lay_out([(40, 20)] * 3, [(0, 1), (1, 2), (2, 0), (1, 1)])
+    assert len(drawing.routes) == 4
+    assert not any(overlap(a, b) for a, b in combinations(drawing.boxes, 2))
+
+
+def test_a_wide_layer_is_folded():
+    drawing = lay_out([(100, 24)] * 61, [(0, i) for i in range(1, 61)])
+    assert drawing.width < 4500
+    assert not any(overlap(a, b) for a, b in combinations(drawing.boxes, 2))
+
+
+def test_the_same_graph_is_drawn_the_same_way():
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.random((30, 30)) < 0.1, 1)
+    edges = [(int(a), int(d)) for a, d in np.argwhere(upper)]
+    assert lay_out([(40, 20)] * 30, edges) == lay_out([(40, 20)] * 30, edges)
+
+
+@pytest.mark.parametrize("text", ["short", "x" * 200, "🧩" * 40, "né\u0301" * 30, "a\nb"])
+def test_a_shortened_text_fits(text):
+    shown = shorten(text, 12)
+    assert text_width(shown) <= text_width("x" * 12)
+    assert "\n" not in shown
+    assert shown == " ".join(text.split()) or shown.endswith("…")

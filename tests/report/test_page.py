@@ -1,0 +1,156 @@
+"""The page as text: policy, escaping, packing."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.report import certificates as packing
+from jigsaw_crl.report import render_report
+from jigsaw_crl.report.contents import describe, relation_no_client_states
+
+from .studies import HOSTILE, assembled, chain_fragment, large_result
+
+
+class Reader(HTMLParser):
+    """Collects elements, and the text of styles and scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {"style": [], "script": []}
+        self._in = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag in self.texts:
+            self._in = tag
+            self.texts[tag].append("")
+
+    def handle_endtag(self, _tag):
+        self._in = ""
+
+    def handle_data(self, data):
+        if self._in:
+            self.texts[self._in][-1] += data
+
+
+def unpacked(text: str) -> bytes:
+    return gzip.decompress(base64.b64decode(text))
+
+
+def data_of(page: str) -> dict:
+    return json.loads(Reader(page).texts["script"][0])
+
+
+def test_the_policy_allows_exactly_the_page_s_own_style_and_script(tunnel):
+    page = Reader(render_report(tunnel))
+    policy = next(
+        a["content"] for t, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    for kind, text in (("style", page.texts["style"][0]), ("script", page.texts["script"][1])):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert (len(page.texts["style"]), len(page.texts["script"])) == (1, 2)
+
+
+def test_nothing_in_the_page_points_outside_it(tunnel):
+    text = render_report(tunnel)
+    for _, attributes in Reader(text).elements:
+        for name in ("src", "href", "action", "srcset", "poster", "data"):
+            assert re.match(r"#|data:,$", attributes.get(name) or "#")
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+    assert not re.search(r"\w+://", text)
+
+
+def test_labels_never_become_markup(hostile):
+    page = Reader(render_report(hostile))
+    tags = {tag for tag, _ in page.elements}
+    assert not tags & {"img", "b", "iframe"}
+    assert len(page.texts["script"]) == 2
+    assert data_of(render_report(hostile))["labels"] == sorted(HOSTILE)
+    assert "49" not in [a.get("data-label") for _, a in page.elements]
+
+
+def test_the_same_result_gives_the_same_page(tunnel, folder):
+    first = render_report(tunnel)
+    assert first == render_report(tunnel)
+    # A result read back has the same order; only the settled pieces may be richer in memory.
+    again = render_report(jc.load_result(folder(tunnel)))
+    assert data_of(again)["certificates"] == data_of(first)["certificates"]
+
+
+@pytest.mark.parametrize("name", ["tunnel", "exact", "middling", "hostile"])
+def test_every_pair_carries_the_text_of_its_certificate(name, request):
+    order = request.getfixturevalue(name).order
+    rows = [json.loads(unpacked(row)) for row in packing.pack_certificates(order)]
+    for a, ancestor in enumerate(order.labels):
+        for d, descendant in enumerate(order.labels):
+            expected = "" if a == d else str(order.explain(ancestor, descendant))
+            assert rows[a][d] == expected
+
+
+def test_a_page_with_too_many_pairs_keeps_the_ancestors_texts(monkeypatch, middling):
+    order = middling.order
+    monkeypatch.setattr(packing, "MOST_PAIRS", int(order.decoded.sum()) + 5)
+    rows = [json.loads(unpacked(row)) for row in packing.pack_certificates(order)]
+    kept = np.array([[text != "" for text in row] for row in rows])
+    assert kept.sum() == order.decoded.sum() + 5
+    assert kept[order.decoded].all()
+
+
+def test_the_table_holds_verdicts_counts_and_probabilities(middling):
+    order = middling.order
+    data = data_of(render_report(middling))
+    p = len(order.labels)
+    raw = unpacked(data["table"])
+    verdict = np.frombuffer(raw[: p * p], dtype=np.uint8).reshape(p, p)
+    chance = np.frombuffer(raw[4 * p * p :], dtype="<u2").reshape(p, p)
+    assert (verdict.astype(int) - 1 == order.verdicts).all()
+    assert np.abs(chance / 10_000 - order.probabilities).max() <= 0.5e-4 + 1e-12
+    csv = unpacked(data["files"]["order.csv"]).decode()
+    assert csv == order.to_frame().to_csv(index=False, lineterminator="\n")
+
+
+def test_downloads_are_the_files_of_the_result_folder(tunnel, folder):
+    data = data_of(render_report(tunnel))
+    for name, packed in data["files"].items():
+        assert unpacked(packed) == (folder(tunnel) / name).read_bytes()
+
+
+def test_three_hundred_labels_stay_below_fifteen_megabytes():
+    result = large_result(300, 24, 0.15, seed=1)
+    assert len(result.order.labels) > 290
+    assert len(render_report(result).encode()) < 15_000_000
+
+
+def test_a_client_s_own_contribution_is_what_no_other_states():
+    result = assembled(chain_fragment("one", "a", "b", "c"), chain_fragment("two", "b", "c", "d"))
+    one, two = describe(result).pieces
+    assert {(a, d) for a, d, yes in one.alone if yes} == {("a", "b"), ("a", "c")}
+    assert {(a, d) for a, d, yes in two.alone if yes} == {("b", "d"), ("c", "d")}
+    assert (one.hidden, two.hidden) == (("d",), ("a",))
+    assert relation_no_client_states(result) == ("a", "d")
+
+
+def test_paper_results_and_single_clients_have_a_page_too():
+    world = jc.simulate.setting("A", 0)
+    clients = [world.client(k) for k in range(world.n_clients)]
+    assert "Algorithm 3" in render_report(jc.recover(clients, method="paper"))
+    assert "1 client," in render_report(jc.recover(clients[:1]))
+
+
+def test_a_page_that_cannot_be_written_is_refused_in_one_line(tunnel, tmp_path):
+    with pytest.raises(jc.InputError, match="cannot be written"):
+        tunnel.report(tmp_path / "missing" / "report.html")
