@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
 from jigsaw_crl.assembly.global_order import GlobalOrder
+from jigsaw_crl.assembly.hidden_steps import Premises, follows_across_hidden
 from jigsaw_crl.assembly.reading import read_fragments
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, Verdict
 from jigsaw_crl.fragment import Fragment
@@ -58,6 +59,12 @@ class CertificateChecker:
 
     def check(self, certificate: Certificate) -> str:
         """What is wrong with the certificate; empty when nothing is."""
+        named = {certificate.ancestor, certificate.descendant}
+        named |= {x for step in certificate.steps for x in (step.fact.subject, step.fact.object)}
+        if not named <= self._panel.position.keys():
+            return f"no fragment has {', '.join(sorted(named - self._panel.position.keys()))}"
+        if certificate.mode == "exact" and not self._panel.all_sure:
+            return "the fragments are not all certain"
         for number, step in enumerate(certificate.steps):
             if not all(0 <= i < number for i in step.because):
                 return f"step {number + 1} leans on a later step"
@@ -112,35 +119,26 @@ class CertificateChecker:
         if step.rule in ("stated", "weighed", "posterior", "algorithm-3"):
             return self._said(step, certificate)
         if step.rule == "chain":
-            ends = [(f.subject, f.object) for f in premises]
-            joined = all(x[1] == y[0] for x, y in pairwise(ends))
-            good = all(f.kind == "ancestor" and f.holds for f in premises)
-            return (
-                bool(ends)
-                and fact.holds
-                and good
-                and joined
-                and ((ends[0][0], ends[-1][1]) == (fact.subject, fact.object))
-            )
+            return _chained(fact, premises)
         if step.rule == "excluded":
             return not fact.holds and _excluded(fact, known)
         if step.client not in self._by_client:
             return False
         fragment = self._by_client[step.client]
         if step.rule == "one-of":
-            stated = fragment.statements
-            return (
-                fact.holds
-                and stated is not None
-                and (frozenset(step.about), fact.object) in stated.one_of
-                and all(
-                    c == fact.subject
-                    or _ancestor(c, fact.object, False) in known
-                    or _ancestor(fact.subject, c, True) in known
-                    for c in step.about
-                )
-            )
-        return self._across_hidden(step, known, fragment, certificate)
+            return _one_of(step, known, fragment)
+        if fragment.statements is None or fragment.statements.spouses is None:
+            return False
+        observed = frozenset(fragment.labels)
+        given = Premises(
+            known=frozenset(known),
+            client=step.client,
+            observed=observed,
+            hidden=frozenset(self._panel.labels) - observed,
+            spouses=fragment.statements.spouses,
+            closed_world=certificate.closed_world,
+        )
+        return follows_across_hidden(step, given)
 
     def _said(self, step: Step, certificate: Certificate) -> bool:
         """Do the named clients say it, and all of them?"""
@@ -164,78 +162,29 @@ class CertificateChecker:
             and abs(net - step.log_odds) < 1e-5
         )
 
-    def _across_hidden(
-        self, step: Step, known: set[Fact], fragment: Fragment, certificate: Certificate
-    ) -> bool:
-        stated, fact, client = fragment.statements, step.fact, step.client
-        if stated is None or stated.spouses is None:
-            return False
-        observed = set(fragment.labels)
-        m, x = fact.subject, fact.object
-
-        def reaches(s: str, o: str, holds: bool) -> bool:
-            return Fact("reaches", s, o, holds, client) in known
-
-        def barred(s: str, o: str) -> bool:
-            return reaches(s, o, False) or _ancestor(s, o, False) in known
-
-        def no_way(s: str, e: str, but: str = "") -> bool:
-            return all(
-                o in (e, but) or barred(s, o) or _ancestor(o, e, False) in known for o in observed
-            )
-
-        rule, about, is_reach = step.rule, step.about, fact.kind == "reaches"
-        if is_reach and (m in observed or fact.client != client):
-            return False
-        if rule == "reach":
-            return not is_reach and fact.holds and m not in observed and reaches(m, x, True)
-        if rule == "no-ancestor":
-            return is_reach and not fact.holds and _ancestor(m, x, False) in known
-        if rule == "unblocked":
-            return is_reach and fact.holds and _ancestor(m, x, True) in known and no_way(m, x)
-        if rule == "blocked":
-            return not is_reach and not fact.holds and reaches(m, x, False) and no_way(m, x)
-        if rule == "separate":
-            i = about[0]
-            apart = {i, x} <= observed and i != x and frozenset((i, x)) not in stated.spouses
-            return is_reach and not fact.holds and apart and reaches(m, i, True)
-        if rule == "passage":
-            source, passed, end = (m, x, about[0]) if is_reach else (about[0], m, x)
-            return (
-                fact.holds
-                and source not in observed
-                and passed in observed
-                and reaches(source, end, False)
-                and _ancestor(source, end, True) in known
-                and no_way(source, end, passed)
-            )
-        if rule == "compose":
-            y = about[0]
-            if fact.holds:
-                return (
-                    is_reach and y not in observed and reaches(m, y, True) and reaches(y, x, True)
-                )
-            # ¬h(m, y), h(x, y) ⇒ ¬h(m, x) with x hidden;   ¬h(y, x), h(y, m) ⇒ ¬h(m, x).
-            into = x not in observed and reaches(m, y, False) and reaches(x, y, True)
-            onward = y not in observed and reaches(y, x, False) and reaches(y, m, True)
-            return is_reach and m != x and (into or onward)
-        if rule == "confounder":
-            if not certificate.closed_world or frozenset(about) not in stated.spouses:
-                return False
-            hidden = set(self._panel.labels) - observed
-            left = {h for h in hidden if not any(barred(h, i) for i in about)}
-            if is_reach:
-                return fact.holds and x in about and left <= {m}
-            return (
-                fact.holds
-                and x in about
-                and all(h == m or _ancestor(m, h, True) in known for h in left)
-            )
-        return False
-
 
 def _ancestor(a: str, d: str, holds: bool) -> Fact:
     return Fact("ancestor", a, d, holds)
+
+
+def _chained(fact: Fact, premises: Sequence[Fact]) -> bool:
+    """Do the premises lead from the fact's subject to its object?"""
+    ends = [(f.subject, f.object) for f in premises if f.kind == "ancestor" and f.holds]
+    joined = len(ends) == len(premises) > 0 and all(x[1] == y[0] for x, y in pairwise(ends))
+    return fact.holds and joined and (ends[0][0], ends[-1][1]) == (fact.subject, fact.object)
+
+
+def _one_of(step: Step, known: set[Fact], fragment: Fragment) -> bool:
+    """The client names these candidates; each is refuted, or is or descends from the subject."""
+    fact, stated = step.fact, fragment.statements
+    if stated is None or (frozenset(step.about), fact.object) not in stated.one_of:
+        return False
+    return fact.holds and all(
+        c == fact.subject
+        or _ancestor(c, fact.object, False) in known
+        or _ancestor(fact.subject, c, True) in known
+        for c in step.about
+    )
 
 
 def _excluded(fact: Fact, known: set[Fact]) -> bool:
