@@ -267,8 +267,8 @@ def sample_orders(
     active = _active(weight, first_order[grid])
     chains = _starts(weight, active, rng, n_chains, first_order[grid])
     if most is None:
-        # About 7e8 flips over all chains and stages: within a minute on two cores for any p.
-        most = int(np.clip(7e8 / (4 * n_chains * _proposals(p, len(active))), 30, 16_000))
+        # About 4e8 flips over all chains and stages: within a minute on two cores for any p.
+        most = int(np.clip(4e8 / (4 * n_chains * _proposals(p, len(active))), 30, 16_000))
     half = min(first, most)
 
     def run(sweeps: int, chain: _Chain) -> tuple[FloatArray, npt.NDArray[np.int32]]:
