@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.study.files import readable
 
-__all__ = ["read_fragment", "read_fragments"]
+__all__ = ["read_bytes", "read_fragment", "read_fragments"]
 
 # 5,000 labels with evidence at two scales and four decimals take under a gigabyte; a file beyond
 # that is not a fragment, and reading it first would be the harm.
@@ -18,6 +18,16 @@ MOST_BYTES = 1 << 30
 
 def read_fragment(path: str | Path) -> Fragment:
     """One fragment file, checked."""
+    text = read_bytes(path)
+    if text.startswith(b'{"format":"jigsaw-crl/signed-fragment"'):
+        raise InputError(
+            "the fragment is signed", "Pass the list of the sites' keys: --keys FILE.", path=path
+        )
+    return Fragment.from_json(text, path=path)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """What is in a fragment's file, which must not be larger than any fragment."""
     file = Path(path)
     with readable(file):
         if file.is_dir():
@@ -26,17 +36,18 @@ def read_fragment(path: str | Path) -> Fragment:
             raise InputError(
                 "the file is larger than any fragment", "Check what was sent.", path=file
             )
-        text = file.read_bytes()
-    return Fragment.from_json(text, path=file)
+        return file.read_bytes()
 
 
-def read_fragments(paths: Iterable[str | Path]) -> dict[str, Fragment]:
+def read_fragments(
+    paths: Iterable[str | Path], read: Callable[[str | Path], Fragment] = read_fragment
+) -> dict[str, Fragment]:
     """Fragments by client name; two of one client are refused, and so are labels that differ
     only by case or spaces."""
     pieces: dict[str, Fragment] = {}
     labels: dict[str, str] = {}
     for path in paths:
-        piece = read_fragment(path)
+        piece = read(path)
         if piece.client in pieces:
             raise InputError(
                 "another file holds a fragment of the same client",

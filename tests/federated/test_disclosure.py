@@ -1,0 +1,169 @@
+"""What leaves a site: the documented list, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.federated.disclosure import LEAVES, shown, size_bound
+from jigsaw_crl.fragment import Fragment, _Document
+
+FEATURES = 137  # no other number in these fragments is 137
+GUIDE = Path(__file__).parents[2] / "docs" / "federated.md"
+
+
+def client_with(n_samples, n_features=FEATURES, seed=0):
+    """A client of a small world seen through many features with telling names."""
+    world = jc.simulate.setting("A", seed)
+    inner = world.client(0, n_samples=2000, noise="laplace", seed=seed)
+    rng = np.random.default_rng(seed)
+    mix = rng.normal(size=(n_features, inner.n_features))
+
+    def rows(moments):
+        values, vectors = np.linalg.eigh(moments.covariance)
+        root = vectors * np.sqrt(np.clip(values, 0, None))
+        return rng.normal(size=(n_samples, len(values))) @ root.T @ mix.T
+
+    return jc.Client.from_samples(
+        "lab",
+        observational=rows(inner.control),
+        interventions={label: rows(inner.interventions[label][0]) for label in inner.labels},
+        features=[f"secret-feature-{i}" for i in range(n_features)],
+    )
+
+
+def lengths(value):
+    """Lengths of all arrays and objects in a document."""
+    if isinstance(value, dict | list):
+        yield len(value)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from lengths(item)
+
+
+def fragments():
+    world = jc.simulate.setting("A", 1)
+    wide = client_with(1500)
+    yield jc.recover_fragment(wide)
+    yield jc.recover_fragment(wide, method="paper")
+    yield jc.recover_fragment(world.client(0))
+    yield jc.recover_fragment(world.client(1, n_samples=300, seed=2))
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return list(fragments())
+
+
+def test_a_fragment_has_the_documented_fields_and_no_other(pieces):
+    for piece in pieces:
+        assert list(json.loads(piece.to_json())) == list(LEAVES)
+    assert list(_Document.model_fields) == list(LEAVES)
+
+
+def test_the_guide_lists_exactly_what_leaves_a_site():
+    text = GUIDE.read_text(encoding="utf-8")
+    table = text.split("## What leaves a site")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.M) == list(LEAVES)
+
+
+def test_the_schema_is_closed_at_every_level(pieces):
+    document = json.loads(pieces[0].to_json())
+    document["findings"] = [
+        {"check": "x", "severity": "info", "message": "m", "remedy": "r", "value": None,
+         "threshold": None, "client": None, "regime": None}
+    ]  # fmt: skip
+    Fragment.from_document(document)
+    places = [
+        document,
+        document["outcome"],
+        document["findings"][0],
+        document["bayes"],
+    ]
+    for place in places:
+        place["rows"] = [[1.0, 2.0]]
+        with pytest.raises(InputError, match="rows"):
+            Fragment.from_document(document)
+        del place["rows"]
+
+
+def test_no_array_has_the_length_of_the_features(pieces):
+    for piece in pieces[:2]:
+        assert piece.labels
+        found = set(lengths(json.loads(piece.to_json())))
+        assert FEATURES not in found
+        assert max(found) <= max(len(LEAVES), len(piece.labels) ** 2, len(piece.findings))
+
+
+def test_no_feature_is_named_and_no_basis_is_sent(pieces):
+    piece = pieces[0]
+    assert piece.basis is not None
+    assert piece.basis.shape == (len(piece.labels), FEATURES)
+    text = piece.to_json()
+    assert "secret" not in text
+    assert "basis" not in text
+    numbers = {round(float(x), 4) for x in re.findall(r"-?\d+\.\d+", text)}
+    assert not numbers & {round(float(x), 4) for x in piece.basis.ravel() if abs(x) > 1e-3}
+
+
+def test_the_size_is_bounded_by_the_labels_alone(pieces):
+    for piece in pieces:
+        assert len(piece.to_json().encode()) <= size_bound(piece.labels)
+    few, many = (jc.recover_fragment(client_with(1500, d)) for d in (20, 200))
+    assert few.labels == many.labels
+    assert size_bound(few.labels) == size_bound(many.labels)
+    # The same shape: ten times the features add no number.
+    count = [len(list(lengths(json.loads(f.to_json())["bayes"]))) for f in (few, many)]
+    assert count[0] == count[1]
+
+
+def test_the_largest_numbers_stay_within_the_bound():
+    """Evidence as long as it can be written, on every pair and scale."""
+    labels = tuple(f"label {i}" for i in range(40))
+    p = len(labels)
+    bayes = jc.fragment.BayesFactors(
+        tuple(np.linspace(0.1, 1, 10)),
+        np.full((10, p, p), -12345678901.2345),
+        np.full((p, p), -12345678901.2345),
+    )
+    blocks = tuple(frozenset([x]) for x in labels)
+    order = jc.PartialOrder.from_pairs(
+        blocks, [(blocks[i], blocks[j]) for i in range(p // 2) for j in range(p // 2, p)]
+    )
+    piece = Fragment("lab", "null-cone", labels, blocks, order, blocks, bayes=bayes)
+    assert len(piece.to_json()) <= size_bound(labels)
+
+
+def test_show_prints_every_number_that_is_written(tmp_path, capsys):
+    study = tmp_path / "study"
+    assert cli.run(["simulate", "--setting", "A", "--samples", "500", "--out", str(study)]) == 0
+    capsys.readouterr()
+    output = tmp_path / "fragment.json"
+    arguments = ["fragment", str(study / "client-1.parquet"), "-o", str(output), "--show"]
+    assert cli.run(arguments) == 0
+    printed = capsys.readouterr().out
+    piece = Fragment.from_json(output.read_bytes())
+    assert printed.startswith(shown(piece))
+    body = "\n".join(line for line in shown(piece).splitlines() if not line.startswith("#"))
+    entries = re.split(r"^(\w+) = ", body, flags=re.M)[1:]
+    pairs = zip(entries[::2], entries[1::2], strict=True)
+    document = {name: json.loads(text) for name, text in pairs}
+    assert document == json.loads(output.read_text())
+    assert cli.run([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["fragment"] == document
+
+
+def test_show_needs_no_file_and_nothing_is_an_error(tmp_path, capsys):
+    study = tmp_path / "study"
+    assert cli.run(["simulate", "--setting", "A", "--out", str(study)]) == 0
+    table = str(next(study.glob("client-1.*")))
+    assert cli.run(["fragment", table, "--show"]) == 0
+    assert "would leave this site" in capsys.readouterr().out
+    assert cli.run(["fragment", table]) == 2
+    assert "nothing to do" in capsys.readouterr().err
