@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jigsaw_crl.design import Proposal, next_client
     from jigsaw_crl.errors import InputError, JigsawError
     from jigsaw_crl.estimator import BlockRecovery
+    from jigsaw_crl.exports import export_graph
     from jigsaw_crl.fragment import Fragment, Outcome
     from jigsaw_crl.moments import Moments
     from jigsaw_crl.order import PartialOrder
@@ -40,6 +41,7 @@ _HOME = {
     "Study": "study",
     "Verdict": "assembly",
     "assemble": "assembly",
+    "export_graph": "exports",
     "load_result": "result",
     "metrics": "",
     "next_client": "design",
@@ -67,6 +69,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "assemble",
+    "export_graph",
     "load_result",
     "metrics",
     "next_client",

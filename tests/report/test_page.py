@@ -16,6 +16,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.report import certificates as packing
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import describe, relation_no_client_states
+from jigsaw_crl.result import Result
 
 from .studies import HOSTILE, assembled, chain_fragment, large_result
 
@@ -154,3 +155,14 @@ def test_paper_results_and_single_clients_have_a_page_too():
 def test_a_page_that_cannot_be_written_is_refused_in_one_line(tunnel, tmp_path):
     with pytest.raises(jc.InputError, match="cannot be written"):
         tunnel.report(tmp_path / "missing" / "report.html")
+
+
+def test_a_cycle_of_algorithm_3_is_shown_not_hidden():
+    fragments = [chain_fragment("one", "a", "b", "c"), chain_fragment("two", "c", "a", "d")]
+    order = jc.assemble(fragments, method="paper")
+    assert {("a", "c"), ("c", "a")} <= set(order.hasse().edges)
+    page = render_report(Result({f.client: f for f in fragments}, order))
+    drawn = {
+        (a["data-a"], a["data-d"]) for t, a in Reader(page).elements if t == "g" and "data-a" in a
+    }
+    assert drawn == set(order.hasse().edges)

@@ -141,7 +141,7 @@ class GlobalOrder:
         graph.add_nodes_from(self.labels)
         counts = self.decoded.astype(np.float32)
         cover = self.decoded & ~((counts @ counts) > 0.5)
-        if np.diagonal(self.decoded).any():
+        if (self.decoded & self.decoded.T).any():
             # A cycle has no Hasse diagram; show every pair rather than hide the cycle.
             cover = self.decoded
         for a, d in zip(*np.nonzero(cover), strict=True):

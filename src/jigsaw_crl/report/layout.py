@@ -114,16 +114,7 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     width = {node: size[0] for node, size in enumerate(sizes)}
     links = [pair for chain in chains.values() for pair in pairwise(chain)]
     x = _across(rows, width, links)
-    span = max(x.values(), default=0.0) - min(x.values(), default=0.0)
-    # A wide drawing gets taller layers, so that its lines are not all level.
-    gap_y = min(max(GAP_Y, SHAPE * span / max(len(rows), 1)), 3 * GAP_Y)
-    y, top = {}, MARGIN
-    for row in rows:
-        tall = max((sizes[n][1] for n in row if n < len(sizes)), default=LANE)
-        fold = _fold(row, width)
-        for place, node in enumerate(row):
-            y[node] = top + tall / 2 + (place % fold) * (tall + GAP_X / 2)
-        top += tall * fold + (fold - 1) * GAP_X / 2 + gap_y
+    y, bottom = _down(rows, sizes, x, {node for link in links for node in link})
     left = min((x[n] - width.get(n, LANE) / 2 for n in x), default=0.0) - MARGIN
     boxes = tuple(Box(x[n] - left, y[n], *sizes[n]) for n in range(len(sizes)))
     routes = []
@@ -134,11 +125,30 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     layer = {node: number for number, row in enumerate(rows) for node in row}
     return Drawing(
         right + MARGIN,
-        top - gap_y + MARGIN,
+        bottom + MARGIN,
         boxes,
         tuple(routes),
         tuple(layer[n] for n in range(len(sizes))),
     )
+
+
+def _down(
+    rows: list[list[int]], sizes: Sequence[Size], x: dict[int, float], linked: set[int]
+) -> tuple[dict[int, float], float]:
+    """Coordinates of the rows, and where the last one ends."""
+    width = {node: size[0] for node, size in enumerate(sizes)}
+    span = max(x.values(), default=0.0) - min(x.values(), default=0.0)
+    # A wide drawing gets taller layers, so that its lines are not all level.
+    gap = min(max(GAP_Y, SHAPE * span / max(len(rows), 1)), 3 * GAP_Y)
+    y, top, bottom = {}, MARGIN, MARGIN
+    for row in rows:
+        tall = max((sizes[n][1] for n in row if n < len(sizes)), default=LANE)
+        fold = _fold(row, width)
+        for place, node in enumerate(row):
+            y[node] = top + tall / 2 + (place % fold) * (tall + GAP_X / 2)
+        bottom = top + tall * fold + (fold - 1) * GAP_X / 2
+        top = bottom + (gap if linked.intersection(row) else GAP_X / 2)
+    return y, bottom
 
 
 def _route(start: Box, inner: list[Point], end: Box) -> tuple[Point, ...]:

@@ -114,7 +114,12 @@ function zoom(to) {
 }
 
 // Small diagrams grow a little to fill the card; large ones shrink to it.
-const fit = () => zoom(Math.min(1.35, (box.clientWidth - 4) / natural.width));
+function fit() {
+  const high = Math.min(0.74 * window.innerHeight, 756) / natural.height;
+  zoom(Math.min(1.35, (box.clientWidth - 4) / natural.width, Math.max(0.8, high)));
+  box.scrollTo({ top: 0, behavior: "instant" });
+}
+
 $("zoom-in").addEventListener("click", () => zoom(scale * 1.4));
 $("zoom-out").addEventListener("click", () => zoom(scale / 1.4));
 $("zoom-fit").addEventListener("click", fit);

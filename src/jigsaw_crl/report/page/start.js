@@ -48,6 +48,10 @@ window.addEventListener("resize", () => {
 });
 
 fit();
+if (!("DecompressionStream" in window)) {
+  document.querySelector("main").prepend(element("p", { class: "note warn" },
+    "This browser is too old to unpack the pairs and certificates: use one from 2023 or later."));
+}
 readPairs().then(async () => {
   await filterPairs();
   await drawHeat();
