@@ -14,7 +14,7 @@ from jigsaw_crl.assembly.global_order import NO, OPEN, YES, GlobalOrder
 from jigsaw_crl.assembly.posterior import decode, sample_orders
 from jigsaw_crl.assembly.reading import Panel, read_fragments
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, SILENT
-from jigsaw_crl.assembly.weights import TRUCE, Trust, pair_cost, pool, weigh_clients
+from jigsaw_crl.assembly.weights import TRUCE, Trust, pool, weigh_clients
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.order import transitive_closure
@@ -121,7 +121,7 @@ def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) 
     rng = np.random.default_rng(seed)
     trust = weigh_clients(panel, rng)
     evidence = pool(panel, trust.weights, trust.rate)
-    draws = sample_orders(evidence, rng, pair_cost=pair_cost(panel))
+    draws = sample_orders(evidence, rng)
     decoded = decode(draws.probability, rng)
     verdicts = _decide(draws.probability, evidence)
     notes = notes + _about_trust(panel, trust)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from jigsaw_crl.assembly.posterior import Convergence, draw_orders, sample_orders
 from jigsaw_crl.assembly.reading import Panel, read_fragments
 from jigsaw_crl.assembly.verdict import Verdict
-from jigsaw_crl.assembly.weights import pair_cost, pool
+from jigsaw_crl.assembly.weights import pool
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.order import PartialOrder
@@ -246,9 +246,7 @@ class GlobalOrder:
             out = np.where(self.verdicts == YES, 1.0, 0.0)
         else:
             rng = np.random.default_rng(self.seed)
-            drawn = sample_orders(
-                self.evidence, rng, start=self.decoded, pair_cost=pair_cost(self.panel)
-            ).probability
+            drawn = sample_orders(self.evidence, rng, start=self.decoded).probability
             out = np.where(self.verdicts == OPEN, np.clip(drawn, 0.0, 1.0), self.verdicts)
         np.fill_diagonal(out, 0.0)
         out.flags.writeable = False
@@ -258,7 +256,7 @@ class GlobalOrder:
         """`n` orders that agree with what is known, as matrices over `labels`."""
         rng = np.random.default_rng([self.seed, seed])
         start = None if self.mode == "paper" else self.decoded
-        return draw_orders(self.evidence, rng, n, start=start, pair_cost=pair_cost(self.panel))
+        return draw_orders(self.evidence, rng, n, start=start)
 
     # -- names ----------------------------------------------------------------------------------
 

@@ -1,11 +1,10 @@
 """The posterior over strict partial orders: a good order, and many probable ones.
 
-    log posterior(R) = Σ_{(a, d) ∈ R} (E[a, d] − c) − number of covers of R
+    log posterior(R) = Σ_{(a, d) ∈ R} (E[a, d] − ½) − number of covers of R
 
-`E` is the clients' pooled log-odds; c per pair and 1 per cover are the prior, which prefers few
-ancestors. c is 1 for log-odds from samples and ½ for plain statements: samples err towards seeing
-an ancestor too many (a second eigenvalue missed turns confounding into ancestry), while the
-error rate of statements counts both kinds alike.
+`E` is the clients' pooled log-odds; ½ per pair and 1 per cover are the prior, which prefers few
+ancestors. (With 1 per pair the F1 of weak evidence was 0.005 to 0.02 lower, and the share of
+decided pairs that are true the same.)
 
 Labels are shuffled before anything is compared, so that their order cannot help.
 """
@@ -24,8 +23,7 @@ __all__ = ["Convergence", "Draws", "best_order", "draw_orders", "sample_orders"]
 FloatArray = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 
-PAIR_COST = 1.0
-PAIR_COST_STATED = 0.5
+PAIR_COST = 0.5
 COVER_COST = 1.0
 N_CHAINS = 4
 # A pair whose score is further than this from zero flips less than once in e^12 proposals.
@@ -239,7 +237,6 @@ def sample_orders(
     first: int = 250,
     most: int | None = None,
     start: BoolMatrix | None = None,
-    pair_cost: float = PAIR_COST,
 ) -> Draws:
     """Probability of every ordered pair, from several chains run until they agree.
 
@@ -255,11 +252,9 @@ def sample_orders(
         Sweeps per half in the first stage, and the largest number in any stage.
     start : array of bool, shape (p, p), optional
         Where the first chain begins; by default the best order that local search finds.
-    pair_cost : float
-        The prior's price c of a pair.
     """
     p = len(evidence)
-    weight_here = evidence - pair_cost
+    weight_here = evidence - PAIR_COST
     first_order = best_order(weight_here, rng) if start is None else start
     shuffle = rng.permutation(p)
     grid = np.ix_(shuffle, shuffle)
@@ -309,11 +304,10 @@ def draw_orders(
     *,
     start: BoolMatrix | None = None,
     gap: int = 20,
-    pair_cost: float = PAIR_COST,
 ) -> list[BoolMatrix]:
     """`n` orders from the posterior, from one chain, `gap` sweeps apart."""
     p = len(evidence)
-    weight_here = evidence - pair_cost
+    weight_here = evidence - PAIR_COST
     first_order = best_order(weight_here, rng) if start is None else start
     shuffle = rng.permutation(p)
     grid = np.ix_(shuffle, shuffle)

@@ -91,11 +91,6 @@ class Panel:
     def all_sure(self) -> bool:
         return all(c.sure for c in self.claims)
 
-    @property
-    def all_stated(self) -> bool:
-        """No client gives log-odds of its own."""
-        return all(c.certain is not None for c in self.claims)
-
     @cached_property
     def counts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """How many clients say yes, and how many no, for every ordered pair, shape (p, p) each."""

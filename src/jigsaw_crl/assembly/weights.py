@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior import PAIR_COST, PAIR_COST_STATED, best_order
+from jigsaw_crl.assembly.posterior import PAIR_COST, best_order
 from jigsaw_crl.assembly.reading import Claims, Panel, mean_over_scales
 
-__all__ = ["Trust", "pair_cost", "pool", "weigh_clients"]
+__all__ = ["Trust", "pool", "weigh_clients"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
@@ -34,8 +34,8 @@ MOST_WORK = 16_000_000
 ROUNDS = 5
 # Error rate that statements without one of their own are first given, and its floor.
 FIRST_RATE, LEAST_RATE = 0.02, 1e-4
-# One third of distrusted clients is where collusion can no longer be told from consensus.
-DISAGREEMENT = 1.0 / 3.0
+# From about a third of the weight lost, collusion can no longer be told from consensus.
+DISAGREEMENT = 0.3
 # Independent errors leave the median ratio near 1 (0.8 and more was seen at 30 % of errors); below
 # this, parties of similar size contradict each other.
 TRUCE = 0.7
@@ -67,14 +67,9 @@ class Trust:
 
     @property
     def disagreement(self) -> bool:
-        """A third of the clients contradicts the rest, or they all agree too little."""
-        many = len(self.distrusted) >= DISAGREEMENT * len(self.weights)
-        return many or self.typical < TRUCE
-
-
-def pair_cost(panel: Panel) -> float:
-    """The prior's price of a pair; see `posterior`."""
-    return PAIR_COST_STATED if panel.all_stated else PAIR_COST
+        """About a third of the clients contradicts the rest, or they all agree too little."""
+        lost = float(np.sum(1.0 - self.weights))
+        return lost >= DISAGREEMENT * len(self.weights) or self.typical < TRUCE
 
 
 def log_odds(claims: Claims, rate: float) -> tuple[FloatArray, BoolMatrix]:
@@ -115,7 +110,7 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
         # Two clients that disagree cannot tell which of them is wrong.
         return Trust(weights, agreement, rate, typical)
     weights = _first_weights(panel)
-    p, cost = len(panel.labels), pair_cost(panel)
+    p = len(panel.labels)
     n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
     search = int(p * p * n_groups <= MOST_WORK // 4)
     for number in range(ROUNDS):
@@ -124,7 +119,7 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
         ratio, errors, said = np.full(n, np.nan), np.zeros(n), np.zeros(n)
         for group in groups:
             rest = mean_over_scales(_subtract(total, panel, weights, rate, group))
-            order = best_order(rest - cost, rng, rounds=search)
+            order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
                 agreement[k], ratio[k], errors[k], said[k] = _agreement(
                     panel.claims[k], order, rest, rate
