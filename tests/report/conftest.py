@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,4 +103,4 @@ def visit(browser, folder) -> Iterator[object]:
 
 
 def _strange(url: str, own: str) -> bool:
-    return url.split("#")[0] != own and not url.startswith(("data:,", f"blob:{os.sep}", "blob:"))
+    return url.split("#")[0] != own and not url.startswith(("data:,", "blob:"))

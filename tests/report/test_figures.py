@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import matplotlib
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -71,6 +72,13 @@ def test_calibration_of_a_certain_and_right_order_lies_in_the_corners():
     ax = result.plot_calibration([("a", "b"), ("b", "c"), ("a", "c")]).axes[0]
     marks = [line.get_xydata().tolist()[0] for line in ax.lines if line.get_marker() == "o"]
     assert marks == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_clients_are_held_against_the_verdict_on_their_own_pairs():
+    # The client lists its labels against the alphabet, and knows its chain for certain.
+    ax = assembled(chain_fragment("one", "c", "a", "b")).plot_calibration().axes[0]
+    marks = [line.get_xydata().tolist()[0] for line in ax.lines if line.get_marker() == "o"]
+    assert np.allclose(marks, [[0.0, 0.0], [1.0, 1.0]])
 
 
 def test_frames_surround_their_members(tunnel):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.findings import Finding
 from jigsaw_crl.report import certificates as packing
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import describe, relation_no_client_states
@@ -84,6 +85,14 @@ def test_labels_never_become_markup(hostile):
     assert "49" not in [a.get("data-label") for _, a in page.elements]
 
 
+def test_backticks_become_code_and_nothing_else_becomes_markup():
+    finding = Finding("x", "info", "odd ` tick <b>", "Run `jigsaw <i>design</i>` or `this`.")
+    fragment = chain_fragment("one", "a", "b")
+    page = render_report(assembled(fragment, diagnostics=(finding,)))
+    assert "<code>jigsaw &lt;i&gt;design&lt;/i&gt;</code>" in page
+    assert "odd ` tick &lt;b&gt;" in page
+
+
 def test_the_same_result_gives_the_same_page(tunnel, folder):
     first = render_report(tunnel)
     assert first == render_report(tunnel)
@@ -122,6 +131,23 @@ def test_the_table_holds_verdicts_counts_and_probabilities(middling):
     assert np.abs(chance / 10_000 - order.probabilities).max() <= 0.5e-4 + 1e-12
     csv = unpacked(data["files"]["order.csv"]).decode()
     assert csv == order.to_frame().to_csv(index=False, lineterminator="\n")
+
+
+def test_the_page_carries_every_client_s_log_odds_and_stances_by_label(tunnel):
+    order = tunnel.order
+    data = data_of(render_report(tunnel))
+    for given, fragment in zip(data["clients"], order.fragments, strict=True):
+        assert given["name"] == fragment.client
+        names = [order.labels[i] for i in given["members"]]
+        n = len(names)
+        packed = np.frombuffer(unpacked(given["evidence"]), dtype="<i2").reshape(n, n)
+        stance = np.frombuffer(unpacked(given["stance"]), dtype=np.uint8).reshape(n, n)
+        for i, a in enumerate(names):
+            for j, d in enumerate(names):
+                said = fragment.evidence[fragment.index(a), fragment.index(d)]
+                assert packed[i, j] == (-32_768 if np.isnan(said) else round(100 * said))
+                # A client that says yes or no has log-odds on that side.
+                assert i == j or (stance[i, j] - 1.0) * said >= 0
 
 
 def test_downloads_are_the_files_of_the_result_folder(tunnel, folder):

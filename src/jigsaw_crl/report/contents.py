@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
+from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
@@ -19,7 +20,7 @@ from jigsaw_crl.result import Result
 if TYPE_CHECKING:
     from jigsaw_crl.design import Proposal
 
-__all__ = ["Contents", "Piece", "describe"]
+__all__ = ["Contents", "Piece", "client_log_odds", "describe", "relation_no_client_states"]
 
 Pair = tuple[str, str]
 
@@ -126,6 +127,13 @@ def relation_no_client_states(result: Result) -> Pair | None:
     return None
 
 
+def client_log_odds(order: GlobalOrder, k: int) -> npt.NDArray[np.float64]:
+    """Client k's log-odds, rows and columns in the order of `order.panel.claims[k].members`."""
+    fragment = order.panel.fragments[k]
+    rows = [fragment.index(order.labels[i]) for i in order.panel.claims[k].members]
+    return fragment.evidence[np.ix_(rows, rows)]
+
+
 def _counts(verdicts: npt.NDArray[np.int8]) -> dict[str, int]:
     off = verdicts[~np.eye(len(verdicts), dtype=bool)]
     names = {"ancestor": 1, "not ancestor": 0, "undetermined": -1}
@@ -193,8 +201,12 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
     out: list[tuple[str, str]] = []
     sizes = given.pop("n_samples", None) or {f.client: f.n_samples for f in result.order.fragments}
     sources = given.pop("sources", None) or {}
+    made_with = {"jigsaw-crl": given.pop("version", None), **(given.pop("versions", None) or {})}
     for name, value in given.items():
         out += _flat(name.replace("_", " "), value)
+    with_versions = ", ".join(f"{name} {number}" for name, number in made_with.items() if number)
+    if with_versions:
+        out.append(("recovered with", with_versions))
     for name, value in result.options.items():
         out += _flat(f"assembly: {name.replace('_', ' ')}", value)
     for client, rows in sizes.items():

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.report.contents import client_log_odds
 from jigsaw_crl.report.drawing import draw_hasse
 
 if TYPE_CHECKING:
@@ -275,10 +276,11 @@ def _clients_against_verdicts(
     order: GlobalOrder,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     stated, decided = [np.zeros(0)], [np.zeros(0, dtype=bool)]
-    for fragment, claims in zip(order.panel.fragments, order.panel.claims, strict=True):
+    for k, claims in enumerate(order.panel.claims):
         verdict = order.verdicts[np.ix_(claims.members, claims.members)]
-        use = ~np.isnan(fragment.evidence) & (verdict != -1)
-        odds = np.clip(fragment.evidence[use], -700, 700)
+        said = client_log_odds(order, k)
+        use = ~np.isnan(said) & (verdict != -1)
+        odds = np.clip(said[use], -700, 700)
         stated.append(1 / (1 + np.exp(-odds)))
         decided.append(verdict[use] == 1)
     return np.concatenate(stated), np.concatenate(decided)

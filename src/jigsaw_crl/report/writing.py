@@ -20,7 +20,7 @@ import numpy as np
 
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.report.certificates import pack, pack_certificates
-from jigsaw_crl.report.contents import Contents, describe
+from jigsaw_crl.report.contents import Contents, client_log_odds, describe
 from jigsaw_crl.result import Result
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _data(contents: Contents) -> dict[str, Any]:
 
 def _evidence(contents: Contents, k: int) -> bytes:
     """The client's log-odds as int16, row by row."""
-    log_odds = contents.result.order.fragments[k].evidence
+    log_odds = client_log_odds(contents.result.order, k)
     hundredths = np.round(np.nan_to_num(log_odds, posinf=0, neginf=0) * HUNDREDTHS)
     out = np.clip(hundredths, 1 - SURE, SURE - 1)
     out = np.where(np.isposinf(log_odds), SURE, np.where(np.isneginf(log_odds), -SURE, out))
@@ -193,5 +193,18 @@ def _environment() -> Environment:
     # Only our own files, read from the package, are ever marked as safe.
     environment.filters["own_file"] = Markup
     environment.filters["px"] = lambda value: f"{value:.1f}"
+    environment.filters["ticks"] = _ticks
     environment.filters["thousands"] = lambda value: f"{value:,}"
     return environment
+
+
+def _ticks(text: str) -> Any:
+    """Escaped text, with what stands between backticks set as code."""
+    from markupsafe import Markup, escape
+
+    parts = [escape(part) for part in text.split("`")]
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts)
+    )

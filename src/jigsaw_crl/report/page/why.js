@@ -33,15 +33,15 @@ function relatives(title, list, toPair) {
   // A long list would make the panel slow to draw; the table of pairs has them all.
   list.slice(0, 80).forEach((i) => tags.append(pairButton(...toPair(i), i)));
   if (list.length > 80) tags.append(`and ${list.length - 80} more in the table of pairs`);
-  return [element("h3", {}, `${list.length} ${title}`), list.length ? tags : ""];
+  return [element("h3", {}, `${list.length} ${title}${list.length === 1 ? "" : "s"}`), list.length ? tags : ""];
 }
 
 function explainLabel(i, above, below) {
   asked += 1;
   returnTo = document.activeElement;
   openWhy(labels[i],
-    ...relatives("ancestors", above, (a) => [a, i]),
-    ...relatives("descendants", below, (d) => [i, d]),
+    ...relatives("ancestor", above, (a) => [a, i]),
+    ...relatives("descendant", below, (d) => [i, d]),
     element("p", { class: "tiny" }, "Select one of them to read why."));
 }
 
