@@ -7,9 +7,25 @@ from typing import Annotated
 
 import typer
 
-from jigsaw_crl.cli.options import JsonOption
+from jigsaw_crl.cli.options import JsonOption, Method, MethodOption
+from jigsaw_crl.errors import InputError
 
 __all__ = ["register"]
+
+MinSitesOption = Annotated[
+    int, typer.Option("--min-sites", min=1, help="With fewer fragments there is no result.")
+]
+TimeoutOption = Annotated[
+    int, typer.Option("--timeout", min=1, help="Seconds that sites have to answer.")
+]
+DeadlineOption = Annotated[
+    float | None,
+    typer.Option("--deadline", min=1, help="Seconds for the whole (timeout and 2 minutes)."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the assembly.")]
+ClosedWorldOption = Annotated[
+    bool, typer.Option("--closed-world", help="Every latent is labelled by some client.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -17,9 +33,20 @@ def register(app: typer.Typer) -> None:
         help="Sites keep their data; a coordinator gets their fragments.",
         no_args_is_help=True,
         rich_markup_mode=None,
-        epilog="Example: jigsaw federate keygen lab-1",
+        epilog="Example: jigsaw federate init federation/ --site lab-1 --site lab-2",
     )
     federate.command(epilog="Example: jigsaw federate keygen lab-1 -o lab-1.key")(keygen)
+    federate.command(
+        epilog="Example: jigsaw federate init federation/ --server hub.example.org "
+        "--site lab-1 --site lab-2 --site lab-3"
+    )(init)
+    federate.command(epilog="Example: jigsaw federate start kits/lab-1")(start)
+    federate.command(
+        epilog="Example: jigsaw federate submit kits/coordinator@jigsaw.local --round first"
+    )(submit)
+    federate.command(epilog="Example: jigsaw federate simulate lab-*.fragment.json --out result/")(
+        simulate
+    )
     app.add_typer(federate, name="federate")
 
 
@@ -45,3 +72,128 @@ def keygen(
         return
     typer.echo(line)
     note(f"the private key is in {private}: it stays here; send the line above to the coordinator")
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="New folder for project and kits.")],
+    site: Annotated[list[str], typer.Option("--site", help="A site's name; repeat it.")],
+    server: Annotated[
+        str, typer.Option("--server", help="Host name of the coordinator.")
+    ] = "localhost",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Its port.")] = 8002,
+    admin: Annotated[
+        str, typer.Option("--admin", help="Who starts rounds, as an address.")
+    ] = "coordinator@jigsaw.local",
+    as_json: JsonOption = False,
+) -> None:
+    """Provision an NVFlare federation: its project, and a hardened kit for each participant.
+
+    Kits hold private keys: hand each to its participant by a way that you trust.
+    """
+    from jigsaw_crl.cli.output import print_json, print_table, working
+    from jigsaw_crl.federated.kits import init_federation
+
+    with working("making certificates"):
+        made = init_federation(folder, site, server=server, port=port, admin=admin)
+    if as_json:
+        print_json(
+            {
+                "project": str(made.project),
+                "coordinator": str(made.coordinator),
+                "admin": str(made.admin),
+                "sites": {name: str(kit) for name, kit in made.sites.items()},
+            }
+        )
+        return
+    rows = [("coordinator", made.coordinator), ("admin", made.admin)]
+    print_table("Kits", ["for", "folder"], [*rows, *made.sites.items()])
+
+
+def start(
+    kit: Annotated[Path, typer.Argument(help="Kit of the coordinator or of a site.")],
+) -> None:
+    """Run the coordinator or a site from its kit, until it is interrupted."""
+    import os
+    import sys
+
+    from jigsaw_crl.federated.running import start_command
+
+    command = start_command(kit)
+    sys.stdout.flush()
+    os.execv(command[0], command)
+
+
+def submit(
+    kit: Annotated[Path, typer.Argument(help="Kit of the admin.")],
+    round_name: Annotated[
+        str, typer.Option("--round", help="Names the result folder at the coordinator.")
+    ],
+    min_sites: MinSitesOption = 1,
+    timeout: TimeoutOption = 300,
+    deadline: DeadlineOption = None,
+    max_age: Annotated[
+        float | None, typer.Option("--max-age", min=0, help="Hours; older fragments are stale.")
+    ] = None,
+    method: MethodOption = Method.null_cone,
+    closed_world: ClosedWorldOption = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask every site once for its fragment, and assemble what comes, at the coordinator.
+
+    The result is in results/ROUND of the coordinator's kit; round.json there says which sites are
+    missing or refused, and why.
+    """
+    from jigsaw_crl.cli.output import print_json, working
+    from jigsaw_crl.federated.job import RoundOptions
+    from jigsaw_crl.federated.running import submit_round
+
+    options = RoundOptions(
+        round_name=round_name,
+        min_sites=min_sites,
+        timeout=timeout,
+        max_age=None if max_age is None else max_age * 3600,
+        method=method.value,
+        seed=seed,
+        closed_world=closed_world,
+    )
+    with working("waiting for the sites"):
+        end = submit_round(kit, options, deadline=deadline or timeout + 120)
+    if not end.ok:
+        raise InputError(
+            f"the round {round_name!r} gave no result ({end.status})",
+            f"See results/{round_name}/round.json and log.txt in the coordinator's kit.",
+        )
+    if as_json:
+        print_json({"round": round_name, "job": end.job, "seconds": round(end.seconds, 1)})
+        return
+    typer.echo(f"done: see results/{round_name} in the coordinator's kit")
+
+
+def simulate(
+    fragments: Annotated[list[Path], typer.Argument(help="Fragment files, one per site.")],
+    out: Annotated[Path, typer.Option("--out", help="Result folder.")],
+    min_sites: MinSitesOption = 1,
+    timeout: TimeoutOption = 120,
+    deadline: DeadlineOption = None,
+    method: MethodOption = Method.null_cone,
+    closed_world: ClosedWorldOption = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a round in NVFlare's simulator, on this machine."""
+    from jigsaw_crl.cli.output import print_json, working
+    from jigsaw_crl.federated.job import RoundOptions
+    from jigsaw_crl.federated.simulator import simulate_round
+    from jigsaw_crl.result import load_result
+
+    options = RoundOptions("simulation", min_sites, timeout, None, method.value, seed, closed_world)
+    with working("simulating"):
+        simulate_round(fragments, out, options, deadline=deadline or timeout + 120)
+    result = load_result(out)
+    if as_json:
+        pairs = sorted([list(pair) for pair in result.order.pairs()])
+        print_json({"out": str(out), "sites": list(result.fragments), "pairs": pairs})
+        return
+    typer.echo(f"{len(result.fragments)} sites; {len(result.order.pairs())} ancestor pairs")
+    typer.echo(f"written to {out}")

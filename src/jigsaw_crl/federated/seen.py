@@ -5,16 +5,26 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from jigsaw_crl.errors import InputError
-from jigsaw_crl.signing import Signed
 from jigsaw_crl.study.files import readable, write_text
 
 __all__ = ["Seen"]
 
 FORMAT = "jigsaw-crl/seen"
 VERSION = 1
+
+
+class Stamped(Protocol):
+    """A fragment with a serial number that grows, and a digest of what came."""
+
+    @property
+    def site(self) -> str: ...
+    @property
+    def serial(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,11 @@ class Seen:
     @classmethod
     def beside(cls, keys: Path) -> Seen:
         """The memory that belongs to a list of keys; empty when there is none yet."""
-        path = keys.with_suffix(".seen.json")
+        return cls.at(keys.with_suffix(".seen.json"))
+
+    @classmethod
+    def at(cls, path: Path) -> Seen:
+        """The memory in a file; empty when there is none yet."""
         if not path.exists():
             return cls(path, {})
         with readable(path):
@@ -56,12 +70,12 @@ class Seen:
             ) from None
         return cls(path, last)
 
-    def check(self, signed: Signed, *, again: bool = False, path: object | None = None) -> None:
+    def check(self, signed: Stamped, *, again: bool = False, path: object | None = None) -> None:
         """Refuse a fragment that was used before, or is older than one that was.
 
         Parameters
         ----------
-        signed : Signed
+        signed : Signed or Accepted
         again : bool
             Accept the very fragment that was the last one used, to make a result once more.
         path : optional
@@ -88,9 +102,9 @@ class Seen:
                 path=path,
             )
 
-    def noting(self, signed: Signed) -> Seen:
+    def noting(self, used: Stamped) -> Seen:
         """The memory with one more fragment."""
-        return replace(self, last={**self.last, signed.site: (signed.serial, signed.digest)})
+        return replace(self, last={**self.last, used.site: (used.serial, used.digest)})
 
     def save(self) -> None:
         """Write it, whole or not at all."""

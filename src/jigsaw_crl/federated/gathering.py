@@ -1,0 +1,232 @@
+"""One round at the coordinator: answers are kept as they come, then assembled into a result.
+
+A round has a name and a folder. Each accepted answer is written there at once, so a coordinator
+that is killed loses none: the same round, run again, still has it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from jigsaw_crl.errors import InputError
+from jigsaw_crl.federated.answer import Accepted, Rules, judge
+from jigsaw_crl.federated.seen import Seen
+from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
+from jigsaw_crl.findings import Finding
+from jigsaw_crl.signing import read_site_keys
+from jigsaw_crl.study.files import write_text
+
+if TYPE_CHECKING:
+    from jigsaw_crl.result import Result
+
+__all__ = ["STATUS", "Gathering", "Standing"]
+
+STATUS = "round.json"
+State = Literal["received", "kept", "refused", "missing"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a site stands in a round.
+
+    Parameters
+    ----------
+    state : {"received", "kept", "refused", "missing"}
+        "kept": it did not answer this time, but its earlier answer in this round counts.
+    why : str
+        Of "refused": what was wrong.
+    """
+
+    state: State
+    why: str = ""
+
+
+@dataclass
+class Gathering:
+    """A round that is going on.
+
+    Parameters
+    ----------
+    settings : CoordinatorSettings
+    rules : Rules
+    accepted : dict of str to Accepted
+    refused : dict of str to str
+        Why, by site.
+    """
+
+    settings: CoordinatorSettings
+    rules: Rules
+    accepted: dict[str, Accepted] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    started_at: str = ""
+
+    @classmethod
+    def open(
+        cls, settings: CoordinatorSettings, round_name: str, *, max_age: float | None = None
+    ) -> Gathering:
+        """Begin a round, or take up one that was interrupted."""
+        check_name(round_name, "round")
+        keys = None if settings.keys is None else read_site_keys(settings.keys)
+        seen = Seen.at(settings.results / "seen.json")
+        rules = Rules(round_name, seen, settings.most_bytes, max_age, keys)
+        gathering = cls(settings, rules, started_at=_now())
+        try:
+            gathering._answers.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"the folder cannot be made ({error.strerror})",
+                "Mend 'results' in local/jigsaw-coordinator.json.",
+                path=gathering.folder,
+            ) from None
+        return gathering
+
+    @property
+    def folder(self) -> Path:
+        """The round's result folder."""
+        return self.settings.results / self.rules.round_name
+
+    @property
+    def _answers(self) -> Path:
+        return self.folder / "answers"
+
+    def receive(self, site: str, text: object) -> Standing:
+        """Judge an answer, and keep it if it is good."""
+        if site not in self.settings.sites:
+            return Standing("refused", "it is not one of this federation's sites")
+        try:
+            accepted = judge(text, site, self.rules)
+        except InputError as error:
+            return self.refuse(site, f"{error.what}. {error.remedy}")
+        write_text(self._answers / f"{site}.json", str(text))
+        self.refused.pop(site, None)
+        self.accepted[site] = accepted
+        return Standing("received")
+
+    def refuse(self, site: str, why: str) -> Standing:
+        """Note that a site's answer does not count."""
+        self.refused[site] = why
+        return Standing("refused", why)
+
+    def standings(self) -> dict[str, Standing]:
+        """How each site stands, with what was kept from an interrupted run of this round."""
+        kept = self._kept()
+        return {site: self._standing(site, kept) for site in self.settings.sites}
+
+    def _standing(self, site: str, kept: dict[str, Accepted]) -> Standing:
+        if site in self.accepted:
+            return Standing("received")
+        if site in self.refused:
+            return Standing("refused", self.refused[site])
+        return Standing("kept" if site in kept else "missing")
+
+    def _kept(self) -> dict[str, Accepted]:
+        found = {}
+        for site in self.settings.sites:
+            path = self._answers / f"{site}.json"
+            if site in self.accepted or site in self.refused or not path.is_file():
+                continue
+            try:
+                found[site] = judge(path.read_text(encoding="utf-8"), site, self.rules)
+            except (InputError, OSError, ValueError):
+                continue
+        return found
+
+    def finish(self, min_sites: int, **options: Any) -> Result:
+        """Assemble what there is into the round's result folder.
+
+        Parameters
+        ----------
+        min_sites : int
+            With fewer there is no result.
+        options
+            Of `assemble`.
+
+        Raises
+        ------
+        InputError
+            Too few sites, or fragments that do not fit together. `round.json` is written all the
+            same and says who is missing.
+        """
+        standings = self.standings()
+        usable = {**self._kept(), **self.accepted}
+        counted = [usable[site] for site in self.settings.sites if site in usable]
+        try:
+            if len(counted) < max(min_sites, 1):
+                raise InputError(
+                    f"{len(counted)} of at least {max(min_sites, 1)} sites sent a fragment "
+                    f"that counts ({_told(standings)})",
+                    "Run the round again when they can.",
+                )
+            result = _assembled(self.rules.round_name, counted, standings, options)
+            result.save(self.folder)
+        except InputError as error:
+            self._note(standings, str(error))
+            raise
+        self._note(standings, None)
+        seen = self.rules.seen
+        for one in counted:
+            seen = seen.noting(one)
+        seen.save()
+        return result
+
+    def _note(self, standings: dict[str, Standing], failure: str | None) -> None:
+        document = {
+            "round": self.rules.round_name,
+            "started_at": self.started_at,
+            "ended_at": _now(),
+            "failure": failure,
+            "sites": {
+                site: {"state": s.state, **({"why": s.why} if s.why else {})}
+                for site, s in standings.items()
+            },
+        }
+        write_text(self.folder / STATUS, json.dumps(document, indent=1, ensure_ascii=False))
+
+
+def _assembled(
+    round_name: str,
+    counted: list[Accepted],
+    standings: dict[str, Standing],
+    options: dict[str, Any],
+) -> Result:
+    from jigsaw_crl.assembly import assemble
+    from jigsaw_crl.result import Result
+
+    fragments = {one.site: one.fragment for one in counted}
+    order = assemble(list(fragments.values()), **options)
+    provenance = {
+        "round": round_name,
+        "digests": {one.site: one.digest for one in counted},
+        "missing": sorted(site for site, s in standings.items() if s.state == "missing"),
+        "refused": {site: s.why for site, s in standings.items() if s.state == "refused"},
+    }
+    findings = (
+        *_absences(standings),
+        *(f for fragment in fragments.values() for f in fragment.findings),
+    )
+    return Result(fragments, order, findings, provenance, options)
+
+
+def _absences(standings: dict[str, Standing]) -> list[Finding]:
+    found = []
+    for site, s in standings.items():
+        if s.state == "missing":
+            what, remedy = "the site did not answer in time", "Run the round again with it."
+        elif s.state == "refused":
+            what, remedy = f"the site's answer was refused: {s.why}", "Mend it, then run again."
+        else:
+            continue
+        found.append(Finding(f"{s.state}-site", "warning", what, remedy, client=site))
+    return found
+
+
+def _told(standings: dict[str, Standing]) -> str:
+    return ", ".join(f"{site} {s.state}" for site, s in standings.items())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
