@@ -18,8 +18,11 @@ __all__ = ["explain"]
 FloatArray = npt.NDArray[np.float64]
 
 
-def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
-    """The certificate of one ordered pair, by position."""
+def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None) -> Certificate:
+    """The certificate of one ordered pair, by position.
+
+    With `most_steps`, a longer proof from exact statements is given up with `proof.TooLong`.
+    """
     said = int(order.verdicts[a, d])
     steps: tuple[Step, ...] = ()
     reason = ""
@@ -33,7 +36,7 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
         known = order.deduction
-        prover = Prover(order.panel, known.knowledge, known.views, known.closures)
+        prover = Prover(order.panel, known.knowledge, known.views, known.closures, most_steps)
         prover.ancestor(a, d, said == YES)
         steps = tuple(prover.steps)
     elif order.mode == "paper":

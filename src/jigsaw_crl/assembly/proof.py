@@ -17,9 +17,13 @@ from jigsaw_crl.assembly.entailment import UNKNOWN, Knowledge, Reason
 from jigsaw_crl.assembly.hidden import HiddenReach
 from jigsaw_crl.assembly.reading import Panel
 
-__all__ = ["Prover"]
+__all__ = ["Prover", "TooLong"]
 
 BoolMatrix = npt.NDArray[np.bool_]
+
+
+class TooLong(Exception):
+    """The proof has more steps than were asked for."""
 
 
 class Prover:
@@ -33,6 +37,8 @@ class Prover:
         By number of client.
     known : dict, optional
         Closures by rank, kept from one certificate to the next.
+    most_steps : int, optional
+        Give up with `TooLong` rather than write more.
     """
 
     def __init__(
@@ -41,8 +47,10 @@ class Prover:
         knowledge: Knowledge,
         views: dict[int, HiddenReach],
         known: dict[int, tuple[BoolMatrix, BoolMatrix]] | None = None,
+        most_steps: int | None = None,
     ) -> None:
         self.panel, self.knowledge, self.views = panel, knowledge, views
+        self.most_steps = most_steps
         self.steps: list[Step] = []
         self._written: dict[Fact, int] = {}
         self._known = {} if known is None else known
@@ -240,6 +248,8 @@ class Prover:
         return self._known[before]
 
     def _write(self, step: Step) -> int:
+        if self.most_steps is not None and len(self.steps) >= self.most_steps:
+            raise TooLong
         self.steps.append(step)
         self._written[step.fact] = len(self.steps) - 1
         return len(self.steps) - 1

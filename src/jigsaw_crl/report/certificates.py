@@ -1,8 +1,8 @@
 """Certificates of many pairs at once, packed for the page.
 
 The page shows the very text of `str(order.explain(a, d))`. Texts are packed per ancestor, so that
-a click unpacks one row. A proof from exact moments can be long and takes milliseconds to find;
-there are limits to how many go into the page, and a pair without its text says how to get it.
+a click unpacks one row. A proof from exact moments can have thousands of steps; those stay out of
+the page, and the pair then says how to get it.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.explanation import explain
+from jigsaw_crl.assembly.proof import TooLong
 
 __all__ = ["pack", "pack_certificates"]
 
 # Ordered pairs whose text goes into the page; 300 labels have 89,700.
 MOST_PAIRS = 120_000
-# Of these, proofs of several steps from exact moments, and characters of one text.
-MOST_PROOFS, LONGEST = 2_000, 6_000
+# Steps of one proof.
+MOST_STEPS = 60
 
 
 def pack(data: bytes) -> str:
@@ -36,28 +39,22 @@ def pack_certificates(order: GlobalOrder) -> list[str]:
     """
     wanted = _wanted(order)
     rows = []
-    for a, ancestor in enumerate(order.labels):
+    for a in range(len(order.labels)):
         texts = [""] * len(order.labels)
         for d in np.flatnonzero(wanted[a]).tolist():
-            text = str(order.explain(ancestor, order.labels[d]))
-            texts[d] = text if len(text) <= LONGEST else ""
+            with suppress(TooLong):
+                texts[d] = str(explain(order, a, d, most_steps=MOST_STEPS))
         rows.append(pack(json.dumps(texts, ensure_ascii=False).encode()))
     return rows
 
 
 def _wanted(order: GlobalOrder) -> npt.NDArray[np.bool_]:
     """Which pairs get a text: ancestors first, then open pairs, then what clients say directly."""
-    p = len(order.labels)
-    off = ~np.eye(p, dtype=bool)
-    yes, no = order.panel.counts
-    said = order.verdicts
-    direct = ((said == 1) & (yes > 0)) | ((said == 0) & (no > 0)) | (said == -1)
-    if order.mode == "exact" and int((off & ~direct).sum()) > MOST_PROOFS:
-        kept = _first(off & ~direct, np.where(order.decoded, 0, 1), MOST_PROOFS)
-        off &= direct | kept
+    off = ~np.eye(len(order.labels), dtype=bool)
     if int(off.sum()) <= MOST_PAIRS:
         return off
-    urgency = np.where(order.decoded, 0, np.where(said == -1, 1, np.where(direct, 2, 3)))
+    _, no = order.panel.counts
+    urgency = np.where(order.decoded, 0, np.where(order.verdicts == -1, 1, np.where(no > 0, 2, 3)))
     return _first(off, urgency, MOST_PAIRS)
 
 

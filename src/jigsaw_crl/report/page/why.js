@@ -57,7 +57,7 @@ async function explain(a, d, from = null) {
   const line = element("p", { class: "verdict-line" },
     element("span", { class: `say v${code}` }, WORDS[code]), element("span", {}, `probability ${chance(pair)}`));
   const proof = element("pre", { id: "certificate", tabindex: "0" });
-  proof.textContent = text || "This certificate was left out to keep the page small. Read it with: jigsaw explain DIR ANCESTOR DESCENDANT";
+  proof.textContent = text || "This certificate is too long for the page. Read it with: jigsaw explain DIR ANCESTOR DESCENDANT";
   const table = element("table", {}, element("thead", {}, element("tr", {},
     ...["client", "says", "log-odds"].map((x) => element("th", { scope: "col" }, x)))));
   const body = element("tbody");
