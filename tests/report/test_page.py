@@ -120,8 +120,8 @@ def test_a_page_with_too_many_pairs_keeps_the_ancestors_texts(monkeypatch, middl
     assert kept[order.decoded].all()
 
 
-def test_a_proof_that_is_too_long_is_left_out_whole(monkeypatch, exact):
-    order = exact.order
+def test_a_proof_that_is_too_long_is_left_out_whole(monkeypatch, hostile):
+    order = hostile.order
     monkeypatch.setattr(packing, "MOST_STEPS", 1)
     rows = [json.loads(unpacked(row)) for row in packing.pack_certificates(order)]
     left_out = 0
