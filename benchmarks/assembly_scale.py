@@ -1,6 +1,6 @@
 """A thousand labels, a thousand clients of fifty: time, memory, and the time of certificates.
 
-    python benchmarks/assembly_scale.py
+python benchmarks/assembly_scale.py
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def main() -> None:
         "evidence": [weighed(f, options.rate) for f in wrong],
         "contradictory": wrong,
     }
-    print("| fragments | seconds | peak GB | F1 | decided | wrong | slowest certificate (s) | note |")
+    print(
+        "| fragments | seconds | peak GB | F1 | decided | wrong | slowest certificate (s) | note |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name in options.modes:
         start = time.perf_counter()
