@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
-from jigsaw_crl.fragment import BayesFactors, Fragment, Outcome, Statements
+from jigsaw_crl.fragment import IN_DISTRICT, BayesFactors, Fragment, Outcome, Statements
 from jigsaw_crl.order import PartialOrder
 
 LABELS = ("a", "b", "c", "d")
@@ -116,7 +116,8 @@ def test_evidence_rises_with_the_bayes_factor_and_a_district_takes_it_away():
         return f.evidence[0, 1]
 
     assert summary(6, -9) > summary(2, -9) > 0 > summary(-6, -9)
-    assert abs(summary(6, 30)) < 0.01
+    # Inside a district only the prior is left: one direction against the other and neither.
+    assert summary(6, 30) == pytest.approx(np.log(IN_DISTRICT / (1 - IN_DISTRICT)), abs=0.01)
 
 
 def test_transform_is_the_product_with_the_basis():

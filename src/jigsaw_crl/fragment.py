@@ -14,6 +14,7 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,6 +40,10 @@ VERSION = 1
 DECIMALS = 4
 
 YES, NO, CANNOT_SAY = 1, 0, -1
+# Prior log-odds against each relation: most pairs are unrelated. Inside a district nothing is known
+# about ancestry but that prior: either direction against neither.
+PAIR_COST = 1.0
+IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
 
 
 @dataclass(frozen=True)
@@ -192,9 +197,10 @@ class Fragment:
     def evidence(self) -> FloatArray:
         """Log-odds that the row label is an ancestor of the column label, shape (p, p).
 
-        The four relations of a pair (unrelated, either direction, same district) start equally
-        probable and effect scales are averaged; nan where the client cannot say. Exact statements
-        are ±inf. This is a summary for people: assembly works with `bayes` and `statements`.
+        Each relation (either direction, same district) starts `PAIR_COST` below "unrelated",
+        effect scales are averaged, and a district leaves ancestry at its prior; nan where the
+        client cannot say. Exact statements are ±inf. This is a summary for people: assembly works
+        with `bayes` and `statements`.
         """
         p = len(self.labels)
         out = np.full((p, p), np.nan)
@@ -203,11 +209,12 @@ class Fragment:
             out[self.statements.ancestor == NO] = -np.inf
         elif self.bayes is not None:
             scales = np.log(len(self.bayes.scales))
-            # Inside a district the client cannot tell: half of that mass speaks for neither side.
-            half = self.bayes.district - np.log(2.0)
+            inside = self.bayes.district - PAIR_COST
             with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
-                yes = np.logaddexp.reduce(self.bayes.ancestor, axis=0) - scales
-                out = np.logaddexp(yes, half) - np.logaddexp(np.logaddexp(0.0, yes.T), half)
+                yes = np.logaddexp.reduce(self.bayes.ancestor, axis=0) - scales - PAIR_COST
+                for_it = np.logaddexp(yes, inside + np.log(IN_DISTRICT))
+                against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-IN_DISTRICT))
+                out = for_it - against
             out = np.round(out, DECIMALS)
         np.fill_diagonal(out, np.nan)
         out.flags.writeable = False

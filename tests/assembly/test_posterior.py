@@ -9,7 +9,6 @@ from test_entailment import all_orders
 from jigsaw_crl.assembly.posterior import (
     COVER_COST,
     LEAST_F1,
-    PAIR_COST,
     best_order,
     decode,
     draw_orders,
@@ -17,6 +16,7 @@ from jigsaw_crl.assembly.posterior import (
     sample_orders,
 )
 from jigsaw_crl.assembly.sampler import pack, unpack
+from jigsaw_crl.fragment import PAIR_COST
 from jigsaw_crl.order import transitive_closure
 
 

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior import PAIR_COST, best_order
+from jigsaw_crl.assembly.posterior import best_order
 from jigsaw_crl.assembly.reading import Claims, Panel, mean_over_scales
+from jigsaw_crl.fragment import PAIR_COST
 
 __all__ = ["Trust", "pool", "weigh_clients"]
 

@@ -50,7 +50,7 @@ STRONG, WEAK = SCALES
 # A hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes with uv, ⟨q_i,c_j⟩
 # with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks like ancestry, so
 # that case has a component of its own each way.
-MIDDLE, TINY = 0.1, 0.015
+MIDDLE, TINY = 0.1, 0.004
 DISTRICT = np.array(
     [
         [STRONG, STRONG, STRONG],
@@ -176,7 +176,7 @@ def _hypotheses(lines: Lines, statistics: PairStatistics) -> _Hypotheses:
     taus = np.broadcast_to(np.array(SCALES), (k, 2))
     zero = np.zeros((k, 2))
 
-    def where(both: object, i: object, j: object, neither: object) -> FloatArray:
+    def where(both: FloatArray, i: FloatArray, j: FloatArray, neither: FloatArray) -> FloatArray:
         """Pick by which targets are of rank 1: both, only i, only j, neither."""
         one = np.where(j_one[:, None], j, neither)
         return np.asarray(np.where(i_one[:, None], np.where(j_one[:, None], both, i), one))
