@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ __all__ = ["RoundEnd", "start_command", "submit_round"]
 
 _FINISHED = "FINISHED:COMPLETED"
 _POLL = 0.5
+# Seconds that a job may take to stop when it is told to; after that it is left to itself.
+_STOPPING = 15.0
+# Seconds that the server waits, once the result is written, for sites to say that they are done.
+# NVFlare's 15 minutes would keep a round open for a site that was killed.
+_LAST_WORD = 5
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,8 @@ def start_command(kit: Path) -> list[str]:
     module = "nvflare.private.fed.app"
     if (startup / "fed_server.json").is_file():
         settle_storage(kit)
-        program, config, more = f"{module}.server.server_train", "fed_server.json", []
+        program, config = f"{module}.server.server_train", "fed_server.json"
+        more = [f"client_outcome_wait_timeout={_LAST_WORD}"]
     elif (startup / "fed_client.json").is_file():
         program, config = f"{module}.client.client_train", "fed_client.json"
         more = [f"uid={_common_name(startup / 'client.crt')}"]
@@ -102,9 +109,27 @@ def submit_round(
         Seconds to reach the coordinator.
     """
     began = time.monotonic()
-    with _session(kit, patience) as session, tempfile.TemporaryDirectory() as folder:
-        job = session.submit_job(str(write_job(Path(folder) / "job", options)))
-        return _followed(session, job, began, deadline)
+    with (
+        _quiet(),
+        _session(kit, patience) as session,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        try:
+            job = session.submit_job(str(write_job(Path(folder) / "job", options)))
+        except Exception as error:
+            raise InputError(
+                f"the coordinator refuses this kit's job ({type(error).__name__})",
+                "Use the admin's own kit.",
+                path=kit,
+            ) from None
+        try:
+            return _followed(session, job, began, deadline)
+        except Exception as error:
+            raise InputError(
+                f"the coordinator was lost during the round ({type(error).__name__})",
+                "Start it again and submit the same round: what it has received is kept.",
+                path=kit,
+            ) from None
 
 
 def _followed(session: Any, job: str, began: float, deadline: float) -> RoundEnd:
@@ -117,9 +142,21 @@ def _followed(session: Any, job: str, began: float, deadline: float) -> RoundEnd
         if passed > deadline and not asked_to_stop:
             session.abort_job(job)
             asked_to_stop = True
-        elif passed > deadline + 15:
+        elif passed > deadline + _STOPPING:
             return RoundEnd(job, "ABORTED AT THE DEADLINE", passed)
         time.sleep(_POLL)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep NVFlare's own story off the terminal: ours is told by the caller, in one line."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
 
 
 @contextmanager
@@ -134,14 +171,11 @@ def _session(kit: Path, patience: float) -> Iterator[Any]:
             "Name the folder in kits/ with the address of who starts rounds.",
             path=kit,
         ) from None
-    from nvflare.fuel.flare_api import api_spec
     from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-    # NVFlare tells its own story on stdout and in the log; ours is told by the caller.
-    logging.getLogger("nvflare").setLevel(logging.ERROR)
     try:
         session = new_secure_session(user, str(kit.resolve()), timeout=patience)
-    except (api_spec.NoConnection, api_spec.AuthenticationError, OSError) as error:
+    except Exception as error:  # of a dozen types, by which part of NVFlare notices first
         raise InputError(
             f"the coordinator cannot be reached, or refuses this kit ({type(error).__name__})",
             "Start it with `jigsaw federate start`, and check host name, port and kit.",

@@ -1,0 +1,152 @@
+"""A coordinator and three sites as separate processes, with TLS, on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+HERE = Path(__file__).parent
+JIGSAW = str(Path(sys.executable).with_name("jigsaw"))
+COORDINATOR, ADMIN = "localhost", "coordinator@jigsaw.local"
+SITES = ("client-1", "client-2", "client-3")
+# Has a certificate of the federation, but no part in its rounds.
+OUTSIDER = "client-4"
+# The largest answer the coordinator of these tests takes.
+MOST_BYTES = 200_000
+
+
+def jigsaw(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    command = [JIGSAW, *(str(a) for a in arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def wait_until(condition, seconds: float, what: str):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError(f"waited {seconds} s for: {what}")
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Deployment:
+    """The processes of a federation; `close` ends every one of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.port = free_port()
+        self.kits = root / "federation" / "kits"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        sites = [word for site in (*SITES, OUTSIDER) for word in ("--site", site)]
+        done = jigsaw("federate", "init", root / "federation", *sites, "--port", self.port)
+        assert done.returncode == 0, done.stderr
+        path = self.kits / COORDINATOR / "local" / "jigsaw-coordinator.json"
+        ours = {"sites": list(SITES), "most_bytes": MOST_BYTES}
+        path.write_text(json.dumps({**json.loads(path.read_text()), **ours}))
+        self.results = self.kits / COORDINATOR / "results"
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            environment = {
+                **os.environ,
+                "PYTHONPATH": str(HERE / "rogue"),
+                "JIGSAW_TEST_ROGUE": str(self.rogue(name)),
+                "OMP_NUM_THREADS": "1",
+                "OPENBLAS_NUM_THREADS": "1",
+            }
+            with self.log(name).open("ab") as log:
+                self.processes[name] = subprocess.Popen(
+                    [JIGSAW, "federate", "start", str(self.kits / name)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=environment,
+                    start_new_session=True,
+                )
+
+    def log(self, name: str) -> Path:
+        return self.root / f"{name}.log"
+
+    def rogue(self, site: str) -> Path:
+        """What a site answers instead of its fragment, while this file is there."""
+        return self.root / f"{site}.rogue"
+
+    def said(self, name: str) -> str:
+        path = self.log(name)
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def wait_for_sites(self, since: int = 0) -> None:
+        """Until every site has joined; `since` skips what the coordinator's log said before."""
+
+        def joined() -> bool:
+            said = self.said(COORDINATOR)[since:]
+            words = ("New client {}@", "Re-activate the client: {} at")
+            return all(any(w.format(s) in said for w in words) for s in SITES)
+
+        wait_until(joined, 60, "the sites to join")
+
+    def jobs_of(self, name: str) -> list[psutil.Process]:
+        """Processes that a participant has started for a job."""
+        try:
+            children = psutil.Process(self.processes[name].pid).children(recursive=True)
+            return [c for c in children if any("_process" in word for word in c.cmdline())]
+        except psutil.Error:
+            return []
+
+    def stop_job_of(self, site: str) -> psutil.Process:
+        """Freeze a site's part in the next job as soon as it begins."""
+        (job, *_) = wait_until(lambda: self.jobs_of(site), 60, f"a job at {site}")
+        job.send_signal(signal.SIGSTOP)
+        return job
+
+    def kill(self, name: str) -> None:
+        process = self.processes.pop(name)
+        for victim in [*psutil.Process(process.pid).children(recursive=True)]:
+            try:
+                victim.kill()
+            except psutil.NoSuchProcess:
+                continue
+        process.kill()
+        process.wait()
+
+    def submit(self, name: str, **options: object) -> subprocess.Popen[str]:
+        words = [w for k, v in options.items() for w in (f"--{k.replace('_', '-')}", str(v))]
+        command = [JIGSAW, "federate", "submit", str(self.kits / ADMIN), "--round", name, *words]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.root
+        )
+
+    def run(self, name: str, **options: object) -> tuple[int, str]:
+        process = self.submit(name, **options)
+        out, err = process.communicate(timeout=150)
+        return process.returncode, out + err
+
+    def answers(self, round_name: str) -> set[str]:
+        return {p.stem for p in (self.results / round_name / "answers").glob("client-*.json")}
+
+    def standings(self, round_name: str) -> dict[str, dict[str, str]]:
+        text = (self.results / round_name / "round.json").read_text()
+        sites: dict[str, dict[str, str]] = json.loads(text)["sites"]
+        return sites
+
+    def close(self) -> None:
+        for name in list(self.processes):
+            try:
+                self.kill(name)
+            except psutil.NoSuchProcess:
+                continue

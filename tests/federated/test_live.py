@@ -1,0 +1,315 @@
+"""A live federation: separate processes, TLS on loopback, and everything that can go wrong.
+
+The tests share one deployment and run in the order they are written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.federated.job import RoundOptions, write_job
+
+pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
+
+from deployment import (
+    ADMIN,
+    COORDINATOR,
+    HERE,
+    MOST_BYTES,
+    OUTSIDER,
+    SITES,
+    Deployment,
+    jigsaw,
+    wait_until,
+)
+
+pytestmark = pytest.mark.xdist_group("live-federation")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    """Three clients of setting A, each with the rows of its own."""
+    root = tmp_path_factory.mktemp("live") / "study"
+    done = jigsaw("simulate", "--setting", "A", "--samples", 2000, "--out", root)
+    assert done.returncode == 0, done.stderr
+    for more in ("client-4", "client-5"):
+        (root / f"{more}.parquet").unlink()
+    return root
+
+
+@pytest.fixture(scope="module")
+def fragments(study) -> dict[str, str]:
+    """Made by each site's own command, apart from the federation."""
+    found = {}
+    for site in SITES:
+        path = study.parent / f"{site}.json"
+        done = jigsaw("fragment", study / f"{site}.parquet", "-o", path)
+        assert done.returncode == 0, done.stderr
+        found[site] = path.read_text()
+    return found
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory, fragments):
+    deployment = Deployment(tmp_path_factory.mktemp("deployment"))
+    try:
+        for site, text in fragments.items():
+            (deployment.kits / site / "fragment.json").write_text(text)
+        deployment.start(COORDINATOR, *SITES)
+        deployment.wait_for_sites()
+        yield deployment
+    finally:
+        deployment.close()
+
+
+def pairs(folder: Path) -> set[tuple[str, str]]:
+    return jc.load_result(folder).order.pairs()
+
+
+# -- who may connect ----------------------------------------------------------------------------
+
+
+def first_words(live, certificate: Path | None, key: Path | None) -> bytes:
+    """What the coordinator says to a client with this certificate; nothing if it hangs up."""
+    context = ssl.create_default_context(cafile=live.kits / ADMIN / "startup" / "rootCA.pem")
+    context.set_alpn_protocols(["h2"])
+    if certificate is not None:
+        context.load_cert_chain(certificate, key)
+    hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    with socket.create_connection(("localhost", live.port), timeout=10) as plain:
+        try:
+            with context.wrap_socket(plain, server_hostname="localhost") as secure:
+                secure.sendall(hello)
+                return secure.recv(9)
+        except (ssl.SSLError, ConnectionError):
+            return b""
+
+
+def self_signed(folder: Path, name: str) -> tuple[Path, Path]:
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "client.crt", folder / "client.key"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )
+    return paths
+
+
+def test_a_certificate_of_the_federation_is_needed_to_say_a_word(live, tmp_path):
+    startup = live.kits / OUTSIDER / "startup"
+    # A site is answered (HTTP/2 settings); who has no certificate, or one of its own, is not.
+    assert first_words(live, startup / "client.crt", startup / "client.key")[3] == 4
+    assert first_words(live, None, None) == b""
+    assert first_words(live, *self_signed(tmp_path, ADMIN)) == b""
+
+
+@pytest.fixture(scope="module")
+def impostors(live, tmp_path_factory):
+    """Submissions with an admin's kit whose certificate is not an admin's, all at once."""
+    started = {}
+    for kind in ("self-signed", "site", "site-by-name"):
+        kit = tmp_path_factory.mktemp(kind) / "kit"
+        shutil.copytree(live.kits / ADMIN, kit)
+        if kind == "self-signed":
+            self_signed(kit / "startup", ADMIN)
+        else:
+            for name in ("client.crt", "client.key"):
+                shutil.copy(live.kits / OUTSIDER / "startup" / name, kit / "startup" / name)
+        if kind == "site-by-name":
+            path = kit / "startup" / "fed_admin.json"
+            path.write_text(path.read_text().replace(ADMIN, OUTSIDER))
+        command = [*jigsaw_command("federate", "submit", kit, "--round", f"impostor-{kind}")]
+        started[kind] = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    yield started
+    for process in started.values():
+        process.kill()
+        process.communicate()
+
+
+def jigsaw_command(*words: object) -> list[str]:
+    return [str(Path(sys.executable).with_name("jigsaw")), *(str(w) for w in words)]
+
+
+def test_three_sites_give_the_order_of_the_pooled_study(live, impostors, study):
+    process = live.submit("first", min_sites=3, timeout=60, deadline=120)
+    pooled = study.parent / "pooled"
+    assert jigsaw("recover", study, "--out", pooled).returncode == 0
+    out, err = process.communicate(timeout=150)
+    assert process.returncode == 0, out + err
+    assert pairs(live.results / "first") == pairs(pooled)
+    assert live.standings("first") == {site: {"state": "received"} for site in SITES}
+
+
+@pytest.mark.parametrize("kind", ["self-signed", "site", "site-by-name"])
+def test_a_certificate_that_is_no_admin_s_cannot_start_a_round(kind, live, impostors):
+    out, err = impostors[kind].communicate(timeout=60)
+    assert impostors[kind].returncode == 2, out + err
+    assert "refuses this kit" in err
+    assert len(err.splitlines()) == 1
+    assert not (live.results / f"impostor-{kind}").exists()
+
+
+# -- sites that misbehave -----------------------------------------------------------------------
+
+
+def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assembled(live):
+    live.rogue("client-1").write_text("\x00 this is no answer")
+    live.rogue("client-2").write_text("x" * (MOST_BYTES + 1))
+    try:
+        code, said = live.run("misbehaving", min_sites=1, timeout=60, deadline=120)
+    finally:
+        live.rogue("client-1").unlink()
+        live.rogue("client-2").unlink()
+    assert code == 0, said
+    standings = live.standings("misbehaving")
+    assert standings["client-1"]["state"] == standings["client-2"]["state"] == "refused"
+    assert "garbage" in standings["client-1"]["why"]
+    assert "oversized" in standings["client-2"]["why"]
+    result = jc.load_result(live.results / "misbehaving")
+    assert list(result.fragments) == ["client-3"]
+    assert set(result.provenance["refused"]) == {"client-1", "client-2"}
+
+
+def test_a_site_killed_in_mid_round_is_named_and_a_stale_fragment_refused(live, fragments):
+    """client-1 sends an old fragment, client-2 dies, client-3 is well."""
+    stale = live.kits / "client-1" / "fragment.json"
+    before = stale.stat().st_mtime_ns
+    os.utime(stale, ns=(before, before - 10**12))
+    began = time.monotonic()
+    process = live.submit("wounded", min_sites=1, timeout=15, deadline=90)
+    live.stop_job_of("client-2")
+    wait_until(lambda: "client-3" in live.answers("wounded"), 60, "the answer of client-3")
+    live.kill("client-2")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
+    assert time.monotonic() - began < 90
+    standings = live.standings("wounded")
+    assert standings["client-2"] == {"state": "missing"}
+    assert standings["client-3"] == {"state": "received"}
+    assert "stale" in standings["client-1"]["why"]
+    result = jc.load_result(live.results / "wounded")
+    assert result.provenance["missing"] == ["client-2"]
+    assert list(result.fragments) == ["client-3"]
+    os.utime(stale, ns=(before, before))
+    since = len(live.said(COORDINATOR))
+    live.start("client-2")
+    wait_until(lambda: "New client client-2@" in live.said(COORDINATOR)[since:], 60, "its return")
+
+
+# -- a coordinator that dies, and one that turns hostile ----------------------------------------
+
+
+def test_a_killed_coordinator_loses_no_fragment_and_the_round_can_be_run_again(live, study):
+    process = live.submit("broken", min_sites=3, timeout=90, deadline=120)
+    frozen = live.stop_job_of("client-3")
+    two = {"client-1", "client-2"}
+    wait_until(lambda: live.answers("broken") == two, 60, "two answers")
+    live.kill(COORDINATOR)
+    process.kill()
+    process.communicate()
+    frozen.kill()
+    assert live.answers("broken") == two
+    assert not (live.results / "broken" / "result.json").exists()
+    # From here on the coordinator is hostile: it lets everything pass.
+    local = live.kits / COORDINATOR / "local"
+    (local / "authorization.json").unlink()
+    resources = json.loads((local / "resources.json").read_text())
+    (local / "resources.json").write_text(json.dumps({**resources, "class_allow_list": ["*"]}))
+    since = len(live.said(COORDINATOR))
+    live.start(COORDINATOR)
+    live.wait_for_sites(since)
+    code, said = live.run("broken", min_sites=3, timeout=60, deadline=120)
+    assert code == 0, said
+    assert pairs(live.results / "broken") == pairs(live.results / "first")
+    ours, before = (jc.load_result(live.results / name).provenance for name in ("broken", "first"))
+    assert ours["digests"] == before["digests"]
+
+
+SPY = """
+from nvflare.apis.executor import Executor
+from nvflare.apis.shareable import Shareable
+
+class Spy(Executor):
+    def execute(self, task_name, shareable, fl_ctx, abort_signal):
+        open({marker!r} + fl_ctx.get_identity_name(), "w").close()
+        return Shareable()
+"""
+
+
+def hostile_job(folder: Path, executor: str, code: str | None = None) -> Path:
+    job = write_job(folder / "job", RoundOptions("hostile", timeout=10))
+    path = job / "app" / "config" / "config_fed_client.json"
+    config = json.loads(path.read_text())
+    config["executors"][0]["executor"] = {"path": executor, "args": {}}
+    path.write_text(json.dumps(config))
+    if code is not None:
+        custom = job / "app" / "custom"
+        custom.mkdir()
+        (custom / "spy.py").write_text(code)
+    return job
+
+
+def submit_any(live, job: Path) -> dict:
+    """How a job ended that was submitted without `jigsaw federate submit`."""
+    command = [sys.executable, str(HERE / "submit_any.py"), str(live.kits / ADMIN), str(job), "60"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    (line,) = (x for x in done.stdout.splitlines() if x.startswith("META "))
+    return json.loads(line.removeprefix("META "))
+
+
+def test_a_job_that_ships_its_own_code_is_refused_by_every_site(live, tmp_path):
+    marker = str(tmp_path / "spied-")
+    meta = submit_any(live, hostile_job(tmp_path, "spy.Spy", SPY.format(marker=marker)))
+    assert meta["byoc"] is True
+    assert meta["status"] == "FINISHED:FAILED_TO_RUN"
+    # The hostile coordinator has nothing against it; each site has.
+    detail = dict(line.split(": ", 1) for line in meta["job_deploy_detail"] if ": " in line)
+    assert detail["server"] == "OK"
+    for site in SITES:
+        assert "BYOC not permitted" in detail[site]
+    assert not list(tmp_path.glob("spied-*"))
+
+
+def test_a_class_that_is_not_ours_is_refused_by_every_site(live, tmp_path):
+    name = "nvflare.app_common.np.np_trainer.NPTrainer"
+    meta = submit_any(live, hostile_job(tmp_path, name))
+    assert meta["status"] != "FINISHED:COMPLETED"
+    for site in SITES:
+        assert f"'{name}' at config path" in live.said(site)
+        assert "is not in allow_list" in live.said(site)
+    assert not live.answers("hostile")

@@ -1,0 +1,45 @@
+"""A round in NVFlare's simulator, by the command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import jigsaw_crl as jc
+
+pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
+
+from deployment import jigsaw
+
+from jigsaw_crl.cli import app as cli
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    world = jc.simulate.setting("A", 0)
+    return [jc.recover_fragment(world.client(k)) for k in range(2)]
+
+
+def test_the_simulator_gives_the_order_of_the_fragments(pieces, tmp_path):
+    paths = []
+    for piece in pieces:
+        paths.append(tmp_path / f"{piece.client}.json")
+        paths[-1].write_text(piece.to_json())
+    done = jigsaw("federate", "simulate", *paths, "--out", tmp_path / "my result", "--json")
+    assert done.returncode == 0, done.stderr
+    expected = jc.assemble([piece.without_basis() for piece in pieces]).pairs()
+    document = json.loads(done.stdout)
+    assert {tuple(pair) for pair in document["pairs"]} == expected
+    assert jc.load_result(tmp_path / "my result").order.pairs() == expected
+    # Nothing else is left behind.
+    assert {p.name for p in tmp_path.iterdir()} == {*(p.name for p in paths), "my result"}
+
+
+def test_a_fragment_that_cannot_be_read_is_refused_before_anything_starts(tmp_path, capsys):
+    (tmp_path / "bad.json").write_text("{}")
+    code = cli.run(
+        ["federate", "simulate", str(tmp_path / "bad.json"), "--out", str(tmp_path / "out")]
+    )
+    assert code == 2
+    assert "bad.json" in capsys.readouterr().err
