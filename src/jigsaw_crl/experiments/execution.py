@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
+from uuid import uuid4
 
 from jigsaw_crl.errors import InputError
 
@@ -17,6 +19,11 @@ Advance = Callable[[int, int], None]
 
 # How long a scheduler may take to answer.
 PATIENCE = "10s"
+# Seconds that a cluster may be without a single worker; restarted ones are back sooner.
+WITHOUT_WORKERS = 60.0
+# Seconds without any piece of work done; the longest takes minutes.
+WITHOUT_RESULT = 6 * 3600.0
+_LOOK_EVERY = 2.0
 
 
 def results_of(
@@ -42,7 +49,20 @@ def results_of(
 
         # One piece at a time: pieces differ a thousandfold in cost, and each is kept when done.
         parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-        yield from parallel(delayed(function)(*arguments) for function, arguments in calls)
+        try:
+            yield from parallel(delayed(function)(*arguments) for function, arguments in calls)
+        except _terminated() as error:
+            raise InputError(
+                f"a worker process was killed ({str(error)[:200]})",
+                "Check that memory suffices; the same command goes on from what is done.",
+            ) from None
+
+
+def _terminated() -> type[Exception]:
+    """What joblib raises when one of its processes dies."""
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    return cast("type[Exception]", TerminatedWorkerError)
 
 
 def _on_cluster(calls: Sequence[Call], address: str) -> Iterator[Any]:
@@ -60,10 +80,81 @@ def _on_cluster(calls: Sequence[Call], address: str) -> Iterator[Any]:
             "Pass the address that the scheduler prints, such as tcp://10.0.0.1:8786.",
         ) from None
     with client:
-        futures = [client.submit(function, *arguments, pure=False) for function, arguments in calls]
-        for future in distributed.as_completed(futures):
-            yield future.result()
+        killers = []
+        for number, result in _completed(distributed, client, list(enumerate(calls))):
+            if isinstance(result, distributed.KilledWorker):
+                killers.append((number, calls[number]))
+            else:
+                yield result
+        # Dask suspects all that was waiting on a worker that died. Alone, each shows what it is.
+        for suspect in killers:
+            for _, result in _completed(distributed, client, [suspect]):
+                if isinstance(result, distributed.KilledWorker):
+                    raise InputError(
+                        f"the task {_name_of(suspect[1])} ended every worker that tried it",
+                        "Look at the workers' logs (memory?); all other results are kept, and the "
+                        "same command goes on from there.",
+                    )
+                yield result
+
+
+def _name_of(call: Call) -> str:
+    """A task's key where there is one, for people; else what is called."""
+    function, arguments = call
+    keys = [key for a in arguments if isinstance(key := getattr(a, "key", None), str)]
+    return keys[0] if keys else getattr(function, "__name__", "task")
+
+
+def _completed(
+    distributed: Any, client: Any, calls: Sequence[tuple[int, Call]]
+) -> Iterator[tuple[int, Any]]:
+    """Numbers and results of calls as they end; an error of Dask's that names a killer is one.
+
+    Dask does again what a killed worker was doing, and gives up on what kills worker after worker.
+    Without any worker left it would wait for ever: then, and when nothing ends for hours, we do
+    not.
+    """
+    pending = {}
+    for number, call in calls:
+        key = f"{_name_of(call)}-{uuid4().hex}"
+        pending[client.submit(call[0], *call[1], key=key, pure=False)] = number
+    last_worker = last_result = time.monotonic()
+    while pending:
+        try:
+            ended = distributed.wait(
+                list(pending), timeout=_LOOK_EVERY, return_when="FIRST_COMPLETED"
+            ).done
+        except TimeoutError:
+            ended = set()
+        now = time.monotonic()
+        if ended:
+            last_result = now
+        if ended or client.scheduler_info(n_workers=-1)["workers"]:
+            last_worker = now
+        for future in ended:
+            number = pending.pop(future)
+            error = future.exception() if future.status == "error" else None
+            if error is not None and not isinstance(error, distributed.KilledWorker):
+                raise error
+            yield number, future.result() if error is None else error
             future.release()
+        if pending:
+            names = [_name_of(call) for number, call in calls if number in pending.values()]
+            _check_alive(now - last_worker, now - last_result, names)
+
+
+def _check_alive(without_workers: float, without_result: float, names: list[str]) -> None:
+    waiting = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    if without_workers > WITHOUT_WORKERS:
+        raise InputError(
+            f"the cluster has had no worker for {without_workers:.0f} s while {waiting} waited",
+            "Start workers and look at the old ones' logs; the same command goes on from there.",
+        )
+    if without_result > WITHOUT_RESULT:
+        raise InputError(
+            f"nothing has ended for {without_result / 3600:.1f} hours; {waiting} waited",
+            "Restart the workers; the same command goes on from there.",
+        )
 
 
 @contextmanager
