@@ -196,14 +196,17 @@ def _agreement(
     """Balanced agreement, its ratio to what was promised, errors, and statements compared.
 
     Both nan when there is nothing to compare. A pair counts by how firmly the client speaks on it,
-    |tanh(x/2)|, and only where the others either spoke directly or imply an ancestor.
+    |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
     """
     grid = np.ix_(claims.members, claims.members)
     x, says = log_odds(claims, rate)
     mean = mean_over_scales(x)
     theirs = order[grid]
-    known = says & ((np.abs(rest[grid]) > 1e-6) | theirs | theirs.T)
+    direct = rest[grid]
+    # Evidence for a pair that was too little for the others' order is no contradiction of it.
+    known = says & ((direct < -1e-6) | theirs | theirs.T)
     firm = np.abs(np.tanh(mean / 2.0)) * known
+    firm = firm * np.where(theirs | theirs.T, 1.0, np.abs(np.tanh(direct / 2.0)))
     right = (mean > 0) == theirs
     sides = []
     for side in (theirs, ~theirs):
