@@ -16,7 +16,7 @@ from jigsaw_crl.nullcone.evidence import SCALES, PairEvidence, pair_evidence
 from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import PairStatistics, pair_statistics
 from jigsaw_crl.nullcone.signs import choose_lines
-from jigsaw_crl.nullcone.spikes import Spikes, detect
+from jigsaw_crl.nullcone.spikes import Spikes
 from jigsaw_crl.nullcone.whitening import Reduced, Whitened, pool, reduce
 
 __all__ = ["Reading", "read"]
@@ -85,7 +85,7 @@ def read(client: Client, *, confounding: bool = True) -> Reading:
     """Run the client's inference up to the choice of lines."""
     reduced = reduce(client)
     whitened = pool(reduced)
-    spikes = detect(whitened.M, whitened.n, whitened.n_eff, whitened.noise)
+    spikes = whitened.spikes
     lines = null_lines(spikes)
     statistics = _statistics(reduced, whitened, spikes, lines)
     evidence = pair_evidence(statistics, lines, confounding=confounding)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.extremes import Extremes, Form, dense_pairs, extreme_pairs
 from jigsaw_crl.moments import inverse_square_root
 
-__all__ = ["Spikes", "bulk_edges", "detect"]
+__all__ = ["Spikes", "bulk_edges", "detect", "find", "judge"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -25,6 +26,8 @@ BoolArray = npt.NDArray[np.bool_]
 MARGIN = 3.3
 # A regime is refused only on clear evidence: heavy tails push single eigenvalues out of the bulk.
 SEVERAL = 10.0
+# Share of the sampling error that a computation may add to it.
+NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +42,8 @@ class Spikes:
     has_high, has_low : array of bool, shape (r,)
     high_limit, low_limit : array, shape (r,)
         How large an eigenvalue of D may be, either way, without being seen.
-    directions : array, shape (r, p, 2)
-        The real ones as orthonormal columns, zeros elsewhere.
+    directions : array, shape (r, 2, p)
+        The real ones as orthonormal rows, zeros elsewhere.
     excess : array, shape (r,)
         How far the extreme eigenvalues leave the null interval, in Tracy–Widom scales (the larger
         of the two; a target is seen when it exceeds `MARGIN`).
@@ -87,31 +90,54 @@ def bulk_edges(d: int, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArra
 
 
 def detect(M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None = None) -> Spikes:
-    """Extreme eigenpairs of every `M_j` against the null interval.
+    """Extreme eigenpairs of every `M_j` against the null interval, from the matrices themselves.
 
     Sensor noise that was taken off is added back for the comparison: `M_j + noise` against
     `I + noise` is the ratio of two covariances of rows, whose null is known.
     """
-    p = M.shape[-1]
-    values, vectors = np.linalg.eigh(M)
-    size = 1.0 / (1.0 / n + 1.0 / n_eff)
+    own = dense_pairs(M)
+    if noise is None:
+        return judge(own, own.values, n, n_eff)
+    root = inverse_square_root(np.eye(M.shape[-1]) + noise)
+    return judge(own, dense_pairs(root @ (M + noise) @ root).values, n, n_eff)
+
+
+def find(
+    form: Form, n: FloatArray, n_eff: float, before: FloatArray | None = None
+) -> tuple[Spikes, Extremes]:
+    """The same for matrices that need not be formed; `before` are rows close to the answer."""
+    p = form.dimension
+    size = _size(n, n_eff)
     lower, lower_scale, upper, upper_scale = bulk_edges(p - 1, size)
+    # The direction of an eigenvector is known to √(p/n) at best; a hundredth of the error in a
+    # single entry is as good as exact.
+    tolerance = np.maximum(NEGLIGIBLE / np.sqrt(size), 10 * p * np.finfo(np.float64).eps)
+    inside = lower - MARGIN * lower_scale, upper + MARGIN * upper_scale
+    own = extreme_pairs(form, inside, tolerance, before)
+    seen = own
+    if form.floor:
+        root = inverse_square_root(np.eye(p) + form.floor * (form.W @ form.W.T))
+        seen = extreme_pairs(Form(form.regimes, root @ form.W), inside, tolerance, own.vectors)
+    return judge(own, seen.values, n, n_eff), own
+
+
+def judge(own: Extremes, seen: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
+    """Which eigenpairs are real, given the values `seen` with the sensors' noise, shape (r, 4)."""
+    r, _, p = own.vectors.shape
+    lower, lower_scale, upper, upper_scale = bulk_edges(p - 1, _size(n, n_eff))
 
     def beyond(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         return (lower - low) / lower_scale, (high - upper) / upper_scale
 
-    seen: FloatArray = np.asarray(values, dtype=np.float64)
-    if noise is not None:
-        seen = np.linalg.eigvalsh(_against(M + noise, np.eye(p) + noise)).astype(np.float64)
-    below, above = beyond(seen[:, 0], seen[:, -1])
-    third = np.full(len(M), -np.inf)
+    below, above = beyond(seen[:, 0], seen[:, 3])
+    third = np.full(r, -np.inf)
     if p > 2:
-        third = np.maximum(*beyond(seen[:, 1], seen[:, -2]))
+        third = np.maximum(*beyond(seen[:, 1], seen[:, 2]))
     has_low, has_high = below > MARGIN, above > MARGIN
-    low_vector, high_vector = vectors[:, :, 0], vectors[:, :, -1]
+    low_vector, high_vector = own.vectors[:, 0], own.vectors[:, 3]
     return Spikes(
-        high=values[:, -1] - 1.0,
-        low=values[:, 0] - 1.0,
+        high=own.values[:, 3] - 1.0,
+        low=own.values[:, 0] - 1.0,
         high_vector=high_vector,
         low_vector=low_vector,
         has_high=has_high,
@@ -119,7 +145,7 @@ def detect(M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None 
         high_limit=upper + MARGIN * upper_scale - 1.0,
         low_limit=1.0 - lower + MARGIN * lower_scale,
         directions=np.stack(
-            [high_vector * has_high[:, None], low_vector * has_low[:, None]], axis=2
+            [high_vector * has_high[:, None], low_vector * has_low[:, None]], axis=1
         ),
         excess=np.maximum(below, above),
         second=np.minimum(below, above),
@@ -127,7 +153,6 @@ def detect(M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None 
     )
 
 
-def _against(M: FloatArray, base: FloatArray) -> FloatArray:
-    """`base^(−½) M base^(−½)`."""
-    root = inverse_square_root(base)
-    return np.asarray(root @ M @ root)
+def _size(n: FloatArray, n_eff: float) -> FloatArray:
+    """Size of one sample as uncertain as the ratio of two."""
+    return np.asarray(1.0 / (1.0 / n + 1.0 / n_eff))

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from jigsaw_crl.client import Client
-from jigsaw_crl.nullcone.spikes import detect
+from jigsaw_crl.extremes import Form, Regimes
+from jigsaw_crl.nullcone.spikes import Spikes, find
 from jigsaw_crl.spectrum import reduce_to_rank
 
 __all__ = ["Reduced", "Whitened", "pool", "reduce", "rounding_size"]
@@ -45,8 +46,9 @@ class Reduced:
     basis : array, shape (n_features, p)
         Orthonormal; feature space = basis · reduced space.
     control : array, shape (p, p)
-    regimes : array, shape (r, p, p)
-        One per regime (a label has several when it was applied at several strengths).
+    regimes : Regimes
+        In feature space, one per regime (a label has several when it was applied at several
+        strengths); they are large and stay where they are.
     owner : array of int, shape (r,)
         Index of the label of each regime.
     n_control : float
@@ -60,7 +62,7 @@ class Reduced:
 
     basis: FloatArray
     control: FloatArray
-    regimes: FloatArray
+    regimes: Regimes
     owner: IntArray
     n_control: float
     n: FloatArray
@@ -76,8 +78,10 @@ class Whitened:
     ----------
     L : array, shape (p, p)
         `L Lᵀ` is the pooled control covariance in reduced space.
-    M : array, shape (r, p, p)
-        `L⁻¹ S_j L⁻ᵀ`.
+    form : Form
+        `M_j = L⁻¹ S_j L⁻ᵀ` for every regime.
+    spikes : Spikes
+        Its extreme eigenpairs.
     n : array, shape (r,)
     n_eff : float
         Sample size behind `L`: its relative error `H` has entries of variance 1/n_eff.
@@ -86,10 +90,16 @@ class Whitened:
     """
 
     L: FloatArray
-    M: FloatArray
+    form: Form
+    spikes: Spikes
     n: FloatArray
     n_eff: float
     noise: FloatArray | None = None
+
+    @property
+    def M(self) -> FloatArray:
+        """All `M_j`, shape (r, p, p)."""
+        return self.form.dense()
 
 
 def rounding_size(condition: float, p: int) -> float:
@@ -106,51 +116,58 @@ def reduce(client: Client) -> Reduced:
     """Restrict a client's moments to the space of its latents, without the sensors' noise floor."""
     space = reduce_to_rank(client)
     small = space.project(client.control_second_moment())
-    owned = [(i, m) for i, label in enumerate(client.labels) for m in client.second_moments(label)]
-    regimes = np.stack([space.project(m) for _, m in owned])
-    owner = np.array([i for i, _ in owned], dtype=np.intp)
+    owner = np.repeat(
+        np.arange(len(client.labels)), [len(client.interventions[x]) for x in client.labels]
+    )
     sizes = [m.n for label in client.labels for m in client.interventions[label]]
     p = space.rank
     n_control = client.control.n
     if n_control is None:
         values = np.linalg.eigvalsh(small)
         size = rounding_size(float(values[-1] / values[0]), p)
-        n, n0 = np.full(len(regimes), size), size
+        n, n0 = np.full(len(owner), size), size
     else:
         n, n0 = np.array(sizes, dtype=np.float64), float(n_control)
     exact = n_control is None
+    regimes = Regimes.of(client)
     return Reduced(space.basis, small, regimes, owner, n0, n, exact, space.subtracted)
 
 
 def pool(reduced: Reduced) -> Whitened:
     """Whiten all regimes by the control covariance that all of them support."""
     L: FloatArray = np.asarray(np.linalg.cholesky(reduced.control), dtype=np.float64)
-    M = _congruence(L, reduced.regimes)
-    M0 = np.eye(len(L))
     p = len(L)
-    n_eff = reduced.n_control
-    rounds = 0 if reduced.exact else MAX_ROUNDS
-    for _ in range(rounds):
-        spikes = detect(M, reduced.n, n_eff, _whitened_noise(L, reduced.noise))
+    M0 = np.eye(p)
+    n, n_eff = reduced.n, reduced.n_control
+    total = reduced.regimes.weighted(n)
+    form = _whitening(L, reduced)
+    spikes, pairs = find(form, reduced.n, n_eff)
+    for _ in range(0 if reduced.exact else MAX_ROUNDS):
         # A regime with several targets differs from C₀ in more directions than we project off.
-        n = np.where(spikes.several, 0.0, reduced.n)
-        H = _solve_correction(M0, M, reduced.n_control, n, spikes.directions)
+        silent = np.where(spikes.several, reduced.n, 0.0)
+        n = reduced.n - silent
+        pooled = total - reduced.regimes.weighted(silent) if silent.any() else total
+        D = form.project(pooled, float(n.sum())) - float(n.sum()) * np.eye(p)
+        H = _solve_correction(M0, D, form, reduced.n_control, n, spikes.directions)
         low = float(np.linalg.eigvalsh(H)[0])
         if low < SMALLEST_STEP:
             H *= SMALLEST_STEP / low
         step = np.linalg.cholesky(np.eye(p) + H)
         L = np.asarray(L @ step, dtype=np.float64)
-        M0 = _congruence(L, reduced.control)
-        M = _congruence(L, reduced.regimes)
+        form = _whitening(L, reduced)
+        inverse = solve_triangular(L, np.eye(p), lower=True)
+        M0 = inverse @ reduced.control @ inverse.T
         n_eff = effective_size(reduced.n_control, n)
+        spikes, pairs = find(form, reduced.n, n_eff, pairs.vectors)
         if float(np.abs(H).max()) < NEGLIGIBLE / np.sqrt(n_eff):
             break
-    return Whitened(L, M, reduced.n, n_eff, _whitened_noise(L, reduced.noise))
+    noise = form.floor * (form.W @ form.W.T) if form.floor else None
+    return Whitened(L, form, spikes, reduced.n, n_eff, noise)
 
 
-def _whitened_noise(L: FloatArray, variance: float) -> FloatArray | None:
-    """`L⁻¹ σ² L⁻ᵀ`."""
-    return variance * _congruence(L, np.eye(len(L))) if variance > 0 else None
+def _whitening(L: FloatArray, reduced: Reduced) -> Form:
+    W = solve_triangular(L, reduced.basis.T, lower=True)
+    return Form(reduced.regimes, np.ascontiguousarray(W), reduced.noise)
 
 
 def effective_size(n_control: float, n: FloatArray) -> float:
@@ -158,35 +175,29 @@ def effective_size(n_control: float, n: FloatArray) -> float:
     return float(n_control + 0.5 * n.sum())
 
 
-def _congruence(L: FloatArray, S: FloatArray) -> FloatArray:
-    """`L⁻¹ S L⁻ᵀ`, batched over leading axes, exactly symmetric."""
-    inverse = solve_triangular(L, np.eye(len(L)), lower=True)
-    out = inverse @ S @ inverse.T
-    return np.asarray((out + np.swapaxes(out, -1, -2)) / 2, dtype=np.float64)
-
-
 def _solve_correction(
-    M0: FloatArray, M: FloatArray, n0: float, n: FloatArray, directions: FloatArray
+    M0: FloatArray, D: FloatArray, form: Form, n0: float, n: FloatArray, directions: FloatArray
 ) -> FloatArray:
     """Conjugate gradients on symmetric matrices for the equation in the module's docstring.
 
-    `directions` has shape (r, p, 2), orthonormal columns or zeros: `P_j = I − V_j V_jᵀ`.
+    `D` is `Σ_j n_j (M_j − I)`. `directions` has shape (r, 2, p), orthonormal rows `V_j` or zeros:
+    `P_j = I − V_jᵀ V_j`. Sums over regimes are products of the stacked rows `V`, shape (2r, p).
     """
-    p = len(M0)
-    V = directions
-    flat = np.swapaxes(V, 0, 1).reshape(p, -1)  # (p, 2r)
-    B = (flat * np.repeat(n, V.shape[2])) @ flat.T
+    r, _, p = directions.shape
+    V = directions.reshape(2 * r, p)
+    weights = n[:, None, None]
+    nV = (directions * weights).reshape(2 * r, p)
 
-    def off_planes(X: FloatArray) -> FloatArray:
-        """`Σ_j n_j P_j X P_j` for one X common to all regimes."""
-        inner = np.swapaxes(V, 1, 2) @ (X @ V)  # (r, 2, 2)
-        back = (V @ (inner * n[:, None, None])) @ np.swapaxes(V, 1, 2)
-        return np.asarray(float(n.sum()) * X - B @ X - X @ B + back.sum(axis=0))
+    def off_planes(VX: FloatArray, total: FloatArray) -> FloatArray:
+        """`Σ_j n_j P_j X_j P_j` from `total = Σ_j n_j X_j` and the rows `V_j X_j`."""
+        inner = VX.reshape(r, 2, p) @ np.swapaxes(directions, 1, 2)  # (r, 2, 2)
+        half = VX - 0.5 * (inner @ directions).reshape(2 * r, p)
+        out = nV.T @ half
+        return np.asarray(total - out - out.T)
 
-    D = M - np.eye(p)
-    projected = D - V @ (np.swapaxes(V, 1, 2) @ D)
-    projected = projected - (projected @ V) @ np.swapaxes(V, 1, 2)
-    right = n0 * (M0 - np.eye(p)) + np.einsum("r,rij->ij", n, projected)
+    moved = form(directions, np.arange(r)).reshape(2 * r, p) - V
+    right = n0 * (M0 - np.eye(p)) + off_planes(moved, D)
+    size = float(n.sum())
     H = np.zeros((p, p))
     residual = right.copy()
     direction = residual.copy()
@@ -195,7 +206,7 @@ def _solve_correction(
     for _ in range(2 * p + 10):
         if square <= stop:
             break
-        image = n0 * direction + off_planes(direction)
+        image = n0 * direction + off_planes(V @ direction, size * direction)
         alpha = square / float(np.vdot(direction, image))
         H += alpha * direction
         residual -= alpha * image
