@@ -25,6 +25,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Pictures first: the pages show what the scripts in examples/ draw. Warnings are errors.
+docs: $(VENV)/.installed-dev
+	for script in examples/plot_*.py; do $(BIN)/python $$script docs/pictures || exit 1; done
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "The site is in docs/_build/html/index.html"
+
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix src tests
 	$(BIN)/ruff format src tests
@@ -42,4 +48,4 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
+	rm -rf $(VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build

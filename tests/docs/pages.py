@@ -1,0 +1,204 @@
+"""Run the code blocks of a page, in order, in an empty folder, and compare what they print.
+
+    python tests/docs/pages.py README.md docs/faq.md      # write the printed output into the pages
+
+- A ```python block runs in the page's own namespace. A ```text block right after it is what it
+  prints.
+- In a ```console block the lines `$ jigsaw …` are commands (`\\` at the end continues a line) and
+  the lines after each are what it prints, if any are shown; `> FILE` and `>> FILE` write it to a
+  file. A failing command shows its message.
+- A ```toml or ```csv block whose first line is `# file: NAME` is written to that file.
+- `...` in shown output stands for anything.
+"""
+
+from __future__ import annotations
+
+import doctest
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from itertools import groupby, zip_longest
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN, SHOWN, FILES = "python", "text", ("toml", "csv")
+_FENCE = re.compile(
+    r"^(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=fence) *$", re.M | re.S
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, where the text is, and its line."""
+
+    language: str
+    body: str
+    start: int
+    end: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one block or command printed, and what the page shows (None: nothing)."""
+
+    line: int
+    code: str
+    printed: str
+    shown: str | None
+
+    @property
+    def agrees(self) -> bool:
+        if self.shown is None:
+            return True
+        check = doctest.OutputChecker().check_output
+        return check(_trimmed(self.shown), _trimmed(self.printed), doctest.ELLIPSIS)
+
+
+def documentation_pages() -> list[Path]:
+    """The README and every page of the site."""
+    built = ROOT / "docs" / "_build"
+    pages = [p for p in sorted((ROOT / "docs").rglob("*.md")) if not p.is_relative_to(built)]
+    return [ROOT / "README.md", *pages]
+
+
+def blocks_of(text: str) -> list[Block]:
+    """The fenced blocks of a page."""
+    return [
+        Block(m["language"].strip(), m["body"], *m.span("body"), text.count("\n", 0, m.start()) + 1)
+        for m in _FENCE.finditer(text)
+    ]
+
+
+def run_page(path: Path) -> list[Output]:
+    """Run a page in the current folder."""
+    text = path.read_text(encoding="utf-8")
+    blocks, outputs = blocks_of(text), list[Output]()
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block, after in zip_longest(blocks, blocks[1:]):
+        if block.language in FILES:
+            _write_file(block)
+        elif block.language == RUN:
+            shown = after.body if after is not None and _shows(text, block, after) else None
+            outputs.append(Output(block.line, block.body, _run_python(path, block, names), shown))
+        elif block.language == "console":
+            for command, expected in commands_of(block.body):
+                outputs.append(Output(block.line, command, _run_command(command), expected))
+    return outputs
+
+
+def commands_of(body: str) -> Iterator[tuple[str, str | None]]:
+    """The commands of a console block, each with the output shown after it."""
+    command: str | None = None
+    shown: list[str] = []
+    lines = iter(body.splitlines())
+    for line in lines:
+        if not line.startswith("$ "):
+            shown.append(line)
+            continue
+        if command is not None:
+            yield command, "\n".join(shown) if shown else None
+        command, shown = line[2:], []
+        while command.endswith("\\"):
+            command = command[:-1] + next(lines).strip()
+    if command is None:
+        raise ValueError(f"a console block without a command:\n{body}")
+    yield command, "\n".join(shown) if shown else None
+
+
+def _shows(text: str, block: Block, after: Block) -> bool:
+    """Is the next block what this one prints: text, with nothing written between them?"""
+    between = text[block.end : after.start].replace("`", "")
+    return after.language == SHOWN and between.strip() == SHOWN
+
+
+def _write_file(block: Block) -> None:
+    first, _, rest = block.body.partition("\n")
+    if first.startswith("# file: "):
+        target = Path(first.removeprefix("# file: ").strip())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(rest, encoding="utf-8")
+
+
+def _run_python(path: Path, block: Block, names: dict[str, Any]) -> str:
+    # Blank lines in front make a traceback name the page's own line.
+    code = compile("\n" * block.line + block.body, str(path), "exec")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(code, names)
+    return printed.getvalue()
+
+
+def _run_command(command: str) -> str:
+    from jigsaw_crl.cli.app import run
+
+    command, to, target = re.match(r"(.*?)(?: (>>?) (\S+))?$", command).groups()  # type: ignore[union-attr]
+    program, *arguments = shlex.split(command)
+    if program != "jigsaw":
+        raise ValueError(f"only jigsaw's commands are run, not: {command}")
+    printed, complaints = io.StringIO(), io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(complaints):
+        code = run(_expanded(arguments))
+    if code not in (0, 2):
+        raise RuntimeError(f"exit code {code} from: {command}\n{complaints.getvalue()}")
+    if code:
+        return printed.getvalue() + complaints.getvalue()
+    if to is None:
+        return printed.getvalue()
+    with Path(target).open("a" if to == ">>" else "w", encoding="utf-8") as file:
+        file.write(printed.getvalue())
+    return ""
+
+
+def _expanded(arguments: list[str]) -> list[str]:
+    """As a shell does: `*` in an argument becomes the files that match."""
+    out: list[str] = []
+    for argument in arguments:
+        out += sorted(str(p) for p in Path().glob(argument)) if "*" in argument else [argument]
+    return out
+
+
+def _trimmed(text: str) -> str:
+    """Without outer blank lines, and with every gap of tabs or spaces inside a line two wide."""
+    lines = (line.rstrip() for line in text.strip("\n").splitlines())
+    return "\n".join(re.sub(r"(?<=\S)(\t+| {2,})", "  ", line) for line in lines) + "\n"
+
+
+def _aligned(text: str) -> str:
+    """Tab-separated lines as columns, each as wide as in the lines beside it that have as many."""
+    rows = [line.split("\t") for line in text.strip("\n").splitlines()]
+    out: list[str] = []
+    for _, group in groupby(rows, key=len):
+        table = list(group)
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for row in table:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            out.append("  ".join(cells).rstrip())
+    return "\n".join(out)
+
+
+def _rewrite(path: Path) -> None:
+    """Put what the page prints into its shown output."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        outputs = run_page(path)
+    text = path.read_text(encoding="utf-8")
+    for output in outputs:
+        if output.agrees or output.shown is None:
+            continue
+        old = output.shown.rstrip("\n")
+        where = text.index(old, text.index(output.code.splitlines()[0]))
+        text = text[:where] + _aligned(output.printed) + text[where + len(old) :]
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("COLUMNS", "80")
+    for name in sys.argv[1:]:
+        _rewrite(Path(name).resolve())
