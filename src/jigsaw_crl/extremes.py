@@ -1,6 +1,6 @@
 """The outermost eigenpairs of every regime, without diagonalising any of them.
 
-A regime's second moment is `S_j = C_j + δ_j δ_jᵀ` (δ_j its mean minus the control's). In coordinates
+A regime's second moment is `S_j = C_j + δ_j δ_jᵀ` (δ_j its mean less the control's). In coordinates
 `W` (whitening by the control, say) it is `M_j = W S_j Wᵀ − σ² W Wᵀ`. Only the two lowest and the
 two highest eigenpairs of `M_j` are ever asked for. From dimension `DENSE` on they are found by a
 block Krylov method: with `X` four rows per regime, the space spanned by `X, X M_j, X M_j², …` holds
@@ -61,6 +61,16 @@ class Regimes:
 
     def second_moment(self, j: int) -> FloatArray:
         return np.asarray(self.covariances[j] + np.outer(self.shifts[j], self.shifts[j]))
+
+    def traces(self) -> FloatArray:
+        """`tr S_j`, shape (r,)."""
+        own = np.array([np.trace(c) for c in self.covariances])
+        return np.asarray(own + np.einsum("rd,rd->r", self.shifts, self.shifts))
+
+    def inner(self, A: FloatArray) -> FloatArray:
+        """`tr(A S_j)` for a symmetric A, shape (r,)."""
+        own = np.array([np.vdot(A, c) for c in self.covariances])
+        return np.asarray(own + np.einsum("rd,rd->r", self.shifts @ A, self.shifts))
 
     def times(self, X: FloatArray, rows: IntArray) -> FloatArray:
         """`X_j S_j` for the regimes in `rows`; X has shape (len(rows), b, d)."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.client import RANK_TOLERANCE, Client
+from jigsaw_crl.extremes import Regimes
 
 __all__ = ["Spectrum", "reduce_to_rank"]
 
@@ -104,29 +105,28 @@ def reduce_to_rank(client: Client) -> Spectrum:
     Spectrum
     """
     control = client.control_second_moment()
-    moments = [s for label in client.labels for s in client.second_moments(label)]
+    regimes = Regimes.of(client)
     sizes = [m.n for label in client.labels for m in client.interventions[label]]
     r, d = client.n_latent, client.n_features
     exact = client.control.n is None
     # Each regime is scaled to the control's trace, so that none rules the average.
     trace = float(np.trace(control))
-    scales = [trace / max(float(np.trace(s)), np.finfo(np.float64).tiny) for s in moments]
-    average = (control + sum(c * s for c, s in zip(scales, moments, strict=True))) / (
-        1 + len(moments)
-    )
+    scales = trace / np.maximum(regimes.traces(), np.finfo(np.float64).tiny)
+    average = (control + regimes.weighted(scales)) / (1 + len(regimes))
     values, vectors = np.linalg.eigh(average)
     values, vectors = values[::-1].copy(), vectors[:, ::-1]
     basis = np.ascontiguousarray(vectors[:, :r])
     weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
     weights = np.array([client.control.n or 1, *(m or 1 for m in sizes)], dtype=np.float64)
-    n = float("inf") if exact else _effective(np.array([1.0, *scales]), weights)
+    n = float("inf") if exact else _effective(np.append(1.0, scales), weights)
     if d == r:
         return Spectrum(basis, values, 0.0, False, 0.0, weakest, n)
     beyond = vectors[:, r:]
-    floors = [float(np.sum(beyond * (s @ beyond))) / (d - r) for s in (control, *moments)]
+    pooled = (weights[0] * control + regimes.weighted(weights[1:])) / weights.sum()
+    floor = float(np.sum(beyond * (pooled @ beyond))) / (d - r)
     # The trailing directions were chosen as the quietest, which costs them r of their n degrees of
     # freedom.
-    floor = float(weights @ floors / weights.sum()) * (1.0 if exact else n / max(n - r, 1.0))
+    floor *= 1.0 if exact else n / max(n - r, 1.0)
     if floor <= RANK_TOLERANCE * values[0]:
         return Spectrum(basis, values, 0.0, True, 0.0, weakest, n)
     taken = min(floor, MOST_SUBTRACTED * weakest)

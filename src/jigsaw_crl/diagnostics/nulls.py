@@ -12,8 +12,10 @@ from p = 2 and a dozen rows up to thousands of features, so no threshold is tune
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
-from scipy.stats import gamma
+from scipy.special import gammaincinv
 
 __all__ = ["noise_edge", "ratio_edges", "tracy_widom_quantile"]
 
@@ -21,6 +23,7 @@ __all__ = ["noise_edge", "ratio_edges", "tracy_widom_quantile"]
 _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801
 
 
+@lru_cache
 def tracy_widom_quantile(probability: float) -> float:
     """Quantile of the Tracy–Widom law of real matrices.
 
@@ -30,9 +33,10 @@ def tracy_widom_quantile(probability: float) -> float:
     >>> round(tracy_widom_quantile(0.95), 2), round(tracy_widom_quantile(0.999), 2)
     (0.98, 3.25)
     """
-    return float(gamma.ppf(probability, _SHAPE, scale=_SCALE) - _SHIFT)
+    return float(_SCALE * gammaincinv(_SHAPE, probability) - _SHIFT)
 
 
+@lru_cache
 def ratio_edges(p: int, m: float, n: float, level: float) -> tuple[float, float]:
     """Interval that holds all eigenvalues of `(A/m)⁻¹(B/n)` with probability 1 − 2·level.
 

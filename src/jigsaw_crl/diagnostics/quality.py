@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from jigsaw_crl.client import RANK_TOLERANCE, Client
 from jigsaw_crl.diagnostics.nulls import noise_edge
@@ -179,7 +179,7 @@ def check_drift(client: Client, space: Spectrum) -> list[Finding]:
     shifts = np.array([white @ (p.mean - client.control.mean) for p in parts])
     sizes = np.array([p.n for p in parts], dtype=np.float64)
     moved = float(sizes @ np.sum(shifts**2, axis=1))
-    edge = float(chi2.ppf(1 - FALSE_ALARM, (len(parts) - 1) * space.rank))
+    edge = float(chdtri((len(parts) - 1) * space.rank, FALSE_ALARM))
     if moved > edge:
         findings.append(_drift(client, "the mean of the control rows moves", moved, edge))
     first, second = _halves(parts)

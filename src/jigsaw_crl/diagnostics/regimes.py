@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.client import Client
 from jigsaw_crl.diagnostics.nulls import ratio_edges
+from jigsaw_crl.extremes import TOGETHER, Form, Regimes, extreme_pairs
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.moments import Moments, inverse_square_root, second_moment_about
 from jigsaw_crl.spectrum import Spectrum
@@ -33,8 +34,15 @@ FALSE_ALARM = 1e-3
 # Two regimes this many times further apart than samples of one law, on average, need no test: even
 # tails four times as heavy as a Gaussian's do not bring them there.
 CLEARLY_APART = 16.0
+# Eigenvalues are needed to this share of the interval that chance fills.
+CLOSE = 1e-2
+# Rows of a random sketch: distances between regimes are then known to about a third.
+SKETCH = 16
 # The same moments to this relative difference are the same rows.
 SAME_ROWS = 1e-9
+# The null knows the tails of the features, not those of the latents, which are heavier. A regime is
+# left out only when it exceeds the edge of chance by half.
+CLEARLY = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,22 +101,32 @@ def contrast(
     other: FloatArray,
     moments: Moments,
     level: float,
-    root: FloatArray | None = None,
 ) -> Contrast:
     """Eigenvalues of `base^(−½) other base^(−½)` and their null interval.
 
-    `base` and `other` are second moments in the reduced space; `root` is `base^(−½)` if at hand.
+    `base` and `other` are second moments in the reduced space.
     """
-    root = inverse_square_root(base) if root is None else root
-    values = np.maximum(np.linalg.eigvalsh(root @ other @ root), np.finfo(np.float64).tiny)
+    root = inverse_square_root(base)
+    values: FloatArray = np.asarray(np.linalg.eigvalsh(root @ other @ root), dtype=np.float64)
+    return _judged(values, *_edges(base, base_moments, moments, level))
+
+
+def _judged(values: FloatArray, low: float, high: float) -> Contrast:
+    return Contrast(np.maximum(values, np.finfo(np.float64).tiny), low, high)
+
+
+def _edges(
+    base: FloatArray, base_moments: Moments, moments: Moments, level: float
+) -> tuple[float, float]:
+    """Interval that the eigenvalues of one regime against another keep by chance."""
     p = len(base)
     if base_moments.n is None or moments.n is None:
         size = np.linalg.eigvalsh(base)
         rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
-        return Contrast(values, 1 / (1 + rounding), 1 + rounding)
+        return 1 / (1 + rounding), 1 + rounding
     m = (base_moments.n - 1) / excess_spread(base_moments)
     n = moments.n / excess_spread(moments)
-    return Contrast(values, *ratio_edges(p, m, n, level))
+    return ratio_edges(p, m, n, level)
 
 
 def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[str, float]]:
@@ -116,23 +134,36 @@ def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     level = FALSE_ALARM / len(regimes)
     base = _inner(client.control_second_moment(), space)
-    root = inverse_square_root(base)
+    form = Form(Regimes.of(client), inverse_square_root(base) @ space.basis.T)
     strength: dict[str, float] = {}
     several: dict[str, Finding] = {}
-    for label, m in regimes:
-        c = contrast(base, client.control, _second(m, client.control, space), m, level, root)
+    for (label, _), c in zip(regimes, _contrasts(client, form, base, level), strict=True):
         strength[label] = max(strength.get(label, 0.0), c.strength)
         if c.third > 1:
             several.setdefault(label, _several_targets(client, label, c))
-    findings = [*several.values(), *_same_regimes(client, space, level, strength)]
+    findings = [*several.values(), *_same_regimes(client, space, form, level, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
     weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
     findings += [_weak(client, label, strength[label]) for label in weak]
     if len(weak) == len(strength):
         findings.append(_no_signal(client, max(strength.values())))
-    if len(several) >= 2:
+    if sum(f.severity == "error" for f in several.values()) >= 2:
         findings += _swapped_control(client, space, level)
     return findings, strength
+
+
+def _contrasts(client: Client, form: Form, base: FloatArray, level: float) -> list[Contrast]:
+    """Every regime against the control; of the eigenvalues, the two at either end."""
+    moments = [m for ms in client.interventions.values() for m in ms]
+    if client.is_population:
+        edges = [_edges(base, client.control, client.control, level)] * len(moments)
+    else:
+        edges = [_edges(base, client.control, m, level) for m in moments]
+    low, high = np.array(edges).T
+    values = extreme_pairs(form, (low, high), CLOSE * (high - low)).values
+    if len(base) == 1:
+        values = values[:, :1]
+    return [_judged(v, *edge) for v, edge in zip(values, edges, strict=True)]
 
 
 def _inner(second_moment: FloatArray, space: Spectrum) -> FloatArray:
@@ -145,6 +176,18 @@ def _second(moments: Moments, centre: Moments, space: Spectrum) -> FloatArray:
 
 
 def _several_targets(client: Client, label: str, c: Contrast) -> Finding:
+    if c.third <= CLEARLY:
+        return Finding(
+            "several-targets",
+            "warning",
+            "the regime may move more than one node: a third direction differs from the control "
+            "by a little more than chance; heavy-tailed latents do that too",
+            "Check what was applied; the regime is used.",
+            value=c.third,
+            threshold=1.0,
+            client=client.name,
+            regime=label,
+        )
     return Finding(
         "several-targets",
         "error",
@@ -185,13 +228,12 @@ def _no_signal(client: Client, strongest: float) -> Finding:
 
 
 def _same_regimes(
-    client: Client, space: Spectrum, level: float, strength: Mapping[str, float]
+    client: Client, space: Spectrum, form: Form, level: float, strength: Mapping[str, float]
 ) -> Iterator[Finding]:
     """Regimes with the same rows, or with the same law, as another one."""
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     named = [(client.control_name, client.control), *regimes]
-    seconds = [_second(m, client.control, space) for _, m in named]
-    for i, j, distance in _nearest_before(seconds):
+    for i, j, distance in _nearest_before(form):
         (label, m), (other, twin) = named[i], named[j]
         if _same_rows(m, twin):
             yield Finding(
@@ -209,7 +251,8 @@ def _same_regimes(
             continue
         if m.n is None or twin.n is None or distance > CLEARLY_APART * (1 / m.n + 1 / twin.n):
             continue
-        c = contrast(seconds[j], twin, seconds[i], m, level)
+        pair = (_second(x, client.control, space) for x in (twin, m))
+        c = contrast(next(pair), twin, next(pair), m, level)
         if not c.seen:
             yield Finding(
                 "like-regimes",
@@ -224,21 +267,31 @@ def _same_regimes(
             )
 
 
-def _nearest_before(seconds: list[FloatArray]) -> Iterator[tuple[int, int, float]]:
+def _nearest_before(form: Form) -> Iterator[tuple[int, int, float]]:
     """For each regime the most similar one before it (a twin is always that), and how far it is.
 
-    The distance is `‖M_i − M_j‖²` over `tr(M_j)² + ‖M_j‖²`, whitened by the control: for two
-    samples of one law with Gaussian rows it is `1/n_i + 1/n_j` on average.
+    The control is number 0 and whitened to I. The distance is `‖M_i − M_j‖²` over
+    `tr(M_j)² + ‖M_j‖²`: for two samples of one law with Gaussian rows it is `1/n_i + 1/n_j` on
+    average. In many dimensions `‖M‖²` is read off `Ω M`, with Ω a few random rows.
     """
-    root = inverse_square_root(seconds[0])
-    white = [root @ s @ root for s in seconds]
-    flat = np.array([w.ravel() for w in white])
+    p, r = form.dimension, len(form.regimes)
+    if p <= 2 * SKETCH:
+        flat = np.concatenate([np.eye(p)[None], form.dense()]).reshape(r + 1, -1)
+    else:
+        omega = np.random.default_rng(p).normal(size=(SKETCH, p)) / np.sqrt(SKETCH)
+        flat = np.empty((r + 1, SKETCH * p))
+        flat[0] = omega.ravel()
+        for k in range(0, r, TOGETHER):
+            rows = np.arange(k, min(k + TOGETHER, r))
+            start = np.broadcast_to(omega, (len(rows), SKETCH, p))
+            flat[rows + 1] = form(start, rows).reshape(len(rows), -1)
     products = flat @ flat.T
     squares = np.diagonal(products)
-    for i in range(1, len(flat)):
+    traces = np.append(p, form.regimes.inner(form.W.T @ form.W))
+    for i in range(1, r + 1):
         apart = np.maximum(squares[:i] + squares[i] - 2 * products[i, :i], 0.0)
         j = int(np.argmin(apart))
-        yield i, j, float(apart[j] / (np.trace(white[j]) ** 2 + squares[j]))
+        yield i, j, float(apart[j] / (traces[j] ** 2 + squares[j]))
 
 
 def _same_rows(a: Moments, b: Moments) -> bool:

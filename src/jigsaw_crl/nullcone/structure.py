@@ -102,13 +102,15 @@ def greedy_order(odds: FloatArray) -> BoolArray:
     worth = np.where(np.isfinite(odds), odds, 0.0)
     candidates = np.argwhere(odds > 0)
     strength = odds[candidates[:, 0], candidates[:, 1]]
-    for a, d in candidates[np.argsort(-strength, kind="stable")]:
+    for a, d in candidates[np.argsort(-strength, kind="stable")].tolist():
         if order[a, d] or order[d, a]:
             continue
-        above, below = order[:, a].copy(), order[d].copy()
-        above[a] = below[d] = True
-        new = np.outer(above, below) & ~order
-        if (new & order.T).any() or np.diagonal(new).any() or worth[new].sum() <= 0:
+        # Only the rows above a and the columns below d can change.
+        above = np.append(np.flatnonzero(order[:, a]), a)
+        below = np.append(np.flatnonzero(order[d]), d)
+        old = order[above[:, None], below]
+        gained = worth[above[:, None], below][~old].sum()
+        if gained <= 0 or order[below[:, None], above].any():
             continue
-        order |= new
+        order[above[:, None], below] = True
     return order
