@@ -59,8 +59,9 @@ def recover_fragment(
     from jigsaw_crl.diagnostics import check_client, usable
 
     _check_options(method, tau, budget, confounding, rank_one)
-    findings = check_client(client).findings
-    client = usable([client], findings)[0]
+    checked = check_client(client).findings
+    findings = tuple(_unnamed(finding, client) for finding in checked)
+    client = usable([client], checked)[0]
     if method == "paper":
         return _with_findings(_paper(client, tau, budget), findings)
     found = Recovery.of(client, confounding=confounding, rank_one=rank_one).fragment()
@@ -170,6 +171,16 @@ def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[A
     from joblib import Parallel, delayed
 
     return list(Parallel(n_jobs=n_jobs)(delayed(function)(*a) for a in arguments))
+
+
+def _unnamed(finding: Finding, client: Client) -> Finding:
+    """A finding as it may leave the client: features are not named, unless like a label."""
+    from dataclasses import replace
+
+    message = finding.message
+    for name in set(client.features) - {*client.labels, client.control_name}:
+        message = message.replace(repr(name), "a feature")
+    return finding if message == finding.message else replace(finding, message=message)
 
 
 def _with_findings(fragment: Fragment, findings: Iterable[Finding]) -> Fragment:

@@ -12,6 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.federated.answer import WHY_NOT, answer
+from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.gathering import STATUS, Gathering
 from jigsaw_crl.federated.job import RoundOptions, write_job
 from jigsaw_crl.federated.settings import (
@@ -22,6 +23,7 @@ from jigsaw_crl.federated.settings import (
     coordinator_settings,
     site_settings,
 )
+from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.signing import generate_key, read_private_key, sign_fragment
 
 SITES = ("client-1", "client-2", "client-3")
@@ -102,6 +104,20 @@ def test_a_site_that_has_no_good_fragment_says_so_in_one_known_word(
     _, result = gather(settings, {**answers(sites), "client-1": text})
     assert set(result.fragments) == {"client-2", "client-3"}
     assert WHY_NOT[kind] in status(settings)["client-1"]["why"]
+
+
+def test_nothing_can_be_hidden_in_the_blanks_of_a_fragment(settings, sites, fragments):
+    """A file that reads as a fragment but is far longer than one is not sent, nor accepted."""
+    path = sites["client-1"].fragment
+    honest = json.loads(answers(sites)["client-1"])
+    padded = fragments[0].to_json() + " \t" * size_bound(fragments[0].labels)
+    assert Fragment.from_json(padded).labels == fragments[0].labels
+    path.write_text(padded)
+    assert json.loads(answer(SiteSettings(path), "client-1", "first"))["why_not"] == "too-large"
+    wide = CoordinatorSettings(SITES, settings.results)
+    forged = json.dumps({**honest, "fragment": padded})
+    _, result = gather(wide, {**answers(sites), "client-1": forged})
+    assert "oversized: larger than its labels" in result.provenance["refused"]["client-1"]
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])

@@ -205,6 +205,12 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
     assert set(result.provenance["refused"]) == {"client-1", "client-2"}
 
 
+def test_our_coordinator_does_not_even_take_a_job_that_ships_code(live, tmp_path):
+    meta = submit_any(live, hostile_job(tmp_path, "spy.Spy", "class Spy: ..."))
+    assert meta["status"] == "FINISHED:FAILED_TO_RUN"
+    assert meta["job_deploy_detail"] == ["server: BYOC not permitted"]
+
+
 def test_a_site_killed_in_mid_round_is_named_and_a_stale_fragment_refused(live, fragments):
     """client-1 sends an old fragment, client-2 dies, client-3 is well."""
     stale = live.kits / "client-1" / "fragment.json"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import SiteSettings
 from jigsaw_crl.fragment import Fragment
@@ -30,7 +31,7 @@ _WITHOUT = {"format", "version", "round", "why_not"}
 
 WHY_NOT: Mapping[str, str] = {
     "none": "it has no finished fragment",
-    "too-large": "its fragment is larger than the site allows",
+    "too-large": "its fragment is larger than the site allows, or than its labels can make it",
     "invalid": "its file is not a fragment",
     "other-client": "its fragment is another client's",
 }
@@ -106,16 +107,26 @@ def answer(settings: SiteSettings, site: str, round_name: str) -> str:
     except ValueError:
         return none("invalid")
     try:
-        client = _unverified(text).client
+        fragment = _unverified(text)
     except InputError:
         return none("invalid")
-    if client != site:
+    if fragment.client != site:
         return none("other-client")
+    if _exceeds(fragment, text):
+        return none("too-large")
     return json.dumps({**head, "written_at": status.st_mtime_ns, "fragment": text})
 
 
 def _unverified(text: str) -> Fragment:
     return peek_signed(text) if _is_signed(text) else Fragment.from_json(text)
+
+
+def _exceeds(fragment: Fragment, text: str) -> bool:
+    """Is there more in the text than a fragment of these labels can hold?
+
+    A signed one is quoted inside its envelope, which can double its length.
+    """
+    return len(text.encode()) > (2 if _is_signed(text) else 1) * size_bound(fragment.labels)
 
 
 def _is_signed(text: str) -> bool:
@@ -157,6 +168,8 @@ def judge(text: object, site: str, rules: Rules) -> Accepted:
         raise refuse(f"its fragment is refused: {error.what}", error.remedy) from None
     if fragment.client != site:
         raise refuse(f"its fragment is of another client, {fragment.client[:80]!r}")
+    if _exceeds(fragment, content):
+        raise refuse("its fragment is oversized: larger than its labels can make it")
     now = time.time_ns()
     if written_at > now + _CLOCK_SKEW:
         raise refuse("its fragment was written in the future", "Set the site's clock right.")
