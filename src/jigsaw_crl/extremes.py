@@ -25,8 +25,11 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 Apply = Callable[[FloatArray, IntArray], FloatArray]
 
-# Below this dimension LAPACK's full diagonalisation is as fast as a few products in Python.
-DENSE = 64
+# Below these dimensions LAPACK's full diagonalisation is as fast as a few products in Python: from
+# nothing, and from rows that are close to the answer.
+DENSE, WARM_DENSE = 64, 40
+# Rounding relative to a row this short is a ten-millionth of it.
+NEARLY_DEPENDENT = 1e-8
 # Two pairs at either end.
 WANTED = 4
 # Products before the space is compressed to the wanted pairs: the first time, and afterwards.
@@ -170,7 +173,7 @@ def extreme_pairs(
     Parameters
     ----------
     form : Form
-    inside : tuple of two arrays, shape (r,)
+    inside : tuple of two arrays, shape (r, 4)
         Eigenvalues between the two are noise, of which only the fact is asked.
     tolerance : array, shape (r,)
         Largest residual `‖v M − λ v‖` of any other pair.
@@ -178,7 +181,7 @@ def extreme_pairs(
         Rows close to the answer, for instance that of a neighbouring `W`.
     """
     p, r = form.dimension, len(form.regimes)
-    if p < DENSE:
+    if p < (DENSE if start is None else WARM_DENSE):
         return dense_pairs(form.dense())
     values, vectors = np.empty((r, WANTED)), np.empty((r, WANTED, p))
     first = FIRST_STEPS if start is None else STEPS - 2
@@ -214,7 +217,7 @@ def _settled(
     tolerance: FloatArray,
     rows: IntArray,
 ) -> npt.NDArray[np.bool_]:
-    low, high = inside[0][rows, None], inside[1][rows, None]
+    low, high = inside[0][rows], inside[1][rows]
     # A Ritz value is off by about residual² over the distance to the rest of the spectrum.
     off = 2 * residual**2 / np.maximum(high - low, np.finfo(np.float64).tiny)
     noise = (theta - off > low) & (theta + off < high)
@@ -227,16 +230,17 @@ def _cycle(
     """Best approximations of the wanted pairs in the space that `steps` products span."""
     c, b, p = X.shape
     Z, AZ = np.empty((c, b * (steps + 1), p)), np.empty((c, b * (steps + 1), p))
-    Q = _orthonormal(X)
+    Q, _ = _orthonormal(X)
     for s in range(steps + 1):
         new, done = slice(s * b, (s + 1) * b), slice(0, (s + 1) * b)
         Z[:, new], AZ[:, new] = Q, apply(Q, rows)
         if s == steps:
             break
-        # Twice, with unit rows in between: where the space is already complete (exact moments),
-        # what the first projection leaves is rounding that leans back into it.
-        Q = _orthonormal(_off(AZ[:, new], Z[:, done]))
-        Q = _orthonormal(_off(Q, Z[:, done]))
+        Q, least = _orthonormal(_off(AZ[:, new], Z[:, done]))
+        if least < NEARLY_DEPENDENT:
+            # Where the space is already complete (exact moments), what the projection leaves is
+            # rounding that leans back into it.
+            Q, _ = _orthonormal(_off(Q, Z[:, done]))
     T = Z @ np.swapaxes(AZ, 1, 2)
     theta, U = np.linalg.eigh((T + np.swapaxes(T, 1, 2)) / 2)
     pick = np.array([0, 1, -2, -1])
@@ -249,6 +253,8 @@ def _off(X: FloatArray, Z: FloatArray) -> FloatArray:
     return np.asarray(X - (X @ np.swapaxes(Z, 1, 2)) @ Z)
 
 
-def _orthonormal(X: FloatArray) -> FloatArray:
-    """Orthonormal rows with the span of X's, shape (c, b, p)."""
-    return np.ascontiguousarray(np.swapaxes(np.linalg.qr(np.swapaxes(X, 1, 2))[0], 1, 2))
+def _orthonormal(X: FloatArray) -> tuple[FloatArray, float]:
+    """Orthonormal rows with the span of X's, shape (c, b, p), and how independent X's were."""
+    Q, R = np.linalg.qr(np.swapaxes(X, 1, 2))
+    least = float(np.abs(np.diagonal(R, axis1=1, axis2=2)).min())
+    return np.ascontiguousarray(np.swapaxes(Q, 1, 2)), least

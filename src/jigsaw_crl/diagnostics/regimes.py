@@ -160,7 +160,8 @@ def _contrasts(client: Client, form: Form, base: FloatArray, level: float) -> li
     else:
         edges = [_edges(base, client.control, m, level) for m in moments]
     low, high = np.array(edges).T
-    values = extreme_pairs(form, (low, high), CLOSE * (high - low)).values
+    inside = np.repeat(low[:, None], 4, axis=1), np.repeat(high[:, None], 4, axis=1)
+    values = extreme_pairs(form, inside, CLOSE * (high - low)).values
     if len(base) == 1:
         values = values[:, :1]
     return [_judged(v, *edge) for v, edge in zip(values, edges, strict=True)]

@@ -112,7 +112,11 @@ def find(
     # The direction of an eigenvector is known to √(p/n) at best; a hundredth of the error in a
     # single entry is as good as exact.
     tolerance = np.maximum(NEGLIGIBLE / np.sqrt(size), 10 * p * np.finfo(np.float64).eps)
-    inside = lower - MARGIN * lower_scale, upper + MARGIN * upper_scale
+    margin = np.array([MARGIN, SEVERAL, SEVERAL, MARGIN])
+    inside = (
+        lower[:, None] - margin * lower_scale[:, None],
+        upper[:, None] + margin * upper_scale[:, None],
+    )
     own = extreme_pairs(form, inside, tolerance, before)
     seen = own
     if form.floor:
