@@ -13,7 +13,7 @@ def main() -> None:
     # valve has one ancestor, pump; the client sees both through two sensors.
     effects = np.array([[0.0, 0.0], [0.9, 0.0]])
     world = jc.simulate.world_from_graph(
-        effects, [("pump", "valve")], (2,), seed=3, names=("pump", "valve")
+        effects, [("pump", "valve")], (2,), seed=3, names=("pump", "valve"), intervention="weak"
     )
     client = world.client(0)
     before = client.control.covariance
@@ -21,30 +21,37 @@ def main() -> None:
     white = np.linalg.inv(np.linalg.cholesky(before))
     D = white @ after @ white.T - np.eye(2)
 
-    angles = np.linspace(0, 2 * np.pi, 400)
-    circle = np.array([np.cos(angles), np.sin(angles)])
-    # How much the variance changes along each direction; zero on the null cone.
-    change = np.einsum("in,ij,jn->n", circle, D, circle)
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
-    for moment, colour, name in ((np.eye(2), GREY, "control"), (np.eye(2) + D, BLUE, "valve")):
-        ellipse = np.linalg.cholesky(moment) @ circle
-        left.plot(*ellipse, color=colour, label=name)
+    # D = λ₁ aaᵀ − λ₂ bbᵀ: the candidate lines are √λ₁ a ± √λ₂ b; nothing changes across them.
     values, vectors = np.linalg.eigh(D)
-    a, b = vectors[:, 1], vectors[:, 0]
-    for sign in (1, -1):
-        line = np.sqrt(values[1]) * a + sign * np.sqrt(-values[0]) * b
-        line *= 2.6 / np.linalg.norm(line)
-        left.plot([-line[0], line[0]], [-line[1], line[1]], color=RED, linewidth=1.2)
-    left.set(aspect="equal", title="whitened spread, before and after", xticks=[], yticks=[])
-    left.legend(loc="upper left", frameon=False)
+    a, b = np.sqrt(values[1]) * vectors[:, 1], np.sqrt(-values[0]) * vectors[:, 0]
+    lines = [(a + sign * b) / np.linalg.norm(a + sign * b) for sign in (1, -1)]
+    unchanged = [np.array([-line[1], line[0]]) for line in lines]
+
+    angles = np.linspace(0, np.pi, 400)
+    circle = np.array([np.cos(2 * angles), np.sin(2 * angles)])
+    directions = np.array([np.cos(angles), np.sin(angles)])
+    change = np.einsum("in,ij,jn->n", directions, D, directions)
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), width_ratios=(1, 1.1))
+    for moment, colour, name in ((np.eye(2), GREY, "control"), (np.eye(2) + D, BLUE, "valve")):
+        # As far out as the standard deviation along that direction.
+        spread = np.sqrt(np.einsum("in,ij,jn->n", circle, moment, circle))
+        left.plot(*(spread * circle), color=colour, label=name)
+    for name, style, pair in (("no change", ":", unchanged), ("candidate lines", "-", lines)):
+        for n, line in enumerate(pair):
+            ends = np.outer(line, [-2.4, 2.4])
+            left.plot(*ends, style, color=RED, linewidth=1.3, label=name if n == 0 else None)
+    left.set(aspect="equal", title="whitened spread", xlim=(-2.6, 2.6), ylim=(-2.6, 2.6))
+    left.set(xticks=[], yticks=[])
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False)
 
     right.axhline(0, color=GREY, linewidth=0.8)
     right.plot(np.degrees(angles), change, color=BLUE)
+    for line in unchanged:
+        degrees = np.degrees(np.arctan2(line[1], line[0])) % 180
+        right.axvline(degrees, color=RED, linestyle=":")
     right.set(
-        xlabel="direction (degrees)",
-        title="change of variance along each direction:\none positive and one negative eigenvalue",
-        xticks=[0, 90, 180, 270, 360],
+        xlabel="direction (degrees)", title="change of variance", xticks=[0, 45, 90, 135, 180]
     )
     save(figure, "null-cone")
 

@@ -53,6 +53,15 @@ class Proposal:
         Undetermined pairs that it cannot settle: not accessed, or most surely in one district.
     undetermined : int
         Ordered pairs that are open now.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> order = jc.recover([world.client(0), world.client(4)]).order
+    >>> proposal = jc.next_client(order, size=3)
+    >>> len(proposal.labels), proposal.undetermined == len(order.undetermined())
+    (3, True)
     """
 
     labels: tuple[str, ...]

@@ -9,6 +9,15 @@ class JigsawError(Exception):
     """Base of every error this package raises on purpose.
 
     The message is always a single line.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> try:
+    ...     jc.read_study("no-such-folder")
+    ... except jc.JigsawError as error:
+    ...     print(error)
+    file 'no-such-folder': there is no such file. Check the path.
     """
 
 

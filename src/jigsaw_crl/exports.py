@@ -138,6 +138,17 @@ def export_graph(
     Returns
     -------
     Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import jigsaw_crl as jc
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = jc.export_graph(order, Path(folder) / "order.dot")
+    ...     written.read_text().splitlines()[0]
+    'digraph order {'
     """
     target = Path(path)
     write = FORMATS.get(target.suffix.lower())

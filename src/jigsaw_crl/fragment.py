@@ -58,6 +58,14 @@ class Outcome:
         One or more sentences for the user.
     remedy : str
         What to do; empty when ok.
+
+    Examples
+    --------
+    >>> from jigsaw_crl import Outcome
+    >>> Outcome().ok
+    True
+    >>> print(Outcome("partial", "Nothing is said about pump.", "See the findings."))
+    partial: Nothing is said about pump. See the findings.
     """
 
     code: str = "ok"
@@ -145,6 +153,17 @@ class Fragment:
     findings : tuple of Finding
     basis : array, shape (p, n_features), or None
         Q̂, rows in the order of `labels`. Never leaves the client.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> fragment = jc.recover_fragment(world.client(0, n_samples=20_000))
+    >>> fragment.evidence.shape, fragment.basis.shape
+    ((4, 4), (4, 8))
+    >>> shared = jc.Fragment.from_json(fragment.to_json())
+    >>> shared.blocks == fragment.blocks, shared.basis is None
+    (True, True)
     """
 
     client: str

@@ -3,6 +3,17 @@
 E1 (`global_f1`) compares orders; larger is better. E2 (`subspace_error`) and E3
 (`support_leakage`) compare a client's latent basis with the truth; smaller is better. All lie in
 [0, 1].
+
+Examples
+--------
+>>> import jigsaw_crl as jc
+>>> world = jc.simulate.setting("A", 0)
+>>> result = jc.recover(world.clients())
+>>> jc.metrics.global_f1(world.order, result.order)
+1.0
+>>> truths = [world.truth(k) for k in range(world.n_clients)]
+>>> round(jc.metrics.subspace_error(truths, result.fragments), 12)
+0.0
 """
 
 from __future__ import annotations

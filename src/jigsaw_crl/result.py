@@ -163,6 +163,16 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     -------
     Result
         Without the latent bases, which never leave the clients.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import jigsaw_crl as jc
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = jc.load_result(result.save(folder))
+    >>> again.order.pairs() == result.order.pairs()
+    True
     """
     root = Path(folder)
     if not root.exists():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from pages import ROOT, blocks_of, documentation_pages, run_page
+from typer.main import get_command
 
-# Languages that are run, written or shown as output; `sh` is for setting up a machine only.
-KNOWN = {"python", "text", "console", "toml", "csv", "sh", "json"}
-SETTING_UP = re.compile(r"(pip|python3? -m (pip|venv|http\.server)|make|git clone|cd|source|ls) ?")
+# Languages that are run, written or shown; `sh` is for setting up a machine, none is for drawings.
+KNOWN = {"python", "text", "console", "toml", "csv", "sh", "json", ""}
+SETTING_UP = re.compile(r"(pip|python3? -m (pip|venv)|make|git clone|cd|source) ?")
+# It takes several machines, keys and hours; tests/federated runs rounds like its own.
+NOT_RUN = {"federated.md"}
 
 
 @pytest.fixture
@@ -39,7 +43,30 @@ def test_no_block_escapes_by_its_language(page: Path) -> None:
         if block.language.startswith("{"):
             continue
         assert block.language in KNOWN, f"{where}: {block.language!r} is not run by this test"
-        if block.language == "sh":
-            for line in block.body.splitlines():
-                bare = line.split("#")[0].strip()
+        if block.language not in ("sh", "") or page.name in NOT_RUN:
+            continue
+        for line in block.body.splitlines():
+            bare = line.split("#")[0].strip()
+            if block.language == "sh":
                 assert not bare or SETTING_UP.match(bare), f"{where}: use a console block: {line}"
+            assert not bare.removeprefix("$ ").startswith("jigsaw "), f"{where}: not run: {line}"
+
+
+@pytest.mark.parametrize("name", sorted(NOT_RUN))
+def test_commands_that_are_not_run_exist_with_the_options_they_are_shown_with(name: str) -> None:
+    from jigsaw_crl.cli.app import app
+
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    bodies = [b.body for b in blocks_of(text) if b.language in ("", "sh", "console")]
+    lines = "\n".join(bodies).replace("\\\n", " ").splitlines()
+    shown = [shlex.split(x.removeprefix("$ "), comments=True) for x in lines if "jigsaw " in x]
+    commands = [words for words in shown if words and words[0] == "jigsaw"]
+    assert commands
+    for words in commands:
+        command, rest = get_command(app), words[1:]
+        while hasattr(command, "commands"):
+            assert set(rest[:1]) & set(command.commands), f"{name}: there is no {' '.join(words)}"
+            command, rest = command.commands[rest[0]], rest[1:]
+        known = {option for parameter in command.params for option in parameter.opts}
+        used = {word.split("=")[0] for word in rest if word.startswith("-")}
+        assert used <= known, f"{name}: {' '.join(words)} has no {used - known}"

@@ -53,6 +53,20 @@ def read_client(
     Returns
     -------
     Client
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import jigsaw_crl as jc
+    >>> control, regimes = jc.simulate.setting("A", 0).rows(0, 100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "lab-1.npz"
+    ...     np.savez(path, control=control, **regimes)
+    ...     client = jc.read_client(path)
+    >>> client.name, client.n_features
+    ('lab-1', 8)
     """
     client, _ = read_client_noting(
         path, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore
@@ -83,7 +97,31 @@ def read_study(
 ) -> Study:
     """A study from a folder with one file per client, or from its manifest `study.toml`.
 
-    `regime`, `control` and `ignore` override the manifest for every client.
+    Parameters
+    ----------
+    path : path
+        The folder, or the manifest.
+    regime, control, ignore
+        As for `read_client`; they override the manifest for every client.
+
+    Returns
+    -------
+    Study
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for k in range(world.n_clients):
+    ...         control, regimes = world.rows(k, 100)
+    ...         np.savez(Path(folder) / f"lab-{k}.npz", control=control, **regimes)
+    ...     study = jc.read_study(folder)
+    >>> len(study), study.labels
+    (5, ('z1', 'z2', 'z3', 'z4', 'z5'))
     """
     given = Path(path)
     name, entries, permitted = manifest_entries(

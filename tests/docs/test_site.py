@@ -1,0 +1,88 @@
+"""The site builds without a warning, and its pictures are what the example scripts draw."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages import ROOT, documentation_pages
+
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+PICTURES = ROOT / "docs" / "pictures"
+
+
+def run(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        timeout=200,
+    )
+
+
+def words(picture: Path) -> list[str]:
+    """The text in a picture; numbers on axes may differ between versions of matplotlib."""
+    found = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
+    return [word for word in found if re.search("[a-z]{2}", word)]
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda p: p.stem)
+def test_an_example_draws_the_sites_picture(script: Path, tmp_path: Path) -> None:
+    done = run(script, tmp_path, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    drawn = list(tmp_path.glob("*.svg"))
+    assert drawn
+    for picture in drawn:
+        kept = PICTURES / picture.name
+        assert kept.exists(), f"{kept} is missing: run make docs"
+        assert words(picture) == words(kept), f"{kept} is out of date: run make docs"
+
+
+def test_every_picture_is_shown_and_has_words_for_those_who_cannot_see_it() -> None:
+    shown = set()
+    for page in documentation_pages():
+        text = page.read_text(encoding="utf-8")
+        for words_for_it, target in re.findall(r"!\[([^\]]*)\]\(([^)]*\.svg)\)", text):
+            assert words_for_it, f"{page.name}: {target} has no description"
+            shown.add((page.parent / target).resolve())
+    assert {p.resolve() for p in PICTURES.glob("*.svg")} <= shown
+
+
+def test_the_site_builds_without_warning_and_without_network(tmp_path: Path) -> None:
+    done = run(
+        "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", ROOT / "docs", tmp_path / "html",
+        "-d", tmp_path / "doctrees", folder=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
+    fetched = re.findall(r'(?:src|<link[^>]* href)="(https?://[^"]*)"', page)
+    assert not fetched, f"the pages would fetch {fetched}"
+
+
+def test_the_site_mentions_every_command_and_every_public_name() -> None:
+    from typer.main import get_command
+
+    import jigsaw_crl as jc
+    from jigsaw_crl.cli.app import app
+
+    reference = ROOT / "docs" / "reference"
+    commands = (reference / "command-line.md").read_text(encoding="utf-8")
+    for command in get_command(app).commands:  # type: ignore[attr-defined]
+        assert f"jigsaw {command}" in commands
+    names = (reference / "python.md").read_text(encoding="utf-8")
+    for name in jc.__all__:
+        assert name in names or name == "__version__"
+
+
+def test_every_finding_is_in_the_reference() -> None:
+    source = "\n".join(p.read_text("utf-8") for p in (ROOT / "src" / "jigsaw_crl").rglob("*.py"))
+    checks = set(re.findall(r'Finding\(\s*"([a-z-]+)"', source))
+    listed = (ROOT / "docs" / "reference" / "findings.md").read_text(encoding="utf-8")
+    assert checks
+    assert not [c for c in sorted(checks) if f"`{c}`" not in listed]
