@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -148,7 +149,10 @@ def _world(
 def reproduce(
     what: Annotated[What, typer.Argument(help="Which of the paper's results.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer replicates.")] = False,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Worker processes.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Worker processes; by default one per core."),
+    ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", help="Address of a Dask scheduler to work on.")
     ] = None,
@@ -162,7 +166,8 @@ def reproduce(
     from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.experiments.reproduce import run
 
-    done = run(what.value, out=out, quick=quick, workers=workers, cluster=cluster)
+    cores = workers or os.cpu_count() or 1
+    done = run(what.value, out=out, quick=quick, workers=cores, cluster=cluster)
     if as_json:
         pictures = [str(p) for p in done.pictures]
         print_json({"page": str(done.html), "markdown": str(done.markdown), "pictures": pictures})
