@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 install: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev lint browser
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadgroup
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope
 
 # The page is tested in a real browser where one can be had; without it those tests say so.
 browser:

@@ -13,7 +13,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.federated.disclosure import LEAVES, shown, size_bound
-from jigsaw_crl.fragment import Fragment, _Document
+from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.fragment_file import FragmentDocument
 
 FEATURES = 137  # no other number in these fragments is 137
 GUIDE = Path(__file__).parents[2] / "docs" / "federated.md"
@@ -64,7 +65,7 @@ def pieces():
 def test_a_fragment_has_the_documented_fields_and_no_other(pieces):
     for piece in pieces:
         assert list(json.loads(piece.to_json())) == list(LEAVES)
-    assert list(_Document.model_fields) == list(LEAVES)
+    assert list(FragmentDocument.model_fields) == list(LEAVES)
 
 
 def test_the_guide_lists_exactly_what_leaves_a_site():

@@ -1,6 +1,7 @@
 """A live federation: separate processes, TLS on loopback, and everything that can go wrong.
 
-The tests share one deployment and run in the order they are written.
+The tests share one deployment and run in the order they are written, in one worker
+(`tests/conftest.py`).
 """
 
 from __future__ import annotations
@@ -33,8 +34,6 @@ from deployment import (
     jigsaw,
     wait_until,
 )
-
-pytestmark = pytest.mark.xdist_group("live-federation")
 
 
 @pytest.fixture(scope="module")
