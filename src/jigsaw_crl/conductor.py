@@ -110,12 +110,13 @@ def recover(
     True
     """
     from jigsaw_crl.assembly import assemble
-    from jigsaw_crl.diagnostics import check_districts, check_study, usable
+    from jigsaw_crl.diagnostics import check_client, check_districts, check_study, usable
     from jigsaw_crl.study import Study
 
     _check_options(method, tau, budget, confounding, rank_one)
     given = study if isinstance(study, Study) else Study("study", _clients(study))
-    checked = check_study(given.clients)
+    reports = _map(n_jobs, check_client, [(c,) for c in given.clients])
+    checked = check_study(given.clients, reports)
     findings = (*given.findings, *checked.findings)
     clients = usable(given.clients, findings)
     if method == "paper":
@@ -166,11 +167,20 @@ def _refine(recovery: Recovery, known: PartialOrder[str]) -> Fragment:
 
 
 def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:
-    if n_jobs == 1 or len(arguments) < 2:
-        return [function(*a) for a in arguments]
-    from joblib import Parallel, delayed
+    """`function` of every tuple of arguments, in their order.
 
-    return list(Parallel(n_jobs=n_jobs)(delayed(function)(*a) for a in arguments))
+    Linear algebra runs in one thread here and in every worker: clients are what runs at once, so
+    threads would only compete, and sums split between threads differ in their last digit.
+    """
+    from threadpoolctl import threadpool_limits
+
+    if n_jobs == 1 or len(arguments) < 2:
+        with threadpool_limits(1):
+            return [function(*a) for a in arguments]
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        return list(Parallel(n_jobs=n_jobs)(delayed(function)(*a) for a in arguments))
 
 
 def _unnamed(finding: Finding, client: Client) -> Finding:

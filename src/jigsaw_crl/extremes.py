@@ -28,8 +28,8 @@ Apply = Callable[[FloatArray, IntArray], FloatArray]
 # Below these dimensions LAPACK's full diagonalisation is as fast as a few products in Python: from
 # nothing, and from rows that are close to the answer.
 DENSE, WARM_DENSE = 64, 40
-# Rounding relative to a row this short is a ten-millionth of it.
-NEARLY_DEPENDENT = 1e-8
+# Rows this close to the others, or shorter, are projected again: rounding shows in them.
+NEARLY_DEPENDENT = 1e-3
 # Two pairs at either end.
 WANTED = 4
 # Products before the space is compressed to the wanted pairs: the first time, and afterwards.
@@ -237,10 +237,14 @@ def _cycle(
         if s == steps:
             break
         Q, least = _orthonormal(_off(AZ[:, new], Z[:, done]))
-        if least < NEARLY_DEPENDENT:
-            # Where the space is already complete (exact moments), what the projection leaves is
-            # rounding that leans back into it.
-            Q, _ = _orthonormal(_off(Q, Z[:, done]))
+        # Where the space is already complete (exact moments), what the projection leaves is
+        # rounding that leans back into it.
+        enough = NEARLY_DEPENDENT
+        for _ in range(3):
+            if least > enough:
+                break
+            Q, least = _orthonormal(_off(Q, Z[:, done]))
+            enough = 0.5  # of unit rows
     T = Z @ np.swapaxes(AZ, 1, 2)
     theta, U = np.linalg.eigh((T + np.swapaxes(T, 1, 2)) / 2)
     pick = np.array([0, 1, -2, -1])

@@ -106,14 +106,17 @@ def check_client(client: Client) -> ClientReport:
     return ClientReport(client.name, tuple(findings), space, strength, client.n_samples)
 
 
-def check_study(clients: Iterable[Client]) -> StudyReport:
+def check_study(
+    clients: Iterable[Client], reports: Iterable[ClientReport] | None = None
+) -> StudyReport:
     """Every check of every client, and of their labels together.
 
-    `clients` may be a `Study`, whose own findings from reading come first.
+    `clients` may be a `Study`, whose own findings from reading come first; `reports` are those of
+    `check_client`, if at hand.
     """
     own = tuple(clients)
     noted = tuple(getattr(clients, "findings", ()))
-    reports = tuple(check_client(client) for client in own)
+    reports = tuple(map(check_client, own) if reports is None else reports)
     findings = [
         *noted,
         *(f for report in reports for f in report.findings),

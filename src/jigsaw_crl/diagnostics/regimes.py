@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.client import Client
 from jigsaw_crl.diagnostics.nulls import ratio_edges
-from jigsaw_crl.extremes import TOGETHER, Form, Regimes, extreme_pairs
+from jigsaw_crl.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.moments import Moments, inverse_square_root, second_moment_about
 from jigsaw_crl.spectrum import Spectrum
@@ -137,11 +137,13 @@ def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[
     form = Form(Regimes.of(client), inverse_square_root(base) @ space.basis.T)
     strength: dict[str, float] = {}
     several: dict[str, Finding] = {}
-    for (label, _), c in zip(regimes, _contrasts(client, form, base, level), strict=True):
+    edges, pairs = _against_control(client, form, base, level)
+    for (label, _), edge, values in zip(regimes, edges, pairs.values, strict=True):
+        c = _judged(values if len(base) > 1 else values[:1], *edge)
         strength[label] = max(strength.get(label, 0.0), c.strength)
         if c.third > 1:
             several.setdefault(label, _several_targets(client, label, c))
-    findings = [*several.values(), *_same_regimes(client, space, form, level, strength)]
+    findings = [*several.values(), *_same_regimes(client, space, form, pairs, level, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
     weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
     findings += [_weak(client, label, strength[label]) for label in weak]
@@ -152,8 +154,10 @@ def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[
     return findings, strength
 
 
-def _contrasts(client: Client, form: Form, base: FloatArray, level: float) -> list[Contrast]:
-    """Every regime against the control; of the eigenvalues, the two at either end."""
+def _against_control(
+    client: Client, form: Form, base: FloatArray, level: float
+) -> tuple[list[tuple[float, float]], Extremes]:
+    """The interval of chance of every regime, and its two outermost eigenpairs at either end."""
     moments = [m for ms in client.interventions.values() for m in ms]
     if client.is_population:
         edges = [_edges(base, client.control, client.control, level)] * len(moments)
@@ -161,10 +165,7 @@ def _contrasts(client: Client, form: Form, base: FloatArray, level: float) -> li
         edges = [_edges(base, client.control, m, level) for m in moments]
     low, high = np.array(edges).T
     inside = np.repeat(low[:, None], 4, axis=1), np.repeat(high[:, None], 4, axis=1)
-    values = extreme_pairs(form, inside, CLOSE * (high - low)).values
-    if len(base) == 1:
-        values = values[:, :1]
-    return [_judged(v, *edge) for v, edge in zip(values, edges, strict=True)]
+    return edges, extreme_pairs(form, inside, CLOSE * (high - low))
 
 
 def _inner(second_moment: FloatArray, space: Spectrum) -> FloatArray:
@@ -229,7 +230,12 @@ def _no_signal(client: Client, strongest: float) -> Finding:
 
 
 def _same_regimes(
-    client: Client, space: Spectrum, form: Form, level: float, strength: Mapping[str, float]
+    client: Client,
+    space: Spectrum,
+    form: Form,
+    pairs: Extremes,
+    level: float,
+    strength: Mapping[str, float],
 ) -> Iterator[Finding]:
     """Regimes with the same rows, or with the same law, as another one."""
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
@@ -252,8 +258,10 @@ def _same_regimes(
             continue
         if m.n is None or twin.n is None or distance > CLEARLY_APART * (1 / m.n + 1 / twin.n):
             continue
-        pair = (_second(x, client.control, space) for x in (twin, m))
-        c = contrast(next(pair), twin, next(pair), m, level)
+        if _differ_along(form, pairs, i - 1, j - 1, _edges(form.W, twin, m, level)):
+            continue
+        seconds = [_second(x, client.control, space) for x in (twin, m)]
+        c = contrast(seconds[0], twin, seconds[1], m, level)
         if not c.seen:
             yield Finding(
                 "like-regimes",
@@ -266,6 +274,18 @@ def _same_regimes(
                 client=client.name,
                 regime=label,
             )
+
+
+def _differ_along(form: Form, pairs: Extremes, i: int, j: int, edges: tuple[float, float]) -> bool:
+    """Does `vᵀM_i v / vᵀM_j v` leave the interval of chance for an outermost v of either regime?
+
+    The extreme eigenvalues of M_i against M_j lie at least as far out, so they need not be found.
+    """
+    v = np.concatenate([pairs.vectors[i], pairs.vectors[j]])
+    both = form(np.stack([v, v]), np.array([i, j]))
+    along = np.einsum("kvp,vp->kv", both, v)
+    ratio = along[0] / along[1]
+    return bool((ratio < edges[0]).any() or (ratio > edges[1]).any())
 
 
 def _nearest_before(form: Form) -> Iterator[tuple[int, int, float]]:

@@ -109,9 +109,8 @@ def find(
     p = form.dimension
     size = _size(n, n_eff)
     lower, lower_scale, upper, upper_scale = bulk_edges(p - 1, size)
-    # The direction of an eigenvector is known to √(p/n) at best; a hundredth of the error in a
-    # single entry is as good as exact.
-    tolerance = np.maximum(NEGLIGIBLE / np.sqrt(size), 10 * p * np.finfo(np.float64).eps)
+    # Sampling moves an eigenvector as an error of norm √(p/n) does; a hundredth of it adds nothing.
+    tolerance = NEGLIGIBLE * np.sqrt(p / size)
     margin = np.array([MARGIN, SEVERAL, SEVERAL, MARGIN])
     inside = (
         lower[:, None] - margin * lower_scale[:, None],

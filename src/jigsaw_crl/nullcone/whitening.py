@@ -31,8 +31,9 @@ IntArray = npt.NDArray[np.intp]
 
 # Pooling converges linearly with a small factor: H falls by √(p/n) a round.
 MAX_ROUNDS = 4
-# H below this share of its own sampling error no longer matters.
-NEGLIGIBLE = 0.02
+# What the next round would change is a fraction of H; below this share of H's own sampling error it
+# no longer matters.
+NEGLIGIBLE = 0.1
 # Keeps I + H positive definite when a wild first estimate asks for too much.
 SMALLEST_STEP = -0.7
 
