@@ -216,7 +216,7 @@ def test_a_site_killed_in_mid_round_is_named_and_a_stale_fragment_refused(live, 
     before = stale.stat().st_mtime_ns
     os.utime(stale, ns=(before, before - 10**12))
     began = time.monotonic()
-    process = live.submit("wounded", min_sites=1, timeout=15, deadline=90)
+    process = live.submit("wounded", min_sites=1, timeout=20, deadline=90)
     live.stop_job_of("client-2")
     wait_until(lambda: "client-3" in live.answers("wounded"), 60, "the answer of client-3")
     live.kill("client-2")
