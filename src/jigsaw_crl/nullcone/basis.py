@@ -30,8 +30,8 @@ IntArray = npt.NDArray[np.intp]
 # The problem is mildly non-linear: the second round removes what the first left at second order.
 ROUNDS = 2
 MAX_STEPS = 200
-# Relative residual of the conjugate gradients, in standard errors. What a round leaves the next one
-# sees; the last hundredth of a sampling error moves no functional visibly.
+# The products may stay this many standard errors from zero (root mean square): a hundredth of a
+# sampling error moves no functional visibly.
 RESIDUAL = 0.05
 
 
@@ -172,7 +172,7 @@ class _Problem:
         residual = T
         direction = residual * precision
         square = float(np.vdot(residual, direction))
-        stop = RESIDUAL**2 * square
+        stop = RESIDUAL**2 * np.count_nonzero(self.must)
         for _ in range(MAX_STEPS):
             if square <= stop:
                 break

@@ -27,8 +27,9 @@ __all__ = ["PairStatistics", "pair_statistics"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
-# Pairs handled at once: 8 × 8 Gram matrices and 12 × 12 products, about 4 kB a pair.
-CHUNK = 20_000
+# Pairs handled at once: 8 × 8 Gram matrices and 12 × 12 products, about 4 kB a pair, are to stay in
+# a core's cache.
+CHUNK = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +60,12 @@ def pair_statistics(
     noise: FloatArray | None = None,
 ) -> PairStatistics:
     """Statistics of the pairs (first[k], second[k]); `noise` as in `Whitened`."""
+    G = _gram(lines)
+    # The same in the metric I + noise, which the rows had.
+    N = G if noise is None else _gram(lines, np.eye(len(noise)) + noise)
+    form = lines.form
     parts = [
-        _chunk(lines, n, n_eff, first[k : k + CHUNK], second[k : k + CHUNK], noise)
+        _chunk(lines, G, N, form, n, n_eff, first[k : k + CHUNK], second[k : k + CHUNK])
         for k in range(0, max(len(first), 1), CHUNK)
     ]
     return PairStatistics(
@@ -73,17 +78,18 @@ def pair_statistics(
 
 def _chunk(
     lines: Lines,
+    G: FloatArray,
+    N_all: FloatArray,
+    form: FloatArray,
     n: FloatArray,
     n_eff: float,
     i: IntArray,
     j: IntArray,
-    noise: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray]:
     k = len(i)
-    K = _gram(lines, i, j)  # (k, 8, 8): n_i⁰ n_i¹ m_i⁰ m_i¹ n_j⁰ n_j¹ m_j⁰ m_j¹
+    K = _of_pairs(G, i, j)  # (k, 8, 8): n_i⁰ n_i¹ m_i⁰ m_i¹ n_j⁰ n_j¹ m_j⁰ m_j¹
+    N = K if N_all is G else _of_pairs(N_all, i, j)
     T = K[:, 0:2, 4:6].reshape(k, 4)
-    # The same in the metric I + noise, which the rows had.
-    N = K if noise is None else _gram(lines, i, j, np.eye(len(noise)) + noise)
 
     # Coefficients, in the eight vectors, of x_i, m_i, x_j, m_j, n_i, n_j for each (s, t).
     eye = np.eye(8)
@@ -93,8 +99,8 @@ def _chunk(
     x_i = n_j - _pull(T[:, [2, 3, 0, 1]], T, lines, i)[:, :, None] * m_i
     x_j = n_i - _pull(T[:, [1, 0, 3, 2]], T, lines, j)[:, :, None] * m_j
 
-    C = _sampling_part(N, K, lines.form[i], slice(0, 2), x_i, m_i) / n[i][:, None, None]
-    C += _sampling_part(N, K, lines.form[j], slice(4, 6), x_j, m_j) / n[j][:, None, None]
+    C = _sampling_part(N, K, form[i], slice(0, 2), x_i, m_i) / n[i][:, None, None]
+    C += _sampling_part(N, K, form[j], slice(4, 6), x_j, m_j) / n[j][:, None, None]
     C += _whitening_part(N, (x_i, x_j, n_i), (m_i, m_j, n_j)) / n_eff
 
     norm = np.sqrt(np.diagonal(K, axis1=1, axis2=2))
@@ -103,12 +109,16 @@ def _chunk(
     return T * inverse, C * inverse[:, :, None] * inverse[:, None, :]
 
 
-def _gram(lines: Lines, i: IntArray, j: IntArray, metric: FloatArray | None = None) -> FloatArray:
-    """Gram matrices of the eight vectors of each pair, shape (k, 8, 8)."""
+def _gram(lines: Lines, metric: FloatArray | None = None) -> FloatArray:
+    """Inner products of all lines and duals, shape (r, 4, r, 4)."""
     r = len(lines.rank)
-    vectors = np.concatenate([lines.n, lines.m], axis=1)  # (r, 4, p)
-    flat = vectors.reshape(4 * r, -1)
-    G = (flat @ (flat.T if metric is None else metric @ flat.T)).reshape(r, 4, r, 4)
+    flat = np.concatenate([lines.n, lines.m], axis=1).reshape(4 * r, -1)
+    G = flat @ (flat.T if metric is None else metric @ flat.T)
+    return np.asarray(G.reshape(r, 4, r, 4))
+
+
+def _of_pairs(G: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
+    """Gram matrices of the eight vectors of each pair, shape (k, 8, 8)."""
     K = np.empty((len(i), 8, 8))
     K[:, :4, :4], K[:, 4:, 4:] = G[i, :, i], G[j, :, j]
     K[:, :4, 4:] = G[i, :, j]

@@ -20,6 +20,7 @@ __all__ = ["Spikes", "bulk_edges", "detect", "find", "judge"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Edges = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 # Tracy–Widom (real case) has mean −1.2 and standard deviation 1.27: 3.3 scales beyond the edge is
 # three and a half standard deviations, exceeded by about one null eigenvalue in 5,000.
@@ -72,7 +73,7 @@ class Spikes:
         return self.third > SEVERAL
 
 
-def bulk_edges(d: int, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def bulk_edges(d: int, n: FloatArray) -> Edges:
     """Interval that the null eigenvalues of an estimated identity of dimension d fill.
 
     Marchenko–Pastur edges `(1 ± √(d/n))²` and their Tracy–Widom scales: lower, its scale, upper,
@@ -89,6 +90,19 @@ def bulk_edges(d: int, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArra
     return lower, np.maximum(lower_scale, 1e-3 * upper_scale), upper, upper_scale
 
 
+def ratio_edges(d: int, n: FloatArray, n_base: float) -> Edges:
+    """The same when the whitening itself comes from `n_base` rows.
+
+    The ratio of two samples fills `((1 ± √(x + y − xy))/(1 − y))²` with x = d/n and y = d/n_base;
+    scales as for one sample of the joint size.
+    """
+    _, lower_scale, _, upper_scale = bulk_edges(d, _size(n, n_base))
+    x, y = np.minimum(d / n, 1.0), min(d / n_base, 0.9)
+    root = np.sqrt(x + y - x * y)
+    lower, upper = ((1 - root) / (1 - y)) ** 2, ((1 + root) / (1 - y)) ** 2
+    return np.asarray(lower), lower_scale, np.asarray(upper), upper_scale
+
+
 def detect(M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None = None) -> Spikes:
     """Extreme eigenpairs of every `M_j` against the null interval, from the matrices themselves.
 
@@ -103,12 +117,22 @@ def detect(M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None 
 
 
 def find(
-    form: Form, n: FloatArray, n_eff: float, before: FloatArray | None = None
+    form: Form,
+    n: FloatArray,
+    n_eff: float,
+    before: FloatArray | None = None,
+    *,
+    ratio: bool = False,
 ) -> tuple[Spikes, Extremes]:
-    """The same for matrices that need not be formed; `before` are rows close to the answer."""
+    """The same for matrices that need not be formed; `before` are rows close to the answer.
+
+    `ratio` when the whitening comes from a sample no larger than the regimes' own: see
+    `ratio_edges`.
+    """
     p = form.dimension
     size = _size(n, n_eff)
-    lower, lower_scale, upper, upper_scale = bulk_edges(p - 1, size)
+    edges = ratio_edges(p - 1, n, n_eff) if ratio else bulk_edges(p - 1, size)
+    lower, lower_scale, upper, upper_scale = edges
     # Sampling moves an eigenvector as an error of norm √(p/n) does; a hundredth of it adds nothing.
     tolerance = NEGLIGIBLE * np.sqrt(p / size)
     margin = np.array([MARGIN, SEVERAL, SEVERAL, MARGIN])
@@ -121,13 +145,17 @@ def find(
     if form.floor:
         root = inverse_square_root(np.eye(p) + form.floor * (form.W @ form.W.T))
         seen = extreme_pairs(Form(form.regimes, root @ form.W), inside, tolerance, own.vectors)
-    return judge(own, seen.values, n, n_eff), own
+    return _judged(own, seen.values, edges), own
 
 
 def judge(own: Extremes, seen: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
     """Which eigenpairs are real, given the values `seen` with the sensors' noise, shape (r, 4)."""
+    return _judged(own, seen, bulk_edges(own.vectors.shape[2] - 1, _size(n, n_eff)))
+
+
+def _judged(own: Extremes, seen: FloatArray, edges: Edges) -> Spikes:
     r, _, p = own.vectors.shape
-    lower, lower_scale, upper, upper_scale = bulk_edges(p - 1, _size(n, n_eff))
+    lower, lower_scale, upper, upper_scale = edges
 
     def beyond(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         return (lower - low) / lower_scale, (high - upper) / upper_scale

@@ -33,7 +33,7 @@ IntArray = npt.NDArray[np.intp]
 MAX_ROUNDS = 4
 # What the next round would change is a fraction of H; below this share of H's own sampling error it
 # no longer matters.
-NEGLIGIBLE = 0.1
+NEGLIGIBLE = 0.05
 # Keeps I + H positive definite when a wild first estimate asks for too much.
 SMALLEST_STEP = -0.7
 
@@ -142,7 +142,7 @@ def pool(reduced: Reduced) -> Whitened:
     n, n_eff = reduced.n, reduced.n_control
     total = reduced.regimes.weighted(n)
     form = _whitening(L, reduced)
-    spikes, pairs = find(form, reduced.n, n_eff)
+    spikes, pairs = find(form, reduced.n, n_eff, ratio=not reduced.exact)
     for _ in range(0 if reduced.exact else MAX_ROUNDS):
         # A regime with several targets differs from C₀ in more directions than we project off.
         silent = np.where(spikes.several, reduced.n, 0.0)
@@ -160,7 +160,7 @@ def pool(reduced: Reduced) -> Whitened:
         M0 = inverse @ reduced.control @ inverse.T
         n_eff = effective_size(reduced.n_control, n)
         spikes, pairs = find(form, reduced.n, n_eff, pairs.vectors)
-        if float(np.abs(H).max()) < NEGLIGIBLE / np.sqrt(n_eff):
+        if float(np.linalg.norm(H)) / p < NEGLIGIBLE / np.sqrt(n_eff):
             break
     noise = form.floor * (form.W @ form.W.T) if form.floor else None
     return Whitened(L, form, spikes, reduced.n, n_eff, noise)
