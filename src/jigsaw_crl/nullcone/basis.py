@@ -24,6 +24,7 @@ from jigsaw_crl.nullcone.structure import Structure
 __all__ = ["constrained_functionals", "orthogonal_rows"]
 
 FloatArray = npt.NDArray[np.float64]
+Single = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
 
@@ -102,26 +103,30 @@ class _Problem:
         must: BoolArray,
     ) -> None:
         r, _, p = vectors.shape
-        self.vectors, self.flat = vectors, vectors.reshape(2 * r, p)
-        self.n, self.n_eff = n[:, None, None], n_eff
+        self.exact = vectors.reshape(2 * r, p)
         self.must = must.reshape(2 * r, 2 * r)
-        self.F = form @ vectors
-        self.h = np.where(rank == 2, 0.5, 1.0)[:, None]
-        self.m = self._duals(rank, form[:, 0, 0] / 2)
-        self.Mm = self.m + (self.m @ np.swapaxes(vectors, 1, 2)) @ self.F
+        # The correction is wanted to a few digits: single precision halves its cost.
+        self.vectors: Single = vectors.astype(np.float32)
+        self.flat = self.vectors.reshape(2 * r, p)
+        self.n, self.n_eff = n.astype(np.float32)[:, None, None], np.float32(n_eff)
+        self.F: Single = form.astype(np.float32) @ self.vectors
+        self.h = np.where(rank == 2, np.float32(0.5), np.float32(1.0))[:, None]
+        self.m = self._duals(rank, form[:, 0, 0].astype(np.float32) / 2)
+        self.Mm = self.m + (self.m @ np.swapaxes(self.vectors, 1, 2)) @ self.F
         self.mMm = self.m @ np.swapaxes(self.Mm, 1, 2)
         self.m_and_n = np.concatenate([self.m.reshape(2 * r, p), self.flat])
 
     def corrected(self) -> tuple[FloatArray, FloatArray]:
         """Corrected lines in re-whitened coordinates, and the factor that L gets."""
         r, _, p = self.vectors.shape
-        y = self._solve(np.where(self.must, self.flat @ self.flat.T, 0.0))
+        y = self._solve(np.where(self.must, self.flat @ self.flat.T, np.float32(0)))
         d, H, _ = self._errors(y)
         step = _cholesky(np.eye(p) - H)
-        moved = self.flat - d
-        return solve_triangular(step, moved.T, lower=True).T.reshape(r, 2, p), step
+        moved = self.exact - d
+        corrected = solve_triangular(step, moved.T, lower=True).T.reshape(r, 2, p)
+        return np.asarray(corrected, dtype=np.float64), step
 
-    def _duals(self, rank: IntArray, sign: FloatArray) -> FloatArray:
+    def _duals(self, rank: IntArray, sign: Single) -> Single:
         """`m^s` in the plane with ⟨m^s, n^s⟩ = 0, ⟨m^s, n^{1−s}⟩ = 1 (rank 1: σ n/(2‖n‖²))."""
         m = np.zeros_like(self.vectors)
         two = rank == 2
@@ -133,14 +138,14 @@ class _Problem:
         m[one, 0] = sign[one, None] * v / (2 * np.einsum("rp,rp->r", v, v))[:, None]
         return m
 
-    def _errors(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _errors(self, y: Single) -> tuple[Single, Single, Single]:
         """Conditional errors of the lines and of the whitening for multipliers y; and n H."""
         r, _, p = self.vectors.shape
         flat_w = y @ self.flat
         w = flat_w.reshape(r, 2, p)
         v = w - (self.h * np.einsum("rsp,rsp->rs", self.F, w))[..., None] * self.m
         # H = −(2/n_eff) sym(Σ m vᵀ + ½ Σ n wᵀ)
-        A = self.m_and_n.T @ np.concatenate([v.reshape(2 * r, p), 0.5 * flat_w])
+        A = self.m_and_n.T @ np.concatenate([v.reshape(2 * r, p), flat_w / 2])
         H = (A + A.T) / -self.n_eff
         mH, nH = np.split(self.m_and_n @ H, 2)
         # N_i m^s with N_i = (2/n_i) M_i sym(Σ v mᵀ) M_i
@@ -152,21 +157,21 @@ class _Problem:
         d = e - (self.h * np.einsum("rsp,rsp->rs", self.m, e))[..., None] * self.F
         return d.reshape(2 * r, p), H, nH
 
-    def _apply(self, y: FloatArray) -> FloatArray:
+    def _apply(self, y: Single) -> Single:
         """`𝓛 Cov 𝓛ᵀ y` on the products that must vanish."""
         d, _, nH = self._errors(y)
-        out = self.flat @ (d - 0.5 * nH).T
-        return np.where(self.must, out + out.T, 0.0)
+        out = self.flat @ (d - nH / 2).T
+        return np.where(self.must, out + out.T, np.float32(0))
 
-    def _scale(self) -> FloatArray:
+    def _scale(self) -> Single:
         """The diagonal of the operator, nearly: the sampling variance of each product."""
         size = np.einsum("rsp,rsp->rs", self.vectors, self.vectors).ravel()
         own = np.einsum("rsp,rsp->rs", self.m, self.Mm) / self.n[..., 0]
         own = (own + np.einsum("rsp,rsp->rs", self.m, self.m) / self.n_eff).ravel()
         half = np.outer(size, own)
-        return np.where(self.must, half + half.T, 1.0)
+        return np.where(self.must, half + half.T, np.float32(1))
 
-    def _solve(self, T: FloatArray) -> FloatArray:
+    def _solve(self, T: Single) -> Single:
         y = np.zeros_like(T)
         precision = 1.0 / self._scale()
         residual = T
@@ -181,11 +186,11 @@ class _Problem:
             if curvature <= 0:
                 break
             alpha = square / curvature
-            y += alpha * direction
-            residual -= alpha * applied
+            y += np.float32(alpha) * direction
+            residual -= np.float32(alpha) * applied
             image = residual * precision
             new = float(np.vdot(residual, image))
-            direction *= new / square
+            direction *= np.float32(new / square)
             direction += image
             square = new
         return y

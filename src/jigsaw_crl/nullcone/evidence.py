@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.nullcone.lines import Lines
-from jigsaw_crl.nullcone.pairs import PairStatistics
+from jigsaw_crl.nullcone.pairs import CHUNK, PairStatistics
 
 __all__ = ["SCALES", "PairEvidence", "pair_evidence"]
 
@@ -104,6 +104,15 @@ def pair_evidence(
 
     Without `confounding` (the client accesses every latent) no two targets share a district.
     """
+    parts = [
+        _chunk(statistics.part(slice(k, k + CHUNK)), lines, confounding)
+        for k in range(0, max(len(statistics.first), 1), CHUNK)
+    ]
+    fields = ("none", "forward", "backward", "district", "rest")
+    return PairEvidence(*(np.concatenate([getattr(part, f) for part in parts]) for f in fields))
+
+
+def _chunk(statistics: PairStatistics, lines: Lines, confounding: bool) -> PairEvidence:
     rank = lines.rank
     T, C = statistics.T, statistics.covariance
     k = len(T)

@@ -50,6 +50,11 @@ class PairStatistics:
     T: FloatArray
     covariance: FloatArray
 
+    def part(self, pairs: slice) -> PairStatistics:
+        return PairStatistics(
+            self.first[pairs], self.second[pairs], self.T[pairs], self.covariance[pairs]
+        )
+
 
 def pair_statistics(
     lines: Lines,
