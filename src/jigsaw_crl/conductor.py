@@ -59,12 +59,14 @@ def recover_fragment(
     from jigsaw_crl.diagnostics import check_client, usable
 
     _check_options(method, tau, budget, confounding, rank_one)
-    checked = check_client(client).findings
+    report = check_client(client)
+    checked = report.findings
     findings = tuple(_unnamed(finding, client) for finding in checked)
-    client = usable([client], checked)[0]
+    whole, client = client, usable([client], checked)[0]
     if method == "paper":
         return _with_findings(_paper(client, tau, budget), findings)
-    found = Recovery.of(client, confounding=confounding, rank_one=rank_one).fragment()
+    start = report.directions if client.labels == whole.labels else None
+    found = _read(client, confounding, rank_one, start).fragment()
     return _with_findings(found, findings)
 
 
@@ -124,7 +126,16 @@ def recover(
         options: dict[str, Any] = {"method": "paper"}
         order = assemble(fragments, **options)
     else:
-        recoveries = _map(n_jobs, _read, [(c, confounding, rank_one) for c in clients])
+        starts = {c.name: r.directions for c, r in zip(given.clients, checked.clients, strict=True)}
+        whole = {c.name: c.labels for c in given.clients}
+        recoveries = _map(
+            n_jobs,
+            _read,
+            [
+                (c, confounding, rank_one, starts[c.name] if c.labels == whole[c.name] else None)
+                for c in clients
+            ],
+        )
         options = {"method": "null-cone", "seed": seed, "closed_world": closed_world}
         order = assemble([r.fragment(basis=False) for r in recoveries], **options)
         known = PartialOrder.from_pairs(order.labels, order.pairs())
@@ -158,8 +169,8 @@ def _paper(client: Client, tau: float | None, budget: int | None) -> Fragment:
     return baseline.recover_fragment(client, tau=tau, budget=limit)
 
 
-def _read(client: Client, confounding: Confounding, rank_one: RankOne) -> Recovery:
-    return Recovery.of(client, confounding=confounding, rank_one=rank_one)
+def _read(client: Client, confounding: Confounding, rank_one: RankOne, start: Any) -> Recovery:
+    return Recovery.of(client, confounding=confounding, rank_one=rank_one, start=start)
 
 
 def _refine(recovery: Recovery, known: PartialOrder[str]) -> Fragment:

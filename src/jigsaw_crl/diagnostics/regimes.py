@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import solve_triangular
 
 from jigsaw_crl.client import Client
 from jigsaw_crl.diagnostics.nulls import ratio_edges
@@ -36,8 +37,9 @@ FALSE_ALARM = 1e-3
 CLEARLY_APART = 16.0
 # Eigenvalues are needed to this share of the interval that chance fills.
 CLOSE = 1e-2
-# Rows of a random sketch: distances between regimes are then known to about a third.
-SKETCH = 16
+# Rows of a random sketch: distances between regimes are then known to about a half, and those
+# between samples of one law, which differ in all directions, much better.
+SKETCH = 8
 # The same moments to this relative difference are the same rows.
 SAME_ROWS = 1e-9
 # The null knows the tails of the features, not those of the latents, which are heavier. A regime is
@@ -129,12 +131,20 @@ def _edges(
     return ratio_edges(p, m, n, level)
 
 
-def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[str, float]]:
-    """Findings about the regimes, and the strength of each label (1 is the edge of chance)."""
+def check_regimes(
+    client: Client, space: Spectrum
+) -> tuple[list[Finding], dict[str, float], FloatArray]:
+    """Findings about the regimes, the strength of each label (1 is the edge of chance), directions.
+
+    The directions are the outermost eigenvectors of every regime in the coordinates `L⁻¹ Bᵀ x`,
+    with `L Lᵀ` the control's covariance in the leading space B: shape (r, 4, p).
+    """
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     level = FALSE_ALARM / len(regimes)
     base = _inner(client.control_second_moment(), space)
-    form = Form(Regimes.of(client), inverse_square_root(base) @ space.basis.T)
+    L = np.linalg.cholesky(base)
+    W = np.ascontiguousarray(solve_triangular(L, space.basis.T, lower=True))
+    form = Form(Regimes.of(client), W)
     strength: dict[str, float] = {}
     several: dict[str, Finding] = {}
     edges, pairs = _against_control(client, form, base, level)
@@ -151,7 +161,7 @@ def check_regimes(client: Client, space: Spectrum) -> tuple[list[Finding], dict[
         findings.append(_no_signal(client, max(strength.values())))
     if sum(f.severity == "error" for f in several.values()) >= 2:
         findings += _swapped_control(client, space, level)
-    return findings, strength
+    return findings, strength, pairs.vectors
 
 
 def _against_control(
@@ -296,7 +306,7 @@ def _nearest_before(form: Form) -> Iterator[tuple[int, int, float]]:
     average. In many dimensions `‖M‖²` is read off `Ω M`, with Ω a few random rows.
     """
     p, r = form.dimension, len(form.regimes)
-    if p <= 2 * SKETCH:
+    if p <= 4 * SKETCH:
         flat = np.concatenate([np.eye(p)[None], form.dense()]).reshape(r + 1, -1)
     else:
         omega = np.random.default_rng(p).normal(size=(SKETCH, p)) / np.sqrt(SKETCH)

@@ -111,7 +111,7 @@ class _Problem:
         self.n, self.n_eff = n.astype(np.float32)[:, None, None], np.float32(n_eff)
         self.F: Single = form.astype(np.float32) @ self.vectors
         self.h = np.where(rank == 2, np.float32(0.5), np.float32(1.0))[:, None]
-        self.m = self._duals(rank, form[:, 0, 0].astype(np.float32) / 2)
+        self.m = self._duals(rank, (form[:, 0, 0] / 2).astype(np.float32))
         self.Mm = self.m + (self.m @ np.swapaxes(self.vectors, 1, 2)) @ self.F
         self.mMm = self.m @ np.swapaxes(self.Mm, 1, 2)
         self.m_and_n = np.concatenate([self.m.reshape(2 * r, p), self.flat])

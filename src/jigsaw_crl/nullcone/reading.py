@@ -81,10 +81,10 @@ class Reading:
     log_district: FloatArray
 
 
-def read(client: Client, *, confounding: bool = True) -> Reading:
-    """Run the client's inference up to the choice of lines."""
+def read(client: Client, *, confounding: bool = True, start: FloatArray | None = None) -> Reading:
+    """Run the client's inference up to the choice of lines; `start` as for `pool`."""
     reduced = reduce(client)
-    whitened = pool(reduced)
+    whitened = pool(reduced, start)
     spikes = whitened.spikes
     lines = null_lines(spikes)
     statistics = _statistics(reduced, whitened, spikes, lines)

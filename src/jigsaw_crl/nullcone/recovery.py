@@ -70,10 +70,12 @@ class Recovery:
         *,
         confounding: Confounding = "allow",
         rank_one: RankOne = "no-ancestor",
+        start: FloatArray | None = None,
     ) -> Recovery:
+        """Read a client; `start` as for `pool`."""
         _check_choice("confounding", confounding, ("allow", "none"))
         _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
-        reading = read(client, confounding=confounding == "allow")
+        reading = read(client, confounding=confounding == "allow", start=start)
         return cls(client.name, client.labels, client.n_samples, client.n_latent, rank_one, reading)
 
     @property

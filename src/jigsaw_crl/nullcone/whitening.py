@@ -134,15 +134,19 @@ def reduce(client: Client) -> Reduced:
     return Reduced(space.basis, small, regimes, owner, n0, n, exact, space.subtracted)
 
 
-def pool(reduced: Reduced) -> Whitened:
-    """Whiten all regimes by the control covariance that all of them support."""
+def pool(reduced: Reduced, start: FloatArray | None = None) -> Whitened:
+    """Whiten all regimes by the control covariance that all of them support.
+
+    `start`, shape (r, 4, p), are rows close to the outermost eigenvectors of the regimes whitened
+    by the control alone, if somebody knows them.
+    """
     L: FloatArray = np.asarray(np.linalg.cholesky(reduced.control), dtype=np.float64)
     p = len(L)
     M0 = np.eye(p)
     n, n_eff = reduced.n, reduced.n_control
     total = reduced.regimes.weighted(n)
     form = _whitening(L, reduced)
-    spikes, pairs = find(form, reduced.n, n_eff, ratio=not reduced.exact)
+    spikes, pairs = find(form, reduced.n, n_eff, start, ratio=not reduced.exact)
     for _ in range(0 if reduced.exact else MAX_ROUNDS):
         # A regime with several targets differs from C₀ in more directions than we project off.
         silent = np.where(spikes.several, reduced.n, 0.0)
