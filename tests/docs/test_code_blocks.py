@@ -12,9 +12,15 @@ from typer.main import get_command
 
 # Languages that are run, written or shown; `sh` is for setting up a machine, none is for drawings.
 KNOWN = {"python", "text", "console", "toml", "csv", "sh", "json", ""}
-SETTING_UP = re.compile(r"(pip|python3? -m (pip|venv)|make|git clone|cd|source) ?")
-# It takes several machines, keys and hours; tests/federated runs rounds like its own.
-NOT_RUN = {"federated.md"}
+SETTING_UP = re.compile(r"(pip|python3? (-m (pip|venv)|benchmarks/)|make|git clone|cd|source) ?")
+# Rounds between several machines, which tests/federated runs, and measurements that take hours.
+# That their commands exist is checked.
+NOT_RUN = [p for p in documentation_pages() if p.stem in ("federated", "performance", "scale")]
+RUN = [p for p in documentation_pages() if p not in NOT_RUN]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 @pytest.fixture
@@ -25,7 +31,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", documentation_pages(), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_a_pages_code_runs_in_an_empty_folder_and_prints_what_is_shown(
     page: Path, empty_folder: Path
 ) -> None:
@@ -36,14 +42,14 @@ def test_a_pages_code_runs_in_an_empty_folder_and_prints_what_is_shown(
     )
 
 
-@pytest.mark.parametrize("page", documentation_pages(), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_no_block_escapes_by_its_language(page: Path) -> None:
     for block in blocks_of(page.read_text(encoding="utf-8")):
         where = f"{page.name}, line {block.line}"
         if block.language.startswith("{"):
             continue
         assert block.language in KNOWN, f"{where}: {block.language!r} is not run by this test"
-        if block.language not in ("sh", "") or page.name in NOT_RUN:
+        if block.language not in ("sh", ""):
             continue
         for line in block.body.splitlines():
             bare = line.split("#")[0].strip()
@@ -52,21 +58,22 @@ def test_no_block_escapes_by_its_language(page: Path) -> None:
             assert not bare.removeprefix("$ ").startswith("jigsaw "), f"{where}: not run: {line}"
 
 
-@pytest.mark.parametrize("name", sorted(NOT_RUN))
-def test_commands_that_are_not_run_exist_with_the_options_they_are_shown_with(name: str) -> None:
+@pytest.mark.parametrize("page", NOT_RUN, ids=name_of)
+def test_commands_that_are_not_run_exist_with_the_options_they_are_shown_with(page: Path) -> None:
     from jigsaw_crl.cli.app import app
 
-    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    bodies = [b.body for b in blocks_of(text) if b.language in ("", "sh", "console")]
+    blocks = blocks_of(page.read_text(encoding="utf-8"))
+    bodies = [b.body for b in blocks if b.language in ("", "sh", "console")]
     lines = "\n".join(bodies).replace("\\\n", " ").splitlines()
     shown = [shlex.split(x.removeprefix("$ "), comments=True) for x in lines if "jigsaw " in x]
-    commands = [words for words in shown if words and words[0] == "jigsaw"]
-    assert commands
-    for words in commands:
+    for words in shown:
+        if words[:1] != ["jigsaw"]:
+            continue
+        where = f"{page.name}: {' '.join(words)}"
         command, rest = get_command(app), words[1:]
         while hasattr(command, "commands"):
-            assert set(rest[:1]) & set(command.commands), f"{name}: there is no {' '.join(words)}"
+            assert set(rest[:1]) & set(command.commands), f"{where} does not exist"
             command, rest = command.commands[rest[0]], rest[1:]
         known = {option for parameter in command.params for option in parameter.opts}
         used = {word.split("=")[0] for word in rest if word.startswith("-")}
-        assert used <= known, f"{name}: {' '.join(words)} has no {used - known}"
+        assert used <= known, f"{where}: there is no {used - known}"
