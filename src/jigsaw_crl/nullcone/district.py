@@ -94,7 +94,7 @@ def district_facts(
         for flip in _flips(free):
             trial = best.copy()
             trial[list(flip)] ^= 1
-            trial_value = view.score(trial)
+            trial_value = view.score(trial, value)
             if trial_value > value:
                 best, value, improved = trial, trial_value, True
                 break
@@ -102,7 +102,7 @@ def district_facts(
     for flip in _flips(free):
         trial = best.copy()
         trial[list(flip)] ^= 1
-        if view.score(trial) == value:
+        if view.score(trial, value) == value:
             other = view.facts(trial)
             facts = None if facts is None or other is None else facts.common(other)
     return facts
@@ -135,8 +135,13 @@ class _View:
         x = (sigma @ inner) / root[:, None]  # x[l, j]
         return sigma / np.outer(root, root), x, inner, self.rounding * float(values[-1] / values[0])
 
-    def score(self, choice: IntArray) -> tuple[int, int, int]:
-        """Zeros of Σ; of ⟨q, c⟩ inside the district and towards the others; of x and y."""
+    def score(
+        self, choice: IntArray, rival: tuple[int, int, int] = (-1, -1, -1)
+    ) -> tuple[int, int, int]:
+        """Zeros of Σ; of ⟨q, c⟩ inside the district and towards the others; of x and y.
+
+        The last are not counted (−1) when the first two already fall behind the rival's.
+        """
         sigma, x, inner, tolerance = self._algebra(choice)
         if not np.isfinite(tolerance):
             return (-1, -1, -1)
@@ -146,6 +151,9 @@ class _View:
         zeros = [np.abs(product) <= tolerance for product in products]
         across = np.abs(q @ self.outside_q.T) <= tolerance
         edges = np.abs(sigma) > tolerance
+        ahead = (int((~edges).sum()) + int(across.sum()), sum(int(z.sum()) for z in zeros))
+        if ahead < rival[:2]:
+            return (*ahead, -1)
         in_district = 0
         for j in range(len(choice)):
             outside = np.flatnonzero(~edges[j])
@@ -153,11 +161,7 @@ class _View:
                 y = np.linalg.solve(sigma[np.ix_(outside, outside)], x[outside, j])
                 in_district += int((np.abs(x[outside, j]) <= tolerance).sum())
                 in_district += int((np.abs(y) <= tolerance).sum())
-        return (
-            int((~edges).sum()) + int(across.sum()),
-            sum(int(z.sum()) for z in zeros),
-            in_district,
-        )
+        return (*ahead, in_district)
 
     def facts(self, choice: IntArray) -> DistrictFacts | None:
         sigma, x, _, tolerance = self._algebra(choice)

@@ -43,9 +43,10 @@ COMPONENTS = np.array(
     ]
 )
 
-# A target with an ancestor or a spouse shows two eigenvalues; that one of them was missed is the
-# exception, and what needs it starts with this share of the prior.
-MISSED = 0.1
+# A target with an ancestor or a spouse shows two eigenvalues, unless its line leans less than the
+# angle that can be missed. Leans are spread over tangents from 0 to 1, so that what needs a missed
+# eigenvalue starts with the missed angle's share of the prior, and never with all of it.
+MOST_MISSED = 0.9
 STRONG, WEAK = SCALES
 # A hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes with uv, ⟨q_i,c_j⟩
 # with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks like ancestry, so
@@ -194,7 +195,10 @@ def _hypotheses(lines: Lines, statistics: PairStatistics) -> _Hypotheses:
         with np.errstate(divide="ignore"):
             return _Mixture(np.stack([g, qc, cq], axis=2), np.log(weight))
 
-    missed = np.where(i_one | j_one, MISSED / 2, 0.0)
+    missed_i = np.minimum(lines.tilt[statistics.first], MOST_MISSED)[:, None]
+    missed_j = np.minimum(lines.tilt[statistics.second], MOST_MISSED)[:, None]
+    either = np.maximum(missed_i, missed_j)
+    missed = either[:, 0] / 2
     none = mixture(
         np.stack([zero[:, 0], np.where(i_one & j_one, lean[:, 0], 0.0)], axis=1),
         np.stack([zero[:, 0], np.where(i_one, lean_i[:, 0], 0.0)], axis=1),
@@ -206,19 +210,19 @@ def _hypotheses(lines: Lines, statistics: PairStatistics) -> _Hypotheses:
         where(lean_j, zero, lean_j, zero),
         where(zero, taus, zero, taus),
         where(zero, zero, lean_j, zero),
-        where(MISSED * ones, ones, MISSED * ones, ones),
+        where(missed_j * ones, ones, missed_j * ones, ones),
     )
     backward = mixture(
         where(lean_i, lean_i, zero, zero),
         where(zero, lean_i, zero, zero),
         where(zero, zero, taus, taus),
-        where(MISSED * ones, MISSED * ones, ones, ones),
+        where(missed_i * ones, missed_i * ones, ones, ones),
     )
     single = (i_one | j_one)[:, None]
     far, near = lean[:, :1], lean[:, 1:]
     pattern = np.array([STRONG, STRONG, WEAK, WEAK, STRONG])
     leans = np.concatenate([far, near, near, far, far], axis=1)
-    shares = MISSED * np.array([0.35, 0.35, 0.15, 0.15, 0.0])
+    shares = either * np.array([0.35, 0.35, 0.15, 0.15, 0.0])
     district = mixture(
         np.where(single, leans, DISTRICT[:, 0]),
         np.where(single, pattern, DISTRICT[:, 1]),

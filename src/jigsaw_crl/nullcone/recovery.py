@@ -116,7 +116,8 @@ class Recovery:
         above = structure.strict_block_ancestors()[np.ix_(first, first)]
         bayes, statements = None, None
         if self.reading.exact:
-            statements = self._statements(decide(ancestor, district))
+            own = structure if known is None else decide(ancestor, district)
+            statements = self._statements(own)
         else:
             bayes = BayesFactors(SCALES, ancestor, district)
         return Fragment(
