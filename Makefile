@@ -35,6 +35,11 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix src tests
 	$(BIN)/ruff format src tests
 
+# Every ratio of docs/performance.md, side by side, in about fifteen minutes on an idle machine.
+bench: $(VENV)/.installed-dev
+	mkdir -p build
+	cd benchmarks && ../$(BIN)/python performance.py --json ../build/performance.json --markdown ../build/performance.md
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jigsaw-crl needs Python 3.11 or newer: run make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
