@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from jigsaw_crl import __version__
 
 project = "jigsaw-crl"
@@ -30,6 +28,3 @@ html_theme = "furo"
 html_title = f"jigsaw-crl {release}"
 html_static_path: list[str] = []
 html_show_copyright = False
-
-if not all((Path(__file__).parent / page).exists() for page in ("performance.md", "scale.md")):
-    suppress_warnings = ["toc.not_readable", "myst.xref_missing"]
