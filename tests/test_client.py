@@ -304,3 +304,39 @@ def test_errors_survive_a_process_boundary():
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value)
     assert (again.client, again.regime) == ("lab-1", "control")
+
+
+def test_data_frames_are_aligned_by_the_names_of_their_columns():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    rows = {name: rng.normal(size=(30, 3)) for name in ("control", "pump", "valve")}
+    frames = {name: pd.DataFrame(x, columns=["a", "b", "c"]) for name, x in rows.items()}
+    plain = jc.Client.from_samples(
+        "k",
+        observational=rows["control"],
+        interventions={"pump": rows["pump"], "valve": rows["valve"]},
+    )
+    named = jc.Client.from_samples(
+        "k",
+        observational=frames["control"],
+        interventions={"pump": frames["pump"][["c", "a", "b"]], "valve": frames["valve"]},
+    )
+    assert named.features == ("a", "b", "c")
+    for label in ("pump", "valve"):
+        np.testing.assert_array_equal(
+            named.interventions[label][0].covariance, plain.interventions[label][0].covariance
+        )
+    with pytest.raises(InputError, match="not those of the control"):
+        jc.Client.from_samples(
+            "k",
+            observational=frames["control"],
+            interventions={"pump": frames["pump"].rename(columns={"a": "d"})},
+        )
+
+
+def test_labels_that_are_one_number_written_twice_are_refused():
+    rows = np.random.default_rng(0).normal(size=(3, 30, 3))
+    with pytest.raises(InputError, match="zeros"):
+        jc.Client.from_samples(
+            "k", observational=rows[0], interventions={"1": rows[1], "1.0": rows[2]}
+        )

@@ -25,6 +25,8 @@ from jigsaw_crl.client_checks import (
     check_moments,
     check_names,
     check_rank,
+    in_order,
+    named_columns,
     regimes_of,
     sizes_of,
 )
@@ -100,7 +102,10 @@ class Client:
     ) -> Client:
         """A client from rows: matrices of shape (n_rows, n_features), one per regime."""
 
+        features = named_columns(observational) if features is None else features
+
         def moments(rows: npt.ArrayLike, regime: str, _: int | None) -> Moments:
+            rows = in_order(rows, features, client=name, regime=regime)
             x = check_rows(rows, client=name, regime=regime)
             return Moments.from_rows(x, parts=regime == control_name)
 

@@ -118,9 +118,41 @@ def check_latents(client: str, n_latent: object, n_labels: int) -> None:
         )
 
 
+def named_columns(rows: object) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame; None for anything else."""
+    columns = getattr(rows, "columns", None)
+    return None if columns is None or callable(columns) else tuple(str(c) for c in columns)
+
+
+def in_order(rows: Any, features: Sequence[str] | None, *, client: str, regime: str) -> Any:
+    """A data frame's columns in the order of `features`; anything else as it is."""
+    columns = named_columns(rows)
+    if columns is None or features is None or columns == tuple(features):
+        return rows
+    if sorted(columns) != sorted(features):
+        odd = sorted(set(columns) ^ set(features))
+        raise InputError(
+            f"its columns are not those of the control: {', '.join(odd)[:100]}",
+            "Use the same columns in every regime.",
+            client=client,
+            regime=regime,
+        )
+    return np.asarray(rows)[:, [columns.index(f) for f in features]]
+
+
+def label_key(label: str) -> str:
+    """What two spellings of one label have in common: case, spaces, and 1 against 1.0."""
+    folded = label.strip().casefold()
+    try:
+        number = float(folded)
+    except ValueError:
+        return folded
+    return repr(number) if np.isfinite(number) else folded
+
+
 def check_names(name: str, labels: list[str], control_name: str) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise InputError("the client has no name", "Pass a non-empty name.")
+        raise InputError(f"{name!r} is no name for a client", "Pass a non-empty text.")
     if not labels:
         raise InputError(
             "there is no interventional regime",
@@ -135,10 +167,10 @@ def check_names(name: str, labels: list[str], control_name: str) -> None:
                 "Name every intervention by a non-empty string.",
                 client=name,
             )
-        folded = label.strip().casefold()
+        folded = label_key(label)
         if folded in seen:
             raise InputError(
-                f"labels {seen[folded]!r} and {label!r} differ only by case or spaces",
+                f"labels {seen[folded]!r} and {label!r} differ only by case, spaces or zeros",
                 "Labels are shared between clients: spell each one way.",
                 client=name,
                 regime=label,
@@ -207,10 +239,15 @@ def check_rank(matrix: FloatArray, rank: int, *, client: str, regime: str) -> No
     values = np.linalg.eigvalsh(matrix)[::-1]
     if values[0] <= 0 or values[rank - 1] <= RANK_TOLERANCE * values[0]:
         found = int(np.count_nonzero(values > RANK_TOLERANCE * max(values[0], 0.0)))
+        spread = np.sqrt(np.diagonal(matrix))
+        uneven = float(spread.max(initial=0.0)) > 1e4 * float(spread.min(initial=np.inf))
         raise InputError(
             f"the features span {found} dimensions, fewer than the {rank} latents",
-            "Remove constant or duplicated columns' stand-ins by measuring more features, "
-            "or pass the number of latents as n_latent.",
+            "Their units differ too much for this to be seen: divide each column by its standard "
+            "deviation."
+            if uneven
+            else "Constant columns and copies of others show nothing: measure more features, "
+            "or split the client.",
             client=client,
             regime=regime,
         )

@@ -116,6 +116,8 @@ def recover(
     from jigsaw_crl.study import Study
 
     _check_options(method, tau, budget, confounding, rank_one)
+    if isinstance(study, Client):
+        study = [study]
     given = study if isinstance(study, Study) else Study("study", _clients(study))
     reports = _map(n_jobs, check_client, [(c,) for c in given.clients])
     checked = check_study(given.clients, reports)

@@ -184,8 +184,10 @@ def fixed_rank_pinv(matrix: FloatArray, rank: int) -> FloatArray:
 
 
 def inverse_square_root(matrix: FloatArray) -> FloatArray:
-    """Symmetric `M^(−1/2)` of a positive definite matrix."""
+    """Symmetric `M^(−1/2)`; directions that are empty up to rounding count as rounding."""
     values, vectors = np.linalg.eigh(matrix)
+    least = max(float(values[-1]) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
+    values = np.maximum(values, least)
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T, dtype=np.float64)
 
 

@@ -147,10 +147,35 @@ def test_check_prints_findings_as_a_table(tmp_path, capsys):
 
 
 def test_moments_can_be_added_to(study, tmp_path, capsys):
-    table, first = study / "client-1.csv", tmp_path / "m.npz"
-    one = _json(["moments", table, "-o", first, "--json"], capsys)
-    two = _json(["moments", table, "--add-to", first, "-o", first, "--json"], capsys)
-    assert two["n_samples"] == {k: 2 * n for k, n in one["n_samples"].items()}
+    lines = (study / "client-1.csv").read_text().splitlines()
+    head, rows = lines[0], lines[1:]
+    for day in (0, 1):
+        (tmp_path / f"day-{day}").mkdir()
+        table = tmp_path / f"day-{day}" / "client-1.csv"
+        table.write_text("\n".join([head, *rows[day::2]]) + "\n")
+    first = tmp_path / "m.npz"
+    one = _json(["moments", tmp_path / "day-0/client-1.csv", "-o", first, "--json"], capsys)
+    again = ["moments", tmp_path / "day-1/client-1.csv", "--add-to", first, "-o", first, "--json"]
+    two = _json(again, capsys)
+    assert sum(two["n_samples"].values()) == len(rows) > sum(one["n_samples"].values())
+
+
+def test_the_same_rows_or_another_clients_are_not_added(study, tmp_path, capsys):
+    first = tmp_path / "m.npz"
+    assert cli.run(["moments", str(study / "client-1.csv"), "-o", str(first)]) == 0
+    before = first.read_bytes()
+    for table, why in (("client-1.csv", "already"), ("client-2.csv", "client-2")):
+        capsys.readouterr()
+        add = ["moments", str(study / table), "--add-to", str(first), "-o", str(first)]
+        assert cli.run(add) == 2
+        assert why in capsys.readouterr().err
+    assert first.read_bytes() == before
+
+
+def test_a_result_is_not_written_among_the_files_of_its_study(study, capsys):
+    assert cli.run(["recover", str(study), "--out", str(study)]) == 2
+    assert "--out" in capsys.readouterr().err
+    assert not (study / "result.json").exists()
 
 
 def test_moments_hold_no_rows(study, tmp_path):

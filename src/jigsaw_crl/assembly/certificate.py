@@ -162,7 +162,8 @@ class Certificate:
             ),
         }[self.verdict]
         if self.mode == "evidence" and self.probability is not None:
-            head += f" (probability {self.probability:.2f})"
+            so = "" if self.verdict is Verdict.ANCESTOR else " that it is"
+            head += f" (probability{so} {self.probability:.2f})"
         if self.reason:
             head += f": {self.reason}"
         lines = [f"{head}."]

@@ -24,6 +24,8 @@ __all__ = ["assemble"]
 FloatArray = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 Method = Literal["evidence", "null-cone", "paper"]
+# The prior alone makes ancestry improbable; a verdict against it needs this much pooled log-odds.
+LEAST_AGAINST = 1.5
 
 
 def assemble(
@@ -149,17 +151,22 @@ def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) 
 
 
 def _decide(probability: FloatArray, evidence: FloatArray) -> npt.NDArray[np.int8]:
-    """Verdicts at 0.95 and 0.05; pairs without evidence of their own need to be entailed too."""
+    """Verdicts at 0.95 and 0.05; what the prior would nearly decide alone is not decided.
+
+    A pair without evidence of its own must be entailed by decided ones, and "not an ancestor"
+    needs evidence of `LEAST_AGAINST` against it or must be entailed.
+    """
     p = len(probability)
     eye = np.eye(p, dtype=bool)
     high, low = (probability > CERTAIN_YES) & ~eye, (probability < CERTAIN_NO) | eye
     silent = np.abs(evidence) < SILENT
+    against = low & (evidence < -LEAST_AGAINST)
     yes = transitive_closure(high & ~silent)
     reach = (yes | eye).astype(np.float32)
-    seed = ((low & ~silent) | yes.T | eye).astype(np.float32)
+    seed = (against | yes.T | eye).astype(np.float32)
     no = (reach.T @ (seed @ reach.T > 0.5).astype(np.float32)) > 0.5
     verdicts = np.full((p, p), OPEN, dtype=np.int8)
-    verdicts[low & (~silent | no)] = NO
+    verdicts[low & (against | no | eye)] = NO
     verdicts[high & (~silent | yes)] = YES
     return verdicts
 

@@ -70,6 +70,12 @@ def recover(
     from jigsaw_crl.study import read_any
 
     _check_out(out)
+    if out is not None and out.resolve() == study.resolve():
+        raise InputError(
+            "the result would be written among the study's files",
+            "Pass another folder as --out.",
+            path=out,
+        )
     options = method_options(method, tau, confounding, rank_one)
     if closed_world:
         options["closed_world"] = True
@@ -260,8 +266,15 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
         return
     rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
     print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
-    edges = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
-    print_table("Hasse diagram", ["ancestor", "descendant", "probability"], edges)
+    edges = [
+        (a, d, f"{order.probability(a, d):.3f}", order.verdict(a, d).name.lower())
+        for a, d in covers
+    ]
+    print_table(
+        "Most probable order (Hasse diagram)",
+        ["ancestor", "descendant", "probability", "verdict"],
+        edges,
+    )
     _print_counts(order)
     for text in order.notes:
         typer.echo(f"note: {text}")

@@ -27,6 +27,8 @@ BoolArray = npt.NDArray[np.bool_]
 Confounding = Literal["allow", "none"]
 RankOne = Literal["no-ancestor", "unsure"]
 
+# A second direction is taken to be absent only if a lean of this tangent would have shown it.
+LARGEST_LEAN = 0.35
 # Tracy–Widom scales by which a second eigenvalue stands out beyond doubt, however many regimes.
 CLEAR = 2 * MARGIN
 
@@ -140,16 +142,27 @@ class Recovery:
         ancestor = self.reading.log_ancestor.copy()
         if self.not_identified:
             ancestor[:] = np.nan
-        elif self.rank_one == "unsure":
-            ancestor[:, :, self.rank == 1] = np.nan
+        else:
+            ancestor[:, :, self._ancestors_open()] = np.nan
         return ancestor, self.reading.log_district
+
+    def _ancestors_open(self) -> BoolArray:
+        """Labels about whose ancestors a single direction says nothing.
+
+        All of them if the user is unsure; otherwise those with too few rows for a second direction
+        to be seen unless it is strong.
+        """
+        lean = np.zeros(len(self.labels))
+        np.maximum.at(lean, self.reading.owner, self.reading.lines.tilt)
+        unsure = np.full(len(lean), self.rank_one == "unsure")
+        return np.asarray((self.rank == 1) & (unsure | (lean > LARGEST_LEAN)), dtype=bool)
 
     def _statements(self, structure: Structure) -> Statements:
         rank = self.rank
         silent = rank == 0
         if self.not_identified:
             silent = np.ones_like(silent)
-        open_columns = silent | ((rank == 1) & (self.rank_one == "unsure"))
+        open_columns = silent | self._ancestors_open()
         return certain_statements(
             self.reading, structure, self.labels, silent, open_columns, self.n_latent
         )

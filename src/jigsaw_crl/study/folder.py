@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jigsaw_crl.client import CONTROL, Client
+from jigsaw_crl.client_checks import label_key
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.study.files import readable
@@ -126,11 +127,11 @@ def _refuse_same_labels(clients: tuple[Client, ...]) -> None:
     seen: dict[str, tuple[str, str]] = {}
     for client in clients:
         for label in client.labels:
-            first, where = seen.setdefault(label.strip().casefold(), (label, client.name))
+            first, where = seen.setdefault(label_key(label), (label, client.name))
             if first != label:
                 raise InputError(
-                    f"the label {label!r} and {first!r} of client {where!r} differ only by case "
-                    "or spaces",
+                    f"the label {label!r} and {first!r} of client {where!r} differ only by case, "
+                    "spaces or zeros",
                     "Labels are shared between clients: spell each one way, or [rename] it.",
                     client=client.name,
                     regime=label,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from jigsaw_crl.client_checks import label_key
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.study.files import readable
@@ -56,7 +57,7 @@ def read_fragments(
                 path=path,
             )
         for label in piece.labels:
-            first = labels.setdefault(label.strip().casefold(), label)
+            first = labels.setdefault(label_key(label), label)
             if first != label:
                 raise InputError(
                     f"the label {label!r} differs from another client's {first!r} only by case "

@@ -65,6 +65,9 @@ def client_from_table(
         ) from None
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
+    if not all(isinstance(column, str) for column in table.columns):
+        # pandas counts the columns of a bare array; features are named by text.
+        table = table.rename({column: str(column) for column in table.columns})
     not_numbers = {}
     for column, kind in table.schema.items():
         if column != regime and not kind.is_numeric():

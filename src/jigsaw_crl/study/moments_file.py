@@ -188,6 +188,13 @@ def merge_clients(earlier: Client, later: Client) -> Client:
     def fail(what: str, remedy: str, regime: str | None = None) -> InputError:
         return InputError(what, remedy, client=earlier.name, regime=regime)
 
+    if earlier.name != later.name:
+        raise fail(
+            f"the rows to add are those of client {later.name!r}",
+            "Add rows of the same client, or say that they are with --name.",
+        )
+    if _same_regime(earlier.control, later.control):
+        raise fail("these rows are in the file already", "Add each table once.")
     if set(earlier.features) != set(later.features):
         odd = sorted(set(earlier.features) ^ set(later.features))
         raise fail(
@@ -215,6 +222,18 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         n_latent=max(earlier.n_latent, later.n_latent, len(merged)),
         features=earlier.features,
         control_name=earlier.control_name,
+    )
+
+
+def _same_regime(earlier: Moments, later: Moments) -> bool:
+    """Do both hold the same rows, as a whole or as a stretch that was merged before?"""
+    return any(
+        a.n == b.n
+        and a.mean.shape == b.mean.shape
+        and np.array_equal(a.mean, b.mean)
+        and np.array_equal(a.covariance, b.covariance)
+        for a in (earlier, *earlier.parts)
+        for b in (later, *later.parts)
     )
 
 
