@@ -170,7 +170,8 @@ def check_names(name: str, labels: list[str], control_name: str) -> None:
         folded = label_key(label)
         if folded in seen:
             raise InputError(
-                f"labels {seen[folded]!r} and {label!r} differ only by case, spaces or zeros",
+                f"labels {seen[folded]!r} and {label!r} differ only by case or spaces, "
+                "or as 1 and 1.0 do",
                 "Labels are shared between clients: spell each one way.",
                 client=name,
                 regime=label,

@@ -164,9 +164,12 @@ def test_the_same_rows_or_another_clients_are_not_added(study, tmp_path, capsys)
     first = tmp_path / "m.npz"
     assert cli.run(["moments", str(study / "client-1.csv"), "-o", str(first)]) == 0
     before = first.read_bytes()
-    for table, why in (("client-1.csv", "already"), ("client-2.csv", "client-2")):
+    lines = (study / "client-1.csv").read_text().splitlines()
+    other = tmp_path / "elsewhere.csv"
+    other.write_text("\n".join([lines[0], *lines[1::2]]) + "\n")
+    for table, why in ((study / "client-1.csv", "already"), (other, "elsewhere")):
         capsys.readouterr()
-        add = ["moments", str(study / table), "--add-to", str(first), "-o", str(first)]
+        add = ["moments", str(table), "--add-to", str(first), "-o", str(first)]
         assert cli.run(add) == 2
         assert why in capsys.readouterr().err
     assert first.read_bytes() == before

@@ -130,8 +130,8 @@ def _refuse_same_labels(clients: tuple[Client, ...]) -> None:
             first, where = seen.setdefault(label_key(label), (label, client.name))
             if first != label:
                 raise InputError(
-                    f"the label {label!r} and {first!r} of client {where!r} differ only by case, "
-                    "spaces or zeros",
+                    f"the label {label!r} and {first!r} of client {where!r} differ only by case "
+                    "or spaces, or as 1 and 1.0 do",
                     "Labels are shared between clients: spell each one way, or [rename] it.",
                     client=client.name,
                     regime=label,

@@ -188,6 +188,11 @@ def merge_clients(earlier: Client, later: Client) -> Client:
     def fail(what: str, remedy: str, regime: str | None = None) -> InputError:
         return InputError(what, remedy, client=earlier.name, regime=regime)
 
+    if set(earlier.features) != set(later.features):
+        odd = sorted(set(earlier.features) ^ set(later.features))
+        raise fail(
+            f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."
+        )
     if earlier.name != later.name:
         raise fail(
             f"the rows to add are those of client {later.name!r}",
@@ -195,11 +200,6 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         )
     if _same_regime(earlier.control, later.control):
         raise fail("these rows are in the file already", "Add each table once.")
-    if set(earlier.features) != set(later.features):
-        odd = sorted(set(earlier.features) ^ set(later.features))
-        raise fail(
-            f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."
-        )
     position = {f: i for i, f in enumerate(later.features)}
     order = np.array([position[f] for f in earlier.features], dtype=np.intp)
     merged: dict[str, list[Moments]] = {k: list(v) for k, v in earlier.interventions.items()}
