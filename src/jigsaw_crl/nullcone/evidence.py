@@ -44,9 +44,9 @@ COMPONENTS = np.array(
 )
 
 # A target with an ancestor or a spouse shows two eigenvalues, unless its line leans less than the
-# angle that can be missed. Leans are spread over tangents from 0 to 1, so that what needs a missed
-# eigenvalue starts with the missed angle's share of the prior, and never with all of it.
-MOST_MISSED = 0.9
+# angle that can be missed. What needs a missed eigenvalue starts with that angle's share of the
+# prior (leans are spread over tangents from 0 to 1), and with a tenth at most: it is the exception.
+MOST_MISSED = 0.1
 STRONG, WEAK = SCALES
 # A hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes with uv, ⟨q_i,c_j⟩
 # with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks like ancestry, so
