@@ -47,6 +47,7 @@ COMPONENTS = np.array(
 # angle that can be missed. What needs a missed eigenvalue starts with that angle's share of the
 # prior (leans are spread over tangents from 0 to 1), and with a tenth at most: it is the exception.
 MOST_MISSED = 0.1
+MOST_SHARED = 0.4
 STRONG, WEAK = SCALES
 # A hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes with uv, ⟨q_i,c_j⟩
 # with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks like ancestry, so
@@ -198,7 +199,8 @@ def _hypotheses(lines: Lines, statistics: PairStatistics) -> _Hypotheses:
     missed_i = np.minimum(lines.tilt[statistics.first], MOST_MISSED)[:, None]
     missed_j = np.minimum(lines.tilt[statistics.second], MOST_MISSED)[:, None]
     either = np.maximum(missed_i, missed_j)
-    missed = either[:, 0] / 2
+    # Where much can be missed, a lean towards a shared ancestor is common.
+    missed = np.minimum(lean[:, 0], MOST_SHARED)
     none = mixture(
         np.stack([zero[:, 0], np.where(i_one & j_one, lean[:, 0], 0.0)], axis=1),
         np.stack([zero[:, 0], np.where(i_one, lean_i[:, 0], 0.0)], axis=1),
