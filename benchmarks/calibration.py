@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 import jigsaw_crl as jc
 from jigsaw_crl.nullcone import Recovery
 
-FRESH = 810_000
+FRESH = 830_000
 BINS = np.linspace(0.0, 1.0, 11)
 
 
