@@ -237,12 +237,15 @@ class Recovery:
                 "several targets.",
                 "See the findings.",
             )
-        if self.rank_one == "unsure" and (rank == 1).any():
-            single = [label for label, k in zip(self.labels, rank, strict=True) if k == 1]
+        unsaid = self._ancestors_open()
+        if unsaid.any():
+            single = [label for label, k in zip(self.labels, unsaid, strict=True) if k]
+            why = "" if self.rank_one == "unsure" else " and their rows are too few to see a second"
             return Outcome(
                 "ok",
-                f"recovered; the interventions on {', '.join(single[:8])} moved a single "
-                "direction, so nothing is said about their ancestors",
+                f"recovered; the interventions on {', '.join(single[:8])}"
+                f"{' …' if len(single) > 8 else ''} moved a single direction{why}, so nothing is "
+                "said about their ancestors",
             )
         return Outcome()
 

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.fragment import PAIR_COST
 from jigsaw_crl.order import strongly_connected, transitive_closure
 
 __all__ = ["Structure", "decide", "greedy_order"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-
-# Each relation that a structure claims costs one unit of log odds, here as in the assembly.
-SPARSITY = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ def decide(
         rest = np.logaddexp(np.logaddexp(0.0, ahead), ahead.T)
     else:
         rest = np.where(order, ahead, np.where(order.T, ahead.T, 0.0))
-    same = district - SPARSITY > rest
+    same = district - PAIR_COST > rest
     np.fill_diagonal(same, True)
     same = transitive_closure(same)
     if order is None:
