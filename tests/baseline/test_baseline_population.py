@@ -140,6 +140,42 @@ def test_the_polynomial_search_finds_a_set_as_small_as_trying_all_of_them():
         assert len(quick) == len(plain)
 
 
+def test_the_published_enumeration_gives_the_same_fragments():
+    largest = 0
+    for seed in range(40):
+        client, truth = small_client(seed, most=12)
+        fast = baseline.recover_fragment(client)
+        published = baseline.recover_fragment(client, search="published")
+        assert_blocks_are_true(published, truth)
+        assert published.to_json() == fast.to_json()
+        np.testing.assert_array_equal(published.basis, fast.basis)
+        largest = max(largest, *(len(b) for b in published.blocks))
+    assert largest > 4  # several levels were gone through
+
+
+def test_the_published_enumeration_looks_at_every_smaller_set():
+    # A clique of confounded labels: all sets of up to four of the five are tried before the block.
+    A = np.zeros((6, 6))
+    A[:5, 5] = [0.5, -0.6, 0.7, 0.8, -0.9]
+    client = jc.simulate.world_from_graph(A, [range(5)], None, 0).client(0)
+    everything = frozenset(client.labels)
+    needed = 5 + 10 + 10 + 5
+    whole = baseline.recover_fragment(client, search="published", budget=needed)
+    assert whole.outcome.ok
+    assert whole.blocks == (everything,)
+    short = baseline.recover_fragment(client, search="published", budget=needed - 1)
+    assert short.outcome.code == "budget"
+    assert f"{needed - 1} label sets" in short.outcome.message
+    assert baseline.recover_fragment(client, budget=1).outcome.ok
+
+
+@pytest.mark.parametrize("search", ["quick", None, ["fast"]])
+def test_an_unknown_search_is_refused(search):
+    client, _ = small_client(1)
+    with pytest.raises(jc.InputError, match=r"client 'client-1': search is .* \"published\""):
+        baseline.recover_fragment(client, search=search)
+
+
 def test_the_basis_has_unit_rows_orthogonal_to_the_rows_of_ancestor_blocks():
     for seed in range(10):
         client, truth = small_client(seed)

@@ -15,7 +15,11 @@ from jigsaw_crl import baseline, metrics
 from jigsaw_crl.baseline.block_ancestor import block_ancestors_fs
 from jigsaw_crl.baseline.budget import Budget, BudgetSpent
 from jigsaw_crl.baseline.differences import Differences, differences_of, ratio
-from jigsaw_crl.baseline.ratio_search import _largest_head, best_set_of_size
+from jigsaw_crl.baseline.ratio_search import (
+    _largest_head,
+    best_set_of_size,
+    best_set_of_size_by_trial,
+)
 
 SEEDS = st.integers(0, 2**16)
 
@@ -54,6 +58,28 @@ def test_blocks_order_and_basis_equal_those_of_the_plain_algorithms(n, tau):
             np.testing.assert_allclose(ours.T @ ours, plain.T @ plain, atol=1e-5)
 
 
+@pytest.mark.parametrize("tau", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("n", [1000, 1_000_000])
+def test_the_published_enumeration_gives_the_same_fragments(n, tau):
+    for seed in range(12):
+        client = sampled(seed, n, most=10)
+        fast = baseline.recover_fragment(client, tau=tau)
+        published = baseline.recover_fragment(client, tau=tau, search="published")
+        assert published.outcome.ok
+        assert published.to_json() == fast.to_json()
+        np.testing.assert_array_equal(published.basis, fast.basis)
+
+
+def test_the_published_enumeration_looks_at_every_set_of_a_level():
+    rng = np.random.default_rng(0)
+    grams = np.stack([M.T @ M for M in rng.normal(size=(6, 6, 6))])
+    budget = Budget(1000)
+    assert best_set_of_size_by_trial(grams, 3, 0.01, budget) is None
+    assert budget.spent == 20
+    with pytest.raises(BudgetSpent):
+        best_set_of_size_by_trial(grams, 3, 0.01, Budget(19))
+
+
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.integers(2, 8), st.sampled_from([0.02, 0.1, 0.3, 0.6]))
 def test_pruning_never_changes_the_best_set(seed, m, tau):
@@ -70,6 +96,7 @@ def test_pruning_never_changes_the_best_set(seed, m, tau):
         best = max(ratios, key=ratios.__getitem__)
         expected = best if ratios[best] >= 1 - tau else None
         assert best_set_of_size(grams, r, tau, Budget(10**6)) == expected
+        assert best_set_of_size_by_trial(grams, r, tau, Budget(10**6)) == expected
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,7 +7,8 @@
 `planes`               exact moments: the row spaces of Θ⁽ʲ⁾ − Θ⁽⁰⁾ and their dimensions
 `differences`          estimates: the matrices Θ̂⁽ʲ⁾ − Θ̂⁽⁰⁾ and the singular-value ratio
 `exact_search`         the smallest label set of matching dimension (lines 6 to 11 of Algorithm 2)
-`ratio_search`         the label set of largest ratio (lines 6 to 13 of Algorithm 2-FS)
+`ratio_search`         the label set of largest ratio (lines 6 to 13 of Algorithm 2-FS); both
+                       modules hold the published enumeration and a faster search
 `calibration`          the choice of τ
 `budget`               how much a search may do before it must stop
 `recovery`             a client in, a fragment out

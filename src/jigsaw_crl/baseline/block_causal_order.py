@@ -5,7 +5,7 @@ Blocks are found one after another, ancestors first. Comments carry the line num
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +23,11 @@ from jigsaw_crl.baseline.exact_search import smallest_tight_set
 from jigsaw_crl.baseline.planes import Planes, Space, complement, dimension, project
 from jigsaw_crl.baseline.ratio_search import best_set_of_size
 
-__all__ = ["Blocks", "block_causal_order", "block_causal_order_fs"]
+__all__ = ["Blocks", "ExactSearch", "RatioSearch", "block_causal_order", "block_causal_order_fs"]
 
 FloatArray = npt.NDArray[np.float64]
+ExactSearch = Callable[[Space, Budget], tuple[int, ...]]
+RatioSearch = Callable[[FloatArray, int, float, Budget], tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +57,13 @@ class Blocks:
     mismatch: int = 0
 
 
-def block_causal_order(planes: Planes, budget: Budget) -> Blocks:
+def block_causal_order(
+    planes: Planes, budget: Budget, search: ExactSearch = smallest_tight_set
+) -> Blocks:
     """Algorithm 2 on exact moments.
 
-    Lines 3 to 12, the search for the next block, are `smallest_tight_set`; `Ĉ` is the smallest set
-    with `dim P(Ĉ; W_t) = |Ĉ|`.
+    Lines 3 to 12, the search for the next block, are `search`; `Ĉ` is the smallest set with
+    `dim P(Ĉ; W_t) = |Ĉ|`.
     """
     m, p, _ = planes.vectors.shape
     ancestors: dict[Block, frozenset[Block]] = {}  # line 1: ℐ₀ ← ∅
@@ -72,7 +76,7 @@ def block_causal_order(planes: Planes, budget: Budget) -> Blocks:
         N = complement(np.concatenate([np.empty((p, 0)), *spaces.values()], axis=1))  # line 5: W_t
         space = project(planes, remaining, N, error)
         try:
-            chosen = smallest_tight_set(space, budget)  # lines 6 to 11
+            chosen = search(space, budget)  # lines 6 to 11
         except BudgetSpent:
             chosen, undivided = tuple(range(len(remaining))), tuple(remaining)
         members = tuple(remaining[i] for i in chosen)
@@ -91,7 +95,9 @@ def block_causal_order(planes: Planes, budget: Budget) -> Blocks:
     )
 
 
-def block_causal_order_fs(differences: Differences, tau: float, budget: Budget) -> Blocks:
+def block_causal_order_fs(
+    differences: Differences, tau: float, budget: Budget, search: RatioSearch = best_set_of_size
+) -> Blocks:
     """Algorithm 2-FS on estimates."""
     m, p = len(differences.labels), differences.to_features.shape[1]
     ancestors: dict[Block, frozenset[Block]] = {}  # line 1: ℐ₀ ← ∅
@@ -105,7 +111,7 @@ def block_causal_order_fs(differences: Differences, tau: float, budget: Budget) 
         chosen: tuple[int, ...] | None = None
         try:
             for r in range(1, len(remaining)):  # lines 3, 4 and 16
-                chosen = best_set_of_size(grams, r, tau, budget)  # lines 6 to 13
+                chosen = search(grams, r, tau, budget)  # lines 6 to 13
                 if chosen is not None:  # line 14: flag ← False
                     break
         except BudgetSpent:

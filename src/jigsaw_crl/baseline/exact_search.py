@@ -70,7 +70,11 @@ def smallest_tight_set(space: Space, budget: Budget) -> tuple[int, ...]:
 
 
 def smallest_tight_set_by_trial(space: Space, budget: Budget) -> tuple[int, ...]:
-    """The same by trying every set, as the paper prints it."""
+    """The same as the paper prints it: every set is tried, level by level, until one is tight.
+
+    A label's space is the plane of the paper's rank-2 lemma, so each look is one small singular
+    value decomposition; sets of a level are looked at in batches.
+    """
     m = len(space.vectors)
     for r in range(1, m):  # line 10: r ← r + 1
         subsets = combinations(range(m), r)  # line 6

@@ -4,7 +4,8 @@ With `G_j = M_jᵀ M_j` the Gram matrix of a label's projected change, the stack
 `M(C)ᵀ M(C) = Σ_{j ∈ C} G_j`, so its singular values are square roots of the eigenvalues of a sum.
 A set passes when the tail `T_r = Σ_{i > r} σ_i` is at most a share τ of all singular values.
 
-All sets are covered, few are looked at. Sets grow one label at a time, and adding rows never
+`best_set_of_size_by_trial` looks at every set, as the paper prints it. `best_set_of_size` covers
+all sets and looks at few. Sets grow one label at a time, and adding rows never
 shrinks a singular value: a part S of C has `T_r(S) ≤ T_r(C)`. On the other side, for every C that
 contains S, the energy ‖M_j‖²_F of the labels still to come bounds `Σ_{i ≤ r} σ_i(C)` (see
 `_largest_head`), and the triangle inequality gives `Σ_i σ_i(C) ≤ ‖M(S)‖_* + Σ_{j ∈ C∖S} ‖M_j‖_*`.
@@ -16,13 +17,14 @@ accordingly. The result is that of the plain search.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, islice
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.baseline.budget import Budget
 
-__all__ = ["best_set_of_size"]
+__all__ = ["best_set_of_size", "best_set_of_size_by_trial"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -80,6 +82,24 @@ def best_set_of_size(
     return tuple(sorted(int(i) for i in order[best.members]))
 
 
+def best_set_of_size_by_trial(
+    grams: FloatArray, r: int, tau: float, budget: Budget
+) -> tuple[int, ...] | None:
+    """The same as the paper prints it: every set of r labels is looked at."""
+    m, s, _ = grams.shape
+    flat = grams.reshape(m, s * s)
+    best: tuple[int, ...] | None = None
+    least = tau
+    subsets = combinations(range(m), r)  # line 6
+    while batch := list(islice(subsets, BATCH)):  # line 7
+        budget.spend(len(batch))
+        share = _tail_share(_singular(_summed(flat, np.array(batch), s)), r)  # lines 8 to 10
+        i = int(np.argmin(share))
+        if share[i] < least or (best is None and share[i] <= least):  # lines 12 and 13
+            least, best = float(share[i]), batch[i]
+    return best
+
+
 def _grown(parts: IntArray, m: int, r: int) -> list[IntArray]:
     """Every part with one more label after its last, in batches; room for r labels is left."""
     size = parts.shape[1]
@@ -102,6 +122,20 @@ def _singular(grams: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.clip(np.linalg.eigvalsh(grams), 0.0, None)), dtype=np.float64)
 
 
+def _summed(flat: FloatArray, sets: IntArray, s: int) -> FloatArray:
+    """`Σ_{j ∈ C} G_j` for each set, by one matrix product."""
+    chosen = np.zeros((len(sets), len(flat)))
+    np.put_along_axis(chosen, sets, 1.0, axis=1)
+    return (chosen @ flat).reshape(-1, s, s)
+
+
+def _tail_share(sigma: FloatArray, r: int) -> FloatArray:
+    """`1 − ρ_r` from ascending singular values; 0 for a matrix of zeros, which has rank ≤ r."""
+    total = sigma.sum(axis=1)
+    tail = sigma[:, : max(sigma.shape[1] - r, 0)].sum(axis=1)
+    return np.asarray(np.divide(tail, total, out=np.zeros_like(tail), where=total > 0))
+
+
 @dataclass(frozen=True, eq=False)
 class _Search:
     """What a look needs: labels in decreasing order of energy ‖M_j‖²_F."""
@@ -114,19 +148,17 @@ class _Search:
 
     def look(self, parts: IntArray, best: _Best) -> IntArray:
         """Drop the parts that no passing set contains; whole sets update `best`."""
-        m, size = len(self.grams), parts.shape[1]
-        chosen = np.zeros((len(parts), m))
-        np.put_along_axis(chosen, parts, 1.0, axis=1)
-        sigma = _singular((chosen @ self.grams).reshape(-1, self.s, self.s))
-        total = sigma.sum(axis=1)
-        tail = sigma[:, : max(self.s - self.r, 0)].sum(axis=1)
+        size = parts.shape[1]
+        sigma = _singular(_summed(self.grams, parts, self.s))
         if size == self.r:
-            share = np.divide(tail, total, out=np.zeros_like(tail), where=total > 0)
+            share = _tail_share(sigma, self.r)
             i = int(np.argmin(share))
             # At equal share the first found stays; the first of all may sit on τ itself.
             if share[i] < best.share or (best.members is None and share[i] <= best.share):
                 best.share, best.members = float(share[i]), parts[i]
             return parts[:0]
+        total = sigma.sum(axis=1)
+        tail = sigma[:, : max(self.s - self.r, 0)].sum(axis=1)
         # The labels that can be added come after the last one, in decreasing order of energy.
         missing, last = self.r - size, parts[:, -1]
         rising = np.concatenate([[0.0], np.cumsum(self.energy)])

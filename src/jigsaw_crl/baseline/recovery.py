@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from jigsaw_crl.baseline.block_causal_order import (
     Blocks,
+    ExactSearch,
+    RatioSearch,
     block_causal_order,
     block_causal_order_fs,
 )
 from jigsaw_crl.baseline.budget import DEFAULT_BUDGET, Budget, check_budget
 from jigsaw_crl.baseline.calibration import check_tau
 from jigsaw_crl.baseline.differences import differences_of
+from jigsaw_crl.baseline.exact_search import smallest_tight_set, smallest_tight_set_by_trial
 from jigsaw_crl.baseline.planes import SAFETY, Planes, planes_of
+from jigsaw_crl.baseline.ratio_search import best_set_of_size, best_set_of_size_by_trial
 from jigsaw_crl.client import Client
+from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment, Outcome
 from jigsaw_crl.order import PartialOrder
 
-__all__ = ["recover_fragment"]
+__all__ = ["Search", "recover_fragment"]
 
+Search = Literal["fast", "published"]
+_SEARCHES: dict[str, tuple[ExactSearch, RatioSearch]] = {
+    "fast": (smallest_tight_set, best_set_of_size),
+    "published": (smallest_tight_set_by_trial, best_set_of_size_by_trial),
+}
 _OTHER_METHOD = 'Use method="null-cone"'
 # Relations weaker than a hundredth are common; a client that cannot see them must say so.
 COARSE = 1e-2
 
 
 def recover_fragment(
-    client: Client, *, tau: float | None = None, budget: int = DEFAULT_BUDGET
+    client: Client,
+    *,
+    tau: float | None = None,
+    budget: int = DEFAULT_BUDGET,
+    search: Search = "fast",
 ) -> Fragment:
     """Blocks, block order and latent basis of one client, as the paper prints them.
 
@@ -37,9 +53,15 @@ def recover_fragment(
         Share of the singular values that may be noise, strictly between 0 and 1; default 0.05.
         Exact moments have no noise and do not use it.
     budget : int
-        Number of label sets the search may look at. The search for a block is exponential in the
-        block's size; when the budget ends, the labels not yet placed form one last block, and
+        Number of label sets the search may look at. The search for a block may be exponential in
+        the block's size; when the budget ends, the labels not yet placed form one last block, and
         `fragment.outcome` says so.
+    search : {"fast", "published"}
+        How the label set of the next block is found. "published" is the paper's own enumeration:
+        all sets of one label, then of two, and so on, each looked at until a level has a set that
+        passes. "fast" finds the same set with fewer looks: on exact moments in polynomial time, on
+        estimates by leaving out sets that a bound shows not to pass. Fragments are equal unless
+        the budget ends one of the two; use "published" to check or to time the paper's procedure.
 
     Returns
     -------
@@ -66,18 +88,24 @@ def recover_fragment(
     >>> fragment = baseline.recover_fragment(client)
     >>> fragment.is_block_ancestor("pump", "valve"), fragment.outcome.ok
     (True, True)
+    >>> published = baseline.recover_fragment(client, search="published")
+    >>> published.block_order == fragment.block_order
+    True
     """
+    if search not in tuple(_SEARCHES):
+        raise InputError(f"search is {search!r}", 'Use "fast" or "published".', client=client.name)
+    exact, by_ratio = _SEARCHES[search]
     share = check_tau(tau, client=client.name)
     looks = Budget(check_budget(budget, client=client.name))
     findings: tuple[Finding, ...] = ()
     idle: tuple[str, ...] = ()
     if client.is_population:
         planes = planes_of(client)
-        result = block_causal_order(planes, looks)
+        result = block_causal_order(planes, looks, exact)
         idle = tuple(x for x, rank in zip(planes.labels, planes.ranks, strict=True) if rank == 0)
         findings = _findings(client, planes, idle)
     else:
-        result = block_causal_order_fs(differences_of(client), share, looks)
+        result = block_causal_order_fs(differences_of(client), share, looks, by_ratio)
     named = {block: frozenset(client.labels[i] for i in block) for block in result.ancestors}
     pairs = [(named[a], named[d]) for d, above in result.ancestors.items() for a in above]
     return Fragment(
