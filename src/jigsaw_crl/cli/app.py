@@ -1,7 +1,7 @@
 """The application, its exit codes, and the one line an error gets.
 
-Nothing heavy is imported here or at the head of a command's module, so that `jigsaw --help` and
-shell completion answer at once.
+Nothing heavy is imported here or at the head of a command's module, and a command's module only
+when it is asked for, so that `jigsaw --help` and shell completion answer at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.cli import client, federate, order, worlds
+from jigsaw_crl.cli.commands import CommandsOnDemand
 from jigsaw_crl.errors import JigsawError
 
 __all__ = ["app", "main"]
@@ -23,6 +23,7 @@ SUCCESS, DEFECT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 app = typer.Typer(
     name="jigsaw",
+    cls=CommandsOnDemand,
     help="One causal order from many partial, mixed, private views of a hidden system.",
     epilog="Start with: jigsaw demo",
     no_args_is_help=True,
@@ -48,10 +49,6 @@ def _root(
     ] = False,
 ) -> None:
     del version
-
-
-for _module in (order, client, worlds, federate):
-    _module.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:

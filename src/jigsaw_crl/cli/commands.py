@@ -1,0 +1,87 @@
+"""Which commands are there, and where do they live?
+
+A command's module is imported when the command is run, completed or explained. The list in
+`jigsaw --help` needs names and first sentences only, which are kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+__all__ = ["COMMANDS", "CommandsOnDemand"]
+
+# In the order of the list: the module below `jigsaw_crl.cli`, and the first paragraph of its help.
+COMMANDS = {
+    "recover": (
+        "order",
+        "Recover the global order of a study: every client's fragment, then their assembly.",
+    ),
+    "assemble": (
+        "order",
+        "Assemble fragments into one global order; no client's data are needed.",
+    ),
+    "explain": ("order", "Why is this the verdict on a pair of labels?"),
+    "design": ("order", "Which latents should the next client access, and what would it settle?"),
+    "report": ("order", "Write the one-file HTML report of a result, or its figures for a paper."),
+    "check": ("client", "Is this data fit for the method, and if not, why not?"),
+    "moments": ("client", "Turn rows into sufficient statistics, in one pass and constant memory."),
+    "fragment": ("client", "Recover one client's fragment: all that a site shares."),
+    "demo": ("worlds", "The main job on an embedded study: recover, explain, report."),
+    "simulate": (
+        "worlds",
+        "Write the study of a simulated world: one file per client, and the truth in truth/.",
+    ),
+    "reproduce": ("worlds", "Run the paper's experiments and compare with its printed numbers."),
+    "federate": ("federate", "Sites keep their data; a coordinator gets their fragments."),
+}
+
+
+class CommandsOnDemand(TyperGroup):
+    """A group that lists its commands without loading them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Loaded()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        del ctx
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list as typer lays it out, from the table above."""
+        del ctx
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, TyperCommand(name, help=text).get_short_help_str(limit))
+                    for name, (_, text) in COMMANDS.items()
+                ]
+            )
+
+
+class _Loaded(Mapping[str, Any]):
+    """From names to commands; asking for one imports its module."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._known:
+            module, _ = COMMANDS[name]
+            home = typer.Typer(rich_markup_mode=None, add_completion=False)
+            import_module(f"jigsaw_crl.cli.{module}").register(home)
+            self._known.update(get_command(home).commands)  # type: ignore[attr-defined]
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)

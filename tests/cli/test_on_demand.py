@@ -1,0 +1,73 @@
+"""Commands are listed without being loaded, and the list says what the commands say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.main import get_command
+
+from jigsaw_crl.cli import app as cli
+from jigsaw_crl.cli import client, federate, order, worlds
+from jigsaw_crl.cli.commands import COMMANDS
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """Every command registered at once."""
+    app = typer.Typer(rich_markup_mode=None)
+    app.callback()(lambda: None)
+    for module in (order, client, worlds, federate):
+        module.register(app)
+    return get_command(app).commands
+
+
+def test_every_command_is_in_the_list_and_lives_where_it_says(loaded):
+    assert list(COMMANDS) == list(loaded)
+    group = get_command(cli.app)
+    assert len(group.commands) == len(loaded)
+    for name, command in group.commands.items():
+        assert command.name == name
+        assert [p.opts for p in command.params] == [p.opts for p in loaded[name].params]
+
+
+def test_the_first_sentences_are_the_commands_own(loaded):
+    for name, (_, text) in COMMANDS.items():
+        assert text == " ".join(loaded[name].help.split("\n\n")[0].split())
+
+
+@pytest.mark.parametrize("width", ["40", "80", "200"])
+def test_the_list_is_laid_out_as_typer_does_it(loaded, width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", width)
+
+    class Plain(typer.core.TyperGroup):
+        def __init__(self, **settings):
+            super().__init__(**{**settings, "commands": loaded})
+
+    pages = []
+    for cls in (cli.app.info.cls, Plain):
+        monkeypatch.setattr(cli.app.info, "cls", cls)
+        assert cli.run(["--help"]) == 0
+        pages.append(capsys.readouterr().out)
+    assert pages[0] == pages[1]
+    assert "Commands:" in pages[0]
+
+
+def test_help_loads_no_command():
+    code = (
+        "import sys; sys.argv = ['jigsaw', '--help']\n"
+        "from jigsaw_crl.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "homes = {'jigsaw_crl.cli.' + m for m in ('order', 'client', 'worlds', 'federate')}\n"
+        "sys.exit(', '.join(sorted(homes & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "recover" in done.stdout
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(capsys):
+    assert cli.run(["recovr"]) == 2
+    assert "'recover'" in capsys.readouterr().err
