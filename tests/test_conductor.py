@@ -60,7 +60,7 @@ def test_extreme_pairs_of_large_clients_are_those_of_a_full_diagonalisation(n):
     noise = 1e-12 if n is None else 0.2
     inside = np.full((5, 4), 1 - noise), np.full((5, 4), 1 + noise)
     found = extreme_pairs(form, inside, np.full(5, 1e-10))
-    full = dense_pairs(form.dense())
+    full = dense_pairs(form.dense)
     assert np.allclose(found.values[:, [0, 3]], full.values[:, [0, 3]], rtol=1e-10)
     cosine = np.abs(np.einsum("rkp,rkp->rk", found.vectors, full.vectors))[:, [0, 3]]
     assert np.allclose(cosine, 1.0, atol=1e-10)

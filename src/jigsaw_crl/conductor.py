@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.client import Client
@@ -11,8 +11,12 @@ from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
+from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.order import PartialOrder
 from jigsaw_crl.result import Result
+
+if TYPE_CHECKING:
+    from jigsaw_crl.diagnostics import ClientReport
 
 __all__ = ["recover", "recover_fragment"]
 
@@ -65,9 +69,8 @@ def recover_fragment(
     whole, client = client, usable([client], checked)[0]
     if method == "paper":
         return _with_findings(_paper(client, tau, budget), findings)
-    start = report.directions if client.labels == whole.labels else None
-    found = _read(client, confounding, rank_one, start).fragment()
-    return _with_findings(found, findings)
+    start = _start(report) if client.labels == whole.labels else None
+    return _read(client, confounding, rank_one, start).fragment(noted=findings)
 
 
 def recover(
@@ -128,7 +131,7 @@ def recover(
         options: dict[str, Any] = {"method": "paper"}
         order = assemble(fragments, **options)
     else:
-        starts = {c.name: r.directions for c, r in zip(given.clients, checked.clients, strict=True)}
+        starts = {r.client: _start(r) for r in checked.clients}
         whole = {c.name: c.labels for c in given.clients}
         recoveries = _map(
             n_jobs,
@@ -171,7 +174,13 @@ def _paper(client: Client, tau: float | None, budget: int | None) -> Fragment:
     return baseline.recover_fragment(client, tau=tau, budget=limit)
 
 
-def _read(client: Client, confounding: Confounding, rank_one: RankOne, start: Any) -> Recovery:
+def _start(report: ClientReport) -> Start:
+    return Start(report.spectrum, report.extremes)
+
+
+def _read(
+    client: Client, confounding: Confounding, rank_one: RankOne, start: Start | None
+) -> Recovery:
     return Recovery.of(client, confounding=confounding, rank_one=rank_one, start=start)
 
 

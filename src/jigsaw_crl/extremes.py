@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -124,9 +125,10 @@ class Form:
             moved -= self.floor * inner
         return np.asarray((moved @ self.W.T).reshape(c, b, p))
 
+    @cached_property
     def dense(self) -> FloatArray:
         """All `M_j`, exactly symmetric, shape (r, p, p)."""
-        S = np.stack(self.regimes.covariances)
+        S = np.array(self.regimes.covariances)
         if self.regimes.shifts.any():
             S += self.regimes.shifts[:, :, None] * self.regimes.shifts[:, None, :]
         M = self.W @ S @ self.W.T
@@ -182,7 +184,7 @@ def extreme_pairs(
     """
     p, r = form.dimension, len(form.regimes)
     if p < (DENSE if start is None else WARM_DENSE):
-        return dense_pairs(form.dense())
+        return dense_pairs(form.dense)
     values, vectors = np.empty((r, WANTED)), np.empty((r, WANTED, p))
     first = FIRST_STEPS if start is None else STEPS - 2
     if start is None:

@@ -311,7 +311,8 @@ def _check(fragment: Fragment) -> None:
     if fragment.districts is not None:
         if not _is_partition(fragment.districts, labels):
             raise fail("the districts are not a partition of the labels")
-        if not all(any(d <= b for b in fragment.blocks) for d in fragment.districts):
+        home = {x: i for i, block in enumerate(fragment.blocks) for x in block}
+        if not all(len({home[x] for x in d}) == 1 for d in fragment.districts):
             raise fail("a district is spread over several blocks")
     if fragment.bayes is not None:
         b = fragment.bayes

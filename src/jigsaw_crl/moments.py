@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.lapack import dtrtrs
 
 from jigsaw_crl.errors import InputError
 
@@ -19,6 +20,7 @@ __all__ = [
     "fixed_rank_pinv",
     "inverse_square_root",
     "second_moment_about",
+    "solve_lower",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -189,6 +191,16 @@ def inverse_square_root(matrix: FloatArray) -> FloatArray:
     least = max(float(values[-1]) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
     values = np.maximum(values, least)
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T, dtype=np.float64)
+
+
+def solve_lower(L: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
+    """`L⁻¹ right`, or `L⁻ᵀ right`, for a lower triangular L without zeros on its diagonal.
+
+    LAPACK itself: for small matrices the checks around it cost more than the solution.
+    """
+    # A matrix in rows is its transpose in columns, as LAPACK reads it: nothing is copied.
+    solution, _ = dtrtrs(L.T, right, lower=0, trans=0 if transposed else 1)
+    return np.asarray(solution)
 
 
 def check_rows(rows: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:

@@ -22,13 +22,16 @@ T = TypeVar("T", bound=Hashable)
 S = TypeVar("S", bound=Hashable)
 BoolMatrix = npt.NDArray[np.bool_]
 
+# Up to this many elements a product of whole matrices costs less than a pass over rows.
+FEW = 100
+
 
 class CycleError(InputError):
     """The relation has a cycle, so it is no strict order."""
 
 
 def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
-    """Smallest transitive relation that contains `relation` (Warshall, a row of bits at a time).
+    """Smallest transitive relation that contains `relation`.
 
     Parameters
     ----------
@@ -45,6 +48,9 @@ def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
     [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     """
     closed = np.array(relation, dtype=bool)
+    if closed.shape[0] <= FEW:
+        return _squared(closed)
+    # Warshall, a row of bits at a time.
     packed = np.packbits(closed, axis=1)
     for via in range(closed.shape[0]):
         # closed[:, via] must be read from the packed rows, which change as we go.
@@ -53,19 +59,25 @@ def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
     return np.unpackbits(packed, axis=1, count=closed.shape[1]).astype(bool)
 
 
+def _squared(relation: BoolMatrix) -> BoolMatrix:
+    """Closure by squaring: few matrix products, and a single one when there is nothing to add."""
+    reach = relation.astype(np.float32)
+    while True:
+        longer = np.minimum(reach + reach @ reach, np.float32(1))
+        if np.array_equal(longer, reach):
+            return np.asarray(reach, dtype=bool)
+        reach = longer
+
+
 def strongly_connected(relation: npt.ArrayLike) -> list[list[int]]:
     """Classes of mutual reachability, each sorted, ordered by their smallest member."""
     reach = transitive_closure(relation)
     mutual = reach & reach.T
     np.fill_diagonal(mutual, True)
-    seen: set[int] = set()
-    classes: list[list[int]] = []
-    for i in range(mutual.shape[0]):
-        if i not in seen:
-            members = np.flatnonzero(mutual[i]).tolist()
-            seen.update(members)
-            classes.append(members)
-    return classes
+    classes: dict[int, list[int]] = {}
+    for i, smallest in enumerate(mutual.argmax(axis=1).tolist() if mutual.size else ()):
+        classes.setdefault(smallest, []).append(i)
+    return list(classes.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,19 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.client import Client
 from jigsaw_crl.diagnostics.coverage import check_coverage
 from jigsaw_crl.diagnostics.quality import check_drift, check_spectrum, check_tails
 from jigsaw_crl.diagnostics.regimes import SAME_ROWS, check_regimes
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.extremes import Extremes
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.spectrum import Spectrum, reduce_to_rank
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +37,7 @@ class ClientReport:
     strength : mapping of str to float
         For each label, how far its regime is from the control: 1 is the edge of chance.
     n_samples : mapping of str to int, or None
-    directions : array, shape (r, 4, p)
+    extremes : Extremes
         What each regime moved most, where recovery starts from: see `check_regimes`.
     """
 
@@ -48,7 +46,7 @@ class ClientReport:
     spectrum: Spectrum
     strength: Mapping[str, float]
     n_samples: Mapping[str, int] | None
-    directions: FloatArray
+    extremes: Extremes
 
     def to_document(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -102,14 +100,14 @@ def check_client(client: Client) -> ClientReport:
     ['no-signal']
     """
     space = reduce_to_rank(client)
-    about_regimes, strength, directions = check_regimes(client, space)
+    about_regimes, strength, extremes = check_regimes(client, space)
     findings = [
         *about_regimes,
         *check_spectrum(client, space),
         *check_tails(client),
         *check_drift(client, space),
     ]
-    return ClientReport(client.name, tuple(findings), space, strength, client.n_samples, directions)
+    return ClientReport(client.name, tuple(findings), space, strength, client.n_samples, extremes)
 
 
 def check_study(

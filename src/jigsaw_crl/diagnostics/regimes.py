@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 import numpy.typing as npt
@@ -63,24 +64,18 @@ class Contrast:
     @property
     def strength(self) -> float:
         """How far beyond chance the strongest direction is: 1 is the edge, on a log scale."""
-        return float(
-            max(
-                np.log(self.values[-1]) / np.log(self.high),
-                np.log(self.values[0]) / np.log(self.low),
-            )
-        )
+        return _beyond(float(self.values[0]), float(self.values[-1]), self.low, self.high)
 
     @property
     def third(self) -> float:
         """The same for the strongest direction beyond one rise and one fall."""
         if len(self.values) < 2:
             return 0.0
-        return float(
-            max(
-                np.log(self.values[-2]) / np.log(self.high),
-                np.log(self.values[1]) / np.log(self.low),
-            )
-        )
+        return _beyond(float(self.values[1]), float(self.values[-2]), self.low, self.high)
+
+
+def _beyond(lowest: float, highest: float, low: float, high: float) -> float:
+    return max(log(highest) / log(high), log(lowest) / log(low))
 
 
 def excess_spread(moments: Moments) -> float:
@@ -133,11 +128,11 @@ def _edges(
 
 def check_regimes(
     client: Client, space: Spectrum
-) -> tuple[list[Finding], dict[str, float], FloatArray]:
-    """Findings about the regimes, the strength of each label (1 is the edge of chance), directions.
+) -> tuple[list[Finding], dict[str, float], Extremes]:
+    """Findings about the regimes, the strength of each label (1 is the edge of chance), extremes.
 
-    The directions are the outermost eigenvectors of every regime in the coordinates `L⁻¹ Bᵀ x`,
-    with `L Lᵀ` the control's covariance in the leading space B: shape (r, 4, p).
+    The last are the outermost eigenpairs of every regime in the coordinates `L⁻¹ Bᵀ x`, with
+    `L Lᵀ` the control's covariance, noise included, in the leading space B.
     """
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     level = FALSE_ALARM / len(regimes)
@@ -148,8 +143,9 @@ def check_regimes(
     strength: dict[str, float] = {}
     several: dict[str, Finding] = {}
     edges, pairs = _against_control(client, form, base, level)
-    for (label, _), edge, values in zip(regimes, edges, pairs.values, strict=True):
-        c = _judged(values if len(base) > 1 else values[:1], *edge)
+    outermost = pairs.values if len(base) > 1 else pairs.values[:, :1]
+    for (label, _), edge, values in zip(regimes, edges, outermost, strict=True):
+        c = _judged(values, *edge)
         strength[label] = max(strength.get(label, 0.0), c.strength)
         if c.third > 1:
             several.setdefault(label, _several_targets(client, label, c))
@@ -161,7 +157,7 @@ def check_regimes(
         findings.append(_no_signal(client, max(strength.values())))
     if sum(f.severity == "error" for f in several.values()) >= 2:
         findings += _swapped_control(client, space, level)
-    return findings, strength, pairs.vectors
+    return findings, strength, pairs
 
 
 def _against_control(
@@ -250,9 +246,10 @@ def _same_regimes(
     """Regimes with the same rows, or with the same law, as another one."""
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     named = [(client.control_name, client.control), *regimes]
+    variances = np.array([np.diagonal(m.covariance) for _, m in named])
     for i, j, distance in _nearest_before(form):
         (label, m), (other, twin) = named[i], named[j]
-        if _same_rows(m, twin):
+        if m.n == twin.n and _same_rows(m, twin, variances[i], variances[j]):
             yield Finding(
                 "duplicated-regime",
                 "error",
@@ -298,7 +295,7 @@ def _differ_along(form: Form, pairs: Extremes, i: int, j: int, edges: tuple[floa
     return bool((ratio < edges[0]).any() or (ratio > edges[1]).any())
 
 
-def _nearest_before(form: Form) -> Iterator[tuple[int, int, float]]:
+def _nearest_before(form: Form) -> list[tuple[int, int, float]]:
     """For each regime the most similar one before it (a twin is always that), and how far it is.
 
     The control is number 0 and whitened to I. The distance is `‖M_i − M_j‖²` over
@@ -307,7 +304,7 @@ def _nearest_before(form: Form) -> Iterator[tuple[int, int, float]]:
     """
     p, r = form.dimension, len(form.regimes)
     if p <= 4 * SKETCH:
-        flat = np.concatenate([np.eye(p)[None], form.dense()]).reshape(r + 1, -1)
+        flat = np.concatenate([np.eye(p)[None], form.dense]).reshape(r + 1, -1)
     else:
         omega = np.random.default_rng(p).normal(size=(SKETCH, p)) / np.sqrt(SKETCH)
         flat = np.empty((r + 1, SKETCH * p))
@@ -319,19 +316,20 @@ def _nearest_before(form: Form) -> Iterator[tuple[int, int, float]]:
     products = flat @ flat.T
     squares = np.diagonal(products)
     traces = np.append(p, form.regimes.inner(form.W.T @ form.W))
-    for i in range(1, r + 1):
-        apart = np.maximum(squares[:i] + squares[i] - 2 * products[i, :i], 0.0)
-        j = int(np.argmin(apart))
-        yield i, j, float(apart[j] / (traces[j] ** 2 + squares[j]))
+    apart = np.maximum(squares + squares[:, None] - 2 * products, 0.0)
+    apart[np.triu_indices(r + 1)] = np.inf
+    nearest = apart.argmin(axis=1)[1:]
+    distance = apart[np.arange(1, r + 1), nearest] / (traces[nearest] ** 2 + squares[nearest])
+    return list(zip(range(1, r + 1), nearest.tolist(), distance.tolist(), strict=True))
 
 
-def _same_rows(a: Moments, b: Moments) -> bool:
-    if a.n != b.n:
-        return False
-    # The diagonal holds the largest entry, and nearly always the difference.
-    variance = np.diagonal(a.covariance)
+def _same_rows(a: Moments, b: Moments, variance: FloatArray, other: FloatArray) -> bool:
+    # The diagonal holds the largest entry, and nearly always the difference: one number tells
+    # most regimes apart, and all variances nearly all.
     size = float(variance.max())
-    if not np.allclose(variance, np.diagonal(b.covariance), rtol=0, atol=SAME_ROWS * size):
+    if abs(variance[0] - other[0]) > SAME_ROWS * size:
+        return False
+    if np.abs(variance - other).max() > SAME_ROWS * size:
         return False
     return bool(np.allclose(a.covariance, b.covariance, rtol=0, atol=SAME_ROWS * size)) and bool(
         np.allclose(a.mean, b.mean, rtol=0, atol=SAME_ROWS * np.sqrt(size))

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 
+from jigsaw_crl.moments import solve_lower
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.structure import Structure
 
@@ -66,7 +66,7 @@ def constrained_functionals(
         vectors, step = problem.corrected()
         L = L @ step
     rows = np.arange(len(choice))
-    return np.asarray(solve_triangular(L, vectors[rows, choice].T, lower=True, trans="T").T)
+    return np.asarray(solve_lower(L, vectors[rows, choice].T, transposed=True).T)
 
 
 def _vanishing(structure: Structure, owner: IntArray, choice: IntArray, lines: Lines) -> BoolArray:
@@ -108,22 +108,27 @@ class _Problem:
         # The correction is wanted to a few digits: single precision halves its cost.
         self.vectors: Single = vectors.astype(np.float32)
         self.flat = self.vectors.reshape(2 * r, p)
-        self.n, self.n_eff = n.astype(np.float32)[:, None, None], np.float32(n_eff)
+        self.n, self.n_eff = n.astype(np.float32), np.float32(n_eff)
         self.F: Single = form.astype(np.float32) @ self.vectors
-        self.h = np.where(rank == 2, np.float32(0.5), np.float32(1.0))[:, None]
+        self.h = np.where(rank == 2, np.float32(0.5), np.float32(1.0))
         self.m = self._duals(rank, (form[:, 0, 0] / 2).astype(np.float32))
         self.Mm = self.m + (self.m @ np.swapaxes(self.vectors, 1, 2)) @ self.F
-        self.mMm = self.m @ np.swapaxes(self.Mm, 1, 2)
-        self.m_and_n = np.concatenate([self.m.reshape(2 * r, p), self.flat])
+        mMm = self.m @ np.swapaxes(self.Mm, 1, 2)
+        m_and_n = np.concatenate([self.m.reshape(2 * r, p), self.flat])
+        F, Mm = self.F.reshape(2 * r, p), self.Mm.reshape(2 * r, p)
+        self.operator = (self.flat, F, m_and_n, Mm, mMm, self.h, self.n, self.n_eff)
 
     def corrected(self) -> tuple[FloatArray, FloatArray]:
         """Corrected lines in re-whitened coordinates, and the factor that L gets."""
+        from jigsaw_crl.nullcone.basis_loops import errors
+
         r, _, p = self.vectors.shape
-        y = self._solve(np.where(self.must, self.flat @ self.flat.T, np.float32(0)))
-        d, H, _ = self._errors(y)
+        y = self._multipliers()
+        d, H = np.empty_like(self.flat), np.empty((p, p), np.float32)
+        errors(y, *self.operator, d, H, np.empty((4 * r, p), np.float32))
         step = _cholesky(np.eye(p) - H)
         moved = self.exact - d
-        corrected = solve_triangular(step, moved.T, lower=True).T.reshape(r, 2, p)
+        corrected = solve_lower(step, moved.T).T.reshape(r, 2, p)
         return np.asarray(corrected, dtype=np.float64), step
 
     def _duals(self, rank: IntArray, sign: Single) -> Single:
@@ -138,62 +143,20 @@ class _Problem:
         m[one, 0] = sign[one, None] * v / (2 * np.einsum("rp,rp->r", v, v))[:, None]
         return m
 
-    def _errors(self, y: Single) -> tuple[Single, Single, Single]:
-        """Conditional errors of the lines and of the whitening for multipliers y; and n H."""
-        r, _, p = self.vectors.shape
-        flat_w = y @ self.flat
-        w = flat_w.reshape(r, 2, p)
-        v = w - (self.h * np.einsum("rsp,rsp->rs", self.F, w))[..., None] * self.m
-        # H = −(2/n_eff) sym(Σ m vᵀ + ½ Σ n wᵀ)
-        A = self.m_and_n.T @ np.concatenate([v.reshape(2 * r, p), flat_w / 2])
-        H = (A + A.T) / -self.n_eff
-        mH, nH = np.split(self.m_and_n @ H, 2)
-        # N_i m^s with N_i = (2/n_i) M_i sym(Σ v mᵀ) M_i
-        Mv = v + (v @ np.swapaxes(self.vectors, 1, 2)) @ self.F
-        N_m = self.mMm @ Mv + (self.Mm @ np.swapaxes(v, 1, 2)) @ self.Mm
-        e = N_m / self.n - mH.reshape(r, 2, p)
-        # Rank 1: δn is fixed up to a multiple of n itself, which no orthogonality sees; the error
-        # of D along n shows in its length only.
-        d = e - (self.h * np.einsum("rsp,rsp->rs", self.m, e))[..., None] * self.F
-        return d.reshape(2 * r, p), H, nH
-
-    def _apply(self, y: Single) -> Single:
-        """`𝓛 Cov 𝓛ᵀ y` on the products that must vanish."""
-        d, _, nH = self._errors(y)
-        out = self.flat @ (d - nH / 2).T
-        return np.where(self.must, out + out.T, np.float32(0))
-
     def _scale(self) -> Single:
         """The diagonal of the operator, nearly: the sampling variance of each product."""
         size = np.einsum("rsp,rsp->rs", self.vectors, self.vectors).ravel()
-        own = np.einsum("rsp,rsp->rs", self.m, self.Mm) / self.n[..., 0]
+        own = np.einsum("rsp,rsp->rs", self.m, self.Mm) / self.n[:, None]
         own = (own + np.einsum("rsp,rsp->rs", self.m, self.m) / self.n_eff).ravel()
         half = np.outer(size, own)
         return np.where(self.must, half + half.T, np.float32(1))
 
-    def _solve(self, T: Single) -> Single:
-        y = np.zeros_like(T)
-        precision = 1.0 / self._scale()
-        residual = T
-        direction = residual * precision
-        square = float(np.vdot(residual, direction))
+    def _multipliers(self) -> Single:
+        from jigsaw_crl.nullcone.basis_loops import solve
+
+        T = np.where(self.must, self.flat @ self.flat.T, np.float32(0))
         stop = RESIDUAL**2 * np.count_nonzero(self.must)
-        for _ in range(MAX_STEPS):
-            if square <= stop:
-                break
-            applied = self._apply(direction)
-            curvature = float(np.vdot(direction, applied))
-            if curvature <= 0:
-                break
-            alpha = square / curvature
-            y += np.float32(alpha) * direction
-            residual -= np.float32(alpha) * applied
-            image = residual * precision
-            new = float(np.vdot(residual, image))
-            direction *= np.float32(new / square)
-            direction += image
-            square = new
-        return y
+        return np.asarray(solve(T, self.must, 1 / self._scale(), stop, MAX_STEPS, *self.operator))
 
 
 def _cholesky(matrix: FloatArray) -> FloatArray:
@@ -214,18 +177,13 @@ def orthogonal_rows(functionals: FloatArray, structure: Structure) -> FloatArray
     functionals : array, shape (p_labels, p)
         One per label.
     """
+    from jigsaw_crl.nullcone.basis_loops import off_ancestors
+
     above = structure.strict_block_ancestors()
     scale = np.linalg.norm(functionals, axis=1, keepdims=True)
     unit = functionals / np.where(scale > 0, scale, 1.0)
     # The span of the ancestors' rows is the span of their functionals, whatever their own order.
     rows = np.empty_like(unit)
-    for block in structure.blocks:
-        ancestors = np.flatnonzero(above[:, block[0]])
-        part = unit[block]
-        if ancestors.size:
-            span = np.linalg.qr(unit[ancestors].T)[0]
-            part = part - (part @ span) @ span.T
-            part = part - (part @ span) @ span.T
-        norm = np.linalg.norm(part, axis=1, keepdims=True)
-        rows[block] = part / np.where(norm > 0, norm, 1.0)
+    members = np.array([i for block in structure.blocks for i in block])
+    off_ancestors(unit, unit @ unit.T, above, members, rows)
     return rows

@@ -17,7 +17,7 @@ from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import PairStatistics, pair_statistics
 from jigsaw_crl.nullcone.signs import choose_lines
 from jigsaw_crl.nullcone.spikes import Spikes
-from jigsaw_crl.nullcone.whitening import Reduced, Whitened, pool, reduce
+from jigsaw_crl.nullcone.whitening import Reduced, Start, Whitened, pool, reduce
 
 __all__ = ["Reading", "read"]
 
@@ -81,10 +81,10 @@ class Reading:
     log_district: FloatArray
 
 
-def read(client: Client, *, confounding: bool = True, start: FloatArray | None = None) -> Reading:
-    """Run the client's inference up to the choice of lines; `start` as for `pool`."""
-    reduced = reduce(client)
-    whitened = pool(reduced, start)
+def read(client: Client, *, confounding: bool = True, start: Start | None = None) -> Reading:
+    """Run the client's inference up to the choice of lines, from what the checks found."""
+    reduced = reduce(client, None if start is None else start.space)
+    whitened = pool(reduced, None if start is None else start.extremes)
     spikes = whitened.spikes
     lines = null_lines(spikes)
     statistics = _statistics(reduced, whitened, spikes, lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +19,7 @@ from jigsaw_crl.nullcone.reading import Reading, read
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
+from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.order import PartialOrder
 
 __all__ = ["Confounding", "RankOne", "Recovery", "recover_fragment"]
@@ -72,9 +74,9 @@ class Recovery:
         *,
         confounding: Confounding = "allow",
         rank_one: RankOne = "no-ancestor",
-        start: FloatArray | None = None,
+        start: Start | None = None,
     ) -> Recovery:
-        """Read a client; `start` as for `pool`."""
+        """Read a client; `start` as for `read`."""
         _check_choice("confounding", confounding, ("allow", "none"))
         _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
         reading = read(client, confounding=confounding == "allow", start=start)
@@ -100,10 +102,17 @@ class Recovery:
             return False
         return not bool((self.reading.second[usable] > CLEAR).any())
 
-    def fragment(self, order: PartialOrder[str] | None = None, *, basis: bool = True) -> Fragment:
+    def fragment(
+        self,
+        order: PartialOrder[str] | None = None,
+        *,
+        basis: bool = True,
+        noted: Iterable[Finding] = (),
+    ) -> Fragment:
         """The fragment, from this client alone or with the ancestry that others established.
 
         `order` changes the districts, blocks and basis only: the evidence stays the client's own.
+        `noted` are findings of the checks, which follow those of recovery.
         """
         known = None if order is None else order.restrict(self.labels).matrix
         ancestor, district = self._log_bayes()
@@ -133,7 +142,7 @@ class Recovery:
             statements=statements,
             n_samples=self.n_samples,
             outcome=self._outcome(),
-            findings=self._findings(),
+            findings=tuple(dict.fromkeys((*self._findings(), *noted))),
             basis=self._basis(structure) if basis else None,
         )
 
@@ -182,15 +191,18 @@ class Recovery:
         # One row per label: of several strengths, the one whose line is known best.
         best = np.zeros(len(self.labels), dtype=np.intp)
         score = np.full(len(self.labels), -np.inf)
-        for r, label in enumerate(reading.owner):
-            if reading.excess[r] > score[label]:
-                best[label], score[label] = r, reading.excess[r]
+        for r, (label, excess) in enumerate(
+            zip(reading.owner.tolist(), reading.excess.tolist(), strict=True)
+        ):
+            if excess > score[label]:
+                best[label], score[label] = r, excess
         return np.asarray(orthogonal_rows(functionals[best], structure) @ reading.basis.T)
 
     def _findings(self) -> tuple[Finding, ...]:
         reading, found = self.reading, []
-        for r, owner in enumerate(reading.owner):
-            label = self.labels[owner]
+        silent = reading.several | (reading.lines.rank == 0)
+        for r in np.flatnonzero(silent).tolist():
+            label = self.labels[reading.owner[r]]
             if reading.several[r]:
                 found.append(
                     Finding(
@@ -204,7 +216,7 @@ class Recovery:
                         label,
                     )
                 )
-            elif reading.lines.rank[r] == 0:
+            else:
                 found.append(
                     Finding(
                         "weak-intervention",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.extremes import Extremes, Form, dense_pairs, extreme_pairs
+from jigsaw_crl.extremes import DENSE, Extremes, Form, dense_pairs, extreme_pairs
 from jigsaw_crl.moments import inverse_square_root
 
 __all__ = ["Spikes", "bulk_edges", "detect", "find", "judge"]
@@ -123,15 +123,19 @@ def find(
     before: FloatArray | None = None,
     *,
     ratio: bool = False,
+    known: Extremes | None = None,
 ) -> tuple[Spikes, Extremes]:
     """The same for matrices that need not be formed; `before` are rows close to the answer.
 
     `ratio` when the whitening comes from a sample no larger than the regimes' own: see
-    `ratio_edges`.
+    `ratio_edges`. `known` are the pairs of this very form, if somebody knows them; in many
+    dimensions they are not known precisely enough, and no more than a start.
     """
     p = form.dimension
     size = _size(n, n_eff)
     edges = ratio_edges(p - 1, n, n_eff) if ratio else bulk_edges(p - 1, size)
+    if known is not None and p < DENSE:
+        return _judged(known, known.values, edges), known
     lower, lower_scale, upper, upper_scale = edges
     # Sampling moves an eigenvector as an error of norm √(p/n) does; a hundredth of it adds nothing.
     tolerance = NEGLIGIBLE * np.sqrt(p / size)

@@ -94,21 +94,13 @@ def greedy_order(odds: FloatArray) -> BoolArray:
     A pair is added with everything its transitive closure brings, if that creates no cycle and the
     log-odds of all that is new sum to more than zero.
     """
-    p = len(odds)
-    order = np.zeros((p, p), dtype=bool)
+    # The compiler is loaded when it is needed, not with the package.
+    from jigsaw_crl.nullcone.order_loops import grow
+
+    order = np.zeros(odds.shape, dtype=bool)
     # What a pair entails without evidence of its own counts nothing, for or against.
     worth = np.where(np.isfinite(odds), odds, 0.0)
-    candidates = np.argwhere(odds > 0)
-    strength = odds[candidates[:, 0], candidates[:, 1]]
-    for a, d in candidates[np.argsort(-strength, kind="stable")].tolist():
-        if order[a, d] or order[d, a]:
-            continue
-        # Only the rows above a and the columns below d can change.
-        above = np.append(np.flatnonzero(order[:, a]), a)
-        below = np.append(np.flatnonzero(order[d]), d)
-        old = order[above[:, None], below]
-        gained = worth[above[:, None], below][~old].sum()
-        if gained <= 0 or order[below[:, None], above].any():
-            continue
-        order[above[:, None], below] = True
+    above, below = np.nonzero(odds > 0)
+    strongest = np.argsort(-odds[above, below], kind="stable")
+    grow(worth, above[strongest], below[strongest], order)
     return order

@@ -17,25 +17,41 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 
 from jigsaw_crl.client import Client
-from jigsaw_crl.extremes import Form, Regimes
+from jigsaw_crl.extremes import Extremes, Form, Regimes
+from jigsaw_crl.moments import solve_lower
 from jigsaw_crl.nullcone.spikes import Spikes, find
-from jigsaw_crl.spectrum import reduce_to_rank
+from jigsaw_crl.spectrum import Spectrum, reduce_to_rank
 
-__all__ = ["Reduced", "Whitened", "pool", "reduce", "rounding_size"]
+__all__ = ["Reduced", "Start", "Whitened", "pool", "reduce", "rounding_size"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
 # Pooling converges linearly with a small factor: H falls by √(p/n) a round.
 MAX_ROUNDS = 4
-# What the next round would change is a fraction of H; below this share of H's own sampling error it
-# no longer matters.
+# A correction below this share of its own sampling error no longer matters.
 NEGLIGIBLE = 0.05
+# Relative residual of the correction: what is left of it is the next round's.
+RESIDUAL = 1e-3
 # Keeps I + H positive definite when a wild first estimate asks for too much.
 SMALLEST_STEP = -0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What the checks of a client already know, so that it is not computed again.
+
+    Parameters
+    ----------
+    space : Spectrum
+    extremes : Extremes
+        Outermost eigenpairs of the regimes whitened by the control alone, noise included.
+    """
+
+    space: Spectrum
+    extremes: Extremes
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +116,7 @@ class Whitened:
     @property
     def M(self) -> FloatArray:
         """All `M_j`, shape (r, p, p)."""
-        return self.form.dense()
+        return self.form.dense
 
 
 def rounding_size(condition: float, p: int) -> float:
@@ -113,9 +129,12 @@ def rounding_size(condition: float, p: int) -> float:
     return 1.0 / (p * eps * max(condition, 1.0)) ** 2
 
 
-def reduce(client: Client) -> Reduced:
-    """Restrict a client's moments to the space of its latents, without the sensors' noise floor."""
-    space = reduce_to_rank(client)
+def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
+    """Restrict a client's moments to the space of its latents, without the sensors' noise floor.
+
+    `space` is that of `reduce_to_rank`, if somebody knows it.
+    """
+    space = reduce_to_rank(client) if space is None else space
     small = space.project(client.control_second_moment())
     owner = np.repeat(
         np.arange(len(client.labels)), [len(client.interventions[x]) for x in client.labels]
@@ -134,44 +153,47 @@ def reduce(client: Client) -> Reduced:
     return Reduced(space.basis, small, regimes, owner, n0, n, exact, space.subtracted)
 
 
-def pool(reduced: Reduced, start: FloatArray | None = None) -> Whitened:
+def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:
     """Whiten all regimes by the control covariance that all of them support.
 
-    `start`, shape (r, 4, p), are rows close to the outermost eigenvectors of the regimes whitened
-    by the control alone, if somebody knows them.
+    `start` are the outermost eigenpairs of the regimes whitened by the control alone, noise
+    included, if somebody knows them.
     """
     L: FloatArray = np.asarray(np.linalg.cholesky(reduced.control), dtype=np.float64)
     p = len(L)
-    M0 = np.eye(p)
+    M0 = identity = np.eye(p)
     n, n_eff = reduced.n, reduced.n_control
     total = reduced.regimes.weighted(n)
     form = _whitening(L, reduced)
-    spikes, pairs = find(form, reduced.n, n_eff, start, ratio=not reduced.exact)
+    known = None if reduced.noise else start
+    before = None if start is None else start.vectors
+    spikes, pairs = find(form, reduced.n, n_eff, before, ratio=not reduced.exact, known=known)
     for _ in range(0 if reduced.exact else MAX_ROUNDS):
         # A regime with several targets differs from C₀ in more directions than we project off.
         silent = np.where(spikes.several, reduced.n, 0.0)
         n = reduced.n - silent
         pooled = total - reduced.regimes.weighted(silent) if silent.any() else total
-        D = form.project(pooled, float(n.sum())) - float(n.sum()) * np.eye(p)
+        size = float(n.sum())
+        D = form.project(pooled, size) - size * identity
         H = _solve_correction(M0, D, form, reduced.n_control, n, spikes.directions)
-        low = float(np.linalg.eigvalsh(H)[0])
-        if low < SMALLEST_STEP:
-            H *= SMALLEST_STEP / low
-        step = np.linalg.cholesky(np.eye(p) + H)
-        L = np.asarray(L @ step, dtype=np.float64)
-        form = _whitening(L, reduced)
-        inverse = solve_triangular(L, np.eye(p), lower=True)
-        M0 = inverse @ reduced.control @ inverse.T
-        n_eff = effective_size(reduced.n_control, n)
-        spikes, pairs = find(form, reduced.n, n_eff, pairs.vectors)
         if float(np.linalg.norm(H)) / p < NEGLIGIBLE / np.sqrt(n_eff):
             break
+        # No eigenvalue is as low as minus the norm.
+        if float(np.linalg.norm(H)) > -SMALLEST_STEP:
+            low = float(np.linalg.eigvalsh(H)[0])
+            H *= min(SMALLEST_STEP / min(low, SMALLEST_STEP), 1.0)
+        step = np.linalg.cholesky(identity + H)
+        L = np.asarray(L @ step, dtype=np.float64)
+        form = _whitening(L, reduced)
+        M0 = solve_lower(L, solve_lower(L, reduced.control).T)
+        n_eff = effective_size(reduced.n_control, n)
+        spikes, pairs = find(form, reduced.n, n_eff, pairs.vectors)
     noise = form.floor * (form.W @ form.W.T) if form.floor else None
     return Whitened(L, form, spikes, reduced.n, n_eff, noise)
 
 
 def _whitening(L: FloatArray, reduced: Reduced) -> Form:
-    W = solve_triangular(L, reduced.basis.T, lower=True)
+    W = solve_lower(L, reduced.basis.T)
     return Form(reduced.regimes, np.ascontiguousarray(W), reduced.noise)
 
 
@@ -207,7 +229,7 @@ def _solve_correction(
     residual = right.copy()
     direction = residual.copy()
     square = float(np.vdot(residual, residual))
-    stop = 1e-12 * square
+    stop = RESIDUAL**2 * square
     for _ in range(2 * p + 10):
         if square <= stop:
             break
