@@ -16,9 +16,7 @@ is said is what all equally good choices say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -86,85 +84,129 @@ def district_facts(
     """
     if len(lines) > LARGEST_DISTRICT:
         return None
-    view = _View(lines, outside_q, outside_c, rounding)
-    best, value = choice.copy(), view.score(choice)
-    improved = True
-    while improved:
-        improved = False
-        for flip in _flips(free):
-            trial = best.copy()
-            trial[list(flip)] ^= 1
-            trial_value = view.score(trial, value)
-            if trial_value > value:
-                best, value, improved = trial, trial_value, True
-                break
+    view = _View.of(lines, outside_q, outside_c, rounding)
+    flips = _flips(free)
+    best, value = choice.copy(), view.scores(choice[None])[0]
+    while True:
+        trials = best ^ flips
+        values = view.scores(trials, value)
+        better = [k for k, v in enumerate(values) if v > value]
+        if not better:
+            break
+        best, value = trials[better[0]], values[better[0]]
     facts = view.facts(best)
-    for flip in _flips(free):
-        trial = best.copy()
-        trial[list(flip)] ^= 1
-        if view.score(trial, value) == value:
+    for trial, v in zip(trials, values, strict=True):
+        if v == value:
             other = view.facts(trial)
             facts = None if facts is None or other is None else facts.common(other)
     return facts
 
 
-def _flips(free: BoolArray) -> Iterator[tuple[int, ...]]:
-    nodes = np.flatnonzero(free).tolist()
-    yield from ((i,) for i in nodes)
-    yield from combinations(nodes, 2)
+def _flips(free: BoolArray) -> IntArray:
+    """Rows of zeros and ones: every single line of a free target flipped, then every two."""
+    nodes = np.flatnonzero(free)
+    first, second = np.triu_indices(len(nodes), 1)
+    flips = np.zeros((len(nodes) + len(first), len(free)), dtype=np.intp)
+    flips[np.arange(len(nodes)), nodes] = 1
+    pairs = np.arange(len(nodes), len(flips))
+    flips[pairs, nodes[first]] = flips[pairs, nodes[second]] = 1
+    return flips
+
+
+@dataclass(frozen=True, eq=False)
+class _Algebra:
+    """Of several choices of lines: Σ scaled to unit diagonal, x to match, tolerances."""
+
+    sigma: FloatArray
+    x: FloatArray  # x[l, j]
+    tolerance: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    lines: FloatArray
-    outside_q: FloatArray
-    outside_c: FloatArray
+    """Inner products of all 2m lines of the district: with each other, and with those outside."""
+
+    own: FloatArray
+    with_q: FloatArray
+    with_c: FloatArray
     rounding: float
 
-    def _algebra(self, choice: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Σ scaled to unit diagonal, x with matching scale, ⟨q, c⟩, and the tolerance."""
-        rows = np.arange(len(choice))
-        q, c = self.lines[rows, choice], self.lines[rows, 1 - choice]
-        gram = q @ q.T
-        values = np.linalg.eigvalsh(gram)
-        if values[0] <= self.rounding * len(choice):
-            return gram, gram, gram, np.inf
-        sigma = np.linalg.inv(gram)
-        root = np.sqrt(np.diagonal(sigma))
-        inner = q @ c.T
-        x = (sigma @ inner) / root[:, None]  # x[l, j]
-        return sigma / np.outer(root, root), x, inner, self.rounding * float(values[-1] / values[0])
+    @classmethod
+    def of(
+        cls, lines: FloatArray, outside_q: FloatArray, outside_c: FloatArray, rounding: float
+    ) -> _View:
+        flat = lines.reshape(-1, lines.shape[2])
+        return cls(flat @ flat.T, flat @ outside_q.T, flat @ outside_c.T, rounding)
 
-    def score(
-        self, choice: IntArray, rival: tuple[int, int, int] = (-1, -1, -1)
-    ) -> tuple[int, int, int]:
+    def _lines(self, choices: IntArray) -> tuple[IntArray, IntArray]:
+        """Positions of the q's and of the c's, shape (f, m) each."""
+        q = 2 * np.arange(choices.shape[1]) + choices
+        return q, q ^ 1
+
+    def _algebra(self, choices: IntArray) -> _Algebra:
+        q, c = self._lines(choices)
+        gram = self.own[q[:, :, None], q[:, None, :]]
+        values = np.linalg.eigvalsh(gram)
+        tolerance = np.full(len(q), np.inf)
+        sound = values[:, 0] > self.rounding * q.shape[1]
+        tolerance[sound] = self.rounding * (values[sound, -1] / values[sound, 0])
+        gram[~sound] = np.eye(q.shape[1])
+        sigma = np.linalg.inv(gram)
+        root = np.sqrt(np.diagonal(sigma, axis1=1, axis2=2))
+        x = (sigma @ self.own[q[:, :, None], c[:, None, :]]) / root[:, :, None]
+        return _Algebra(sigma / (root[:, :, None] * root[:, None, :]), x, tolerance)
+
+    def scores(
+        self, choices: IntArray, rival: tuple[int, int, int] = (-1, -1, -1)
+    ) -> list[tuple[int, int, int]]:
         """Zeros of Σ; of ⟨q, c⟩ inside the district and towards the others; of x and y.
 
         The last are not counted (−1) when the first two already fall behind the rival's.
         """
-        sigma, x, inner, tolerance = self._algebra(choice)
-        if not np.isfinite(tolerance):
-            return (-1, -1, -1)
-        rows = np.arange(len(choice))
-        q, c = self.lines[rows, choice], self.lines[rows, 1 - choice]
-        products = (inner, q @ self.outside_c.T, self.outside_q @ c.T)
-        zeros = [np.abs(product) <= tolerance for product in products]
-        across = np.abs(q @ self.outside_q.T) <= tolerance
-        edges = np.abs(sigma) > tolerance
-        ahead = (int((~edges).sum()) + int(across.sum()), sum(int(z.sum()) for z in zeros))
-        if ahead < rival[:2]:
-            return (*ahead, -1)
-        in_district = 0
-        for j in range(len(choice)):
-            outside = np.flatnonzero(~edges[j])
+        # Several hundred choices at once, in about 10 MB.
+        most = max(1, 1_000_000 // (choices.shape[1] * (choices.shape[1] + self.with_q.shape[1])))
+        return [
+            score
+            for k in range(0, len(choices), most)
+            for score in self._scores(choices[k : k + most], rival)
+        ]
+
+    def _scores(self, choices: IntArray, rival: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+        q, c = self._lines(choices)
+        algebra = self._algebra(choices)
+        limit = algebra.tolerance[:, None, None]
+
+        def zeros(products: FloatArray) -> IntArray:
+            return np.asarray(np.count_nonzero(np.abs(products) <= limit, axis=(1, 2)))
+
+        missing = zeros(algebra.sigma) + zeros(self.with_q[q])
+        apart = zeros(self.own[q[:, :, None], c[:, None, :]])
+        apart = apart + zeros(self.with_c[q]) + zeros(self.with_q[c])
+        found = []
+        for k, ahead in enumerate(zip(missing.tolist(), apart.tolist(), strict=True)):
+            if not np.isfinite(algebra.tolerance[k]):
+                found.append((-1, -1, -1))
+            elif ahead < rival[:2]:
+                found.append((*ahead, -1))
+            else:
+                found.append((*ahead, self._inside(algebra, k)))
+        return found
+
+    def _inside(self, algebra: _Algebra, k: int) -> int:
+        """Zeros of x and y."""
+        sigma, x, tolerance = algebra.sigma[k], algebra.x[k], algebra.tolerance[k]
+        count = 0
+        for j, missing in enumerate(np.abs(sigma) <= tolerance):
+            outside = np.flatnonzero(missing)
             if outside.size:
-                y = np.linalg.solve(sigma[np.ix_(outside, outside)], x[outside, j])
-                in_district += int((np.abs(x[outside, j]) <= tolerance).sum())
-                in_district += int((np.abs(y) <= tolerance).sum())
-        return (*ahead, in_district)
+                y = np.linalg.solve(sigma[outside[:, None], outside], x[outside, j])
+                count += int(np.count_nonzero(np.abs(x[outside, j]) <= tolerance))
+                count += int(np.count_nonzero(np.abs(y) <= tolerance))
+        return count
 
     def facts(self, choice: IntArray) -> DistrictFacts | None:
-        sigma, x, _, tolerance = self._algebra(choice)
+        algebra = self._algebra(choice[None])
+        sigma, x, tolerance = algebra.sigma[0], algebra.x[0], float(algebra.tolerance[0])
         if not np.isfinite(tolerance):
             return None
         size = np.abs(sigma)
