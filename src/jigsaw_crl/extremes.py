@@ -29,6 +29,9 @@ Apply = Callable[[FloatArray, IntArray], FloatArray]
 # Below these dimensions LAPACK's full diagonalisation is as fast as a few products in Python: from
 # nothing, and from rows that are close to the answer.
 DENSE, WARM_DENSE = 64, 40
+# Where a residual above this will do, vectors come from one step of inverse iteration, with a shift
+# this far outside the spectrum: far enough that no pivot vanishes.
+INVERSE, SHIFT = 1e-8, 1e-13
 # Rows this close to the others, or shorter, are projected again: rounding shows in them.
 NEARLY_DEPENDENT = 1e-3
 # Two pairs at either end.
@@ -157,7 +160,7 @@ class Extremes:
     values : array, shape (r, 4)
         Ascending; of dimension p < 4, the p values with the ends repeated.
     vectors : array, shape (r, 4, p)
-        Unit rows.
+        Unit rows; zeros for the inner two where nobody needed them.
     """
 
     values: FloatArray
@@ -184,13 +187,18 @@ def extreme_pairs(
     """
     p, r = form.dimension, len(form.regimes)
     if p < (DENSE if start is None else WARM_DENSE):
+        if p > 2 and float(tolerance.min()) > INVERSE:
+            return _outer_pairs(form.dense)
         return dense_pairs(form.dense)
     values, vectors = np.empty((r, WANTED)), np.empty((r, WANTED, p))
     first = FIRST_STEPS if start is None else STEPS - 2
+    # The same directions whatever the regimes: any that are not special will do.
+    block = np.random.default_rng(p).normal(size=(WANTED, p))
     if start is None:
-        # The same directions whatever the regimes: any that are not special will do.
-        block = np.random.default_rng(p).normal(size=(WANTED, p))
         start = np.broadcast_to(block, (r, WANTED, p))
+    elif not start[0, 1].any():
+        start = start.copy()
+        start[:, 1:3] = block[1:3] / np.sqrt(p)
     for k in range(0, r, TOGETHER):
         rows = np.arange(k, min(k + TOGETHER, r))
         X, steps = start[rows], first
@@ -210,6 +218,23 @@ def dense_pairs(M: FloatArray) -> Extremes:
     p = M.shape[-1]
     pick = np.array([0, min(1, p - 1), max(p - 2, 0), p - 1])
     return Extremes(values[:, pick], np.swapaxes(vectors[:, :, pick], 1, 2))
+
+
+def _outer_pairs(M: FloatArray) -> Extremes:
+    """All four values, and the outer two vectors by one step of inverse iteration each.
+
+    Far cheaper than all vectors. With a shift just outside the spectrum the step gains as many
+    digits as lie between the shift's distance and the gap to the next eigenvalue.
+    """
+    r, p = M.shape[:2]
+    values: FloatArray = np.asarray(np.linalg.eigvalsh(M), dtype=np.float64)
+    outer = values[:, [0, -1]]
+    shift = outer + SHIFT * np.array([-1.0, 1.0]) * (1.0 + np.abs(outer[:, 1:]))
+    start = np.random.default_rng(p).normal(size=(2, p, 1))
+    near = np.linalg.solve(M[:, None] - shift[:, :, None, None] * np.eye(p), start)[..., 0]
+    vectors = np.zeros((r, WANTED, p))
+    vectors[:, ::3] = near / np.linalg.norm(near, axis=2, keepdims=True)
+    return Extremes(values[:, [0, 1, -2, -1]], vectors)
 
 
 def _settled(

@@ -49,6 +49,10 @@ def test_pairs_agree_with_array_code(n, noisy):
             value = getattr(ours, name)
             assert np.isfinite(value).all()
             assert relative(value[real], wanted[real]) < 1e-9, name
+        either = np.concatenate([ours.forward, ours.backward], axis=2) - np.log(2)
+        four = np.concatenate([either, ours.none[..., None], ours.district[..., None]], axis=2)
+        four = np.logaddexp.reduce(four, axis=2) - np.log(4) + ours.rest
+        assert relative(ours.mixture, four) < 1e-12
 
 
 def test_a_greedy_order_is_the_one_grown_by_hand():

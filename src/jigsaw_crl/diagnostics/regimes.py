@@ -12,19 +12,18 @@ ratio of two sample covariances:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 
 from jigsaw_crl.client import Client
 from jigsaw_crl.diagnostics.nulls import ratio_edges
 from jigsaw_crl.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
 from jigsaw_crl.findings import Finding
-from jigsaw_crl.moments import Moments, inverse_square_root, second_moment_about
+from jigsaw_crl.moments import Moments, inverse_square_root, second_moment_about, solve_lower
 from jigsaw_crl.spectrum import Spectrum
 
 __all__ = ["Contrast", "check_regimes", "contrast", "excess_spread"]
@@ -52,7 +51,7 @@ CLEARLY = 1.5
 class Contrast:
     """Eigenvalues of one regime against another, and the interval they keep by chance."""
 
-    values: FloatArray
+    values: Sequence[float]
     low: float
     high: float
 
@@ -64,14 +63,14 @@ class Contrast:
     @property
     def strength(self) -> float:
         """How far beyond chance the strongest direction is: 1 is the edge, on a log scale."""
-        return _beyond(float(self.values[0]), float(self.values[-1]), self.low, self.high)
+        return _beyond(self.values[0], self.values[-1], self.low, self.high)
 
     @property
     def third(self) -> float:
         """The same for the strongest direction beyond one rise and one fall."""
         if len(self.values) < 2:
             return 0.0
-        return _beyond(float(self.values[1]), float(self.values[-2]), self.low, self.high)
+        return _beyond(self.values[1], self.values[-2], self.low, self.high)
 
 
 def _beyond(lowest: float, highest: float, low: float, high: float) -> float:
@@ -104,12 +103,12 @@ def contrast(
     `base` and `other` are second moments in the reduced space.
     """
     root = inverse_square_root(base)
-    values: FloatArray = np.asarray(np.linalg.eigvalsh(root @ other @ root), dtype=np.float64)
-    return _judged(values, *_edges(base, base_moments, moments, level))
+    values = _positive(np.asarray(np.linalg.eigvalsh(root @ other @ root), dtype=np.float64))
+    return Contrast(values.tolist(), *_edges(base, base_moments, moments, level))
 
 
-def _judged(values: FloatArray, low: float, high: float) -> Contrast:
-    return Contrast(np.maximum(values, np.finfo(np.float64).tiny), low, high)
+def _positive(values: FloatArray) -> FloatArray:
+    return np.maximum(values, np.finfo(np.float64).tiny)
 
 
 def _edges(
@@ -137,15 +136,15 @@ def check_regimes(
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     level = FALSE_ALARM / len(regimes)
     base = _inner(client.control_second_moment(), space)
-    L = np.linalg.cholesky(base)
-    W = np.ascontiguousarray(solve_triangular(L, space.basis.T, lower=True))
+    L: FloatArray = np.asarray(np.linalg.cholesky(base), dtype=np.float64)
+    W = np.ascontiguousarray(solve_lower(L, space.basis.T))
     form = Form(Regimes.of(client), W)
     strength: dict[str, float] = {}
     several: dict[str, Finding] = {}
     edges, pairs = _against_control(client, form, base, level)
     outermost = pairs.values if len(base) > 1 else pairs.values[:, :1]
-    for (label, _), edge, values in zip(regimes, edges, outermost, strict=True):
-        c = _judged(values, *edge)
+    for (label, _), edge, values in zip(regimes, edges, _positive(outermost).tolist(), strict=True):
+        c = Contrast(values, *edge)
         strength[label] = max(strength.get(label, 0.0), c.strength)
         if c.third > 1:
             several.setdefault(label, _several_targets(client, label, c))
@@ -168,7 +167,9 @@ def _against_control(
     if client.is_population:
         edges = [_edges(base, client.control, client.control, level)] * len(moments)
     else:
-        edges = [_edges(base, client.control, m, level) for m in moments]
+        m0 = ((client.control.n or 0) - 1) / excess_spread(client.control)
+        sizes = [(m.n or 0) / excess_spread(m) for m in moments]
+        edges = [ratio_edges(len(base), m0, n, level) for n in sizes]
     low, high = np.array(edges).T
     inside = np.repeat(low[:, None], 4, axis=1), np.repeat(high[:, None], 4, axis=1)
     return edges, extreme_pairs(form, inside, CLOSE * (high - low))
@@ -288,7 +289,7 @@ def _differ_along(form: Form, pairs: Extremes, i: int, j: int, edges: tuple[floa
 
     The extreme eigenvalues of M_i against M_j lie at least as far out, so they need not be found.
     """
-    v = np.concatenate([pairs.vectors[i], pairs.vectors[j]])
+    v = np.concatenate([pairs.vectors[i, ::3], pairs.vectors[j, ::3]])
     both = form(np.stack([v, v]), np.array([i, j]))
     along = np.einsum("kvp,vp->kv", both, v)
     ratio = along[0] / along[1]

@@ -108,27 +108,20 @@ class _Problem:
         # The correction is wanted to a few digits: single precision halves its cost.
         self.vectors: Single = vectors.astype(np.float32)
         self.flat = self.vectors.reshape(2 * r, p)
-        self.n, self.n_eff = n.astype(np.float32), np.float32(n_eff)
+        self.n, self.n_eff = np.repeat(n.astype(np.float32), 2), np.float32(n_eff)
         self.F: Single = form.astype(np.float32) @ self.vectors
-        self.h = np.where(rank == 2, np.float32(0.5), np.float32(1.0))
+        self.h = np.repeat(np.where(rank == 2, np.float32(0.5), np.float32(1.0)), 2)
         self.m = self._duals(rank, (form[:, 0, 0] / 2).astype(np.float32))
         self.Mm = self.m + (self.m @ np.swapaxes(self.vectors, 1, 2)) @ self.F
-        mMm = self.m @ np.swapaxes(self.Mm, 1, 2)
-        m_and_n = np.concatenate([self.m.reshape(2 * r, p), self.flat])
-        F, Mm = self.F.reshape(2 * r, p), self.Mm.reshape(2 * r, p)
-        self.operator = (self.flat, F, m_and_n, Mm, mMm, self.h, self.n, self.n_eff)
+        self.mMm = (self.m @ np.swapaxes(self.Mm, 1, 2)).reshape(2 * r, 2)
+        self.m_and_n = np.concatenate([self.m.reshape(2 * r, p), self.flat])
 
     def corrected(self) -> tuple[FloatArray, FloatArray]:
         """Corrected lines in re-whitened coordinates, and the factor that L gets."""
-        from jigsaw_crl.nullcone.basis_loops import errors
-
         r, _, p = self.vectors.shape
-        y = self._multipliers()
-        d, H = np.empty_like(self.flat), np.empty((p, p), np.float32)
-        errors(y, *self.operator, d, H, np.empty((4 * r, p), np.float32))
+        d, H, _ = self._errors(self._multipliers())
         step = _cholesky(np.eye(p) - H)
-        moved = self.exact - d
-        corrected = solve_lower(step, moved.T).T.reshape(r, 2, p)
+        corrected = solve_lower(step, (self.exact - d).T).T.reshape(r, 2, p)
         return np.asarray(corrected, dtype=np.float64), step
 
     def _duals(self, rank: IntArray, sign: Single) -> Single:
@@ -143,20 +136,45 @@ class _Problem:
         m[one, 0] = sign[one, None] * v / (2 * np.einsum("rp,rp->r", v, v))[:, None]
         return m
 
+    def _errors(self, y: Single) -> tuple[Single, Single, Single]:
+        """Conditional errors of the lines and of the whitening for multipliers y; and n H."""
+        from jigsaw_crl.nullcone.basis_loops import line_errors, spread
+
+        lines, p = self.flat.shape
+        F, Mm, m = self.F.reshape(lines, p), self.Mm.reshape(lines, p), self.m_and_n[:lines]
+        both, d = np.empty_like(self.m_and_n), np.empty_like(self.flat)
+        spread(y @ self.flat, F, self.h, m, both)
+        # H = −(2/n_eff) sym(Σ m vᵀ + ½ Σ n wᵀ)
+        A = self.m_and_n.T @ both
+        H = (A + A.T) / -self.n_eff
+        mnH = self.m_and_n @ H
+        line_errors(both, self.flat, F, Mm, self.mMm, m, self.h, self.n, mnH, d)
+        return d, H, mnH[lines:]
+
     def _scale(self) -> Single:
         """The diagonal of the operator, nearly: the sampling variance of each product."""
-        size = np.einsum("rsp,rsp->rs", self.vectors, self.vectors).ravel()
-        own = np.einsum("rsp,rsp->rs", self.m, self.Mm) / self.n[:, None]
-        own = (own + np.einsum("rsp,rsp->rs", self.m, self.m) / self.n_eff).ravel()
+        size = np.einsum("ap,ap->a", self.flat, self.flat)
+        own = np.einsum("rsp,rsp->rs", self.m, self.Mm).ravel() / self.n
+        own += np.einsum("rsp,rsp->rs", self.m, self.m).ravel() / self.n_eff
         half = np.outer(size, own)
         return np.where(self.must, half + half.T, np.float32(1))
 
     def _multipliers(self) -> Single:
-        from jigsaw_crl.nullcone.basis_loops import solve
+        """Solve `𝓛 Cov 𝓛ᵀ y = T` on the products that must vanish."""
+        from jigsaw_crl.nullcone.basis_loops import advance
 
-        T = np.where(self.must, self.flat @ self.flat.T, np.float32(0))
+        residual = np.where(self.must, self.flat @ self.flat.T, np.float32(0))
+        precision = np.float32(1) / self._scale()
+        y, direction = np.zeros_like(residual), residual * precision
+        square = float(np.vdot(residual, direction))
         stop = RESIDUAL**2 * np.count_nonzero(self.must)
-        return np.asarray(solve(T, self.must, 1 / self._scale(), stop, MAX_STEPS, *self.operator))
+        for _ in range(MAX_STEPS):
+            if square <= stop:
+                break
+            d, _, nH = self._errors(direction)
+            out = self.flat @ (d - nH / 2).T
+            square = advance(out, self.must, precision, square, direction, residual, y)
+        return y
 
 
 def _cholesky(matrix: FloatArray) -> FloatArray:
@@ -183,7 +201,7 @@ def orthogonal_rows(functionals: FloatArray, structure: Structure) -> FloatArray
     scale = np.linalg.norm(functionals, axis=1, keepdims=True)
     unit = functionals / np.where(scale > 0, scale, 1.0)
     # The span of the ancestors' rows is the span of their functionals, whatever their own order.
-    rows = np.empty_like(unit)
-    members = np.array([i for block in structure.blocks for i in block])
-    off_ancestors(unit, unit @ unit.T, above, members, rows)
-    return rows
+    rows, p = unit.copy(), len(unit)
+    off_ancestors(unit, unit @ unit.T, above, np.empty((p, p)), np.empty(p), rows)
+    norm = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(norm > 0, norm, 1.0))

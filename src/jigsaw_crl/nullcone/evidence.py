@@ -107,6 +107,8 @@ class PairEvidence:
     rest : array, shape (n_pairs, 4)
         Of ⟨c_i,c_j⟩, which no hypothesis restricts. It cancels between hypotheses, but choices of
         lines are compared on the same four statistics only if it is counted.
+    mixture : array, shape (n_pairs, 4)
+        With the four hypotheses at ¼ and the scales averaged, and `rest` counted.
     """
 
     none: FloatArray
@@ -114,15 +116,7 @@ class PairEvidence:
     backward: FloatArray
     district: FloatArray
     rest: FloatArray
-
-    def log_mixture(self) -> FloatArray:
-        """Log density with the four hypotheses at ¼ and the scales averaged, (n_pairs, 4)."""
-        average = np.log(len(SCALES))
-        forward = np.logaddexp.reduce(self.forward, axis=2) - average
-        backward = np.logaddexp.reduce(self.backward, axis=2) - average
-        either = np.logaddexp(forward, backward)
-        four = np.logaddexp(np.logaddexp(self.none, self.district), either) - np.log(4.0)
-        return np.asarray(four + self.rest)
+    mixture: FloatArray
 
 
 def pair_evidence(
@@ -135,7 +129,7 @@ def pair_evidence(
     from jigsaw_crl.nullcone.pair_loops import densities
 
     k = len(statistics.first)
-    none, district, rest = np.empty((k, 4)), np.empty((k, 4)), np.empty((k, 4))
+    none, district, rest, mixture = (np.empty((k, 4)) for _ in range(4))
     forward, backward = np.empty((k, 4, len(SCALES))), np.empty((k, 4, len(SCALES)))
     densities(
         statistics.T,
@@ -152,8 +146,9 @@ def pair_evidence(
         backward,
         district,
         rest,
+        mixture,
     )
-    return PairEvidence(none, forward, backward, district, rest)
+    return PairEvidence(none, forward, backward, district, rest, mixture)
 
 
 def _between(lines: Lines) -> FloatArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-__all__ = ["densities", "products"]
+__all__ = ["densities", "products", "sums"]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -116,6 +116,7 @@ def densities(  # type: ignore[no-untyped-def]
     backward,
     district,
     rest,
+    mixture,
 ):
     """Fill the log densities of every pair under every choice of lines: see `evidence`."""
     B, S = np.zeros((4, 4)), np.empty((4, 4))
@@ -134,7 +135,7 @@ def densities(  # type: ignore[no-untyped-def]
             same = 2 * (0 if i_one else s) + (0 if j_one else t)
             if same < choice:
                 none[k, choice], district[k, choice] = none[k, same], district[k, same]
-                rest[k, choice] = rest[k, same]
+                rest[k, choice], mixture[k, choice] = rest[k, same], mixture[k, same]
                 for c in range(2):
                     forward[k, choice, c] = forward[k, same, c]
                     backward[k, choice, c] = backward[k, same, c]
@@ -169,6 +170,10 @@ def densities(  # type: ignore[no-untyped-def]
                 forward[k, choice, c] = each[2 + c]
                 backward[k, choice, c] = each[4 + c]
             district[k, choice] = _log_sum(each, 6, 11)
+            # The four hypotheses at ¼, scales averaged.
+            for c in range(2, 6):
+                each[c] -= np.log(2.0)
+            mixture[k, choice] = _log_sum(each, 0, 11) - np.log(4.0) + rest[k, choice]
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -289,3 +294,46 @@ def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
     for a in range(start, stop):
         total += np.exp(x[a] - most)
     return most + np.log(total)
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy")
+def sums(  # type: ignore[no-untyped-def]
+    none, forward, backward, district, weight, certain, first, second, owner, total, count
+):
+    """Add up each pair's log densities, averaged over the choice of lines with log `weight`.
+
+    `total`, shape (scales + 1, p, p), gets "row is an ancestor of column" at each scale and "same
+    district", all against "unrelated"; `count`, shape (p, p), how many pairs of regimes spoke.
+    """
+    scales = forward.shape[2]
+    # Unrelated, same district, i ancestor of j and j ancestor of i at each scale.
+    logs, each = np.empty(2 + 2 * scales), np.empty(4)
+    for k in range(len(first)):
+        i = owner[first[k]]
+        j = owner[second[k]]
+        most = -np.inf
+        for h in range(len(logs)):
+            for c in range(4):
+                if h == 0:
+                    each[c] = none[k, c]
+                elif h == 1:
+                    each[c] = district[k, c]
+                elif h < 2 + scales:
+                    each[c] = forward[k, c, h - 2]
+                else:
+                    each[c] = backward[k, c, h - 2 - scales]
+                each[c] += weight[k, c]
+            logs[h] = _log_sum(each, 0, 4)
+            most = max(most, logs[h])
+        for h in range(len(logs)):
+            # Exact moments rule hypotheses out by squares of 1e12. Against the best one, and
+            # floored, the small differences between those that fit survive the division by
+            # "unrelated".
+            logs[h] = max(logs[h] - most, -certain)
+        for s in range(scales):
+            total[s, i, j] += logs[2 + s] - logs[0]
+            total[s, j, i] += logs[2 + scales + s] - logs[0]
+        total[scales, i, j] += logs[1] - logs[0]
+        total[scales, j, i] += logs[1] - logs[0]
+        count[i, j] += 1
+        count[j, i] += 1

@@ -137,14 +137,14 @@ def _agreement(
     """`F[i, j, s, t]` for the choice of lines, shape (r, r, 2, 2)."""
     r = len(lines.rank)
     F = np.zeros((r, r, 2, 2))
-    mixture = evidence.log_mixture().reshape(-1, 2, 2)
+    mixture = evidence.mixture.reshape(-1, 2, 2)
     F[statistics.first, statistics.second] = mixture
     F[statistics.second, statistics.first] = np.swapaxes(mixture, 1, 2)
     # Regimes of one label have one q: their chosen lines must be parallel. A direction in d
     # dimensions is known to about √(d/n).
-    for i, j in np.argwhere(reduced.owner[:, None] == reduced.owner[None, :]):
-        if i == j:
-            continue
+    alike = reduced.owner[:, None] == reduced.owner[None, :]
+    np.fill_diagonal(alike, False)
+    for i, j in np.argwhere(alike):
         a, b = lines.n[i], lines.n[j]
         norms = np.linalg.norm(a, axis=1)[:, None] * np.linalg.norm(b, axis=1)[None, :]
         cosine = np.divide(a @ b.T, norms, out=np.zeros((2, 2)), where=norms > 0)
@@ -171,32 +171,22 @@ def _by_label(
     The regimes of a label share the other label's error, so their evidence does not simply add;
     the average never claims more than one pair of regimes would.
     """
-    weight = weight - weight.max(axis=1, keepdims=True)
-    logs = np.concatenate(
-        [
-            np.logaddexp.reduce(evidence.none + weight, axis=1)[None],
-            np.logaddexp.reduce(evidence.district + weight, axis=1)[None],
-            np.logaddexp.reduce(evidence.forward + weight[..., None], axis=1).T,
-            np.logaddexp.reduce(evidence.backward + weight[..., None], axis=1).T,
-        ]
+    from jigsaw_crl.nullcone.pair_loops import sums
+
+    total, count = np.zeros((len(SCALES) + 1, p, p)), np.zeros((p, p))
+    sums(
+        evidence.none,
+        evidence.forward,
+        evidence.backward,
+        evidence.district,
+        weight - weight.max(axis=1, keepdims=True),
+        CERTAIN,
+        statistics.first,
+        statistics.second,
+        owner,
+        total,
+        count,
     )
-    # Exact moments rule hypotheses out by squares of 1e12. Against the best one, and floored, the
-    # small differences between those that fit survive the division by "unrelated".
-    logs = np.maximum(logs - logs.max(axis=0), -CERTAIN)
-    none, district = logs[0], logs[1] - logs[0]
-    forward, backward = logs[2 : 2 + len(SCALES)] - none, logs[2 + len(SCALES) :] - none
-    i, j = owner[statistics.first], owner[statistics.second]
-    count = np.zeros((p, p))
-    np.add.at(count, (i, j), 1.0)
-    np.add.at(count, (j, i), 1.0)
-    unseen = count == 0
-
-    def table(into: FloatArray, back: FloatArray) -> FloatArray:
-        total = np.zeros((p, p))
-        np.add.at(total, (i, j), into)
-        np.add.at(total, (j, i), back)
-        total[unseen] = np.nan
-        return np.asarray(total / np.where(unseen, 1.0, count))
-
-    ancestor = np.stack([table(forward[s], backward[s]) for s in range(len(SCALES))])
-    return ancestor, table(district, district)
+    count[count == 0] = np.nan
+    total /= count
+    return total[:-1], total[-1]
