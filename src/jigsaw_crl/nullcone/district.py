@@ -86,16 +86,16 @@ def district_facts(
         return None
     view = _View.of(lines, outside_q, outside_c, rounding)
     flips = _flips(free)
-    best, value = choice.copy(), view.scores(choice[None])[0]
+    best = choice
     while True:
         trials = best ^ flips
-        values = view.scores(trials, value)
+        value, *values = view.scores(trials)
         better = [k for k, v in enumerate(values) if v > value]
         if not better:
             break
-        best, value = trials[better[0]], values[better[0]]
+        best = trials[better[0] + 1]
     facts = view.facts(best)
-    for trial, v in zip(trials, values, strict=True):
+    for trial, v in zip(trials[1:], values, strict=True):
         if v == value:
             other = view.facts(trial)
             facts = None if facts is None or other is None else facts.common(other)
@@ -103,14 +103,11 @@ def district_facts(
 
 
 def _flips(free: BoolArray) -> IntArray:
-    """Rows of zeros and ones: every single line of a free target flipped, then every two."""
-    nodes = np.flatnonzero(free)
-    first, second = np.triu_indices(len(nodes), 1)
-    flips = np.zeros((len(nodes) + len(first), len(free)), dtype=np.intp)
-    flips[np.arange(len(nodes)), nodes] = 1
-    pairs = np.arange(len(nodes), len(flips))
-    flips[pairs, nodes[first]] = flips[pairs, nodes[second]] = 1
-    return flips
+    """Rows of zeros and ones: no line flipped, every single one of a free target, every two."""
+    single = np.eye(len(free), dtype=np.intp)[free]
+    first, second = np.nonzero(np.triu(np.ones((len(single), len(single)), dtype=bool), 1))
+    none = np.zeros((1, len(free)), dtype=np.intp)
+    return np.concatenate([none, single, single[first] + single[second]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,40 +153,40 @@ class _View:
         x = (sigma @ self.own[q[:, :, None], c[:, None, :]]) / root[:, :, None]
         return _Algebra(sigma / (root[:, :, None] * root[:, None, :]), x, tolerance)
 
-    def scores(
-        self, choices: IntArray, rival: tuple[int, int, int] = (-1, -1, -1)
-    ) -> list[tuple[int, int, int]]:
+    def scores(self, choices: IntArray) -> list[tuple[int, int, int]]:
         """Zeros of Σ; of ⟨q, c⟩ inside the district and towards the others; of x and y.
 
-        The last are not counted (−1) when the first two already fall behind the rival's.
+        The last are not counted (−1) when the first two already fall behind the first choice's.
         """
         # Several hundred choices at once, in about 10 MB.
         most = max(1, 1_000_000 // (choices.shape[1] * (choices.shape[1] + self.with_q.shape[1])))
-        return [
-            score
-            for k in range(0, len(choices), most)
-            for score in self._scores(choices[k : k + most], rival)
-        ]
+        found: list[tuple[int, int, int]] = []
+        for k in range(0, len(choices), most):
+            found += self._scores(choices[k : k + most], found[0] if found else None)
+        return found
 
-    def _scores(self, choices: IntArray, rival: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+    def _scores(
+        self, choices: IntArray, rival: tuple[int, int, int] | None
+    ) -> list[tuple[int, int, int]]:
         q, c = self._lines(choices)
         algebra = self._algebra(choices)
         limit = algebra.tolerance[:, None, None]
 
         def zeros(products: FloatArray) -> IntArray:
-            return np.asarray(np.count_nonzero(np.abs(products) <= limit, axis=(1, 2)))
+            return np.asarray((np.abs(products) <= limit).sum(axis=(1, 2)))
 
         missing = zeros(algebra.sigma) + zeros(self.with_q[q])
         apart = zeros(self.own[q[:, :, None], c[:, None, :]])
         apart = apart + zeros(self.with_c[q]) + zeros(self.with_q[c])
-        found = []
+        found: list[tuple[int, int, int]] = []
         for k, ahead in enumerate(zip(missing.tolist(), apart.tolist(), strict=True)):
             if not np.isfinite(algebra.tolerance[k]):
                 found.append((-1, -1, -1))
-            elif ahead < rival[:2]:
+            elif rival is not None and ahead < rival[:2]:
                 found.append((*ahead, -1))
             else:
                 found.append((*ahead, self._inside(algebra, k)))
+            rival = found[0] if rival is None else rival
         return found
 
     def _inside(self, algebra: _Algebra, k: int) -> int:

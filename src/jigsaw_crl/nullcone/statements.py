@@ -18,6 +18,7 @@ __all__ = ["certain_statements"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
 
 
 def certain_statements(
@@ -45,10 +46,12 @@ def certain_statements(
     if silent.any() or len(labels) < n_latent:
         spouses = None
     else:
+        unit, choice, rank = _unit_lines(reading)
+        rounding = 1.0 / float(np.sqrt(reading.n[0]))
         for members in structure.districts:
             if len(members) == 1:
                 continue
-            facts = _facts(reading, np.array(members))
+            facts = _facts(unit, choice, rank, members, rounding)
             if facts is None:
                 spouses = None
                 continue
@@ -71,19 +74,29 @@ def certain_statements(
     return Statements(ancestor, tuple(one_of), None if spouses is None else frozenset(spouses))
 
 
-def _facts(reading: Reading, members: npt.NDArray[np.intp]) -> DistrictFacts | None:
-    # The first regime of each label stands for it: exact moments of further strengths add nothing.
+def _unit_lines(reading: Reading) -> tuple[FloatArray, IntArray, IntArray]:
+    """Unit lines of every label, shape (p, 2, d), the choice among them, and their rank.
+
+    The first regime of a label stands for it: exact moments of further strengths add nothing.
+    """
     first = np.unique(reading.owner, return_index=True)[1]
     lines = reading.lines.n[first]
     norm = np.linalg.norm(lines, axis=2, keepdims=True)
     unit = np.divide(lines, norm, out=np.zeros_like(lines), where=norm > 0)
-    choice, rank = reading.choice[first], reading.lines.rank[first]
-    others = np.setdiff1d(np.arange(len(first)), members)
+    return unit, reading.choice[first], reading.lines.rank[first]
+
+
+def _facts(
+    unit: FloatArray, choice: IntArray, rank: IntArray, members: list[int], rounding: float
+) -> DistrictFacts | None:
+    outside = np.ones(len(unit), dtype=bool)
+    outside[members] = False
+    others = np.flatnonzero(outside)
     return district_facts(
         unit[members],
         choice[members],
         rank[members] == 2,
         unit[others, choice[others]],
         unit[others, 1 - choice[others]],
-        1.0 / float(np.sqrt(reading.n[0])),
+        rounding,
     )
