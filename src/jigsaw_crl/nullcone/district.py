@@ -207,9 +207,10 @@ class _View:
         if not np.isfinite(tolerance):
             return None
         size = np.abs(sigma)
-        if ((size > tolerance) & (size <= GREY * tolerance)).any():
-            return None
         edges = size > tolerance
+        if (edges & (size <= GREY * tolerance)).any():
+            return None
+        near = [{k for k, edge in enumerate(row) if edge} for row in edges.tolist()]
         no: set[tuple[int, int]] = set()
         one_of: set[tuple[frozenset[int], int]] = set()
 
@@ -219,27 +220,31 @@ class _View:
             elif abs(value) > GREY * tolerance:
                 one_of.add((frozenset(candidates), j))
 
-        for j in range(len(choice)):
-            outside = np.flatnonzero(~edges[j])
-            if outside.size == 0:
+        for j, own in enumerate(near):
+            outside = [l for l in range(len(near)) if l not in own]
+            if not outside:
                 continue
-            inner = sigma[np.ix_(outside, outside)]
-            y = np.linalg.solve(inner, x[outside, j])
-            spouses = set(np.flatnonzero(edges[j]).tolist()) - {j}
-            for l, component in zip(outside.tolist(), _components(edges, outside), strict=True):
-                conclude(x[l, j], set(np.flatnonzero(edges[l]).tolist()), j)
-                touching = {s for s in spouses if edges[s, component].any()}
-                conclude(y[np.flatnonzero(outside == l)[0]], {l} | touching, j)
-        pairs = np.argwhere(np.triu(edges, 1))
-        return DistrictFacts(
-            frozenset((int(a), int(b)) for a, b in pairs), frozenset(no), frozenset(one_of)
-        )
+            inner, right = sigma[outside][:, outside], x[outside, j]
+            home = _components(near, outside)
+            solution = np.linalg.solve(inner, right).tolist()
+            for l, x_l, y_l in zip(outside, right.tolist(), solution, strict=True):
+                conclude(x_l, near[l], j)
+                touching = {s for s in own if s != j and near[s] & home[l]}
+                conclude(y_l, {l} | touching, j)
+        pairs = frozenset((a, b) for a, group in enumerate(near) for b in group if a < b)
+        return DistrictFacts(pairs, frozenset(no), frozenset(one_of))
 
 
-def _components(edges: BoolArray, nodes: IntArray) -> list[list[int]]:
+def _components(near: list[set[int]], nodes: list[int]) -> dict[int, set[int]]:
     """For each of the nodes, its component in the graph restricted to them."""
-    from jigsaw_crl.order import strongly_connected
-
-    groups = strongly_connected(edges[np.ix_(nodes, nodes)])
-    home = {i: [int(nodes[k]) for k in group] for group in groups for i in group}
-    return [home[i] for i in range(len(nodes))]
+    home: dict[int, set[int]] = {}
+    for start in nodes:
+        if start in home:
+            continue
+        component, waiting = {start}, [start]
+        while waiting:
+            new = (near[waiting.pop()] & set(nodes)) - component
+            component |= new
+            waiting += new
+        home.update(dict.fromkeys(component, component))
+    return home

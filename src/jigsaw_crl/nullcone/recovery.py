@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -82,7 +83,7 @@ class Recovery:
         reading = read(client, confounding=confounding == "allow", start=start)
         return cls(client.name, client.labels, client.n_samples, client.n_latent, rank_one, reading)
 
-    @property
+    @cached_property
     def rank(self) -> npt.NDArray[np.intp]:
         """Largest rank seen over the regimes of each label; 0 for weak or refused ones."""
         rank = np.zeros(len(self.labels), dtype=np.intp)
@@ -90,7 +91,7 @@ class Recovery:
         np.maximum.at(rank, self.reading.owner, usable)
         return rank
 
-    @property
+    @cached_property
     def not_identified(self) -> bool:
         """No target clearly moved a second direction, so no intervention speaks of ancestry.
 
@@ -152,9 +153,10 @@ class Recovery:
         if self.not_identified:
             ancestor[:] = np.nan
         else:
-            ancestor[:, :, self._ancestors_open()] = np.nan
+            ancestor[:, :, self._ancestors_open] = np.nan
         return ancestor, self.reading.log_district
 
+    @cached_property
     def _ancestors_open(self) -> BoolArray:
         """Labels about whose ancestors a single direction says nothing.
 
@@ -171,7 +173,7 @@ class Recovery:
         silent = rank == 0
         if self.not_identified:
             silent = np.ones_like(silent)
-        open_columns = silent | self._ancestors_open()
+        open_columns = silent | self._ancestors_open
         return certain_statements(
             self.reading, structure, self.labels, silent, open_columns, self.n_latent
         )
@@ -249,7 +251,7 @@ class Recovery:
                 "several targets.",
                 "See the findings.",
             )
-        unsaid = self._ancestors_open()
+        unsaid = self._ancestors_open
         if unsaid.any():
             single = [label for label, k in zip(self.labels, unsaid, strict=True) if k]
             why = "" if self.rank_one == "unsure" else " and their rows are too few to see a second"
