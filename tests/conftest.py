@@ -1,8 +1,13 @@
-"""How tests are shared out between workers."""
+"""How tests are shared out between workers, and that a slow machine fails none of them."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says something of the machine, nothing of the code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 # Tests that share processes and depend on their order: one worker takes them all.
 TOGETHER = ("tests/federated/test_live.py",)

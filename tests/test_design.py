@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jigsaw_crl import InputError, assemble, next_client
+from jigsaw_crl.assembly import districts
 from jigsaw_crl.assembly.districts import chances
 from jigsaw_crl.simulate import random_world, world_from_graph
 from jigsaw_crl.simulate.perfect import perfect_fragment
@@ -34,7 +35,7 @@ def test_districts_of_a_chosen_set_are_those_of_the_truth():
         s, t = np.nonzero(edge)
         last_first = np.argsort(depth[s], kind="stable")
         accessed = np.array([name in truth.labels for name in world.names])
-        a, d = np.nonzero(~np.eye(12, dtype=bool))
+        a, d = (np.ascontiguousarray(i) for i in np.nonzero(~np.eye(12, dtype=bool)))
         apart = chances(s[last_first], t[last_first], np.array([0, len(s)]), accessed, a, d)
         of = {label: i for i, group in enumerate(truth.districts) for label in group}
         names = world.names
@@ -43,6 +44,21 @@ def test_districts_of_a_chosen_set_are_those_of_the_truth():
             for i, j in zip(a, d, strict=True)
         ]
         np.testing.assert_array_equal(apart, np.array(wanted, dtype=float))
+
+
+def test_compiled_functions_are_called_with_one_layout_whatever_is_open():
+    """Two layouts share a cache file when processes fill numba's cache at once, and then one runs
+    the other's code and answers nonsense."""
+    for seed in range(3):
+        _, order = start(seed)
+        many = next_client(order, 8)
+        verdicts = np.maximum(order.verdicts, 0)
+        a, d = (order.index(label) for label in min(order.undetermined()))
+        verdicts[a, d] = -1
+        one = next_client(replace(order, verdicts=verdicts), 8)
+        assert many.undetermined > one.undetermined == 1
+    for compiled in (districts.chances, districts.swap_gains, districts.mismatch):
+        assert len(compiled.signatures) == 1
 
 
 def test_designed_clients_settle_everything_sooner_than_random_ones():

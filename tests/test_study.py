@@ -18,6 +18,7 @@ from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.study import merge_clients, read_any, read_client_noting, write_moments
 
 FORMATS = ["csv", "parquet", "npz", "h5ad"]
+SLOW_OR_SHARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
 def _regimes(n: int = 200, d: int = 4, seed: int = 0) -> dict[str, np.ndarray]:
@@ -292,9 +293,7 @@ _LABELS = st.lists(
 )
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW_OR_SHARED)
 @given(labels=_LABELS, kind=st.sampled_from(["csv", "parquet", "npz"]), seed=st.integers(0, 999))
 def test_any_labels_and_numbers_survive_every_format(labels, kind, seed, tmp_path):
     rng = np.random.default_rng(seed)
@@ -308,9 +307,7 @@ def test_any_labels_and_numbers_survive_every_format(labels, kind, seed, tmp_pat
     np.testing.assert_array_equal(client.control.covariance, expected.covariance)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, deadline=None, suppress_health_check=SLOW_OR_SHARED)
 @given(data=st.binary(max_size=400), ending=st.sampled_from([".csv", ".parquet", ".npz", ".h5ad"]))
 def test_arbitrary_bytes_are_refused_by_name(data, ending, tmp_path):
     path = tmp_path / f"lab{ending}"
@@ -321,9 +318,7 @@ def test_arbitrary_bytes_are_refused_by_name(data, ending, tmp_path):
     assert path.name in str(caught.value)
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30, deadline=None, suppress_health_check=SLOW_OR_SHARED)
 @given(cut=st.integers(1, 3000), kind=st.sampled_from(["parquet", "npz", "h5ad"]))
 def test_a_truncated_file_never_gives_a_client(cut, kind, tmp_path):
     path = write_table(_regimes(50), tmp_path / f"lab.{kind}", kind)

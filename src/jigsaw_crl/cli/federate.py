@@ -131,6 +131,9 @@ def submit(
     min_sites: MinSitesOption = 1,
     timeout: TimeoutOption = 300,
     deadline: DeadlineOption = None,
+    patience: Annotated[
+        float, typer.Option("--patience", min=1, help="Seconds to reach the coordinator.")
+    ] = 15.0,
     max_age: Annotated[
         float | None, typer.Option("--max-age", min=0, help="Hours; older fragments are stale.")
     ] = None,
@@ -158,7 +161,7 @@ def submit(
         closed_world=closed_world,
     )
     with working("waiting for the sites"):
-        end = submit_round(kit, options, deadline=deadline or timeout + 120)
+        end = submit_round(kit, options, deadline=deadline or timeout + 120, patience=patience)
     if not end.ok:
         raise InputError(
             f"the round {round_name!r} gave no result ({end.status})",

@@ -24,6 +24,9 @@ __all__ = ["PERMISSIONS", "Federation", "init_federation", "need_nvflare", "sett
 
 PROJECT, ORGANISATION = "jigsaw", "jigsaw"
 ROLE = "project_admin"
+# Seconds that a site has to accept a job; one that is later is left out of the round. NVFlare's 10
+# are too few for a site's machine that is busy with something else.
+ACCEPTANCE = 60.0
 
 PERMISSIONS: dict[str, Any] = {
     "format_version": "1.0",
@@ -202,6 +205,10 @@ def _harden_site(kit: Path) -> None:
 
 def _harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
     local = kit / "local"
+    config = kit / "startup" / "fed_server.json"
+    server = json.loads(config.read_text(encoding="utf-8"))
+    server["servers"][0]["admin_timeout"] = ACCEPTANCE
+    _write(config, server)
     resources = json.loads((local / "resources.json.default").read_text(encoding="utf-8"))
     resources["class_list_enforcement_mode"] = "enforce"
     resources["class_allow_list"] = [CONTROLLER]

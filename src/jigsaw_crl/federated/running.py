@@ -24,6 +24,9 @@ _FINISHED = "FINISHED:COMPLETED"
 _POLL = 0.5
 # Seconds that a job may take to stop when it is told to; after that it is left to itself.
 _STOPPING = 15.0
+# Seconds that the coordinator may take to answer one question. NVFlare's 5 are too few for a busy
+# machine, and a round must not be given up because of one late answer.
+_ANSWER = 60.0
 # Seconds that the server waits, once the result is written, for sites to say that they are done.
 # NVFlare's 15 minutes would keep a round open for a site that was killed.
 _LAST_WORD = 5
@@ -174,7 +177,10 @@ def _session(kit: Path, patience: float) -> Iterator[Any]:
     from nvflare.fuel.flare_api.flare_api import new_secure_session
 
     try:
-        session = new_secure_session(user, str(kit.resolve()), timeout=patience)
+        session = new_secure_session(
+            user, str(kit.resolve()), timeout=patience, command_timeout=patience
+        )
+        session.set_timeout(_ANSWER)
     except Exception as error:  # of a dozen types, by which part of NVFlare notices first
         raise InputError(
             f"the coordinator cannot be reached, or refuses this kit ({type(error).__name__})",

@@ -1,11 +1,12 @@
-"""A site whose installed program was tampered with: it answers whatever a file says.
+"""A site whose installed program was tampered with: it answers whatever a file says, or waits.
 
 Python runs this at start when the folder is on its path. Only the process of a job is changed, and
-only while the file named in the environment is there.
+only while the files named in the environment are there.
 """
 
 import os
 import sys
+import time
 
 if any("client.worker_process" in argument for argument in sys.orig_argv):
     from jigsaw_crl.federated import answer as answering
@@ -13,6 +14,12 @@ if any("client.worker_process" in argument for argument in sys.orig_argv):
     honest = answering.answer
 
     def tampered(settings, site, round_name):
+        hold = os.environ.get("JIGSAW_TEST_HOLD", "")
+        if os.path.exists(hold):
+            with open(hold, "w", encoding="utf-8") as file:
+                file.write("holding")
+            while os.path.exists(hold):
+                time.sleep(0.1)
         try:
             with open(os.environ["JIGSAW_TEST_ROGUE"], encoding="utf-8") as file:
                 return file.read()
