@@ -34,6 +34,16 @@ def test_moments_of_rows_are_numpy_s():
     assert np.allclose(moments.covariance, np.cov(rows.T, bias=True))
 
 
+def test_rows_with_bad_values_have_no_moments():
+    rows = np.ones((40, 3))
+    rows[3, 1] = rows[17, 0] = np.nan
+    rows[39, 2] = -np.inf
+    with pytest.raises(InputError, match=r"^3 of 120 values are missing or infinite\. Drop"):
+        Moments.from_rows(rows)
+    with pytest.raises(InputError, match=r"^the values reach 2e\+80, whose .* Rescale"):
+        Moments.from_rows(np.array([[1.0, 2e80], [-1e80, 0.0]]))
+
+
 @given(seeds, st.lists(st.integers(1, 30), min_size=2, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_merged_moments_are_those_of_all_rows_in_any_order(seed, sizes):

@@ -30,6 +30,7 @@ from jigsaw_crl.client_checks import (
     regimes_of,
     sizes_of,
 )
+from jigsaw_crl.errors import InputError
 from jigsaw_crl.moments import (
     Moments,
     check_rows,
@@ -107,7 +108,11 @@ class Client:
         def moments(rows: npt.ArrayLike, regime: str, _: int | None) -> Moments:
             rows = in_order(rows, features, client=name, regime=regime)
             x = check_rows(rows, client=name, regime=regime)
-            return Moments.from_rows(x, parts=regime == control_name)
+            try:
+                return Moments.from_rows(x, parts=regime == control_name)
+            except InputError as error:
+                # The same error, with its place.
+                raise InputError(error.what, error.remedy, client=name, regime=regime) from None
 
         return cls._build(
             name, observational, interventions, 0, n_latent, features, control_name, moments

@@ -83,12 +83,15 @@ class Moments:
 
         They are the same to the last bit as those of a stream of the same rows.
         """
-        from jigsaw_crl.stream import MomentStream
+        from jigsaw_crl.stream import moments_of
 
-        x = np.asarray(rows, dtype=np.float64)
-        stream = MomentStream(x.shape[1], parts=parts)
-        stream.add(x)
-        return stream.moments()
+        x = _numbers(rows)
+        try:
+            return moments_of(x, parts=parts)
+        except InputError:
+            # The stream met the first bad value; say how many there are.
+            check_values(x)
+            raise
 
     @property
     def n_features(self) -> int:
@@ -203,10 +206,20 @@ def solve_lower(L: FloatArray, right: FloatArray, *, transposed: bool = False) -
     return np.asarray(solution)
 
 
-def check_rows(rows: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:
-    """Rows as a finite float matrix, or an `InputError` that says what is wrong with them."""
+def _numbers(rows: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """Rows as an array of numbers; one that is so already is not copied to another width."""
+    if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
+        return np.asarray(rows)
+    return np.asarray(rows, dtype=np.float64)
+
+
+def check_rows(rows: npt.ArrayLike, *, client: str, regime: str) -> npt.NDArray[np.generic]:
+    """Rows as a matrix of numbers, or an `InputError` that says what is wrong with them.
+
+    The values are not looked at: `Moments.from_rows` refuses bad ones in the pass that sums them.
+    """
     try:
-        x = np.asarray(rows, dtype=np.float64)
+        x = _numbers(rows)
     except (TypeError, ValueError):
         raise InputError(
             "the rows hold values that are not numbers",
@@ -221,23 +234,25 @@ def check_rows(rows: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:
             client=client,
             regime=regime,
         )
+    return x
+
+
+def check_values(x: npt.NDArray[np.generic]) -> None:
+    """Refuse values that are missing, infinite, or too large for their fourth powers."""
+    # A missing value makes both ends nan, for which no comparison holds.
+    low, high = float(x.min(initial=0)), float(x.max(initial=0))
+    if low >= -LARGEST_VALUE and high <= LARGEST_VALUE:
+        return
     bad = x.size - int(np.count_nonzero(np.isfinite(x)))
     if bad:
         raise InputError(
             f"{bad} of {x.size} values are missing or infinite",
             "Drop those rows, or impute them before passing the data.",
-            client=client,
-            regime=regime,
         )
-    largest = float(np.abs(x).max())
-    if largest > LARGEST_VALUE:
-        raise InputError(
-            f"the values reach {largest:.3g}, whose fourth power cannot be represented",
-            "Rescale the columns.",
-            client=client,
-            regime=regime,
-        )
-    return x
+    raise InputError(
+        f"the values reach {max(-low, high):.3g}, whose fourth power cannot be represented",
+        "Rescale the columns.",
+    )
 
 
 def check_second_moment(matrix: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:
