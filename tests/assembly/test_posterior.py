@@ -9,6 +9,9 @@ from test_entailment import all_orders
 from jigsaw_crl.assembly.posterior import (
     COVER_COST,
     LEAST_F1,
+    _active,
+    _chain,
+    _walk,
     best_order,
     decode,
     draw_orders,
@@ -40,6 +43,39 @@ def test_sampled_probabilities_are_those_of_the_enumerated_posterior(seed):
     found = sample_orders(evidence, rng, first=8000)
     assert found.convergence.converged
     np.testing.assert_allclose(found.probability, exact_marginals(evidence), atol=0.03)
+
+
+@pytest.mark.parametrize("anchored", [False, True])
+def test_chains_cross_where_no_single_pair_can(anchored):
+    # 0, 1 and 2 are certainly ancestors of 3. Either 3 and all of them are ancestors of 4, or none
+    # is (but for 0, when that is certain as well); one pair alone would cost e^-13 or so.
+    evidence = np.zeros((5, 5)) - 6.0
+    evidence[:3, 3] = 20.0
+    evidence[:3, 4] = -2.5
+    evidence[3, 4] = 8.0 if anchored else 12.5
+    if anchored:
+        evidence[0, 4] = 20.0
+    exact = exact_marginals(evidence)
+    assert 0.2 < exact[3, 4] < 0.8
+    found = sample_orders(evidence, np.random.default_rng(8))
+    assert found.convergence.converged
+    assert found.convergence.sweeps <= 2000
+    np.testing.assert_allclose(found.probability, exact, atol=0.06)
+
+
+@pytest.mark.parametrize("p", [6, 30, 70, 130])
+def test_a_chain_keeps_account_of_its_score(p):
+    rng = np.random.default_rng(p)
+    weight = rng.normal(scale=4.0, size=(p, p)) - 3.0
+    chain = _chain(best_order(weight, rng), rng)
+    chain.score = order_score(chain.matrix(), weight, COVER_COST)
+    active = _active(weight, chain.matrix())
+    for _ in range(15):
+        _walk(chain, weight, active, cover_cost=COVER_COST, beta=1.0, sweeps=4)
+        matrix = chain.matrix()
+        np.testing.assert_array_equal(transitive_closure(matrix), matrix)
+        np.testing.assert_array_equal(unpack(chain.down, p).T, matrix)
+        assert chain.score == pytest.approx(order_score(matrix, weight, COVER_COST), abs=1e-6)
 
 
 def test_drawn_orders_have_the_posterior_frequencies():

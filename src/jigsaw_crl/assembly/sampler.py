@@ -8,6 +8,15 @@ An order on p labels is two arrays of 64-bit words, `up` and `down`, shape (p, w
 A single pair may be added to a transitive relation when the result is transitive again: the
 reverse is absent, every ancestor of a is one of d, every descendant of d is one of a. It may be
 deleted when nothing lies between. Both are a few word operations.
+
+Where much is settled, a pair often cannot come or go alone: most of `A × D` must, A being a with
+its ancestors and D being d with its descendants. Taking a cover a → d away leaves of `A × D` the
+pairs between which there is a label outside A and D, and those that follow from a pair whose weight
+exceeds a threshold. A bridge is the reverse: it adds a → d and all of `A × D` to an order that has
+of it exactly what such a removal would leave. Neither changes A, D or what would be left, so each
+undoes the other, and both are proposed equally often.
+
+Exchanging two labels is its own reverse; it crosses from an order to one with a relation reversed.
 """
 
 from __future__ import annotations
@@ -23,6 +32,8 @@ Words = npt.NDArray[np.uint64]
 
 _ONE = np.uint64(1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# Bridges of more pairs than this are not proposed: a flip costs a few operations, they one a pair.
+_LARGEST_BRIDGE = 256
 
 
 def pack(matrix: BoolMatrix) -> Words:
@@ -109,11 +120,139 @@ def _covers_met(up, down, a, d, size):  # type: ignore[no-untyped-def]
     return met
 
 
+@nb.njit(inline="always")
+def _members(words, row, first, out):  # type: ignore[no-untyped-def]
+    """Write `first` and the members of a row to `out`; how many there are, at most 65."""
+    out[0] = first
+    n = 1
+    for w in range(words.shape[1]):
+        rest = words[row, w]
+        while rest != 0 and n <= 64:
+            low = rest & (~rest + _ONE)
+            out[n] = (w << 6) + _count(low - _ONE)
+            n += 1
+            rest ^= low
+    return n
+
+
+@nb.njit(cache=True, nogil=True)
+def _bridge(up, down, a, d, weight, threshold, cover_cost, room, masks, changed):  # type: ignore[no-untyped-def]
+    """What the bridge a → d would add, or its removal take away: (number of pairs, gain).
+
+    The pairs `x * p + y` are written to `changed`; no pairs: there is no such move, or it is too
+    large to be worth its time. `room` and `masks` are working space.
+    """
+    p, words = up.shape
+    above, below = room[0], room[1]
+    n_above, n_below = _members(down, a, a, above), _members(up, d, d, below)
+    if n_above > 64 or n_below > 64 or n_above * n_below > len(changed):
+        return 0, 0.0
+    left, after, from_here = masks[0], masks[1], masks[2]
+    # For each y in D, as bits over D: it and what is below it; what is above it.
+    for j in range(n_below):
+        after[j] = _ONE << np.uint64(j)
+        from_here[j] = 0
+        for k in range(n_below):
+            if _has(up, below[j], below[k]):
+                after[j] |= _ONE << np.uint64(k)
+            elif _has(up, below[k], below[j]):
+                from_here[j] |= _ONE << np.uint64(k)
+    # For each x in A, what would be left of it.
+    for i in range(n_above):
+        x = above[i]
+        left[i] = 0
+        for j in range(n_below):
+            y = below[j]
+            if weight[x, y] > threshold and i + j > 0:
+                left[i] |= after[j]
+            elif not (left[i] >> np.uint64(j)) & _ONE:
+                for w in range(words):
+                    outside = up[x, w] & down[y, w] & ~down[a, w] & ~up[d, w]
+                    if a >> 6 == w:
+                        outside &= ~(_ONE << np.uint64(a & 63))
+                    if d >> 6 == w:
+                        outside &= ~(_ONE << np.uint64(d & 63))
+                    if outside != 0:
+                        left[i] |= after[j]
+                        break
+    for i in range(n_above):
+        for k in range(n_above):
+            if _has(up, above[i], above[k]):
+                left[i] |= left[k]
+    there = _has(up, a, d)
+    n, gain, covers = 0, 0.0, 0
+    for i in range(n_above):
+        x = above[i]
+        for j in range(n_below):
+            y = below[j]
+            stays = (left[i] >> np.uint64(j)) & _ONE != 0
+            if not there and stays != _has(up, x, y):
+                return 0, 0.0
+            if not stays:
+                gain += weight[x, y]
+                changed[n] = x * p + y
+                n += 1
+            elif cover_cost != 0.0 and left[i] & from_here[j] == 0:
+                # A cover of the order without the bridge, if nothing outside, or in A, is between.
+                covers += 1
+                for w in range(words):
+                    outside = up[x, w] & down[y, w] & ~up[d, w] & ~down[a, w]
+                    if a >> 6 == w:
+                        outside &= ~(_ONE << np.uint64(a & 63))
+                    if d >> 6 == w:
+                        outside &= ~(_ONE << np.uint64(d & 63))
+                    if outside != 0:
+                        covers -= 1
+                        break
+                else:
+                    for k in range(n_above):
+                        if _has(up, x, above[k]) and (left[k] >> np.uint64(j)) & _ONE != 0:
+                            covers -= 1
+                            break
+    gain -= cover_cost * (1 - covers)
+    return n, -gain if there else gain
+
+
+@nb.njit(cache=True, nogil=True)
+def _exchange(up, down, a, d, weight, changed):  # type: ignore[no-untyped-def]
+    """What changes when a and d change places: (number of pairs, gain), as for a bridge."""
+    p, words = up.shape
+    n, gain = 0, 0.0
+    for w in range(words):
+        own = np.uint64(0)
+        if a >> 6 == w:
+            own |= _ONE << np.uint64(a & 63)
+        if d >> 6 == w:
+            own |= _ONE << np.uint64(d & 63)
+        for lower in range(2):
+            one = down if lower else up
+            rest = (one[a, w] ^ one[d, w]) & ~own
+            while rest != 0:
+                if n + 4 > len(changed):
+                    return 0, 0.0
+                low = rest & (~rest + _ONE)
+                z = (w << 6) + _count(low - _ONE)
+                rest ^= low
+                first, second = (z * p + a, z * p + d) if lower else (a * p + z, d * p + z)
+                change = weight[z, d] - weight[z, a] if lower else weight[d, z] - weight[a, z]
+                gain += change if one[a, w] & low != 0 else -change
+                changed[n] = first
+                changed[n + 1] = second
+                n += 2
+    if _has(up, a, d) or _has(up, d, a):
+        change = weight[d, a] - weight[a, d]
+        gain += change if _has(up, a, d) else -change
+        changed[n] = a * p + d
+        changed[n + 1] = d * p + a
+        n += 2
+    return n, gain
+
+
 @nb.njit(cache=True, nogil=True)
 def metropolis(  # type: ignore[no-untyped-def]
     up, down, weight, cover_cost, beta, active, proposals, sweeps, state, counts, trace, score
 ):
-    """Run `sweeps` sweeps of `proposals` single-pair flips; the order changes in place.
+    """Run `sweeps` sweeps of `proposals` flips, bridges and exchanges; the order changes in place.
 
     Parameters
     ----------
@@ -140,6 +279,13 @@ def metropolis(  # type: ignore[no-untyped-def]
     p = up.shape[0]
     everything = np.uint64(p * p)
     n_active = np.uint64(active.shape[0])
+    room, masks = np.empty((2, 66), np.int64), np.empty((3, 64), np.uint64)
+    changed = np.empty(_LARGEST_BRIDGE, np.int64)
+    # Up to 64 labels a bridge costs little more than a flip, and there is one for every flip; with
+    # more words its cost grows faster than a flip's, and it is proposed so much more rarely.
+    flips = 1 if up.shape[1] == 1 else 4 * up.shape[1] ** 2
+    # Which pairs hold without the bridge: none of themselves, or those with some evidence.
+    thresholds = np.array([np.inf, 8.0, 3.0, 1.0])
     for sweep in range(sweeps):
         for step in range(proposals):
             z = _random(state)
@@ -151,7 +297,24 @@ def metropolis(  # type: ignore[no-untyped-def]
             d = pair - a * p
             if a == d:
                 continue
-            if _has(up, a, d):
+            n_changed = 1
+            changed[0] = pair
+            turn = step >> 1
+            large = turn % (flips + 1) == flips
+            if large and (turn // (flips + 1)) & 3 == 3:
+                n_changed, gain = _exchange(up, down, a, d, weight, changed)
+                if n_changed == 0:
+                    continue
+            elif large:
+                if _has(up, d, a) or (_has(up, a, d) and _shared(up, a, down, d, 1) > 0):
+                    continue
+                threshold = thresholds[np.int64(z & np.uint64(3))]
+                n_changed, gain = _bridge(
+                    up, down, a, d, weight, threshold, cover_cost, room, masks, changed
+                )
+                if n_changed == 0:
+                    continue
+            elif _has(up, a, d):
                 if _shared(up, a, down, d, 1) > 0:
                     continue
                 gain = -weight[a, d]
@@ -169,8 +332,11 @@ def metropolis(  # type: ignore[no-untyped-def]
                 u = np.float64(_random(state) >> np.uint64(11)) * 1.1102230246251565e-16
                 if u <= 0.0 or np.log(u) >= beta * gain:
                     continue
-            up[a, d >> 6] ^= _ONE << np.uint64(d & 63)
-            down[d, a >> 6] ^= _ONE << np.uint64(a & 63)
+            for k in range(n_changed):
+                a = changed[k] // p
+                d = changed[k] - a * p
+                up[a, d >> 6] ^= _ONE << np.uint64(d & 63)
+                down[d, a >> 6] ^= _ONE << np.uint64(a & 63)
             score += gain
         trace[sweep] = score
         if counts.shape[0] == p:
