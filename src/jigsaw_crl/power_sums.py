@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numba as nb
 
+from jigsaw_crl.compiled import compiled
+
 __all__ = ["add_powers", "merge_block"]
 
 _Rows = nb.types.Array(nb.float64, 2, "C", readonly=True)
@@ -17,7 +19,7 @@ _Matrix = nb.float64[:, ::1]
 _Pair = nb.float64[:, :, ::1]
 
 
-@nb.njit(nb.void(_Rows, _Vector, _Matrix, _Matrix), cache=True, nogil=True, error_model="numpy")
+@compiled(nb.void(_Rows, _Vector, _Matrix, _Matrix))
 def add_powers(rows, typical, shifted, sums):  # type: ignore[no-untyped-def]
     """Shift rows by a typical value and add up their powers, in one pass.
 
@@ -42,12 +44,7 @@ def add_powers(rows, typical, shifted, sums):  # type: ignore[no-untyped-def]
             sums[2, j] += square * square
 
 
-@nb.njit(
-    nb.void(nb.int64, nb.int64, _Vector, _Vector, _Matrix, _Matrix, _Pair, _Pair),
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-)
+@compiled(nb.void(nb.int64, nb.int64, _Vector, _Vector, _Matrix, _Matrix, _Pair, _Pair))
 def merge_block(before, n, mean, shift, sums, product, vectors, seconds):  # type: ignore[no-untyped-def]
     """Merge the sums of a block into the sums so far, about the mean of both.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from jigsaw_crl.compiled import compiled
+
 __all__ = ["chances", "mismatch", "swap_gains"]
 
 
@@ -20,7 +22,7 @@ def _root(parent, i):  # type: ignore[no-untyped-def]
     return i
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _districts(source, target, first, last, accessed, touched, parent):  # type: ignore[no-untyped-def]
     """Fill `parent` with a union-find of districts.
 
@@ -44,7 +46,7 @@ def _districts(source, target, first, last, accessed, touched, parent):  # type:
             parent[_root(parent, touched[s])] = _root(parent, reached)
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def chances(source, target, bounds, accessed, a, d):  # type: ignore[no-untyped-def]
     """Share of the graphs in which labels a[i] and d[i] are accessed and in different districts.
 
@@ -67,7 +69,7 @@ def chances(source, target, bounds, accessed, a, d):  # type: ignore[no-untyped-
     return out / (bounds.shape[0] - 1)
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def swap_gains(source, target, bounds, accessed, a, d, worth, leave, enter):  # type: ignore[no-untyped-def]
     """Expected worth of the pairs told apart after label leave[i] made way for enter[i].
 
@@ -96,7 +98,7 @@ def swap_gains(source, target, bounds, accessed, a, d, worth, leave, enter):  # 
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def mismatch(source, target, bounds, views, found):  # type: ignore[no-untyped-def]
     """Pairs on which each graph and the clients' own districts differ, shape (n_graphs,).
 

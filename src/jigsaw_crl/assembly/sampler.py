@@ -25,6 +25,8 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.compiled import compiled
+
 __all__ = ["insert_greedily", "metropolis", "pack", "unpack"]
 
 BoolMatrix = npt.NDArray[np.bool_]
@@ -135,7 +137,7 @@ def _members(words, row, first, out):  # type: ignore[no-untyped-def]
     return n
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _bridge(up, down, a, d, weight, threshold, cover_cost, room, masks, changed):  # type: ignore[no-untyped-def]
     """What the bridge a → d would add, or its removal take away: (number of pairs, gain).
 
@@ -213,7 +215,7 @@ def _bridge(up, down, a, d, weight, threshold, cover_cost, room, masks, changed)
     return n, -gain if there else gain
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def _exchange(up, down, a, d, weight, changed):  # type: ignore[no-untyped-def]
     """What changes when a and d change places: (number of pairs, gain), as for a bridge."""
     p, words = up.shape
@@ -248,7 +250,7 @@ def _exchange(up, down, a, d, weight, changed):  # type: ignore[no-untyped-def]
     return n, gain
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def metropolis(  # type: ignore[no-untyped-def]
     up, down, weight, cover_cost, beta, active, proposals, sweeps, state, counts, trace, score
 ):
@@ -350,7 +352,7 @@ def metropolis(  # type: ignore[no-untyped-def]
     return score
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def insert_greedily(up, down, weight, candidates):  # type: ignore[no-untyped-def]
     """Insert candidate pairs, best first, each with all it implies, when the sum gains.
 

@@ -6,13 +6,14 @@ at once; they carry a sampling error anyway.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from jigsaw_crl.compiled import compiled
 
 __all__ = ["advance", "line_errors", "off_ancestors", "spread"]
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, error_model="numpy")
+@compiled(fastmath={"reassoc", "contract"})
 def _dot(x, y, stop):  # type: ignore[no-untyped-def]
     total = 0 * x[0]
     for a in range(stop):
@@ -20,7 +21,7 @@ def _dot(x, y, stop):  # type: ignore[no-untyped-def]
     return total
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def spread(w, F, h, m, both):  # type: ignore[no-untyped-def]
     """`v = w − h ⟨F, w⟩ m` in the first rows of `both`, `w/2` in the others."""
     lines, p = w.shape
@@ -31,7 +32,7 @@ def spread(w, F, h, m, both):  # type: ignore[no-untyped-def]
             both[lines + a, x] = w[a, x] / 2
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def line_errors(v, vectors, F, Mm, mMm, m, h, n, mH, d):  # type: ignore[no-untyped-def]
     """`d`: errors of the lines for multipliers with `v` (see `spread`) and the whitening's `mH`.
 
@@ -56,7 +57,7 @@ def line_errors(v, vectors, F, Mm, mMm, m, h, n, mH, d):  # type: ignore[no-unty
             d[a, x] -= share * F[a, x]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def advance(out, must, precision, square, direction, residual, y):  # type: ignore[no-untyped-def]
     """One step of conjugate gradients, given `out + outᵀ`, the operator's image of `direction`.
 
@@ -87,7 +88,7 @@ def advance(out, must, precision, square, direction, residual, y):  # type: igno
     return new
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def off_ancestors(unit, gram, above, L, x, rows):  # type: ignore[no-untyped-def]
     """Take the projection on its ancestors' `unit` rows off each of `rows`.
 

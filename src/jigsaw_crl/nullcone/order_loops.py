@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from jigsaw_crl.compiled import compiled
 
 __all__ = ["grow"]
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled()
 def grow(worth, above_first, below_first, order):  # type: ignore[no-untyped-def]
     """Add the pairs (above_first[k], below_first[k]) in turn, each with all that it entails.
 

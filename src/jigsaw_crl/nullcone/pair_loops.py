@@ -6,13 +6,14 @@ each of them would pass through memory many times; here a pair stays in register
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
+
+from jigsaw_crl.compiled import compiled
 
 __all__ = ["densities", "products", "sums"]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def products(G, N, form, rank, sign, n, n_eff, first, second, T, C):  # type: ignore[no-untyped-def]
     """Fill `T`, shape (k, 4), and `C`, shape (k, 4, 4): see `pairs`.
 
@@ -78,7 +79,7 @@ def products(G, N, form, rank, sign, n, n_eff, first, second, T, C):  # type: ig
                 C[k, b, a] = C[k, a, b]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _forms(M, base, dual, pull, start, stop, uu, uv, vv):  # type: ignore[no-untyped-def]
     """`uᵀMu'`, `uᵀMv'`, `vᵀMv'` of the vectors u = base − pull · dual and their partners v."""
     for g in range(start, stop):
@@ -90,7 +91,7 @@ def _forms(M, base, dual, pull, start, stop, uu, uv, vv):  # type: ignore[no-unt
             uu[g, h] = back - pull[h] * cross
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _add_own(M, K, W, own):  # type: ignore[no-untyped-def]
     """`M + K[:, n] W K[n, :]`, with n the two lines at position `own`."""
     for a in range(8):
@@ -100,7 +101,7 @@ def _add_own(M, K, W, own):  # type: ignore[no-untyped-def]
             M[a, b] += left * K[own, b] + right * K[own + 1, b]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def densities(  # type: ignore[no-untyped-def]
     T,
     C,
@@ -176,7 +177,7 @@ def densities(  # type: ignore[no-untyped-def]
             mixture[k, choice] = _log_sum(each, 0, 11) - np.log(4.0) + rest[k, choice]
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def hypotheses(i_one, j_one, tilt_i, tilt_j, prior, scales, logs):  # type: ignore[no-untyped-def]
     """Scales of the three statistics, (11, 3), and log weights, (11,), of each component.
 
@@ -227,12 +228,12 @@ def hypotheses(i_one, j_one, tilt_i, tilt_j, prior, scales, logs):  # type: igno
             scales[c, 2] = 0.0
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _log(x):  # type: ignore[no-untyped-def]
     return np.log(x) if x > 0 else -np.inf
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _own_parts(cos_i, cos_j, B):  # type: ignore[no-untyped-def]
     """Matrix that replaces c by c⊥ in (⟨q,q⟩, ⟨q_i,c_j⟩, ⟨c_i,q_j⟩, ⟨c_i,c_j⟩).
 
@@ -249,7 +250,7 @@ def _own_parts(cos_i, cos_j, B):  # type: ignore[no-untyped-def]
     B[3, 0], B[3, 1], B[3, 2], B[3, 3] = a * c, a * d, b * c, b * d
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _turned(T, C, place, B, g, S):  # type: ignore[no-untyped-def]
     """`g = B T` and `S = B C Bᵀ` of the statistics at `place`; B is lower triangular."""
     for a in range(4):
@@ -267,7 +268,7 @@ def _turned(T, C, place, B, g, S):  # type: ignore[no-untyped-def]
             S[a, d] = S[d, a] = total
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _log_normal(z, precision, off, scales, row, jitter):  # type: ignore[no-untyped-def]
     """Log density, up to a constant, of N(z; 0, A), A = 1 + precision · scale² on the diagonal."""
     a = 1.0 + precision[0] * scales[row, 0] ** 2 + jitter
@@ -283,7 +284,7 @@ def _log_normal(z, precision, off, scales, row, jitter):  # type: ignore[no-unty
     return -0.5 * (np.log(det) + quad / det)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
     most = -np.inf
     for a in range(start, stop):
@@ -296,7 +297,7 @@ def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
     return most + np.log(total)
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def sums(  # type: ignore[no-untyped-def]
     none, forward, backward, district, weight, certain, first, second, owner, total, count
 ):
