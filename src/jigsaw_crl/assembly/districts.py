@@ -6,7 +6,6 @@ both through labels that are not accessed; districts are the connected component
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from jigsaw_crl.compiled import compiled
@@ -14,7 +13,7 @@ from jigsaw_crl.compiled import compiled
 __all__ = ["chances", "mismatch", "swap_gains"]
 
 
-@nb.njit(inline="always")
+@compiled()
 def _root(parent, i):  # type: ignore[no-untyped-def]
     while parent[i] != i:
         parent[i] = parent[parent[i]]

@@ -21,7 +21,6 @@ Exchanging two labels is its own reverse; it crosses from an order to one with a
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 
@@ -54,7 +53,7 @@ def unpack(words: Words, m: int) -> BoolMatrix:
     return np.unpackbits(raw, axis=1, count=m, bitorder="little").astype(bool)
 
 
-@nb.njit(inline="always")
+@compiled()
 def _count(w):  # type: ignore[no-untyped-def]
     """Number of set bits."""
     w = w - ((w >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -63,12 +62,12 @@ def _count(w):  # type: ignore[no-untyped-def]
     return np.int64((w * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@nb.njit(inline="always")
+@compiled()
 def _has(words, row, bit):  # type: ignore[no-untyped-def]
     return (words[row, bit >> 6] >> np.uint64(bit & 63)) & _ONE != 0
 
 
-@nb.njit(inline="always")
+@compiled()
 def _within(one, i, other, j):  # type: ignore[no-untyped-def]
     """Is the set one[i] a subset of other[j]?"""
     for w in range(one.shape[1]):  # noqa: SIM110 (the compiler takes no generators)
@@ -77,7 +76,7 @@ def _within(one, i, other, j):  # type: ignore[no-untyped-def]
     return True
 
 
-@nb.njit(inline="always")
+@compiled()
 def _shared(one, i, other, j, most):  # type: ignore[no-untyped-def]
     """Size of the intersection of one[i] and other[j], counted up to `most`."""
     total = 0
@@ -90,7 +89,7 @@ def _shared(one, i, other, j, most):  # type: ignore[no-untyped-def]
     return total
 
 
-@nb.njit(inline="always")
+@compiled()
 def _random(state):  # type: ignore[no-untyped-def]
     """Next 64 random bits (SplitMix64); a state of our own keeps chains apart in threads."""
     state[0] += _GOLDEN
@@ -100,7 +99,7 @@ def _random(state):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@nb.njit(inline="always")
+@compiled()
 def _covers_met(up, down, a, d, size):  # type: ignore[no-untyped-def]
     """Pairs (x, d), x above a, and (a, y), y below d, with exactly `size` labels between."""
     met = 0
@@ -122,7 +121,7 @@ def _covers_met(up, down, a, d, size):  # type: ignore[no-untyped-def]
     return met
 
 
-@nb.njit(inline="always")
+@compiled()
 def _members(words, row, first, out):  # type: ignore[no-untyped-def]
     """Write `first` and the members of a row to `out`; how many there are, at most 65."""
     out[0] = first
