@@ -194,7 +194,7 @@ BAD_DATA = [
     (lambda: from_covariances(interventions={"valve": C1[:3]}), "valve", "square"),
     (lambda: from_covariances(interventions={"valve": C1[:3, :3]}), "valve", "3 features"),
     (lambda: from_covariances(interventions={"valve": "C1"}), "valve", "not numbers"),
-    (lambda: from_covariances(observational=thin, n_latent=2), "control", "span 1 dimensions"),
+    (lambda: from_covariances(observational=thin, n_latent=2), "control", "span 1 dimension,"),
     (lambda: from_covariances(n_samples=2), "control", "too few"),
     (lambda: from_covariances(n_samples={"control": 60, "valve": 9}), "pump", "no entry"),
     (
@@ -212,7 +212,7 @@ BAD_DATA = [
         "valve",
         "whole number",
     ),
-    (lambda: from_precisions(observational=thin), "control", "span 1 dimensions"),
+    (lambda: from_precisions(observational=thin), "control", "span 1 dimension,"),
     (lambda: from_precisions(interventions={"valve": crooked}), "valve", "not symmetric"),
     (
         lambda: from_moments(control=Moments(None, np.zeros(4), C0)),

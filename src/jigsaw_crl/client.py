@@ -38,6 +38,7 @@ from jigsaw_crl.moments import (
     fixed_rank_pinv,
     second_moment_about,
 )
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -302,8 +303,8 @@ class Client:
         self.__dict__.update(state)
 
     def __repr__(self) -> str:
-        size = "population" if self.is_population else f"{self.control.n} control rows"
+        size = "population" if self.is_population else counted(self.control.n or 0, "control row")
         return (
-            f"Client({self.name!r}: {len(self.labels)} labels, {self.n_latent} latents, "
-            f"{self.n_features} features, {size})"
+            f"Client({self.name!r}: {counted(len(self.labels), 'label')}, "
+            f"{counted(self.n_latent, 'latent')}, {counted(self.n_features, 'feature')}, {size})"
         )

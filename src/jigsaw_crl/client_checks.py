@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.moments import Moments, check_second_moment
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from jigsaw_crl.client import Client
@@ -66,7 +67,8 @@ def sizes_of(
             )
         if len(listed) != count:
             raise InputError(
-                f"n_samples lists {len(listed)} sizes for {count} matrices",
+                f"n_samples lists {counted(len(listed), 'size')} for "
+                f"{counted(count, 'matrix', 'matrices')}",
                 "Give one size per matrix.",
                 client=name,
                 regime=regime,
@@ -112,7 +114,7 @@ def check_latents(client: str, n_latent: object, n_labels: int) -> None:
     whole = isinstance(n_latent, int | np.integer) and not isinstance(n_latent, bool)
     if not whole or n_latent < n_labels:  # type: ignore[operator]
         raise InputError(
-            f"n_latent is {n_latent!r} for {n_labels} labels",
+            f"n_latent is {n_latent!r} for {counted(n_labels, 'label')}",
             "It is the number of latents the client accesses: at least the number of labels.",
             client=client,
         )
@@ -126,6 +128,13 @@ def named_columns(rows: object) -> tuple[str, ...] | None:
 
 def in_order(rows: Any, features: Sequence[str] | None, *, client: str, regime: str) -> Any:
     """A data frame's columns in the order of `features`; anything else as it is."""
+    if _is_complex(rows):
+        raise InputError(
+            "its values are complex numbers",
+            "Pass the real and the imaginary part as two features.",
+            client=client,
+            regime=regime,
+        )
     columns = named_columns(rows)
     if columns is None or features is None or columns == tuple(features):
         return rows
@@ -138,6 +147,12 @@ def in_order(rows: Any, features: Sequence[str] | None, *, client: str, regime: 
             regime=regime,
         )
     return np.asarray(rows)[:, [columns.index(f) for f in features]]
+
+
+def _is_complex(rows: Any) -> bool:
+    """By the type alone of an array, or of a data frame's columns."""
+    kinds = [rows.dtype] if hasattr(rows, "dtype") else getattr(rows, "dtypes", ())
+    return any(getattr(kind, "kind", "") == "c" for kind in kinds)
 
 
 def label_key(label: str) -> str:
@@ -192,7 +207,7 @@ def check_features(name: str, features: Sequence[str] | None, count: int) -> tup
     names = tuple(str(f) for f in features)
     if len(names) != count or len(set(names)) != len(names):
         raise InputError(
-            f"{len(set(names))} distinct feature names for {count} columns",
+            f"{counted(len(set(names)), 'distinct feature name')} for {counted(count, 'column')}",
             "Name every column once.",
             client=name,
         )
@@ -204,7 +219,7 @@ def check_client(client: Client) -> None:
     check_latents(client.name, p, len(client.labels))
     if d < p:
         raise InputError(
-            f"{d} features cannot show {p} latents",
+            f"{counted(d, 'feature')} cannot show {counted(p, 'latent')}",
             "Measure at least as many features as there are labels (or latents), "
             "or split the client.",
             client=client.name,
@@ -214,7 +229,7 @@ def check_client(client: Client) -> None:
     for regime, m in regimes:
         if m.n_features != d:
             raise InputError(
-                f"it has {m.n_features} features where the control has {d}",
+                f"it has {counted(m.n_features, 'feature')} where the control has {d}",
                 "Use the same columns in every regime.",
                 client=client.name,
                 regime=regime,
@@ -228,7 +243,7 @@ def check_client(client: Client) -> None:
             )
         if m.n is not None and m.n < p + 1:
             raise InputError(
-                f"{m.n} rows are too few for {p} latents",
+                f"{counted(m.n, 'row is', 'rows are')} too few for {counted(p, 'latent')}",
                 f"At least {p + 1} rows are needed.",
                 client=client.name,
                 regime=regime,
@@ -243,7 +258,8 @@ def check_rank(matrix: FloatArray, rank: int, *, client: str, regime: str) -> No
         spread = np.sqrt(np.diagonal(matrix))
         uneven = float(spread.max(initial=0.0)) > 1e4 * float(spread.min(initial=np.inf))
         raise InputError(
-            f"the features span {found} dimensions, fewer than the {rank} latents",
+            f"the features span {counted(found, 'dimension')}, fewer than the "
+            f"{counted(rank, 'latent')}",
             "Their units differ too much for this to be seen: divide each column by its standard "
             "deviation."
             if uneven

@@ -88,7 +88,8 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
     ----------
     order : GlobalOrder
     size : int
-        How many latents the client can access; at least 2.
+        How many latents the client can access; at least 2. If there are fewer labels, it is all
+        of them.
     seed : int
 
     Returns
@@ -113,7 +114,8 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
     labels = order.labels
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2:
         raise InputError(
-            f"a client of {size!r} latents settles nothing", "Ask for two latents or more."
+            f"a client of {size!r} latent{'' if size == 1 else 's'} settles nothing",
+            "Ask for two latents or more.",
         )
     size = min(int(size), len(labels))
     off = ~np.eye(len(labels), dtype=bool)

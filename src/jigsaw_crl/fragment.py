@@ -25,6 +25,7 @@ import numpy.typing as npt
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.order import PartialOrder
+from jigsaw_crl.spelling import counted
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
 
@@ -262,8 +263,8 @@ class Fragment:
 
     def __repr__(self) -> str:
         return (
-            f"Fragment({self.client!r}, {self.method}: {len(self.labels)} labels in "
-            f"{len(self.blocks)} blocks, {self.outcome.code})"
+            f"Fragment({self.client!r}, {self.method}: {counted(len(self.labels), 'label')} in "
+            f"{counted(len(self.blocks), 'block')}, {self.outcome.code})"
         )
 
     # -- the file -------------------------------------------------------------------------------

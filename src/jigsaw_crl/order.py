@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.spelling import counted, meant
 
 __all__ = ["CycleError", "PartialOrder", "strongly_connected", "transitive_closure"]
 
@@ -113,7 +114,7 @@ class PartialOrder(Generic[T]):
         given = np.asarray(matrix, dtype=bool)
         if given.shape != (len(names), len(names)):
             raise InputError(
-                f"an order on {len(names)} elements got a matrix of shape {given.shape}",
+                f"an order on {counted(len(names), 'element')} got a matrix of shape {given.shape}",
                 "Pass one row and one column per element.",
             )
         if len(set(names)) != len(names):
@@ -152,10 +153,10 @@ class PartialOrder(Generic[T]):
         """Position of `element`; an `InputError` when it is unknown."""
         try:
             return self._position[element]
-        except KeyError:
+        except (KeyError, TypeError):  # not known, or nothing that can be
             raise InputError(
                 f"{element!r} is not an element of the order",
-                f"It knows {_few(self.elements)}.",
+                f"It knows {_few(self.elements)}. {meant(element, self.elements)}".strip(),
             ) from None
 
     def is_ancestor(self, ancestor: T, descendant: T) -> bool:
@@ -219,7 +220,10 @@ class PartialOrder(Generic[T]):
         return hash((frozenset(self.elements), self.pairs()))
 
     def __repr__(self) -> str:
-        return f"PartialOrder({len(self.elements)} elements, {int(self.matrix.sum())} pairs)"
+        return (
+            f"PartialOrder({counted(len(self.elements), 'element')}, "
+            f"{counted(int(self.matrix.sum()), 'pair')})"
+        )
 
 
 def _few(names: Sequence[object], most: int = 8) -> str:

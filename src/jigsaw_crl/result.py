@@ -23,12 +23,14 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.left_out import LeftOut
 
 __all__ = ["Result", "check_folder", "load_result", "order_document"]
 
@@ -85,6 +87,31 @@ class Result:
         object.__setattr__(self, "diagnostics", tuple(self.diagnostics))
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Labels of clients, and whole clients, that were not used, and why."""
+        from jigsaw_crl.left_out import left_out
+
+        return tuple(left_out(self.diagnostics, self.fragments))
+
+    @property
+    def lost_labels(self) -> Mapping[str, tuple[LeftOut, ...]]:
+        """Labels that a client has and the order has not: every client's part of it was left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import jigsaw_crl as jc
+        >>> control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
+        >>> regimes["copy"] = regimes["z1"]
+        >>> lab = jc.Client.from_samples("lab-1", observational=control, interventions=regimes)
+        >>> [str(part) for part in jc.recover([lab]).lost_labels["copy"]]
+        ["copy of lab-1, because the regime holds the same rows as 'z1'"]
+        """
+        from jigsaw_crl.left_out import lost_labels
+
+        return lost_labels(self)
 
     def to_document(self) -> dict[str, Any]:
         """The result as plain JSON values; the latent bases stay behind."""
@@ -147,8 +174,10 @@ class Result:
 
     def __repr__(self) -> str:
         return (
-            f"Result({len(self.fragments)} clients, {len(self.order.labels)} labels, "
-            f"{len(self.order.pairs())} ancestor pairs, {len(self.diagnostics)} findings)"
+            f"Result({counted(len(self.fragments), 'client')}, "
+            f"{counted(len(self.order.labels), 'label')}, "
+            f"{counted(len(self.order.pairs()), 'ancestor pair')}, "
+            f"{counted(len(self.diagnostics), 'finding')})"
         )
 
 

@@ -124,7 +124,9 @@ def test_recover_prints_the_hasse_diagram(study, capsys):
 
 def test_recover_as_json(study, capsys):
     document = _json(["recover", study, "--json"], capsys)
-    assert {"order", "pairs", "hasse", "clients", "findings", "out"} == set(document)
+    assert set(document) == {
+        "order", "pairs", "hasse", "clients", "left_out", "lost_labels", "findings", "out",
+    }  # fmt: skip
     assert all(c["outcome"] == "ok" for c in document["clients"].values())
 
 
@@ -212,6 +214,65 @@ def test_explain_answers_as_python_does(folder, capsys):
 def test_design_proposes_labels(folder, capsys):
     document = _json(["design", folder, "--size", "3", "--json"], capsys)
     assert len(document["labels"]) == 3
+
+
+def test_a_client_larger_than_the_order_is_cut_with_a_word(folder, capsys):
+    everything = len(jc.load_result(folder).order.labels)
+    assert cli.run(["design", str(folder), "--size", "99", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["labels"]) in (0, everything)
+    assert err == f"--size 99: the order has {everything} labels, so at most that\n"
+
+
+def test_design_says_when_there_is_nothing_left_to_settle(tmp_path, capsys):
+    result = jc.recover(jc.simulate.setting("A", 0).clients())
+    assert not result.order.undetermined()
+    result.save(tmp_path / "out")
+    assert cli.run(["design", str(tmp_path / "out"), "--size", "3"]) == 0
+    assert capsys.readouterr().out == "Nothing is undetermined: no further client is needed.\n"
+
+
+def test_the_paper_s_method_states_pairs_and_gives_no_probability(study, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert cli.run(["recover", str(study), "--method", "paper", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "probab" not in told
+    order = jc.load_result(out).order
+    assert order.pairs()
+    for a, d in order.hasse().edges:
+        assert f"{a}\t{d}\tstated\n" in told
+    a, d = min(order.pairs())
+    assert "probab" not in str(order.explain(a, d))
+    assert _json(["explain", out, a, d, "--json"], capsys)["probability"] is None
+
+
+@pytest.mark.parametrize(
+    ("option", "when"),
+    [
+        ("--confounding", "every client accesses every latent"),
+        ("--rank-one", "only shifts or shakes it"),
+        ("--closed-world", "every latent carries a label at some client"),
+    ],
+)
+def test_help_says_when_to_use_an_assumption(option, when, capsys):
+    assert cli.run(["recover", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert option in told
+    assert when in told
+
+
+def test_a_column_that_is_no_feature_is_told_where_the_fragment_is_made(tmp_path, capsys):
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 500)
+    import pandas as pd
+
+    frames = [
+        pd.DataFrame(x).add_prefix("s").assign(regime=r, flag=x[:, 0] > 0)
+        for r, x in {"control": control, **regimes}.items()
+    ]
+    pd.concat(frames).to_parquet(tmp_path / "lab.parquet")
+    output = str(tmp_path / "lab.json")
+    assert cli.run(["fragment", str(tmp_path / "lab.parquet"), "-o", output]) == 0
+    assert "the column 'flag' is no feature: it is of truth values" in capsys.readouterr().err
 
 
 def test_a_table_is_tab_separated_in_a_pipe(study, capsys):

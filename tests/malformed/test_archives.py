@@ -50,7 +50,7 @@ ARCHIVES: dict[str, tuple[Callable[[], Arrays], tuple[str, ...]]] = {
     "a foreign array beside X": (lambda: _long(extra=np.zeros(3)), ("extra",)),
     "feature names that do not fit": (
         lambda: _long(features=np.array(["only one"])),
-        ("feature names",),
+        ("feature name",),
     ),
     "nan": (lambda: _wide(a=np.full((20, 2), np.nan)), ("missing", "'a'")),
 }

@@ -263,3 +263,22 @@ def test_finding_a_label_selects_it(visit, middling):
     page.keyboard.press("Enter")
     assert page.locator(".node.sel").get_attribute("data-label") == label
     assert page.locator("#why-title").inner_text() == label
+
+
+def test_the_paper_s_pairs_are_stated_or_not_and_have_no_probability(visit):
+    import jigsaw_crl as jc
+
+    result = jc.recover(jc.simulate.setting("A", 0).clients(), method="paper")
+    assert result.order.pairs()
+    page = visit(result)
+    told = page.locator("#rows td.num:nth-child(4)").all_inner_texts()
+    assert told.count("stated") == len(result.order.pairs())
+    assert set(told) == {"stated", "not stated"}
+    page.locator("#rows tr").first.click()
+    certificate_on(page)
+    assert "probab" not in page.locator("#why-body").inner_text()
+    assert page.locator("#why-body .gauge").count() == 0
+    page.locator("#matrix").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert "probab" not in page.locator("#cell").inner_text()

@@ -54,6 +54,20 @@ def data_of(page: str) -> dict:
     return json.loads(Reader(page).texts["script"][0])
 
 
+def test_the_paper_s_page_speaks_of_what_is_stated_and_of_no_probability():
+    clients = jc.simulate.setting("A", 0).clients()
+    page = render_report(jc.recover(clients, method="paper"))
+    assert data_of(page)["mode"] == "paper"
+    told = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
+    assert "stated?</button>" in told
+    assert "gives no probabilities" in told
+    assert "more probable" not in told
+
+
+def test_the_page_says_what_a_verdict_needs_beside_its_probability(tunnel):
+    assert "probability above 0.95 or below 0.05, and evidence" in render_report(tunnel)
+
+
 def test_the_policy_allows_exactly_the_page_s_own_style_and_script(tunnel):
     page = Reader(render_report(tunnel))
     policy = next(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
 from jigsaw_crl.assembly.global_order import NO, OPEN, YES, GlobalOrder
 from jigsaw_crl.assembly.proof import Prover
-from jigsaw_crl.assembly.verdict import SILENT
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, SILENT
 
 __all__ = ["explain"]
 
@@ -30,7 +30,8 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
     if order.mode == "evidence":
         assert order.sampled is not None
         probability = float(order.sampled[a, d])
-    elif said != OPEN:
+    elif said != OPEN and order.mode == "exact":
+        # Algorithm 3 gives no probability to what it states.
         probability = float(said)
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
@@ -216,6 +217,12 @@ def _trail(previous: npt.NDArray[np.int64], end: int, start: int) -> list[int]:
 
 
 def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
+    rule = _why_no_verdict(order, a, d)
+    told = _who_says_what(order, a, d, weakly=not rule)
+    return f"{told}; {rule}" if rule else told
+
+
+def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
     panel = order.panel
     if order.mode == "paper":
         return "Algorithm 3 states no such relation, and it never denies one"
@@ -234,10 +241,36 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
         return f"the clients that saw both cannot say: {names}"
     word = "yes" if sides["yes"] else "no"
     doubt = ""
-    if order.mode == "evidence":
+    if order.mode == "evidence" and weakly:
         net = order.evidence[a, d]
         doubt = f", but too weakly beside what the other pairs imply (log-odds {net:+.1f})"
     return f"{_list(sides[word])} {word}{doubt}"
+
+
+def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
+    """Why a probability beyond the thresholds is not a verdict; empty where it is not beyond."""
+    from jigsaw_crl.assembly.combine import LEAST_AGAINST
+
+    if order.sampled is None:
+        return ""
+    chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
+    if chance < CERTAIN_NO:
+        return (
+            'the probability is low mostly because few pairs are related at all, and "not '
+            f'ancestor" needs log-odds of -{LEAST_AGAINST:.1f} or less (here {_signed(net)}), or '
+            "decided pairs that imply it"
+        )
+    if chance > CERTAIN_YES:
+        return (
+            'the probability is high because of other pairs that are likely, and "ancestor" needs '
+            f"log-odds of its own (here {_signed(net)}), or decided pairs that imply it"
+        )
+    return ""
+
+
+def _signed(log_odds: float) -> str:
+    """One decimal, and no minus before a zero."""
+    return f"{round(log_odds, 1) + 0.0:+.1f}"
 
 
 _SIDES = (("yes", 1), ("no", -1))

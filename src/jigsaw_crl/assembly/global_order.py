@@ -17,6 +17,7 @@ from jigsaw_crl.assembly.weights import pool
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.order import PartialOrder
+from jigsaw_crl.spelling import counted, meant
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -267,10 +268,21 @@ class GlobalOrder:
     def index(self, label: str) -> int:
         try:
             return self._position[label]
-        except KeyError:
+        except (KeyError, TypeError):  # not known, or nothing that can be
+            refused = [
+                f"{piece.client}: {finding.message}"
+                for piece in self.fragments
+                for finding in piece.findings
+                if finding.severity == "error" and finding.regime == label
+            ]
+            if refused:
+                raise InputError(
+                    f"the label {label!r} was left out ({'; '.join(refused)[:300]})",
+                    f"The order knows {_few(self.labels)}.",
+                ) from None
             raise InputError(
                 f"no client has the label {label!r}",
-                f"The order knows {_few(self.labels)}.",
+                f"The order knows {_few(self.labels)}. {meant(label, self.labels)}".strip(),
             ) from None
 
     def indices(self, ancestor: str, descendant: str) -> tuple[int, int]:
@@ -293,8 +305,9 @@ class GlobalOrder:
     def __repr__(self) -> str:
         opened = len(self.undetermined())
         return (
-            f"GlobalOrder({len(self.labels)} labels from {len(self.fragments)} clients, "
-            f"{int(self.decoded.sum())} pairs, {opened} undetermined, {self.mode})"
+            f"GlobalOrder({counted(len(self.labels), 'label')} from "
+            f"{counted(len(self.fragments), 'client')}, "
+            f"{counted(int(self.decoded.sum()), 'pair')}, {opened} undetermined, {self.mode})"
         )
 
 

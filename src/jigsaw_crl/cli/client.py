@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +25,11 @@ from jigsaw_crl.cli.options import (
     method_options,
 )
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.spelling import counted
+
+if TYPE_CHECKING:
+    from jigsaw_crl.client import Client
+    from jigsaw_crl.fragment import Fragment, Outcome
 
 __all__ = ["register"]
 
@@ -45,39 +51,80 @@ def check(
 ) -> None:
     """Is this data fit for the method, and if not, why not?
 
-    Exit code 0 whatever the findings, as long as the data can be read; the JSON field `fit` says
-    whether recovery would accept them.
+    The verdict and the exit code are those of `jigsaw recover`: 0 when it would give a result, of
+    whatever is not left out, and 2 when it would refuse. Nothing is assembled.
     """
     from jigsaw_crl.cli.output import (
         finding_document,
         print_findings,
         print_json,
+        print_left_out,
         print_table,
         working,
     )
-    from jigsaw_crl.diagnostics import check_study, is_fit
+    from jigsaw_crl.diagnostics import check_study, usable
+    from jigsaw_crl.left_out import left_out
     from jigsaw_crl.study import read_any
 
     with working("reading"):
         data = read_any(study, regime=regime, control=control, ignore=ignore or ())
     with working("checking"):
         report = check_study(data)
+    refusal: InputError | None = None
+    outcomes: dict[str, Outcome] = {}
+    try:
+        clients = usable(data.clients, report.findings)
+    except InputError as error:
+        refusal = error
+    else:
+        with working("recovering"):
+            fragments = [_fragment(client) for client in clients]
+        outcomes = {piece.client: piece.outcome for piece in fragments}
+        # Recovery looks again at what the checks looked at; one line about each is enough.
+        noted = {(f.check, f.client, f.regime) for f in report.findings}
+        own = [f for piece in fragments for f in piece.findings]
+        more = [f for f in own if (f.check, f.client, f.regime) not in noted]
+        report = replace(report, findings=(*report.findings, *more))
     findings = report.findings
-    fit = is_fit(findings)
+    parts = left_out(findings, outcomes)
     if as_json:
         print_json(
             {
                 "study": data.name,
-                "fit": fit,
+                "fit": refusal is None,
                 "findings": [finding_document(f) for f in findings],
+                "left_out": [asdict(part) for part in parts],
+                "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},
                 "clients": [summary.to_document() for summary in report.clients],
             }
         )
+        if refusal is not None:
+            raise refusal
         return
     columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
     print_table("Clients", columns, [s.to_row() for s in report.clients])
     print_findings(findings)
-    typer.echo("The data can be used." if fit else "The data cannot be used as they are.")
+    if refusal is not None:
+        typer.echo("The data cannot be used as they are.")
+        raise refusal
+    print_left_out(parts)
+    for name, outcome in outcomes.items():
+        if not outcome.ok:
+            typer.echo(f"{name}: {outcome}")
+    if all(outcome.code == "not-identified" for outcome in outcomes.values()):
+        typer.echo("The data can be read, but they do not tell the order.")
+    else:
+        typer.echo(f"The data can be used{', without what is left out' if parts else ''}.")
+
+
+def _fragment(client: Client) -> Fragment:
+    """What recovery would find in a client; it is quick beside reading the file."""
+    from threadpoolctl import threadpool_limits
+
+    from jigsaw_crl.nullcone.recovery import Recovery
+
+    with threadpool_limits(1):
+        return Recovery.of(client).fragment(basis=False)
 
 
 def moments(
@@ -130,10 +177,10 @@ def moments(
             }
         )
         return
-    rows = "exact moments" if sizes is None else f"{sum(sizes.values())} rows"
+    rows = "exact moments" if sizes is None else counted(sum(sizes.values()), "row")
     typer.echo(
-        f"{client.name}: {rows}, {client.n_features} features, {len(client.labels)} labels "
-        f"written to {output}"
+        f"{client.name}: {rows}, {counted(client.n_features, 'feature')}, "
+        f"{counted(len(client.labels), 'label')} written to {output}"
     )
 
 
@@ -164,9 +211,9 @@ def fragment(
 
     It holds labels, blocks, their order, evidence and sample sizes; no rows, no moments.
     """
-    from jigsaw_crl.cli.output import print_findings, print_json, working
+    from jigsaw_crl.cli.output import note, print_findings, print_json, working
     from jigsaw_crl.conductor import recover_fragment
-    from jigsaw_crl.study import read_client
+    from jigsaw_crl.study import read_client_noting
     from jigsaw_crl.study.files import write_text
 
     options = method_options(method, tau, confounding, rank_one)
@@ -178,7 +225,7 @@ def fragment(
 
         key = read_private_key(sign)
     with working(f"reading {table}"):
-        client = read_client(
+        client, noted = read_client_noting(
             table,
             regime=regime,
             control=control,
@@ -186,6 +233,8 @@ def fragment(
             n_latent=n_latent,
             ignore=ignore or (),
         )
+    for finding in noted:
+        note(str(finding))
     with working("recovering"):
         piece = recover_fragment(client, **options)
     if output is not None:
@@ -210,7 +259,7 @@ def fragment(
 
         typer.echo(shown(piece))
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
-    typer.echo(f"{piece.client}: {len(piece.labels)} labels in blocks {blocks}")
+    typer.echo(f"{piece.client}: {counted(len(piece.labels), 'label')} in blocks {blocks}")
     typer.echo(f"outcome: {piece.outcome}")
     if piece.findings:
         print_findings(piece.findings)

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from jigsaw_crl.cli.options import JsonOption, Method, MethodOption
+from jigsaw_crl.cli.options import ClosedWorldOption, JsonOption, Method, MethodOption
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.spelling import counted
 
 __all__ = ["register"]
 
@@ -23,9 +24,6 @@ DeadlineOption = Annotated[
     typer.Option("--deadline", min=1, help="Seconds for the whole (timeout and 2 minutes)."),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the assembly.")]
-ClosedWorldOption = Annotated[
-    bool, typer.Option("--closed-world", help="Every latent is labelled by some client.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -198,5 +196,6 @@ def simulate(
         pairs = sorted([list(pair) for pair in result.order.pairs()])
         print_json({"out": str(out), "sites": list(result.fragments), "pairs": pairs})
         return
-    typer.echo(f"{len(result.fragments)} sites; {len(result.order.pairs())} ancestor pairs")
+    found = counted(len(result.order.pairs()), "ancestor pair")
+    typer.echo(f"{counted(len(result.fragments), 'site')}; {found}")
     typer.echo(f"written to {out}")

@@ -10,6 +10,7 @@ import typer
 from jigsaw_crl.errors import InputError
 
 __all__ = [
+    "ClosedWorldOption",
     "Confounding",
     "ConfoundingOption",
     "ControlOption",
@@ -49,11 +50,29 @@ TauOption = Annotated[
 ]
 ConfoundingOption = Annotated[
     Confounding,
-    typer.Option("--confounding", help="none: every client accesses every latent."),
+    typer.Option(
+        "--confounding",
+        help="Say none only if you know that every client accesses every latent, so that no hidden "
+        "cause can join two of its labels; more pairs are then settled.",
+    ),
 ]
 RankOneOption = Annotated[
     RankOne,
-    typer.Option("--rank-one", help="What a label that shows one direction says of ancestors."),
+    typer.Option(
+        "--rank-one",
+        help="Say unsure if an intervention may leave some causes of its target as they were (it "
+        "only shifts or shakes it); a label that shows one direction then says nothing about its "
+        "ancestors instead of that it has none.",
+    ),
+]
+ClosedWorldOption = Annotated[
+    bool,
+    typer.Option(
+        "--closed-world",
+        help="Say so only if you know that every latent carries a label at some client, so that "
+        "what confounds two labels is itself a label; it needs exact moments and settles more "
+        "pairs.",
+    ),
 ]
 RegimeOption = Annotated[
     str | None,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jigsaw_crl.cli.options import (
+    ClosedWorldOption,
     Confounding,
     ConfoundingOption,
     ControlOption,
@@ -22,6 +24,7 @@ from jigsaw_crl.cli.options import (
     method_options,
 )
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from jigsaw_crl.result import Result
@@ -32,10 +35,6 @@ OutOption = Annotated[
     Path | None, typer.Option("--out", help="Folder for result.json, order.csv, report.html …")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the assembly.")]
-ClosedWorldOption = Annotated[
-    bool,
-    typer.Option("--closed-world", help="Every latent is labelled by some client."),
-]
 ResultArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
 ]
@@ -146,7 +145,15 @@ def explain(
     from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.result import load_result
 
-    order = load_result(folder).order
+    result = load_result(folder)
+    order = result.order
+    for label in (ancestor, descendant):
+        if label in result.lost_labels:
+            why = "; ".join(str(part) for part in result.lost_labels[label])
+            raise InputError(
+                f"the label {label!r} is not in the order; left out were {why[:400]}",
+                "See the findings for what to do about it.",
+            )
     certificate = order.explain(ancestor, descendant)
     if as_json:
         print_json(
@@ -154,7 +161,10 @@ def explain(
                 "ancestor": ancestor,
                 "descendant": descendant,
                 "verdict": order.verdict(ancestor, descendant).name.lower(),
-                "probability": float(order.probability(ancestor, descendant)),
+                # Algorithm 3 gives none.
+                "probability": None
+                if order.mode == "paper"
+                else float(order.probability(ancestor, descendant)),
                 "certificate": str(certificate),
             }
         )
@@ -169,11 +179,13 @@ def design(
     as_json: JsonOption = False,
 ) -> None:
     """Which latents should the next client access, and what would it settle?"""
-    from jigsaw_crl.cli.output import print_json, working
+    from jigsaw_crl.cli.output import note, print_json, working
     from jigsaw_crl.design import next_client
     from jigsaw_crl.result import load_result
 
     order = load_result(folder).order
+    if size > len(order.labels):
+        note(f"--size {size}: the order has {counted(len(order.labels), 'label')}, so at most that")
     with working("weighing clients"):
         proposal = next_client(order, size=size, seed=seed)
     settles = sorted(tuple(pair) for pair in proposal.settles)
@@ -186,9 +198,12 @@ def design(
             }
         )
         return
+    if not proposal.undetermined:
+        typer.echo(str(proposal))
+        return
     typer.echo(f"labels: {', '.join(proposal.labels)}")
     typer.echo(f"expected gain: {proposal.expected_gain:.3g} bits")
-    typer.echo(f"may settle {len(settles)} pairs")
+    typer.echo(f"may settle {counted(len(settles), 'pair')}")
     for a, d in settles:
         typer.echo(f"  {a} -> {d}?")
 
@@ -237,7 +252,13 @@ def _check_out(out: Path | None) -> None:
 
 
 def _answer(result: Result, out: Path | None, as_json: bool) -> None:
-    from jigsaw_crl.cli.output import finding_document, print_findings, print_json, print_table
+    from jigsaw_crl.cli.output import (
+        finding_document,
+        print_findings,
+        print_json,
+        print_left_out,
+        print_table,
+    )
     from jigsaw_crl.result import order_document
 
     if out is not None:
@@ -259,6 +280,8 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
                     }
                     for name, piece in result.fragments.items()
                 },
+                "left_out": [asdict(part) for part in result.left_out],
+                "lost_labels": list(result.lost_labels),
                 "findings": [finding_document(f) for f in result.diagnostics],
                 "out": None if out is None else str(out),
             }
@@ -266,16 +289,19 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
         return
     rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
     print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
-    edges = [
-        (a, d, f"{order.probability(a, d):.3f}", order.verdict(a, d).name.lower())
-        for a, d in covers
-    ]
-    print_table(
-        "Most probable order (Hasse diagram)",
-        ["ancestor", "descendant", "probability", "verdict"],
-        edges,
-    )
+    columns = ["ancestor", "descendant", "probability", "verdict"]
+    if order.mode == "paper":
+        # Algorithm 3 states pairs; it gives them no probability.
+        title, columns = "Order that Algorithm 3 states (Hasse diagram)", [*columns[:2], "verdict"]
+        print_table(title, columns, [(a, d, "stated") for a, d in covers])
+    else:
+        edges = [
+            (a, d, f"{order.probability(a, d):.3f}", order.verdict(a, d).name.lower())
+            for a, d in covers
+        ]
+        print_table("Most probable order (Hasse diagram)", columns, edges)
     _print_counts(order)
+    print_left_out(result.left_out, result.lost_labels)
     for text in order.notes:
         typer.echo(f"note: {text}")
     if result.diagnostics:
@@ -292,4 +318,4 @@ def _print_counts(order: Any) -> None:
                 name = order.verdict(a, d).name.lower().replace("_", " ")
                 counts[name] = counts.get(name, 0) + 1
     text = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-    typer.echo(f"{len(order.labels)} labels; ordered pairs: {text or 'none'}")
+    typer.echo(f"{counted(len(order.labels), 'label')}; ordered pairs: {text or 'none'}")

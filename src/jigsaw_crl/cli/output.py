@@ -12,9 +12,20 @@ import typer
 
 if TYPE_CHECKING:
     from jigsaw_crl.findings import Finding
+    from jigsaw_crl.left_out import LeftOut
 
-__all__ = ["finding_document", "note", "print_findings", "print_json", "print_table", "working"]
+__all__ = [
+    "finding_document",
+    "note",
+    "print_findings",
+    "print_json",
+    "print_left_out",
+    "print_table",
+    "working",
+]
 
+# Lines about what is left out; the findings have them all.
+MOST_LEFT_OUT = 10
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
@@ -87,6 +98,18 @@ def print_findings(findings: Sequence[Finding]) -> None:
     ]
     columns = ["severity", "where", "what was seen", "value (threshold)", "remedy"]
     print_table("Findings", columns, rows)
+
+
+def print_left_out(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> None:
+    """A line for each label or client that is not used, and one for labels that nobody is left
+    to speak of."""
+    for part in parts[:MOST_LEFT_OUT]:
+        typer.echo(f"left out: {part}")
+    if len(parts) > MOST_LEFT_OUT:
+        typer.echo(f"left out: {len(parts) - MOST_LEFT_OUT} more, see the findings")
+    names = ", ".join(lost)
+    if names:
+        typer.echo(f"not in the order, because every client's part was left out: {names}")
 
 
 def _number(finding: Finding) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from jigsaw_crl.cli.options import JsonOption
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from jigsaw_crl.simulate import World
@@ -118,7 +119,9 @@ def simulate(
             }
         )
         return
-    typer.echo(f"{len(files)} clients, {len(world.labels)} labels written to {out}")
+    typer.echo(
+        f"{counted(len(files), 'client')}, {counted(len(world.labels), 'label')} written to {out}"
+    )
 
 
 def _world(

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from jigsaw_crl.client import Client
+from jigsaw_crl.diagnostics.copies import check_copies
 from jigsaw_crl.diagnostics.coverage import check_coverage
 from jigsaw_crl.diagnostics.quality import check_drift, check_spectrum, check_tails
-from jigsaw_crl.diagnostics.regimes import SAME_ROWS, check_regimes
+from jigsaw_crl.diagnostics.regimes import check_regimes
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.extremes import Extremes
 from jigsaw_crl.findings import Finding
@@ -124,14 +125,17 @@ def check_study(
     findings = [
         *noted,
         *(f for report in reports for f in report.findings),
-        *_same_data(own),
+        *check_copies(own),
         *check_coverage({c.name: c.labels for c in own}),
     ]
     return StudyReport(reports, tuple(findings))
 
 
 def is_fit(findings: Iterable[Finding]) -> bool:
-    """Would recovery accept all clients? Regimes that are left out do not count."""
+    """Would recovery accept every client? Regimes that are left out do not count.
+
+    Whether it would accept the study, if need be without some clients, is what `usable` says.
+    """
     return not any(f.severity == "error" and f.regime is None for f in findings)
 
 
@@ -171,28 +175,3 @@ def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Clien
             regime=reason.regime,
         )
     return kept
-
-
-def _same_data(clients: tuple[Client, ...]) -> list[Finding]:
-    findings = []
-    for i, client in enumerate(clients):
-        a = client.control
-        for other in clients[:i]:
-            b = other.control
-            if a.n is None or a.n != b.n or a.covariance.shape != b.covariance.shape:
-                continue
-            size = float(np.abs(a.covariance).max())
-            if np.allclose(a.covariance, b.covariance, rtol=0, atol=SAME_ROWS * size):
-                findings.append(
-                    Finding(
-                        "duplicated-client",
-                        "error",
-                        f"its control rows are those of client {other.name!r}",
-                        "Keep one of the two: the same rows must not speak twice.",
-                        value=0.0,
-                        threshold=SAME_ROWS,
-                        client=client.name,
-                    )
-                )
-                break
-    return findings

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.spelling import counted
 
 __all__ = ["check_coverage", "check_districts", "unseen_pairs"]
 
@@ -52,8 +53,13 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> list[Finding]:
             Finding(
                 "unseen-pairs",
                 "info",
-                f"{len(pairs)} of {total} pairs of labels are in no client together, so only "
-                f"other relations can settle them: {shown}",
+                f"{len(pairs)} of {counted(total, 'pair')} of labels "
+                + (
+                    "is in no client together, so only other relations can settle it: "
+                    if len(pairs) == 1
+                    else "are in no client together, so only other relations can settle them: "
+                )
+                + shown,
                 "Add a client that has both labels; `jigsaw design` proposes one.",
                 value=len(pairs) / total,
                 threshold=0.0,
@@ -86,7 +92,8 @@ def check_districts(fragments: Mapping[str, Fragment]) -> list[Finding]:
         Finding(
             "always-confounded",
             "info",
-            f"{len(stuck)} pairs of labels are confounded in every client that has both: {shown}",
+            f"{counted(len(stuck), 'pair of labels is', 'pairs of labels are')} confounded in "
+            f"every client that has both: {shown}",
             "Add a client that also accesses the hidden cause; `jigsaw design` proposes one.",
             value=float(len(stuck)),
             threshold=0.0,
@@ -104,7 +111,7 @@ def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) ->
         Finding(
             "lonely-labels",
             "info",
-            f"{len(lonely)} labels are known to one client only: {shown}",
+            f"{counted(len(lonely), 'label is', 'labels are')} known to one client only: {shown}",
             "Check their spelling; nobody can confirm what that client says about them.",
             value=float(len(lonely)),
             threshold=0.0,

@@ -12,6 +12,7 @@ from jigsaw_crl.diagnostics.regimes import FALSE_ALARM, contrast, excess_spread
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.moments import Moments, inverse_square_root
 from jigsaw_crl.spectrum import Spectrum
+from jigsaw_crl.spelling import counted
 
 __all__ = ["check_drift", "check_spectrum", "check_tails", "visible_rank"]
 
@@ -59,8 +60,8 @@ def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
             Finding(
                 "more-latents",
                 "warning",
-                f"{found} directions stand out where the client is said to have {r} latents "
-                "(or the sensors' noise is uneven)",
+                f"{found} directions stand out where the client is said to have "
+                f"{counted(r, 'latent')} (or the sensors' noise is uneven)",
                 "Pass the true number as n_latent, if the client intervenes on some latents only.",
                 value=float(found),
                 threshold=float(r),

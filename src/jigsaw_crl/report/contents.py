@@ -16,6 +16,7 @@ from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
 from jigsaw_crl.result import Result
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from jigsaw_crl.design import Proposal
@@ -231,5 +232,5 @@ def _rows(rows: Mapping[str, int] | int | None) -> str:
         return f"{rows:,}"
     sizes = set(rows.values())
     if len(sizes) == 1:
-        return f"{sizes.pop():,} in each of {len(rows)} regimes"
+        return f"{sizes.pop():,} in each of {counted(len(rows), 'regime')}"
     return ", ".join(f"{name} {count:,}" for name, count in rows.items())

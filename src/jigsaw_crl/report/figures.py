@@ -112,6 +112,9 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     chance = np.array(order.probabilities)[np.ix_(chain, chain)]
     opened = (order.verdicts == -1)[np.ix_(chain, chain)]
     np.fill_diagonal(chance, np.nan)
+    if order.mode == "paper":
+        # Algorithm 3 gives no probabilities: what it does not state has no shade.
+        chance[opened] = np.nan
     side = float(np.clip(0.32 * p + 2.0, 4.0, 12.0))
     figure, ax = _axes(ax, side + 0.8, side)
     image = ax.imshow(np.ma.masked_invalid(chance), cmap="Blues", vmin=0, vmax=1)
@@ -131,7 +134,8 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     ax.tick_params(length=0)
     ax.set_xlabel("descendant")
     ax.set_ylabel("ancestor")
-    figure.colorbar(image, ax=ax, label="probability", shrink=0.8)
+    if order.mode != "paper":
+        figure.colorbar(image, ax=ax, label="probability", shrink=0.8)
     if opened.any():
         handle = Patch(fill=False, edgecolor=ORANGE, hatch="////", label="undetermined")
         ax.legend(handles=[handle], loc="lower left", bbox_to_anchor=(0, 1.01), frameon=False)

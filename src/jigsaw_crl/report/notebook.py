@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
@@ -24,8 +25,10 @@ def order_html(order: GlobalOrder) -> str:
     """The Hasse diagram under one line of numbers."""
     open_pairs = len(order.undetermined())
     head = (
-        f"<b>GlobalOrder</b>: {len(order.labels)} labels from {len(order.fragments)} clients, "
-        f"{int(order.decoded.sum())} ancestor pairs, {open_pairs} undetermined ({order.mode})"
+        f"<b>GlobalOrder</b>: {counted(len(order.labels), 'label')} from "
+        f"{counted(len(order.fragments), 'client')}, "
+        f"{counted(int(order.decoded.sum()), 'ancestor pair')}, {open_pairs} undetermined "
+        f"({order.mode})"
     )
     if len(order.labels) > MOST_DRAWN:
         return f"<div>{head}. Too large to draw here: write the report.</div>"
@@ -36,7 +39,7 @@ def fragment_html(fragment: Fragment) -> str:
     """A client's blocks and districts."""
     head = (
         f"<b>Fragment</b> {escape(fragment.client)} ({escape(fragment.method)}): "
-        f"{len(fragment.labels)} labels in {len(fragment.blocks)} blocks; "
+        f"{counted(len(fragment.labels), 'label')} in {counted(len(fragment.blocks), 'block')}; "
         f"{escape(str(fragment.outcome))}"
     )
     if len(fragment.labels) > MOST_DRAWN:
@@ -52,6 +55,7 @@ def result_html(result: Result) -> str:
         for f in order.fragments
     ]
     parts = [order_html(order), _table(("client", "labels", "blocks", "weight", "outcome"), rows)]
+    parts += [f"<p>left out: {escape(str(part))}</p>" for part in result.left_out]
     if result.diagnostics:
         found = [(f.severity, f.client or "study", f.message, f.remedy) for f in result.diagnostics]
         parts.append(_table(("severity", "where", "what was seen", "remedy"), found))

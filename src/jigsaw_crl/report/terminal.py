@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.report.layout import lay_out
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +48,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
     console.print(table)
     console.print()
     print_order(result.order, console)
+    for part in result.left_out:
+        console.print(Text(f"  left out: {part}", style="yellow"))
     styles = {"error": "bold red", "warning": "yellow", "info": "cyan"}
     for finding in result.diagnostics:
         console.print(Text(str(finding), style=styles[finding.severity]))
@@ -70,10 +73,11 @@ def print_order(order: GlobalOrder, console: Console | None = None) -> None:
             about = graph.edges[label, descendant]
             line.append(" → " if number == 0 else ", ", style="dim")
             line.append(descendant, style="cyan" if about["verdict"] == "ancestor" else "yellow")
-            line.append(f" {about['probability']:.2f}", style="dim")
+            if order.mode != "paper":  # Algorithm 3 gives no probabilities
+                line.append(f" {about['probability']:.2f}", style="dim")
         console.print(line)
     if len(ranked) > MOST_LABELS:
-        console.print(f"  … and {len(ranked) - MOST_LABELS} more labels")
+        console.print(f"  … and {counted(len(ranked) - MOST_LABELS, 'more label')}")
     opened = sorted(order.undetermined())
     if opened:
         shown = "; ".join(f"{a} → {d}?" for a, d in opened[:MOST_OPEN])

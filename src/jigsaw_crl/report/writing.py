@@ -22,6 +22,7 @@ from jigsaw_crl.errors import InputError
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
 from jigsaw_crl.result import Result
+from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -109,6 +110,7 @@ def _data(contents: Contents) -> dict[str, Any]:
     across = [chip.x for chip in contents.hasse.chips]
     layered = sorted(range(len(order.labels)), key=lambda i: (layers[i], across[i]))
     return {
+        "mode": order.mode,
         "labels": list(order.labels),
         "layered": layered,
         "table": pack(table),
@@ -194,6 +196,7 @@ def _environment() -> Environment:
     environment.filters["own_file"] = Markup
     environment.filters["px"] = lambda value: f"{value:.1f}"
     environment.filters["ticks"] = _ticks
+    environment.filters["counted"] = counted
     environment.filters["thousands"] = lambda value: f"{value:,}"
     return environment
 

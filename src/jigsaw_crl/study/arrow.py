@@ -16,7 +16,14 @@ import numpy as np
 
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.study.files import readable
-from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows, feature_columns
+from jigsaw_crl.study.regimes import (
+    TRUTHS,
+    Chunk,
+    Naming,
+    Source,
+    chunk_rows,
+    feature_columns,
+)
 
 __all__ = ["arrow_chunks", "csv_source", "is_partitioned", "parquet_source"]
 
@@ -201,7 +208,8 @@ def _text_columns(
                 client=client,
                 path=path,
             )
-        text[name] = "text"
+        truths = all(c.casefold() in ("true", "false") for c in cells)
+        text[name] = TRUTHS if truths else "text"
     return text
 
 
@@ -275,7 +283,7 @@ def _why_not_numeric(kind: Any) -> str:
 
     if t.is_floating(kind) or t.is_integer(kind) or t.is_decimal(kind):
         return ""
-    return f"of type {kind}"[:80]
+    return TRUTHS if t.is_boolean(kind) else f"of type {kind}"[:80]
 
 
 def _same_columns(

@@ -29,6 +29,7 @@ from jigsaw_crl.client import CONTROL, Client
 from jigsaw_crl.client_checks import label_key
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
+from jigsaw_crl.spelling import counted, meant
 from jigsaw_crl.study.files import readable
 from jigsaw_crl.study.regimes import Naming
 
@@ -95,7 +96,8 @@ class Study:
             if client.name == name:
                 return client
         known = ", ".join(c.name for c in self.clients[:8])
-        raise InputError(f"the study has no client {name!r}", f"It has {known}.")
+        near = meant(name, [c.name for c in self.clients])
+        raise InputError(f"the study has no client {name!r}", f"It has {known}. {near}".strip())
 
     def __getstate__(self) -> dict[str, Any]:
         # A mappingproxy does not pickle.
@@ -107,7 +109,10 @@ class Study:
         self.__dict__.update(state | frozen)
 
     def __repr__(self) -> str:
-        return f"Study({self.name!r}: {len(self.clients)} clients, {len(self.labels)} labels)"
+        return (
+            f"Study({self.name!r}: {counted(len(self.clients), 'client')}, "
+            f"{counted(len(self.labels), 'label')})"
+        )
 
 
 def _refuse_same_names(clients: tuple[Client, ...]) -> None:

@@ -10,7 +10,15 @@ import numpy as np
 
 from jigsaw_crl.client import CONTROL, Client
 from jigsaw_crl.errors import InputError
-from jigsaw_crl.study.regimes import Chunk, Naming, chunk_rows, client_from_source, feature_columns
+from jigsaw_crl.study.regimes import (
+    TRUTHS,
+    Chunk,
+    Naming,
+    chunk_rows,
+    client_from_source,
+    feature_columns,
+    warn_of_truths,
+)
 
 __all__ = ["client_from_table"]
 
@@ -71,8 +79,10 @@ def client_from_table(
     not_numbers = {}
     for column, kind in table.schema.items():
         if column != regime and not kind.is_numeric():
-            _refuse_numbers_among_text(table[column], column, name)
-            not_numbers[column] = f"of type {kind}"[:80]
+            values = table[column].to_list()
+            _refuse_numbers_among_text(values, column, name)
+            truths = any(isinstance(v, bool | np.bool_) for v in values)
+            not_numbers[column] = TRUTHS if truths else f"of type {kind}"[:80]
     naming = Naming(regime=regime, control=str(control))
     features, ignored = feature_columns(
         list(table.columns), not_numbers, naming, regime, path=None, client=name
@@ -84,7 +94,8 @@ def client_from_table(
             client=name,
         )
     source = _FrameSource(table, features, regime, name, ignored)
-    client, _ = client_from_source(source, name=name, naming=naming, n_latent=n_latent)
+    client, findings = client_from_source(source, name=name, naming=naming, n_latent=n_latent)
+    warn_of_truths(findings, stacklevel=3)
     return client
 
 
@@ -96,9 +107,14 @@ def _column_names(frame: Any) -> list[Any] | None:
     return None
 
 
-def _refuse_numbers_among_text(column: Any, name: str, client: str) -> None:
+def _refuse_numbers_among_text(values: list[Any], name: str, client: str) -> None:
     """A column that mixes numbers and text is a spoilt feature, not a text column."""
-    values = column.to_list()
+    if any(isinstance(v, complex) for v in values):
+        raise InputError(
+            f"the column {name!r} holds complex numbers",
+            "Store the real and the imaginary part as two columns, or drop the column.",
+            client=client,
+        )
     if not any(isinstance(v, int | float) and not isinstance(v, bool) and v == v for v in values):
         return
     strange = next((v for v in values if isinstance(v, str)), None)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.spelling import meant
 from jigsaw_crl.study.files import readable
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
@@ -67,7 +68,8 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
         if regime not in data.obs.columns:
             raise InputError(
                 f"obs has no column {regime!r}; it has {', '.join(map(str, data.obs.columns))}",
-                "Name the column that holds the regime of each row with --regime.",
+                "Name the column that holds the regime of each row with --regime. "
+                f"{meant(regime, data.obs.columns)}".strip(),
                 client=client,
                 path=path,
             )
@@ -85,7 +87,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
     if unknown:
         raise InputError(
             f"there is no variable {unknown[0]!r} to ignore",
-            "Check the spelling.",
+            meant(unknown[0], names) or "Check the spelling.",
             client=client,
             path=path,
         )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from jigsaw_crl.errors import InputError
+from jigsaw_crl.spelling import counted
 from jigsaw_crl.study.files import readable
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
@@ -88,7 +89,8 @@ def npz_source(path: Path, naming: Naming, client: str) -> Source:
     if len(widths) > 1:
         odd = next(m for m in matrices if m.shape[1] != matrices[0].shape[1])
         raise InputError(
-            f"it has {odd.shape[1]} columns where {matrices[0].name!r} has {matrices[0].shape[1]}",
+            f"it has {counted(odd.shape[1], 'column')} where {matrices[0].name!r} has "
+            f"{matrices[0].shape[1]}",
             "Use the same columns in every regime.",
             client=client,
             regime=odd.name,
@@ -112,7 +114,7 @@ def _long_source(path: Path, members: dict[str, _Member], regime: str, client: s
     regimes = _text(path, members[regime], client)
     if len(regimes) != X.shape[0]:
         raise InputError(
-            f"X has {X.shape[0]} rows and {regime} {len(regimes)} values",
+            f"X has {counted(X.shape[0], 'row')} and {regime} {counted(len(regimes), 'value')}",
             "Give every row its regime.",
             client=client,
             path=path,
@@ -122,7 +124,8 @@ def _long_source(path: Path, members: dict[str, _Member], regime: str, client: s
         features = tuple(_text(path, members["features"], client).tolist())
         if len(features) != X.shape[1] or len(set(features)) != len(features):
             raise InputError(
-                f"{len(set(features))} distinct feature names for {X.shape[1]} columns",
+                f"{counted(len(set(features)), 'distinct feature name')} for "
+                f"{counted(X.shape[1], 'column')}",
                 "Name every column of X once.",
                 client=client,
                 path=path,

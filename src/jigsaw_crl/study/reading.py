@@ -17,7 +17,7 @@ from jigsaw_crl.study.folder import (
     client_name,
     manifest_entries,
 )
-from jigsaw_crl.study.regimes import Naming, Source, client_from_source
+from jigsaw_crl.study.regimes import Naming, Source, client_from_source, warn_of_truths
 
 __all__ = ["read_any", "read_client", "read_client_noting", "read_study"]
 
@@ -68,9 +68,10 @@ def read_client(
     >>> client.name, client.n_features
     ('lab-1', 8)
     """
-    client, _ = read_client_noting(
+    client, findings = read_client_noting(
         path, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore
     )
+    warn_of_truths(findings, stacklevel=2)
     return client
 
 

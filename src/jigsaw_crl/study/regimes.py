@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -19,10 +20,22 @@ from jigsaw_crl.client import Client
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.moments import LARGEST_VALUE, Moments
+from jigsaw_crl.spelling import meant
 from jigsaw_crl.stream import MomentStream
 
-__all__ = ["Chunk", "Naming", "Source", "chunk_rows", "client_from_source", "feature_columns"]
+__all__ = [
+    "TRUTHS",
+    "Chunk",
+    "Naming",
+    "Source",
+    "chunk_rows",
+    "client_from_source",
+    "feature_columns",
+    "warn_of_truths",
+]
 
+# Why a column of truth values is ignored.
+TRUTHS = "of truth values"
 # A regime column with more values than a fragment may have labels is some other column.
 MOST_REGIMES = 5_000
 # Chunks of half a million numbers (4 MB) stay near the processor; pyarrow keeps several in flight.
@@ -105,7 +118,8 @@ def feature_columns(
     if regime not in seen:
         raise InputError(
             f"there is no column {regime!r}; it has {_few(columns)}",
-            "Name the column that holds the regime of each row with --regime or in study.toml.",
+            "Name the column that holds the regime of each row with --regime or in study.toml. "
+            f"{meant(regime, columns)}".strip(),
             client=client,
             path=path,
         )
@@ -113,7 +127,7 @@ def feature_columns(
     if unknown:
         raise InputError(
             f"there is no column {unknown[0]!r} to ignore",
-            "Check the spelling.",
+            meant(unknown[0], columns) or "Check the spelling.",
             client=client,
             path=path,
         )
@@ -136,6 +150,21 @@ def feature_columns(
             path=path,
         )
     return features, ignored
+
+
+def warn_of_truths(findings: Sequence[Finding], *, stacklevel: int) -> None:
+    """Warn of columns of truth values where the findings are not kept.
+
+    Text and dates are plainly no measurements; a truth value may be one, or a flag of the row.
+    """
+    truths = [f for f in findings if f.check == "ignored-column" and f.message.endswith(TRUTHS)]
+    if truths:
+        more = f" (and {len(truths) - 1} more like it)" if len(truths) > 1 else ""
+        warnings.warn(
+            f"client {truths[0].client!r}: {truths[0].message}{more}. Convert it to 0 and 1 if it "
+            "is a measurement; drop it if not.",
+            stacklevel=stacklevel + 1,
+        )
 
 
 def client_from_source(
@@ -301,12 +330,16 @@ class _Gather:
             raise self.fail(
                 f"there are no control rows: no regime is {naming.control!r} (found "
                 f"{_few(values)})",
-                "Name the value of observational rows with --control.",
+                f"Name the value of observational rows with --control. "
+                f"{meant(naming.control, values)}".strip(),
                 naming.control,
             )
         strangers = [v for v in naming.rename if v not in values]
         if strangers and naming.strict_rename:
-            raise self.fail(f"there is no regime {strangers[0]!r} to rename", "Check the spelling.")
+            raise self.fail(
+                f"there is no regime {strangers[0]!r} to rename",
+                meant(strangers[0], values) or "Check the spelling.",
+            )
         labels: dict[str, list[Moments]] = {}
         # Sorted: the order of rows in a file must not matter.
         for value in sorted(self.streams):

@@ -70,7 +70,13 @@ function logOdds(value) {
   return `${value < 0 ? "−" : "+"}${(Math.abs(value) / 100).toFixed(1)}`;
 }
 
-const chance = (pair) => (pairs.probability[pair] / 10000).toFixed(3);
+// Algorithm 3 gives no probabilities: it states a pair, or says nothing about it.
+const STATES = raw.mode === "paper";
+const chance = (pair) => {
+  if (STATES) return pairs.verdict[pair] === 2 ? "stated" : "not stated";
+  return (pairs.probability[pair] / 10000).toFixed(3);
+};
+const chanceText = (pair) => (STATES ? chance(pair) : `probability ${chance(pair)}`);
 
 // Elements are made from text only: no label is ever parsed as markup.
 function element(tag, attributes = {}, ...children) {

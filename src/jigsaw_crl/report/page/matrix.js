@@ -63,9 +63,9 @@ function drawCell(pen, ink, pair, x, y, size) {
   pen.fillRect(x, y, size, size);
   if (code === 0) {
     // Striped, and filled from below to its probability.
-    const high = Math.max(1, (size * pairs.probability[pair]) / 10000);
+    const high = STATES ? 0 : Math.max(1, (size * pairs.probability[pair]) / 10000);
     pen.fillStyle = ink.open;
-    if (size < 8) {
+    if (size < 8 && !STATES) {
       if (pairs.probability[pair] >= 5000) pen.fillRect(x, y, size, size);
       else pen.fillRect(x, y, size, size / 2);
     } else for (let k = 0; k < high; k += 4) pen.fillRect(x, y + size - k - 2, size, 2);
@@ -87,7 +87,7 @@ function drawCursor(pen) {
 function sayCell() {
   const [a, d] = [grid.order[grid.row], grid.order[grid.column]];
   const pair = a * P + d;
-  $("cell").textContent = a === d ? labels[a] : `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, probability ${chance(pair)}`;
+  $("cell").textContent = a === d ? labels[a] : `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}`;
 }
 
 function moveCursor(row, column) {
@@ -122,7 +122,7 @@ canvas.addEventListener("pointermove", (event) => {
   if (!at) return;
   const pair = grid.order[at[0]] * P + grid.order[at[1]];
   const [a, d] = [grid.order[at[0]], grid.order[at[1]]];
-  $("cell").textContent = a === d ? labels[a] : `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, probability ${chance(pair)}`;
+  $("cell").textContent = a === d ? labels[a] : `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}`;
 });
 canvas.addEventListener("click", (event) => {
   const at = cellAt(event);

@@ -55,7 +55,7 @@ async function explain(a, d, from = null) {
   const gauge = element("i");
   gauge.style.width = `${pairs.probability[pair] / 100}%`;
   const line = element("p", { class: "verdict-line" },
-    element("span", { class: `say v${code}` }, WORDS[code]), element("span", {}, `probability ${chance(pair)}`));
+    element("span", { class: `say v${code}` }, WORDS[code]), element("span", {}, chanceText(pair)));
   const proof = element("pre", { id: "certificate", tabindex: "0" });
   proof.textContent = text || "This certificate is too long for the page. Read it with: jigsaw explain DIR ANCESTOR DESCENDANT";
   const table = element("table", {}, element("thead", {}, element("tr", {},
@@ -66,8 +66,8 @@ async function explain(a, d, from = null) {
     element("td", {}, ["no", "nothing", "yes"][s.stance + 1]),
     element("td", { class: "num" }, logOdds(s.evidence)))));
   table.append(body);
-  openWhy(`${labels[a]} → ${labels[d]}?`, line, element("div", { class: "gauge", "aria-hidden": "true" }, gauge), proof,
-    element("h3", {}, said.length ? `What ${said.length === 1 ? "the client that has" : `the ${said.length} clients that have`} both labels say` : "No client has both labels"),
+  openWhy(`${labels[a]} → ${labels[d]}?`, line, STATES ? "" : element("div", { class: "gauge", "aria-hidden": "true" }, gauge), proof,
+    element("h3", {}, said.length ? `What ${said.length === 1 ? "the client that has both labels says" : `the ${said.length} clients that have both labels say`}` : "No client has both labels"),
     said.length ? table : "",
     element("button", { type: "button", class: "tool", onclick: () => explain(d, a) }, "The other way round"));
   markPair(a, d);

@@ -1,0 +1,46 @@
+"""A number and a verdict that seem to contradict each other are told together with the rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
+from jigsaw_crl.assembly.combine import LEAST_AGAINST
+from jigsaw_crl.assembly.verdict import CERTAIN_NO
+from jigsaw_crl.fragment import BayesFactors
+
+
+def client(name: str, ancestor: list[list[float]]) -> Fragment:
+    """Two labels apart from each other, with these log Bayes factors of ancestry."""
+    labels = ("pump", "valve")
+    blocks = tuple(frozenset([x]) for x in labels)
+    odds = np.array(ancestor, dtype=float)
+    district = np.where(np.eye(2, dtype=bool), 0.0, -20.0)
+    return Fragment(
+        name,
+        "null-cone",
+        labels,
+        blocks,
+        PartialOrder.from_pairs(blocks, []),
+        blocks,
+        bayes=BayesFactors((0.5,), odds[None], district),
+    )
+
+
+def test_a_low_probability_that_is_the_prior_s_is_undetermined_and_says_why():
+    order = assemble([client("north", [[0, -1.2], [-9, 0]])])
+    assert order.probability("pump", "valve") < CERTAIN_NO
+    assert -LEAST_AGAINST < order.evidence[order.indices("pump", "valve")] < 0
+    assert order.verdict("pump", "valve") is Verdict.UNDETERMINED
+    text = str(order.explain("pump", "valve"))
+    assert "north says no; the probability is low mostly because few pairs are related" in text
+    assert '"not ancestor" needs log-odds of -1.5 or less (here -1.2)' in text
+    assert text.count("log-odds") == 1
+
+
+@pytest.mark.parametrize(("odds", "verdict"), [(-9, "not ancestor"), (0.5, "undetermined")])
+def test_other_verdicts_do_not_speak_of_that_rule(odds, verdict):
+    order = assemble([client("north", [[0, odds], [-9, 0]])])
+    assert str(order.verdict("pump", "valve")) == verdict
+    assert "few pairs are related" not in str(order.explain("pump", "valve"))

@@ -1,0 +1,111 @@
+"""Clients that hold the same rows, or nearly: seen, and never where rows are independent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.diagnostics import check_study
+from jigsaw_crl.diagnostics.copies import check_copies
+
+Regimes = dict[str, np.ndarray]
+NOISE = {
+    "gaussian": lambda rng, size: rng.normal(size=size),
+    "uniform": lambda rng, size: rng.uniform(-1, 1, size=size),
+    "two values": lambda rng, size: rng.choice([-1.0, 1.0], size=size),
+}
+
+
+def rows(seed: int, n: int, p: int = 5, noise: str = "gaussian") -> Regimes:
+    """Rows of one plant: the same system and sensors for every seed."""
+    system = np.random.default_rng(p)
+    effects, sensors = np.tril(system.normal(size=(p, p)), -1), system.normal(size=(p + 1, p))
+    rng = np.random.default_rng([seed, 1])
+    out = {}
+    for j in range(-1, p):
+        A, e = effects.copy(), NOISE[noise](rng, (n, p))
+        if j >= 0:
+            A[j] *= 2
+            e[:, j] *= 1.7
+        name = "control" if j < 0 else f"z{j}"
+        out[name] = np.linalg.solve(np.eye(p) - A, e.T).T @ sensors.T
+    return out
+
+
+def client(name: str, regimes: Regimes) -> jc.Client:
+    rest = {k: v for k, v in regimes.items() if k != "control"}
+    return jc.Client.from_samples(name, observational=regimes["control"], interventions=rest)
+
+
+def found(one: Regimes, two: Regimes) -> list[str]:
+    return [f.check for f in check_copies([client("one", one), client("two", two)])]
+
+
+NEARLY = {
+    "a row more": lambda x, others: np.vstack([x, others[:1]]),
+    "tiny noise": lambda x, others: x + 1e-4 * others,
+    "other rows for one in a hundred": lambda x, others: np.vstack([x[10:], others[:10]]),
+}
+
+
+@pytest.mark.parametrize("change", NEARLY.values(), ids=NEARLY)
+def test_a_near_copy_is_named_with_a_number_and_used(change):
+    one, others = rows(0, 1000), rows(9, 1000)
+    two = {k: change(x, others[k]) for k, x in one.items()}
+    clients = [client("one", one), client("two", two)]
+    (finding,) = (f for f in check_study(clients).findings if f.check == "near-copy")
+    assert finding.severity == "warning"
+    assert finding.client == "two"
+    assert "'one'" in finding.message
+    assert finding.value is not None
+    assert finding.threshold is not None
+    assert finding.value < finding.threshold
+    assert set(jc.recover(clients).fragments) == {"one", "two"}
+
+
+def test_a_copy_to_the_last_digit_is_an_error():
+    assert found(rows(0, 500), rows(0, 500)) == ["duplicated-client"]
+
+
+def test_each_copy_is_named_once_and_the_original_is_not():
+    one = rows(0, 500)
+    clients = [client(name, one) for name in ("one", "two", "three")]
+    assert [f.client for f in check_copies(clients)] == ["two", "three"]
+
+
+def unchanged(regimes: Regimes) -> Regimes:
+    return regimes
+
+
+def standardised(regimes: Regimes) -> Regimes:
+    return {k: (x - x.mean(axis=0)) / x.std(axis=0) for k, x in regimes.items()}
+
+
+def whitened(regimes: Regimes) -> Regimes:
+    """As a site may do before anything else: its control then has the identity as covariance."""
+    control = regimes["control"][:, :5]
+    root = np.linalg.cholesky(np.linalg.inv(np.cov(control.T, bias=True)))
+    return {k: (x[:, :5] - control.mean(axis=0)) @ root for k, x in regimes.items()}
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("prepare", [unchanged, standardised, whitened])
+def test_independent_rows_of_the_very_same_plant_are_no_copies(noise, prepare):
+    """The nearest that honest sites can come: one law, one size, light tails, unit variances."""
+    for seed in range(8):
+        for p in (2, 3, 5) if prepare is unchanged else (5,):
+            pair = [prepare(rows(10 * seed + k, 200, p, noise)) for k in (1, 2)]
+            assert found(*pair) == []
+
+
+def test_half_of_the_rows_in_common_is_not_called_a_copy():
+    one, more = rows(0, 1000), rows(1, 1000)
+    assert found(one, {k: np.vstack([x[:500], more[k][:500]]) for k, x in one.items()}) == []
+
+
+def test_clients_with_other_sensors_or_exact_moments_are_not_compared():
+    one = rows(0, 500)
+    assert found(one, {k: x[:, :-1] for k, x in one.items()}) == []
+    world = jc.simulate.setting("A", 0)
+    assert check_copies([world.client(0), world.client(0)]) == []
