@@ -243,7 +243,7 @@ def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
     doubt = ""
     if order.mode == "evidence" and weakly:
         net = order.evidence[a, d]
-        doubt = f", but too weakly beside what the other pairs imply (log-odds {net:+.1f})"
+        doubt = f", but not strongly enough for a verdict (log-odds {net:+.1f})"
     return f"{_list(sides[word])} {word}{doubt}"
 
 
@@ -256,13 +256,13 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
     chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
     if chance < CERTAIN_NO:
         return (
-            'the probability is low mostly because few pairs are related at all, and "not '
-            f'ancestor" needs log-odds of -{LEAST_AGAINST:.1f} or less (here {_signed(net)}), or '
-            "decided pairs that imply it"
+            "the probability is low because few pairs are related at all, or because of other "
+            f'pairs that are likely; "not ancestor" needs log-odds of -{LEAST_AGAINST:.1f} or less '
+            f"(here {_signed(net)}), or decided pairs that imply it"
         )
     if chance > CERTAIN_YES:
         return (
-            'the probability is high because of other pairs that are likely, and "ancestor" needs '
+            'the probability is high because of other pairs that are likely; "ancestor" needs '
             f"log-odds of its own (here {_signed(net)}), or decided pairs that imply it"
         )
     return ""

@@ -43,7 +43,10 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    study: Annotated[Path, typer.Argument(help="Study folder, study.toml, or one client's file.")],
+    study: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file."),
+    ],
     regime: RegimeOption = None,
     control: ControlOption = None,
     ignore: IgnoreOption = None,
@@ -128,8 +131,12 @@ def _fragment(client: Client) -> Fragment:
 
 
 def moments(
-    table: Annotated[Path, typer.Argument(help="CSV, Parquet (file or folder), NPZ or h5ad.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Moments file (.npz) to write.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="CSV, Parquet (file or folder), NPZ or h5ad.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Moments file (.npz) to write.")
+    ],
     regime: RegimeOption = None,
     control: ControlOption = None,
     ignore: IgnoreOption = None,
@@ -137,14 +144,16 @@ def moments(
     n_latent: NLatentOption = None,
     add_to: Annotated[
         Path | None,
-        typer.Option("--add-to", help="Moments file whose rows these are added to."),
+        typer.Option(
+            "--add-to", metavar="FILE", help="Moments file whose rows these are added to."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Turn rows into sufficient statistics, in one pass and constant memory.
+    """Turn rows into sufficient statistics.
 
-    The file holds counts, means, covariances and fourth moments: no rows. It stands in for the
-    table in every other command.
+    In one pass and constant memory. The file holds counts, means, covariances and fourth moments:
+    no rows. It stands in for the table in every other command.
     """
     from jigsaw_crl.cli.output import note, print_json, working
     from jigsaw_crl.study import merge_clients, read_client_noting, write_moments
@@ -185,9 +194,9 @@ def moments(
 
 
 def fragment(
-    table: Annotated[Path, typer.Argument(help="A table or a moments file.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A table or a moments file.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Fragment file to write.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Fragment file to write.")
     ] = None,
     sign: Annotated[
         Path | None,

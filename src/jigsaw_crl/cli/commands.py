@@ -14,35 +14,36 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-__all__ = ["COMMANDS", "CommandsOnDemand"]
+__all__ = ["COMMANDS", "Commands", "CommandsOnDemand"]
 
 # In the order of the list: the module below `jigsaw_crl.cli`, and the first paragraph of its help.
 COMMANDS = {
-    "recover": (
-        "order",
-        "Recover the global order of a study: every client's fragment, then their assembly.",
-    ),
-    "assemble": (
-        "order",
-        "Assemble fragments into one global order; no client's data are needed.",
-    ),
-    "explain": ("order", "Why is this the verdict on a pair of labels?"),
-    "design": ("order", "Which latents should the next client access, and what would it settle?"),
-    "report": ("order", "Write the one-file HTML report of a result, or its figures for a paper."),
-    "check": ("client", "Is this data fit for the method, and if not, why not?"),
-    "moments": ("client", "Turn rows into sufficient statistics, in one pass and constant memory."),
-    "fragment": ("client", "Recover one client's fragment: all that a site shares."),
     "demo": ("worlds", "The main job on an embedded study: recover, explain, report."),
-    "simulate": (
-        "worlds",
-        "Write the study of a simulated world: one file per client, and the truth in truth/.",
-    ),
-    "reproduce": ("worlds", "Run the paper's experiments and compare with its printed numbers."),
+    "check": ("client", "Is this data fit for the method, and if not, why not?"),
+    "recover": ("order", "Recover the global order of a study."),
+    "explain": ("order", "Why is this the verdict on a pair of labels?"),
+    "report": ("order", "Write the one-file HTML report of a result."),
+    "design": ("order", "Which latents should the next client access?"),
+    "moments": ("client", "Turn rows into sufficient statistics."),
+    "fragment": ("client", "Recover one client's fragment: all that a site shares."),
+    "assemble": ("order", "Assemble fragments into one global order."),
     "federate": ("federate", "Sites keep their data; a coordinator gets their fragments."),
+    "simulate": ("worlds", "Write the study of a simulated world."),
+    "reproduce": ("worlds", "Run the paper's experiments, beside its printed numbers."),
 }
 
 
-class CommandsOnDemand(TyperGroup):
+class Commands(TyperGroup):
+    """A group that, asked for nothing, says what there is: as an error it would be one line."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+
+class CommandsOnDemand(Commands):
     """A group that lists its commands without loading them."""
 
     def __init__(self, **settings: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from jigsaw_crl.cli.commands import Commands
 from jigsaw_crl.cli.options import ClosedWorldOption, JsonOption, Method, MethodOption
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.spelling import counted
@@ -14,20 +15,32 @@ from jigsaw_crl.spelling import counted
 __all__ = ["register"]
 
 MinSitesOption = Annotated[
-    int, typer.Option("--min-sites", min=1, help="With fewer fragments there is no result.")
+    int,
+    typer.Option(
+        "--min-sites", metavar="N", min=1, help="With fewer fragments there is no result."
+    ),
 ]
 TimeoutOption = Annotated[
-    int, typer.Option("--timeout", min=1, help="Seconds that sites have to answer.")
+    int,
+    typer.Option("--timeout", metavar="SECONDS", min=1, help="Seconds that sites have to answer."),
 ]
 DeadlineOption = Annotated[
     float | None,
-    typer.Option("--deadline", min=1, help="Seconds for the whole (timeout and 2 minutes)."),
+    typer.Option(
+        "--deadline",
+        metavar="SECONDS",
+        min=1,
+        help="Seconds for the whole (timeout and 2 minutes).",
+    ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the assembly.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the assembly.")
+]
 
 
 def register(app: typer.Typer) -> None:
     federate = typer.Typer(
+        cls=Commands,
         help="Sites keep their data; a coordinator gets their fragments.",
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -49,9 +62,12 @@ def register(app: typer.Typer) -> None:
 
 
 def keygen(
-    site: Annotated[str, typer.Argument(help="The site's name, which is its client's.")],
+    site: Annotated[
+        str, typer.Argument(metavar="SITE", help="The site's name, which is its client's.")
+    ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Private key to write (SITE.key).")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Private key to write (SITE.key)."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,20 +89,27 @@ def keygen(
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="New folder for project and kits.")],
-    site: Annotated[list[str], typer.Option("--site", help="A site's name; repeat it.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="New folder for project and kits.")
+    ],
+    site: Annotated[
+        list[str], typer.Option("--site", metavar="NAME", help="A site's name; repeat it.")
+    ],
     server: Annotated[
-        str, typer.Option("--server", help="Host name of the coordinator.")
+        str, typer.Option("--server", metavar="HOST", help="Host name of the coordinator.")
     ] = "localhost",
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Its port.")] = 8002,
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=1, max=65535, help="Its port.")
+    ] = 8002,
     admin: Annotated[
-        str, typer.Option("--admin", help="Who starts rounds, as an address.")
+        str, typer.Option("--admin", metavar="ADDRESS", help="Who starts rounds, as an address.")
     ] = "coordinator@jigsaw.local",
     as_json: JsonOption = False,
 ) -> None:
-    """Provision an NVFlare federation: its project, and a hardened kit for each participant.
+    """Make certificates and hardened kits for a federation.
 
-    Kits hold private keys: hand each to its participant by a way that you trust.
+    They are NVFlare's: a project, and a kit for each participant. Kits hold private keys: hand each
+    to its participant by a way that you trust.
     """
     from jigsaw_crl.cli.output import print_json, print_table, working
     from jigsaw_crl.federated.kits import init_federation
@@ -108,9 +131,14 @@ def init(
 
 
 def start(
-    kit: Annotated[Path, typer.Argument(help="Kit of the coordinator or of a site.")],
+    kit: Annotated[
+        Path, typer.Argument(metavar="KIT", help="Kit of the coordinator or of a site.")
+    ],
 ) -> None:
-    """Run the coordinator or a site from its kit, until it is interrupted."""
+    """Run the coordinator or a site from its kit.
+
+    Until it is interrupted.
+    """
     import os
     import sys
 
@@ -122,28 +150,33 @@ def start(
 
 
 def submit(
-    kit: Annotated[Path, typer.Argument(help="Kit of the admin.")],
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="Kit of the admin.")],
     round_name: Annotated[
-        str, typer.Option("--round", help="Names the result folder at the coordinator.")
+        str,
+        typer.Option("--round", metavar="NAME", help="Names the result folder at the coordinator."),
     ],
     min_sites: MinSitesOption = 1,
     timeout: TimeoutOption = 300,
     deadline: DeadlineOption = None,
     patience: Annotated[
-        float, typer.Option("--patience", min=1, help="Seconds to reach the coordinator.")
+        float,
+        typer.Option(
+            "--patience", metavar="SECONDS", min=1, help="Seconds to reach the coordinator."
+        ),
     ] = 15.0,
     max_age: Annotated[
-        float | None, typer.Option("--max-age", min=0, help="Hours; older fragments are stale.")
+        float | None,
+        typer.Option("--max-age", metavar="HOURS", min=0, help="Hours; older fragments are stale."),
     ] = None,
     method: MethodOption = Method.null_cone,
     closed_world: ClosedWorldOption = False,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask every site once for its fragment, and assemble what comes, at the coordinator.
+    """Ask every site for its fragment, and assemble them.
 
-    The result is in results/ROUND of the coordinator's kit; round.json there says which sites are
-    missing or refused, and why.
+    Every site is asked once; the coordinator assembles what comes. The result is in results/ROUND
+    of the coordinator's kit; round.json there says which sites are missing or refused, and why.
     """
     from jigsaw_crl.cli.output import print_json, working
     from jigsaw_crl.federated.job import RoundOptions
@@ -172,8 +205,10 @@ def submit(
 
 
 def simulate(
-    fragments: Annotated[list[Path], typer.Argument(help="Fragment files, one per site.")],
-    out: Annotated[Path, typer.Option("--out", help="Result folder.")],
+    fragments: Annotated[
+        list[Path], typer.Argument(metavar="FRAGMENT", help="Fragment files, one per site.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Result folder.")],
     min_sites: MinSitesOption = 1,
     timeout: TimeoutOption = 120,
     deadline: DeadlineOption = None,

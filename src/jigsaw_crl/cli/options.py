@@ -44,9 +44,15 @@ class RankOne(StrEnum):
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-MethodOption = Annotated[Method, typer.Option("--method", help="How clients are recovered.")]
+MethodOption = Annotated[
+    Method,
+    typer.Option(
+        "--method", help="null-cone: this package's own method; paper: the published algorithms."
+    ),
+]
 TauOption = Annotated[
-    float | None, typer.Option("--tau", help="Tolerance of --method paper (default 0.05).")
+    float | None,
+    typer.Option("--tau", metavar="T", help="Tolerance of --method paper (default 0.05)."),
 ]
 ConfoundingOption = Annotated[
     Confounding,
@@ -76,22 +82,29 @@ ClosedWorldOption = Annotated[
 ]
 RegimeOption = Annotated[
     str | None,
-    typer.Option("--regime", help="Column with the regime of a row (default: regime)."),
+    typer.Option(
+        "--regime", metavar="COLUMN", help="Column with the regime of a row (default: regime)."
+    ),
 ]
 ControlOption = Annotated[
     str | None,
-    typer.Option("--control", help="Its value on observational rows (default: control)."),
+    typer.Option(
+        "--control", metavar="VALUE", help="Its value on observational rows (default: control)."
+    ),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option("--ignore", help="Column that is no feature; may be repeated."),
+    typer.Option("--ignore", metavar="COLUMN", help="Column that is no feature; may be repeated."),
 ]
 NameOption = Annotated[
-    str | None, typer.Option("--name", help="The client's name (default: the file's).")
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The client's name (default: the file's)."),
 ]
 NLatentOption = Annotated[
     int | None,
-    typer.Option("--n-latent", help="Latents the client accesses (default: its labels)."),
+    typer.Option(
+        "--n-latent", metavar="N", help="Latents the client accesses (default: its labels)."
+    ),
 ]
 
 

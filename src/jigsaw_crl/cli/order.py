@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 OutOption = Annotated[
-    Path | None, typer.Option("--out", help="Folder for result.json, order.csv, report.html …")
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Folder for result.json, order.csv, report.html …"),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the assembly.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the assembly.")
+]
 ResultArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
 ]
@@ -49,7 +52,10 @@ def register(app: typer.Typer) -> None:
 
 
 def recover(
-    study: Annotated[Path, typer.Argument(help="Study folder, study.toml, or one client's file.")],
+    study: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file."),
+    ],
     out: OutOption = None,
     method: MethodOption = Method.null_cone,
     tau: TauOption = None,
@@ -57,13 +63,16 @@ def recover(
     rank_one: RankOneOption = RankOne.no_ancestor,
     closed_world: ClosedWorldOption = False,
     seed: SeedOption = 0,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Worker processes.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Worker processes.")] = 1,
     regime: RegimeOption = None,
     control: ControlOption = None,
     ignore: IgnoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Recover the global order of a study: every client's fragment, then their assembly."""
+    """Recover the global order of a study.
+
+    Every client's fragment first, then their assembly.
+    """
     from jigsaw_crl.cli.output import working
     from jigsaw_crl.conductor import recover as recover_study
     from jigsaw_crl.study import read_any
@@ -86,11 +95,17 @@ def recover(
 
 
 def assemble(
-    fragments: Annotated[list[Path], typer.Argument(help="Fragment files of the clients.")],
+    fragments: Annotated[
+        list[Path], typer.Argument(metavar="FRAGMENT", help="Fragment files of the clients.")
+    ],
     out: OutOption = None,
     keys: Annotated[
         Path | None,
-        typer.Option("--keys", help="List of the sites' keys; then only signed fragments count."),
+        typer.Option(
+            "--keys",
+            metavar="FILE",
+            help="List of the sites' keys; then only signed fragments count.",
+        ),
     ] = None,
     again: Annotated[
         bool,
@@ -101,7 +116,10 @@ def assemble(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Assemble fragments into one global order; no client's data are needed."""
+    """Assemble fragments into one global order.
+
+    No client's data are needed.
+    """
     from jigsaw_crl.assembly import assemble as assemble_fragments
     from jigsaw_crl.cli.output import working
     from jigsaw_crl.diagnostics import check_coverage, check_districts
@@ -137,8 +155,10 @@ def assemble(
 
 def explain(
     folder: ResultArgument,
-    ancestor: Annotated[str, typer.Argument(help="Is this label an ancestor …")],
-    descendant: Annotated[str, typer.Argument(help="… of this one?")],
+    ancestor: Annotated[
+        str, typer.Argument(metavar="ANCESTOR", help="Is this label an ancestor …")
+    ],
+    descendant: Annotated[str, typer.Argument(metavar="DESCENDANT", help="… of this one?")],
     as_json: JsonOption = False,
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
@@ -174,11 +194,16 @@ def explain(
 
 def design(
     folder: ResultArgument,
-    size: Annotated[int, typer.Option("--size", min=2, help="Latents the next client accesses.")],
+    size: Annotated[
+        int, typer.Option("--size", metavar="N", min=2, help="Latents the next client accesses.")
+    ],
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Which latents should the next client access, and what would it settle?"""
+    """Which latents should the next client access?
+
+    And what would it settle?
+    """
     from jigsaw_crl.cli.output import note, print_json, working
     from jigsaw_crl.design import next_client
     from jigsaw_crl.result import load_result
@@ -211,14 +236,18 @@ def design(
 def report(
     folder: ResultArgument,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="HTML file to write.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="HTML file to write.")
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option("--figures", help="Folder for figures as SVG and PDF.")
+        Path | None,
+        typer.Option("--figures", metavar="DIR", help="Folder for figures as SVG and PDF."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the one-file HTML report of a result, or its figures for a paper."""
+    """Write the one-file HTML report of a result.
+
+    Or its figures, for a paper.
+    """
     from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.result import load_result
 

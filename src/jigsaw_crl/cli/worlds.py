@@ -52,11 +52,15 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the result.")] = Path(
-        "jigsaw-demo"
-    ),
-    latent: Annotated[int | None, typer.Option("--latent", min=2, help="A larger world.")] = None,
-    clients: Annotated[int | None, typer.Option("--clients", min=1, help="Its clients.")] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for the result.")
+    ] = Path("jigsaw-demo"),
+    latent: Annotated[
+        int | None, typer.Option("--latent", metavar="P", min=2, help="A larger world.")
+    ] = None,
+    clients: Annotated[
+        int | None, typer.Option("--clients", metavar="K", min=1, help="Its clients.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
@@ -66,35 +70,53 @@ def demo(
 
 
 def simulate(
-    out: Annotated[Path, typer.Option("--out", help="Study folder to write; must be new.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Study folder to write; must be new.")
+    ],
     setting: Annotated[Setting | None, typer.Option("--setting", help="A world of the paper.")] = (
         None
     ),
-    latent: Annotated[int | None, typer.Option("--latent", min=2, help="Latents P.")] = None,
-    clients: Annotated[int | None, typer.Option("--clients", min=1, help="Clients K.")] = None,
+    latent: Annotated[
+        int | None, typer.Option("--latent", metavar="P", min=2, help="Latents P.")
+    ] = None,
+    clients: Annotated[
+        int | None, typer.Option("--clients", metavar="K", min=1, help="Clients K.")
+    ] = None,
     coverage: Annotated[
         float | None,
-        typer.Option("--coverage", min=0, max=1, help="Chance that a client accesses a latent."),
+        typer.Option(
+            "--coverage", metavar="Q", min=0, max=1, help="Chance that a client accesses a latent."
+        ),
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option("--samples", min=1, help="Rows per regime; without it, exact moments."),
+        typer.Option(
+            "--samples", metavar="N", min=1, help="Rows per regime; without it, exact moments."
+        ),
     ] = None,
     noise: Annotated[Noise, typer.Option("--noise", help="Family of the noise.")] = Noise.gaussian,
     sensor_noise: Annotated[
         float,
         typer.Option(
-            "--sensor-noise", min=0, help="Variance added to each feature, as a share of its own."
+            "--sensor-noise",
+            metavar="SHARE",
+            min=0,
+            help="Variance added to each feature, as a share of its own.",
         ),
     ] = 0.0,
     file_format: Annotated[
         Format | None,
         typer.Option("--format", help="Format of the clients' files (default: parquet)."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of world and samples.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Seed of world and samples.")
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the study of a simulated world: one file per client, and the truth in truth/."""
+    """Write the study of a simulated world.
+
+    One file per client, and the truth in truth/.
+    """
     from jigsaw_crl.cli.output import print_json, working
     from jigsaw_crl.cli.simulated import write_study
 
@@ -154,15 +176,22 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer replicates.")] = False,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Worker processes; by default one per core."),
+        typer.Option(
+            "--workers", metavar="N", min=1, help="Worker processes; by default one per core."
+        ),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option("--cluster", help="Address of a Dask scheduler to work on.")
+        str | None,
+        typer.Option(
+            "--cluster", metavar="ADDRESS", help="Address of a Dask scheduler to work on."
+        ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("reproduce"),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")
+    ] = Path("reproduce"),
     as_json: JsonOption = False,
 ) -> None:
-    """Run the paper's experiments and compare with its printed numbers.
+    """Run the paper's experiments, beside its printed numbers.
 
     Killed, it resumes where it stopped.
     """

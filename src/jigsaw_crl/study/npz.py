@@ -2,14 +2,16 @@
 
 Two layouts:
 
-- `X` (rows, features) with `regime` (one text per row) and, if wanted, `features` (names);
+- `X` (rows, features) with `regime` (one text per row);
 - one array (rows, features) per regime, under the regime's name, the control under the control's.
+
+In both, `features` or `columns` may name the columns.
 """
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -19,7 +21,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from jigsaw_crl.errors import InputError
-from jigsaw_crl.spelling import counted
+from jigsaw_crl.spelling import counted, meant
 from jigsaw_crl.study.files import readable
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
@@ -41,6 +43,7 @@ class _NpzSource:
     path: Path
     client: str
     features: tuple[str, ...]
+    kept: npt.NDArray[np.intp]
     matrices: tuple[_Member, ...]
     regimes: npt.NDArray[Any] | None
     ignored: Mapping[str, str] = field(default_factory=dict)
@@ -51,6 +54,8 @@ class _NpzSource:
                 start = 0
                 for rows in _rows(archive, member, self.path, self.client):
                     stop = start + len(rows)
+                    if len(self.kept) < rows.shape[1]:
+                        rows = rows[:, self.kept]
                     if self.regimes is None:
                         yield Chunk([member.name], np.zeros(len(rows), dtype=np.int32), rows)
                     else:
@@ -81,8 +86,14 @@ def npz_source(path: Path, naming: Naming, client: str) -> Source:
     members = archive_members(path, client)
     regime_key = naming.column()
     if "X" in members and regime_key in members:
-        return _long_source(path, members, regime_key, client)
-    matrices = tuple(members.values())
+        return _long_source(path, members, regime_key, naming, client)
+    # An array that is to be ignored is no regime; the rest of the list are features.
+    left = {name: m for name, m in members.items() if name not in naming.ignore}
+    matrices = tuple(m for name, m in left.items() if not _names_columns(m))
+    if not matrices:
+        raise InputError(
+            "the archive has no matrix of rows", "Check the file.", client=client, path=path
+        )
     for member in matrices:
         _check_matrix(member, path, client, regime=member.name)
     widths = {m.shape[1] for m in matrices}
@@ -96,12 +107,62 @@ def npz_source(path: Path, naming: Naming, client: str) -> Source:
             regime=odd.name,
             path=path,
         )
-    features = tuple(f"x{i + 1}" for i in range(widths.pop()))
-    return _NpzSource(path, client, features, matrices, None)
+    features = _features(path, left, widths.pop(), client)
+    ignore = [name for name in naming.ignore if name not in members]
+    return _source(path, client, features, ignore, matrices, None)
 
 
-def _long_source(path: Path, members: dict[str, _Member], regime: str, client: str) -> Source:
-    extra = sorted(set(members) - {"X", regime, "features"})
+def _source(
+    path: Path,
+    client: str,
+    features: tuple[str, ...],
+    ignore: Sequence[str],
+    matrices: tuple[_Member, ...],
+    regimes: npt.NDArray[Any] | None,
+) -> Source:
+    """Without the features that are to be ignored."""
+    unknown = [name for name in ignore if name not in features]
+    if unknown:
+        raise InputError(
+            f"there is no column {unknown[0]!r} to ignore",
+            meant(unknown[0], features) or "Check the spelling.",
+            client=client,
+            path=path,
+        )
+    kept = np.array([i for i, name in enumerate(features) if name not in ignore], dtype=np.intp)
+    names = tuple(features[i] for i in kept)
+    return _NpzSource(path, client, names, kept, matrices, regimes)
+
+
+def _names_columns(member: _Member) -> bool:
+    """A list of texts, and no rows of a regime that happens to have that name."""
+    named = member.name in ("features", "columns")
+    return named and member.dtype.kind in "US" and len(member.shape) == 1
+
+
+def _features(
+    path: Path, members: Mapping[str, _Member], width: int, client: str
+) -> tuple[str, ...]:
+    """Names of the columns: the archive's own, or x1, x2 …"""
+    given = next((m for m in members.values() if _names_columns(m)), None)
+    if given is None:
+        return tuple(f"x{i + 1}" for i in range(width))
+    names = tuple(_text(path, given, client).tolist())
+    if len(names) != width or len(set(names)) != width:
+        raise InputError(
+            f"{counted(len(set(names)), 'distinct feature name')} for {counted(width, 'column')}",
+            "Name every column once.",
+            client=client,
+            path=path,
+        )
+    return names
+
+
+def _long_source(
+    path: Path, members: dict[str, _Member], regime: str, naming: Naming, client: str
+) -> Source:
+    others = {n: m for n, m in members.items() if n not in ("X", regime, *naming.ignore)}
+    extra = sorted(name for name, m in others.items() if not _names_columns(m))
     if extra:
         raise InputError(
             f"the archive has arrays beside X and {regime}: {', '.join(extra)[:100]}",
@@ -119,18 +180,9 @@ def _long_source(path: Path, members: dict[str, _Member], regime: str, client: s
             client=client,
             path=path,
         )
-    features = tuple(f"x{i + 1}" for i in range(X.shape[1]))
-    if "features" in members:
-        features = tuple(_text(path, members["features"], client).tolist())
-        if len(features) != X.shape[1] or len(set(features)) != len(features):
-            raise InputError(
-                f"{counted(len(set(features)), 'distinct feature name')} for "
-                f"{counted(X.shape[1], 'column')}",
-                "Name every column of X once.",
-                client=client,
-                path=path,
-            )
-    return _NpzSource(path, client, features, (X,), regimes)
+    features = _features(path, others, X.shape[1], client)
+    ignore = [name for name in naming.ignore if name not in members]
+    return _source(path, client, features, ignore, (X,), regimes)
 
 
 def _check_matrix(member: _Member, path: Path, client: str, regime: str | None) -> None:
