@@ -35,10 +35,13 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix src tests
 	$(BIN)/ruff format src tests
 
-# Every ratio of docs/performance.md, side by side, in about fifteen minutes on an idle machine.
+# Every ratio of docs/performance.md, side by side: about ten minutes on two idle cores. A part:
+# make bench BENCH="-k one_client --sizes 25,50"
 bench: $(VENV)/.installed-dev
 	mkdir -p build
-	cd benchmarks && ../$(BIN)/python performance.py --json ../build/performance.json --markdown ../build/performance.md
+	$(BIN)/python -m pytest -v benchmarks/test_performance.py --timeout 0 --benchmark-quiet --benchmark-json build/performance.json $(BENCH)
+	$(BIN)/python benchmarks/performance.py build/performance.json > build/performance.md
+	@cat build/performance.md
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jigsaw-crl needs Python 3.11 or newer: run make PYTHON=python3.12")'

@@ -1,0 +1,277 @@
+"""How fast, as ratios to what any method must do, measured side by side in one run.
+
+    make bench                                        everything, one and two BLAS threads
+    make bench BENCH="-k one_client --sizes 25,50"    one part, fewer sizes
+    make bench BENCH="--benchmark-timer time.process_time"
+
+Every ratio is the least of several times of ours over the least of several times of the peer, taken
+in turns. On a machine that others use at the same time, count processor seconds, as in the last
+line: a short peer fits between two interruptions, a long run of ours never does. Comparisons of
+processes and of memory are not affected. A ratio above its limit fails nothing; `performance.py`
+makes a table that says so. More options: `pytest benchmarks --help`, under "performance".
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from assembly_corruption import flipped, weighed
+from pytest_benchmark.fixture import BenchmarkFixture
+
+import jigsaw_crl as jc
+from jigsaw_crl import baseline, nullcone
+from jigsaw_crl.simulate.perfect import perfect_fragment
+
+Method = Callable[[jc.Client], jc.Fragment]
+Measure = Callable[..., tuple[np.ndarray, np.ndarray]]
+Record = Callable[..., None]
+
+# -- one client from moments -----------------------------------------------------------------------
+
+
+# A large client takes half a minute to make, and serves every number of threads.
+@lru_cache(maxsize=1)
+def one_client(p: int, n: int | None = 10_000, seed: int = 0) -> jc.Client:
+    """A client with p labels and p features of a world as in the paper's sensitivity study.
+
+    Estimated moments are drawn from their Wishart law, which is that of n Gaussian rows.
+    """
+    rng = np.random.default_rng([seed, p])
+    latents = round(p / 0.6)
+    edges = np.triu(rng.random((latents, latents)) < 3 / latents, 1)
+    seen = sorted(rng.choice(latents, p, replace=False).tolist())
+    weights = edges * rng.uniform(-1, 1, edges.shape)
+    exact = jc.simulate.world_from_graph(weights.T, [seen], [p], seed=seed).client(0)
+    if n is None:
+        return exact
+
+    def draw(covariance: np.ndarray) -> np.ndarray:
+        root = np.tril(rng.normal(size=(p, p)), -1)
+        root[np.diag_indices(p)] = np.sqrt(rng.chisquare(n - 1 - np.arange(p)))
+        root = np.linalg.cholesky(covariance) @ root
+        return root @ root.T / n
+
+    return jc.Client.from_covariances(
+        exact.name,
+        observational=draw(exact.control.covariance),
+        interventions={x: draw(m[0].covariance) for x, m in exact.interventions.items()},
+        n_samples=n,
+    )
+
+
+@pytest.mark.parametrize("n", [10_000, None], ids=["estimated", "exact"])
+def test_one_client(size: int, n: int | None, in_turns: Measure, record: Record) -> None:
+    """`recover_fragment`, checks included, against one `eigh` of each regime's matrix."""
+    client = one_client(size, n)
+    regimes = [m.covariance for ms in client.interventions.values() for m in ms]
+    stack = [client.control.covariance, *regimes]
+    pair = (lambda: jc.recover_fragment(client), lambda: [np.linalg.eigh(s) for s in stack])
+    times = in_turns([pair], rounds=9 if size <= 100 else 3)
+    kind = "exact" if n is None else f"n = {n:,}"
+    limit = 1.0 if size >= 400 else 3.0
+    case = f"p_k = {size}, {kind}"
+    record("one client / eigh of each regime", case, *times, limit, size=size, kind=kind)
+
+
+# -- raw samples -----------------------------------------------------------------------------------
+
+
+def test_raw_samples(pytestconfig: pytest.Config, in_turns: Measure, record: Record) -> None:
+    """Rows of 24 latents, 36 features, 15 clients to the order, against `XᵀX` of every regime."""
+    n, clients = pytestconfig.getoption("rows"), pytestconfig.getoption("clients")
+    rng = np.random.default_rng(1)
+    latents, features = 24, 36
+    weights = np.triu(rng.random((latents, latents)) < 3 / latents, 1)
+    weights = weights * rng.uniform(-1, 1, weights.shape)
+    sets = [np.flatnonzero(rng.random(latents) < 0.6).tolist() for _ in range(clients)]
+    world = jc.simulate.world_from_graph(weights.T, sets, [features] * clients, seed=1)
+    views = {}
+
+    def rows(covariance: np.ndarray) -> np.ndarray:
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        keep = values > 1e-9 * values[-1]
+        return rng.normal(size=(n, int(keep.sum()))) @ root[:, keep].T
+
+    def moments(name: str, control: np.ndarray, regimes: dict[str, np.ndarray]) -> None:
+        views[name] = jc.Client.from_samples(name, observational=control, interventions=regimes)
+
+    def products(tables: list[np.ndarray]) -> list[np.ndarray]:
+        return [x.T @ x for x in tables]
+
+    def pairs() -> Iterator[tuple[Callable[[], object], ...]]:
+        for exact in world.clients():
+            control = rows(exact.control.covariance)
+            regimes = {x: rows(m[0].covariance) for x, m in exact.interventions.items()}
+            ours = partial(moments, exact.name, control, regimes)
+            yield ours, partial(products, [control, *regimes.values()])
+        yield lambda: jc.recover(list(views.values())), lambda: None
+
+    ours, peer = in_turns(pairs(), rounds=3, count=clients + 1)
+    alone = ours[:-1].sum()
+    note = f"moments {alone:.2f} s ({alone / peer[:-1].sum():.2f} alone), "
+    note += f"recovery and assembly {ours[-1]:.2f} s"
+    case = f"{n:,} rows a regime, {clients} clients"
+    # Nothing stands against the order: it is to fit into the limit too.
+    record("raw samples to order / XᵀX", case, ours, peer[:-1], 1.5, note=note)
+
+
+# -- exact moments against the paper's search ------------------------------------------------------
+
+
+def published(client: jc.Client) -> jc.Fragment:
+    # Label sets the enumeration may look at: some minutes. A client whose search does not end is
+    # left out on both sides, and the note says so.
+    return baseline.recover_fragment(client, budget=10**7, search="published")
+
+
+def fast(client: jc.Client) -> jc.Fragment:
+    return baseline.recover_fragment(client, budget=10**9)
+
+
+@pytest.mark.parametrize("paper", [published, fast])
+@pytest.mark.parametrize(("p", "faster"), [(10, 2), (20, 5), (30, 20), (40, 100)])
+def test_exact_moments(
+    p: int, faster: int, paper: Method, in_turns: Measure, record: Record
+) -> None:
+    """Exact moments, against the paper's method with a budget that lets its search end.
+
+    Two peers: the published enumeration of label sets, and the faster search for the same blocks
+    that `method="paper"` uses. All without the checks of the client, which are the same.
+    """
+    world = jc.simulate.random_world(p, 15, 0.6, 11)
+    found = {}
+
+    def keep(k: int, method: Method, client: jc.Client) -> None:
+        found[k, method] = method(client)
+
+    def exact(k: int, method: Method) -> bool:
+        fragment, truth = found[k, method], world.truth(k)
+        return bool(
+            fragment.outcome.ok
+            and set(fragment.blocks) == set(truth.blocks)
+            and fragment.block_order == truth.block_order
+        )
+
+    methods = (nullcone.recover_fragment, paper)
+    pairs = [[partial(keep, k, m, c) for m in methods] for k, c in enumerate(world.clients())]
+    ours, peer = in_turns(pairs, rounds=3, count=len(pairs))
+    ended = [k for k in range(len(pairs)) if found[k, paper].outcome.code != "budget"]
+    right = [sum(exact(k, m) for k in ended) for m in methods]
+    note = f"exact {right[0]} of {len(ended)} (paper {right[1]})"
+    if len(ended) < len(pairs):
+        note += f"; the search of {len(pairs) - len(ended)} clients did not end, left out"
+    what = f"exact moments / the paper's search, {paper.__name__}"
+    record(what, f"p = {p}", ours[ended], peer[ended], 1 / faster, note=note)
+
+
+# -- assembly --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fragments(pytestconfig: pytest.Config) -> dict[str, list[jc.Fragment]]:
+    """As many clients as labels, 50 labels each."""
+    rng = np.random.default_rng(0)
+    labels = clients = pytestconfig.getoption("labels")
+    present = np.triu(rng.random((labels, labels)) < 3 / labels, 1)
+    sets = [sorted(rng.choice(labels, size=50, replace=False).tolist()) for _ in range(clients)]
+    world = jc.simulate.world_from_graph(present.T, sets, [50] * clients, seed=0)
+    exact = [perfect_fragment(world.truth(k)) for k in range(clients)]
+    return {"exact": exact, "evidence": [weighed(flipped(f, 0.02, rng), 0.02) for f in exact]}
+
+
+@pytest.mark.parametrize("kind", ["exact", "evidence"])
+def test_assembly(
+    kind: str, fragments: dict[str, list[jc.Fragment]], in_turns: Measure, record: Record
+) -> None:
+    """1,000 clients of 50 labels out of 1,000, against reading their fragments."""
+    given = fragments[kind]
+    texts = [f.to_json() for f in given]
+    pair = (lambda: jc.assemble(given), lambda: [jc.Fragment.from_json(x) for x in texts])
+    note = f"{sum(map(len, texts)) / 1e6:.0f} MB of JSON"
+    times = in_turns([pair], rounds=3)
+    record(
+        "assembly / reading the fragments", f"{len(given)} labels, {kind}", *times, 10.0, note=note
+    )
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+SCRIPT = str(Path(sys.executable).with_name("jigsaw"))
+LIBRARIES = ("-c", "import numpy, scipy.linalg")
+LOADED = "import jigsaw_crl as jc; jc.recover, jc.assemble, jc.Client"
+
+
+def process(*command: str) -> str:
+    return subprocess.run(
+        [sys.executable, *command], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+@pytest.mark.benchmark(timer=time.perf_counter)
+@pytest.mark.parametrize(
+    ("what", "case", "ours", "peer", "limit"),
+    [
+        ("import jigsaw_crl / import numpy, scipy.linalg", "names load on use",
+         ("-c", "import jigsaw_crl"), LIBRARIES, 2.0),
+        ("import jigsaw_crl / import numpy, scipy.linalg", "with recover and assemble",
+         ("-c", LOADED), LIBRARIES, 2.0),
+        ("jigsaw --help / python -c pass", "", (SCRIPT, "--help"), ("-c", "pass"), 8.0),
+    ],
+    ids=["import", "import-and-load", "help"],
+)  # fmt: skip
+def test_start(
+    what: str,
+    case: str,
+    ours: tuple[str, ...],
+    peer: tuple[str, ...],
+    limit: float,
+    in_turns: Measure,
+    record: Record,
+) -> None:
+    """Processes of their own, by the clock on the wall."""
+    pair = (partial(process, *ours), partial(process, *peer))
+    record(what, case, *in_turns([pair], rounds=15), limit)
+
+
+def test_memory(pytestconfig: pytest.Config, benchmark: BenchmarkFixture, record: Record) -> None:
+    """Peak memory of a process that holds one client and recovers it, less that of an idle one."""
+    p = max(pytestconfig.getoption("sizes"))
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
+    code += f"import test_performance; test_performance.print_peak({p})"
+    peak = float(benchmark.pedantic(process, ("-c", code)))
+    given = (p + 1) * p * p * 8 / 2**20
+    what = "peak memory of one client / its moments (MB)"
+    record(what, f"p_k = {p}, moments included", peak, given, 3.0)
+
+
+def print_peak(p: int) -> None:
+    """The peak of recovery above an idle process, in MB."""
+
+    def memory(name: str) -> float:
+        # Not `ru_maxrss`: a process inherits that of the one that started it.
+        with open("/proc/self/status") as file:
+            return next(int(x.split()[1]) for x in file if x.startswith(name)) / 2**10
+
+    jc.recover_fragment(one_client(24))
+    idle = memory("VmRSS")
+    # Matrices with one strong and one weak direction each: cheap to make one at a time, so that
+    # making them does not set the peak.
+    rng = np.random.default_rng(0)
+
+    def regime() -> np.ndarray:
+        u, v = np.linalg.qr(rng.normal(size=(p, 2)))[0].T
+        return np.asarray(np.eye(p) + 3 * np.outer(u, u) - 0.7 * np.outer(v, v))
+
+    control = jc.Moments(10_000, np.zeros(p), np.eye(p))
+    regimes = {f"x{j}": jc.Moments(10_000, np.zeros(p), regime()) for j in range(p)}
+    one = jc.Client.from_moments("one", control=control, interventions=regimes)
+    jc.recover_fragment(one)
+    print(memory("VmHWM") - idle)
