@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
-from jigsaw_crl.fragment import IN_DISTRICT, BayesFactors, Fragment, Outcome, Statements
+from jigsaw_crl.fragment import IN_DISTRICT, MISSED, BayesFactors, Fragment, Outcome, Statements
 from jigsaw_crl.order import PartialOrder
 
 LABELS = ("a", "b", "c", "d")
@@ -27,7 +27,10 @@ def evidence(seed=0, size=4):
     ancestor[:, 0, 1] = np.nan
     for matrix in ancestor:
         np.fill_diagonal(matrix, np.nan)
-    return BayesFactors((0.5, 0.05), ancestor, district + district.T)
+    lean = np.abs(rng.normal(size=(size, size)))
+    lean[0, 1] = lean[1, 0] = np.nan
+    single = tuple(rng.random(size) < 0.5)
+    return BayesFactors((0.5, 0.05), ancestor, district + district.T, lean + lean.T, single)
 
 
 def statements():
@@ -118,6 +121,29 @@ def test_evidence_rises_with_the_bayes_factor_and_a_district_takes_it_away():
     assert summary(6, -9) > summary(2, -9) > 0 > summary(-6, -9)
     # Inside a district only the prior is left: one direction against the other and neither.
     assert summary(6, 30) == pytest.approx(np.log(IN_DISTRICT / (1 - IN_DISTRICT)), abs=0.01)
+
+
+def test_a_line_that_may_lean_and_a_missed_direction_weaken_what_is_said():
+    def summary(lean, single):
+        ancestor, apart = np.zeros((1, 2, 2)), np.full((2, 2), -9.0)
+        ancestor[0, 0, 1] = 6.0
+        bayes = BayesFactors((1.0,), ancestor, apart, np.full((2, 2), lean), (False, single))
+        return replace(fragment(), **{**two_labels, "bayes": bayes}).evidence[0, 1]
+
+    two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
+    two_labels = {"labels": ("x", "y"), "blocks": two.elements, "block_order": two}
+    two_labels |= {"districts": None, "basis": None}
+    plain = summary(0.0, False)
+    assert summary(20.0, False) < 0 < summary(3.0, False) < plain
+    assert summary(0.0, True) == pytest.approx(plain + np.log(MISSED), abs=0.02)
+
+
+def test_a_file_from_before_leaning_is_read_as_without():
+    old = document()
+    del old["bayes"]["lean"], old["bayes"]["single"]
+    bayes = Fragment.from_json(json.dumps(old)).bayes
+    assert not bayes.lean.any()
+    assert not any(bayes.single)
 
 
 def test_transform_is_the_product_with_the_basis():

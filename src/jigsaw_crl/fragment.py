@@ -43,6 +43,13 @@ PAIR_COST = 1.0
 IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
 
 
+# A target with an ancestor moves two directions. Where one is seen, the other may have been missed;
+# its line then leans towards its ancestors. Among unrelated pairs with such a target a fifth are
+# thought to lean; that it has an ancestor at all costs a factor of ten. Both are properties of the
+# target, not of a client: they are paid once, however many clients saw it.
+LEANING, MISSED = 0.2, 0.1
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What happened during recovery, and what to do when it is not `ok`.
@@ -90,17 +97,59 @@ class BayesFactors:
         τ_s" against "unrelated".
     district : array, shape (p, p)
         Log Bayes factor of "same district" against "unrelated"; symmetric.
+    lean : array, shape (p, p), optional
+        The same of "unrelated, but a line leans" (see `LEANING`); symmetric, zeros by default.
+    single : tuple of bool, optional
+        Labels whose intervention moved a single direction; none by default.
     """
 
     scales: tuple[float, ...]
     ancestor: FloatArray
     district: FloatArray
+    lean: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    single: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("ancestor", "district"):
+        if not np.size(self.lean):
+            object.__setattr__(self, "lean", np.zeros_like(self.district))
+        if not self.single:
+            object.__setattr__(self, "single", (False,) * len(self.district))
+        for name in ("ancestor", "district", "lean"):
             value = np.round(np.array(getattr(self, name), dtype=np.float64), DECIMALS)
             value.flags.writeable = False
             object.__setattr__(self, name, value)
+
+    @property
+    def log_odds(self) -> FloatArray:
+        """ "Row is an ancestor of column" against "unrelated", shape (p, p)."""
+        return against_unrelated(self.ancestor, self.lean, np.array(self.single))
+
+
+def unrelated(lean: FloatArray) -> FloatArray:
+    """Log weight of "unrelated" against the plain one, given the factor of leaning."""
+    plain, leaning = np.log(1.0 - LEANING), np.log(LEANING)
+    weight = np.logaddexp(plain, leaning + np.nan_to_num(lean, nan=0.0))
+    # The two add up to one, but for rounding: no lean must weigh nothing exactly.
+    return np.asarray(weight - np.logaddexp(plain, leaning))
+
+
+def against_unrelated(
+    ancestor: FloatArray, lean: FloatArray, single: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """`log mean_τ e^{l_τ}` less what speaks for "unrelated" and what a missed direction costs.
+
+    Parameters
+    ----------
+    ancestor : array, shape (n_scales, ...)
+        Log Bayes factors of one client, or their sum over several: an effect has one scale, and a
+        line leans or not, at all of them.
+    lean : array, shape (...)
+    single : array of bool, shape (...)
+        The column moved a single direction.
+    """
+    with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
+        mean = np.logaddexp.reduce(ancestor, axis=0) - np.log(len(ancestor))
+        return np.asarray(mean - unrelated(lean) + np.log(MISSED) * single)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,10 +273,9 @@ class Fragment:
             out[self.statements.ancestor == YES] = np.inf
             out[self.statements.ancestor == NO] = -np.inf
         elif self.bayes is not None:
-            scales = np.log(len(self.bayes.scales))
-            inside = self.bayes.district - PAIR_COST
+            inside = self.bayes.district - unrelated(self.bayes.lean) - PAIR_COST
+            yes = self.bayes.log_odds - PAIR_COST
             with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
-                yes = np.logaddexp.reduce(self.bayes.ancestor, axis=0) - scales - PAIR_COST
                 for_it = np.logaddexp(yes, inside + np.log(IN_DISTRICT))
                 against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-IN_DISTRICT))
                 out = for_it - against
@@ -317,9 +365,10 @@ def _check(fragment: Fragment) -> None:
             raise fail("a district is spread over several blocks")
     if fragment.bayes is not None:
         b = fragment.bayes
-        if b.ancestor.shape != (len(b.scales), p, p) or b.district.shape != (p, p):
+        shapes = (b.ancestor.shape, b.district.shape, b.lean.shape, len(b.single))
+        if shapes != ((len(b.scales), p, p), (p, p), (p, p), p):
             raise fail("the evidence has the wrong shape")
-        if np.isinf(b.ancestor).any() or np.isinf(b.district).any():
+        if any(np.isinf(x).any() for x in (b.ancestor, b.district, b.lean)):
             raise fail("the evidence is not finite")
         if not np.array_equal(b.district, b.district.T, equal_nan=True):
             raise fail("the evidence for districts is not symmetric")

@@ -63,6 +63,8 @@ def fragment_json(fragment: Fragment) -> str:
             "scales": list(fragment.bayes.scales),
             "ancestor": _without_nan(fragment.bayes.ancestor),
             "district": _without_nan(fragment.bayes.district),
+            "lean": _without_nan(fragment.bayes.lean),
+            "single": [i for i, alone in enumerate(fragment.bayes.single) if alone],
         }
     if fragment.statements is not None:
         spouses = fragment.statements.spouses
@@ -166,6 +168,8 @@ class _BayesDocument(_Closed):
     scales: list[_Number] = Field(min_length=1, max_length=10)
     ancestor: list[list[list[_Number | None]]]
     district: list[list[_Number | None]]
+    lean: list[list[_Number | None]] = []
+    single: list[_Index] = []
 
 
 class _StatementsDocument(_Closed):
@@ -202,6 +206,8 @@ class FragmentDocument(_Closed):
                 tuple(self.bayes.scales),
                 np.array(self.bayes.ancestor, dtype=np.float64),
                 np.array(self.bayes.district, dtype=np.float64),
+                np.array(self.bayes.lean, dtype=np.float64),
+                tuple(i in self.bayes.single for i in range(len(names))),
             )
         statements = None
         if self.statements is not None:

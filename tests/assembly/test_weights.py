@@ -9,7 +9,8 @@ import pytest
 from clients import lab, noisy, perfect, small_world
 
 from jigsaw_crl import Fragment, assemble
-from jigsaw_crl.fragment import Statements
+from jigsaw_crl.fragment import LEANING, MISSED, BayesFactors, Statements
+from jigsaw_crl.order import PartialOrder
 from jigsaw_crl.simulate import World, random_world
 
 
@@ -30,6 +31,28 @@ def spoil(world: World, fragment: Fragment, kind: str, rng: np.random.Generator)
 def f1(order, world: World) -> float:
     said, true = order.pairs(), world.order.pairs()
     return 2 * len(said & true) / (len(said) + len(true))
+
+
+def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
+    def evidence(ancestor: float, lean: float, n_clients: int) -> float:
+        """Pooled log-odds of x → y where the intervention on y moved one direction."""
+        two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
+        factors, apart = np.full((2, 2, 2), -4.0), np.full((2, 2), -50.0)
+        factors[:, 0, 1] = ancestor
+        bayes = BayesFactors((0.5, 0.05), factors, apart, np.full((2, 2), lean), (False, True))
+        given = [
+            Fragment(f"lab-{k}", "null-cone", ("x", "y"), two.elements, two, bayes=bayes)
+            for k in range(n_clients)
+        ]
+        return float(assemble(given).evidence[0, 1])
+
+    for n_clients in (1, 4):
+        # Four clients are four times as sure of the factor, and wonder once about a second
+        # direction that all of them missed.
+        assert evidence(3.0, 0.0, n_clients) == pytest.approx(3.0 * n_clients + np.log(MISSED))
+    # A lean that explains as much as ancestry leaves the pair open, however many clients see it.
+    for n_clients in (1, 4, 12):
+        assert evidence(5.0, 5.0, n_clients) == pytest.approx(np.log(MISSED / LEANING), abs=0.05)
 
 
 @pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])

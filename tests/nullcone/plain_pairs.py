@@ -11,8 +11,7 @@ from jigsaw_crl.nullcone.evidence import (
     DISTRICT,
     DISTRICT_WEIGHT,
     JITTER,
-    MOST_MISSED,
-    MOST_SHARED,
+    MISSED,
     SCALES,
     SINGLE,
     SINGLE_WEIGHT,
@@ -97,7 +96,7 @@ def whitening_part(K, u, v):
 
 
 def evidence(T, C, lines, i, j):
-    """Log densities none, forward, backward, district, rest of the pairs (i, j)."""
+    """Log densities none, forward, backward, district, rest, lean of the pairs (i, j)."""
     rank = lines.rank
     k = len(T)
     kind = (rank[j] == 1) + 2 * (rank[i] == 1)
@@ -128,11 +127,9 @@ def evidence(T, C, lines, i, j):
     def mixture(scales, log_weight):
         return np.logaddexp.reduce(density(scales) + log_weight[:, None, :], axis=2)
 
-    prior = hypotheses(lines, i, j)
-    none, district = mixture(*prior[0]), mixture(*prior[3])
-    forward = density(prior[1][0]) + prior[1][1][:, None, :]
-    backward = density(prior[2][0]) + prior[2][1][:, None, :]
-    return none, forward, backward, district, rest
+    forward, backward, district, leaning = hypotheses(lines, i, j)
+    none, lean = density(np.zeros((k, 1, 3)))[..., 0], density(leaning)[..., 0]
+    return none, density(forward[0]), density(backward[0]), mixture(*district), rest, lean
 
 
 def hypotheses(lines, first, second):
@@ -156,29 +153,26 @@ def hypotheses(lines, first, second):
         with np.errstate(divide="ignore"):
             return np.stack([g, qc, cq], axis=2), np.log(weight)
 
-    missed_i = np.minimum(lines.tilt[first], MOST_MISSED)[:, None]
-    missed_j = np.minimum(lines.tilt[second], MOST_MISSED)[:, None]
+    missed_i = np.minimum(lines.tilt[first], MISSED)[:, None]
+    missed_j = np.minimum(lines.tilt[second], MISSED)[:, None]
     either = np.maximum(missed_i, missed_j)
-    # Where much can be missed, a lean towards a shared ancestor is common.
-    missed = np.minimum(lean[:, 0], MOST_SHARED)
-    none = mixture(
-        np.stack([zero[:, 0], np.where(i_one & j_one, lean[:, 0], 0.0)], axis=1),
-        np.stack([zero[:, 0], np.where(i_one, lean_i[:, 0], 0.0)], axis=1),
-        np.stack([zero[:, 0], np.where(j_one, lean_j[:, 0], 0.0)], axis=1),
-        np.stack([1.0 - missed, missed], axis=1),
-    )
+    leans_at = [
+        np.where(i_one & j_one, lean[:, 0], 0.0),
+        np.where(i_one, lean_i[:, 0], 0.0),
+        np.where(j_one, lean_j[:, 0], 0.0),
+    ]
     ones = np.ones((k, 2))
     forward = mixture(
         where(lean_j, zero, lean_j, zero),
         where(zero, taus, zero, taus),
         where(zero, zero, lean_j, zero),
-        where(missed_j * ones, ones, missed_j * ones, ones),
+        ones,
     )
     backward = mixture(
         where(lean_i, lean_i, zero, zero),
         where(zero, lean_i, zero, zero),
         where(zero, zero, taus, taus),
-        where(missed_i * ones, missed_i * ones, ones, ones),
+        ones,
     )
     single = (i_one | j_one)[:, None]
     far, near = lean[:, :1], lean[:, 1:]
@@ -190,7 +184,7 @@ def hypotheses(lines, first, second):
         np.where(single, SINGLE, DISTRICT[:, 2]),
         np.where(single, shares, DISTRICT_WEIGHT),
     )
-    return none, forward, backward, district
+    return forward, backward, district, np.stack(leans_at, axis=1)[:, None]
 
 
 def own_parts(lines, first, second):

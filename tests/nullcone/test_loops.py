@@ -7,6 +7,7 @@ import plain_pairs
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.fragment import LEANING, MISSED
 from jigsaw_crl.nullcone.basis import orthogonal_rows
 from jigsaw_crl.nullcone.evidence import pair_evidence
 from jigsaw_crl.nullcone.lines import null_lines
@@ -40,7 +41,7 @@ def test_pairs_agree_with_array_code(n, noisy):
         size = np.abs(C).max(axis=(1, 2), keepdims=True)
         assert np.max(np.abs(found.covariance - C) / size) < 1e-12
         ours = pair_evidence(found, lines)
-        fields = ("none", "forward", "backward", "district", "rest")
+        fields = ("none", "forward", "backward", "district", "rest", "lean")
         choices = np.arange(4)
         # Choices that do not exist (the second line of a target with one) have no plain value.
         real = ~((lines.rank[i, None] == 1) & (choices // 2 == 1))
@@ -49,9 +50,16 @@ def test_pairs_agree_with_array_code(n, noisy):
             value = getattr(ours, name)
             assert np.isfinite(value).all()
             assert relative(value[real], wanted[real]) < 1e-9, name
-        either = np.concatenate([ours.forward, ours.backward], axis=2) - np.log(2)
-        four = np.concatenate([either, ours.none[..., None], ours.district[..., None]], axis=2)
-        four = np.logaddexp.reduce(four, axis=2) - np.log(4) + ours.rest
+        # "Unrelated", leaning or not, either direction, one district: a quarter each.
+        cost_j, cost_i = (np.where(lines.rank[x] == 1, np.log(MISSED), 0.0) for x in (j, i))
+        four = [
+            ours.none + np.log1p(-LEANING),
+            ours.lean + np.log(LEANING),
+            *np.moveaxis(ours.forward - np.log(2) + cost_j[:, None, None], 2, 0),
+            *np.moveaxis(ours.backward - np.log(2) + cost_i[:, None, None], 2, 0),
+            ours.district,
+        ]
+        four = np.logaddexp.reduce(four, axis=0) - np.log(4) + ours.rest
         assert relative(ours.mixture, four) < 1e-12
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.errors import InputError
-from jigsaw_crl.fragment import NO, YES, Fragment
+from jigsaw_crl.fragment import NO, YES, BayesFactors, Fragment, against_unrelated
 
 __all__ = ["Claims", "Panel", "read_fragments"]
 
@@ -42,8 +42,9 @@ class Claims:
         Yes, no or cannot say (1, 0, -1), where the client states rather than weighs.
     sure : bool
         The statements come from exact moments.
-    x : array, shape (n_scales, p, p), or None
-        Log-odds of "row is an ancestor of column" per effect scale; nan where it cannot say.
+    x : array, shape (n_scales + 2, p, p), or None
+        Log-odds of "row is an ancestor of column" per effect scale, then of leaning, and 1 where
+        the column moved a single direction: see `combined`. nan where it cannot say.
     one_of : tuple of (tuple of int, int)
         Candidates, one of which is an ancestor of the last.
     spouses : array of bool, shape (p, p), or None
@@ -68,7 +69,7 @@ class Claims:
             out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
         else:
             assert self.x is not None
-            mean = np.nan_to_num(mean_over_scales(self.x), nan=0.0)
+            mean = np.nan_to_num(combined(self.x), nan=0.0)
             out = np.where(mean > SPEAKS, 1, np.where(mean < -SPEAKS, -1, 0))
         np.fill_diagonal(out, 0)
         return out.astype(np.int8)
@@ -124,11 +125,10 @@ class Panel:
         ]
 
 
-def mean_over_scales(x: FloatArray) -> FloatArray:
-    """log mean_τ exp(x_τ) over the first axis."""
-    with np.errstate(invalid="ignore"):  # nan, where a client cannot say, stays nan
-        out: FloatArray = np.logaddexp.reduce(x, axis=0) - np.log(x.shape[0])
-    return out
+def combined(x: FloatArray) -> FloatArray:
+    """Log-odds from the layers of one client, or from their weighted sum over several."""
+    # Sums of weights from which some were taken off again end at rounding, not at zero.
+    return against_unrelated(x[:-2], x[-2], x[-1] > 1e-9)
 
 
 def read_fragments(fragments: Iterable[Fragment]) -> Panel:
@@ -181,9 +181,10 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
                 i, j = (fragment.index(label) for label in pair)
                 spouses[i, j] = spouses[j, i] = True
     elif fragment.bayes is not None:
-        x = _log_odds(fragment.bayes.ancestor, fragment.bayes.district)
-        if x.shape[0] != n_scales:
-            x = np.repeat(mean_over_scales(x)[None], n_scales, axis=0)
+        x = _layers(fragment.bayes)
+        if len(x) != n_scales + 2:
+            mean = combined(x)
+            x = np.stack([*(mean,) * n_scales, 0 * mean, 0 * mean])
     else:
         certain, sure = _from_blocks(fragment), fragment.n_samples is None
     groups = fragment.blocks if fragment.districts is None else fragment.districts
@@ -206,17 +207,19 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
     )
 
 
-def _log_odds(ancestor: FloatArray, district: FloatArray) -> FloatArray:
-    """x_τ = log[¾ e^{l_τ} + ¼ e^{l_D}] − log[¾ + ¼ e^{l_D}], shape (n_scales, p, p)."""
-    silent = np.isnan(ancestor)
+def _layers(bayes: BayesFactors) -> FloatArray:
+    """x_τ = log[¾ e^{l_τ} + ¼ e^{l_D}] − log[¾ + ¼ e^{l_D}], and the same of leaning; single."""
+    silent = np.asarray(np.isnan(bayes.ancestor).any(axis=0), dtype=np.bool_)
+    np.fill_diagonal(silent, True)
     # A client that cannot speak of districts has none to allow for.
-    open_ = LOG_OPEN + np.where(np.isnan(district), -np.inf, district)
-    fixed = LOG_FIXED + np.where(silent, 0.0, ancestor)
-    x: FloatArray = np.logaddexp(fixed, open_) - np.logaddexp(LOG_FIXED, open_)
-    x[silent] = np.nan
-    for layer in x:
-        np.fill_diagonal(layer, np.nan)
-    return x
+    open_ = LOG_OPEN + np.where(np.isnan(bayes.district), -np.inf, bayes.district)
+    factors = np.concatenate([bayes.ancestor, bayes.lean[None]])
+    fixed = LOG_FIXED + np.nan_to_num(factors, nan=0.0)
+    x = np.logaddexp(fixed, open_) - np.logaddexp(LOG_FIXED, open_)
+    single = np.broadcast_to(np.array(bayes.single, dtype=np.float64), open_.shape)
+    layers = np.concatenate([x, single[None]])
+    layers[:, silent] = np.nan
+    return layers
 
 
 def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior import best_order
-from jigsaw_crl.assembly.reading import Claims, Panel, mean_over_scales
+from jigsaw_crl.assembly.reading import Claims, Panel, combined
 from jigsaw_crl.fragment import PAIR_COST
 
 __all__ = ["Trust", "pool", "weigh_clients"]
@@ -73,13 +73,13 @@ class Trust:
         return lost >= DISAGREEMENT * len(self.weights) or self.typical < TRUCE
 
 
-def log_odds(claims: Claims, rate: float) -> tuple[FloatArray, BoolMatrix]:
-    """x of one client, shape (n_scales or 1, p, p), zero where it cannot say; and where it says."""
+def log_odds(claims: Claims, rate: float, n_scales: int) -> tuple[FloatArray, BoolMatrix]:
+    """x of one client, zero where it cannot say; and where it says."""
     if claims.certain is not None:
         strength = np.log((1.0 - rate) / rate)
-        x = claims.certain.astype(np.float64)
         says = np.asarray(claims.certain >= 0, dtype=bool)
-        x = np.where(says, strength * (2.0 * x - 1.0), 0.0)[None]
+        x = np.zeros((n_scales + 2, *says.shape))
+        x[:n_scales] = np.where(says, strength * (2.0 * claims.certain - 1.0), 0.0)
     else:
         assert claims.x is not None
         says = np.asarray(~np.isnan(claims.x).any(axis=0), dtype=bool)
@@ -91,14 +91,14 @@ def log_odds(claims: Claims, rate: float) -> tuple[FloatArray, BoolMatrix]:
 def pool(
     panel: Panel, weights: FloatArray, rate: float, *, without: set[int] | None = None
 ) -> FloatArray:
-    """E = log mean_τ exp(Σ_k w_k x_kτ), shape (p, p); zero where no client says anything."""
+    """E of `combined(Σ_k w_k x_k)`, shape (p, p); zero where no client says anything."""
     p = len(panel.labels)
-    total = np.zeros((panel.n_scales, p, p))
+    total = np.zeros((panel.n_scales + 2, p, p))
     for k, claims in enumerate(panel.claims):
         if weights[k] > 0.0 and not (without and k in without):
-            x, _ = log_odds(claims, rate)
+            x, _ = log_odds(claims, rate, panel.n_scales)
             total[:, claims.members[:, None], claims.members[None, :]] += weights[k] * x
-    return mean_over_scales(total)
+    return combined(total)
 
 
 def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
@@ -119,11 +119,11 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
         total = _totals(panel, weights, rate)
         ratio, errors, said = np.full(n, np.nan), np.zeros(n), np.zeros(n)
         for group in groups:
-            rest = mean_over_scales(_subtract(total, panel, weights, rate, group))
+            rest = combined(_subtract(total, panel, weights, rate, group))
             order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
                 agreement[k], ratio[k], errors[k], said[k] = _agreement(
-                    panel.claims[k], order, rest, rate
+                    panel.claims[k], order, rest, rate, panel.n_scales
                 )
         fresh, typical = _weights(ratio)
         asked = float(fresh[stating] @ said[stating])
@@ -168,9 +168,9 @@ def _first_weights(panel: Panel) -> FloatArray:
 
 def _totals(panel: Panel, weights: FloatArray, rate: float) -> FloatArray:
     p = len(panel.labels)
-    total = np.zeros((panel.n_scales, p, p))
+    total = np.zeros((panel.n_scales + 2, p, p))
     for k, claims in enumerate(panel.claims):
-        x, _ = log_odds(claims, rate)
+        x, _ = log_odds(claims, rate, panel.n_scales)
         total[:, claims.members[:, None], claims.members[None, :]] += weights[k] * x
     return total
 
@@ -185,13 +185,13 @@ def _subtract(
     rest = total.copy()
     for k in group.tolist():
         claims = panel.claims[k]
-        x, _ = log_odds(claims, rate)
+        x, _ = log_odds(claims, rate, panel.n_scales)
         rest[:, claims.members[:, None], claims.members[None, :]] -= weights[k] * x
     return rest
 
 
 def _agreement(
-    claims: Claims, order: BoolMatrix, rest: FloatArray, rate: float
+    claims: Claims, order: BoolMatrix, rest: FloatArray, rate: float, n_scales: int
 ) -> tuple[float, float, float, float]:
     """Balanced agreement, its ratio to what was promised, errors, and statements compared.
 
@@ -199,8 +199,8 @@ def _agreement(
     |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
     """
     grid = np.ix_(claims.members, claims.members)
-    x, says = log_odds(claims, rate)
-    mean = mean_over_scales(x)
+    x, says = log_odds(claims, rate, n_scales)
+    mean = combined(x)
     theirs = order[grid]
     direct = rest[grid]
     # Evidence for a pair that was too little for the others' order is no contradiction of it.

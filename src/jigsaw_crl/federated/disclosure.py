@@ -24,7 +24,8 @@ LEAVES: Mapping[str, str] = MappingProxyType(
         "n_samples": "how many rows each regime has",
         "outcome": "whether recovery went well, and what to do if not",
         "findings": "what was noticed about the data: a sentence and at most two numbers each",
-        "bayes": "log Bayes factors of label pairs, p × p per effect scale, four decimals",
+        "bayes": "log Bayes factors of label pairs, p × p per hypothesis, four decimals; which "
+        "labels moved one direction only",
         "statements": "from exact moments: yes, no or cannot say for label pairs, p × p",
     }
 )

@@ -11,8 +11,10 @@ hypothesis says which of the three may differ from zero (T2, T3), by an effect o
 
 and its evidence is the Gaussian density `N(g; 0, C + diag(v))`. A rank-1 target has no c. If j is
 one, ⟨q_i,c_j⟩ is dropped, and "i ancestor of j" frees the two others: it is then only possible if
-the second eigenvalue of j was too small to see, which tilts j's line towards its ancestors. All is
-measured with c⊥, the part of c that is orthogonal to q, at unit length.
+the second eigenvalue of j was too small to see, which tilts j's line towards its ancestors. The
+same lean can make i and j look related when they merely share an ancestor: a hypothesis of its own,
+"unrelated, but leaning". All is measured with c⊥, the part of c that is orthogonal to q, at unit
+length.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.fragment import LEANING, MISSED
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.pairs import PairStatistics
 
@@ -34,11 +37,6 @@ IntArray = npt.NDArray[np.intp]
 # Effects of unit-scaled lines lie in [0, 1]: one scale for plain ones, one for weak ones.
 SCALES = (0.5, 0.05)
 
-# A target with an ancestor or a spouse shows two eigenvalues, unless its line leans less than the
-# angle that can be missed. What needs a missed eigenvalue starts with that angle's share of the
-# prior (leans are spread over tangents from 0 to 1), and with a tenth at most: it is the exception.
-MOST_MISSED = 0.1
-MOST_SHARED = 0.4
 STRONG, WEAK = SCALES
 # A hidden cause reaches i with weight u and j with weight v; then ⟨q_i,q_j⟩ goes with uv, ⟨q_i,c_j⟩
 # with u and ⟨c_i,q_j⟩ with v. A small v leaves one large statistic, which looks like ancestry, so
@@ -69,8 +67,8 @@ class Prior(NamedTuple):
 
     scales: FloatArray
     leans: FloatArray
-    most_missed: float
-    most_shared: float
+    missed: float
+    leaning: float
     district: FloatArray
     district_weight: FloatArray
     single: FloatArray
@@ -82,8 +80,8 @@ class Prior(NamedTuple):
 PRIOR = Prior(
     np.array(SCALES),
     LEANS,
-    MOST_MISSED,
-    MOST_SHARED,
+    MISSED,
+    LEANING,
     DISTRICT,
     DISTRICT_WEIGHT,
     SINGLE,
@@ -109,6 +107,8 @@ class PairEvidence:
         lines are compared on the same four statistics only if it is counted.
     mixture : array, shape (n_pairs, 4)
         With the four hypotheses at ¼ and the scales averaged, and `rest` counted.
+    lean : array, shape (n_pairs, 4)
+        "Unrelated, but the line of a target of rank 1 leans".
     """
 
     none: FloatArray
@@ -117,6 +117,7 @@ class PairEvidence:
     district: FloatArray
     rest: FloatArray
     mixture: FloatArray
+    lean: FloatArray
 
 
 def pair_evidence(
@@ -129,7 +130,7 @@ def pair_evidence(
     from jigsaw_crl.nullcone.pair_loops import densities
 
     k = len(statistics.first)
-    none, district, rest, mixture = (np.empty((k, 4)) for _ in range(4))
+    none, district, rest, mixture, lean = (np.empty((k, 4)) for _ in range(5))
     forward, backward = np.empty((k, 4, len(SCALES))), np.empty((k, 4, len(SCALES)))
     densities(
         statistics.T,
@@ -147,8 +148,9 @@ def pair_evidence(
         district,
         rest,
         mixture,
+        lean,
     )
-    return PairEvidence(none, forward, backward, district, rest, mixture)
+    return PairEvidence(none, forward, backward, district, rest, mixture, lean)
 
 
 def _between(lines: Lines) -> FloatArray:

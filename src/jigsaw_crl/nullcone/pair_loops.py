@@ -118,6 +118,7 @@ def densities(  # type: ignore[no-untyped-def]
     district,
     rest,
     mixture,
+    lean,
 ):
     """Fill the log densities of every pair under every choice of lines: see `evidence`."""
     B, S = np.zeros((4, 4)), np.empty((4, 4))
@@ -137,6 +138,7 @@ def densities(  # type: ignore[no-untyped-def]
             if same < choice:
                 none[k, choice], district[k, choice] = none[k, same], district[k, same]
                 rest[k, choice], mixture[k, choice] = rest[k, same], mixture[k, same]
+                lean[k, choice] = lean[k, same]
                 for c in range(2):
                     forward[k, choice, c] = forward[k, same, c]
                     backward[k, choice, c] = backward[k, same, c]
@@ -166,14 +168,19 @@ def densities(  # type: ignore[no-untyped-def]
                     each[c] = (
                         _log_normal(z, precision, off, scales, c, prior.jitter) - log_sd + logs[c]
                     )
-            none[k, choice] = _log_sum(each, 0, 2)
+            none[k, choice] = each[0]
+            lean[k, choice] = each[1] if i_one or j_one else each[0]
             for c in range(2):
                 forward[k, choice, c] = each[2 + c]
                 backward[k, choice, c] = each[4 + c]
             district[k, choice] = _log_sum(each, 6, 11)
-            # The four hypotheses at ¼, scales averaged.
+            # The four hypotheses at ¼, scales averaged, with what a missed eigenvalue costs.
+            each[0] += np.log(1.0 - prior.leaning)
+            each[1] = lean[k, choice] + np.log(prior.leaning)
             for c in range(2, 6):
                 each[c] -= np.log(2.0)
+                if (j_one and c < 4) or (i_one and c >= 4):
+                    each[c] += np.log(prior.missed)
             mixture[k, choice] = _log_sum(each, 0, 11) - np.log(4.0) + rest[k, choice]
 
 
@@ -181,25 +188,23 @@ def densities(  # type: ignore[no-untyped-def]
 def hypotheses(i_one, j_one, tilt_i, tilt_j, prior, scales, logs):  # type: ignore[no-untyped-def]
     """Scales of the three statistics, (11, 3), and log weights, (11,), of each component.
 
-    Components 0–1 are "unrelated", 2–3 "i ancestor of j", 4–5 "j ancestor of i", 6–10 "same
-    district". If i is of rank 1, its line may lean by up to its tilt φ_i towards its ancestors and
-    spouses. Then ⟨q_i,q_j⟩ can reach φ_i when j is one of those, and ⟨q_i,c_j⟩ when i and j share
-    an ancestor.
+    Component 0 is "unrelated", 1 "unrelated, but a line leans", 2–3 "i ancestor of j", 4–5 "j
+    ancestor of i", 6–10 "same district". If i is of rank 1, its line may lean by up to its tilt
+    φ_i towards its ancestors and spouses. Then ⟨q_i,q_j⟩ can reach φ_i when j is one of those, and
+    ⟨q_i,c_j⟩ when i and j share an ancestor.
     """
     scales[:] = 0.0
-    missed_i, missed_j = min(tilt_i, prior.most_missed), min(tilt_j, prior.most_missed)
+    missed_i, missed_j = min(tilt_i, prior.missed), min(tilt_j, prior.missed)
     tilt = max(tilt_i, tilt_j)
-    # Where much can be missed, a lean towards a shared ancestor is common.
-    far = prior.leans[0] * tilt
-    missed = min(far, prior.most_shared)
-    logs[0], logs[1] = _log(1.0 - missed), _log(missed)
-    scales[1, 0] = far if i_one and j_one else 0.0
+    logs[0] = 0.0
+    logs[1] = 0.0 if i_one or j_one else -np.inf
+    scales[1, 0] = prior.leans[0] * tilt if i_one and j_one else 0.0
     scales[1, 1] = prior.leans[0] * tilt_i if i_one else 0.0
     scales[1, 2] = prior.leans[0] * tilt_j if j_one else 0.0
     for c in range(2):
         lean_i, lean_j = prior.leans[c] * tilt_i, prior.leans[c] * tilt_j
-        logs[2 + c] = _log(missed_j) if j_one else 0.0
-        logs[4 + c] = _log(missed_i) if i_one else 0.0
+        logs[2 + c] = 0.0
+        logs[4 + c] = 0.0
         if j_one:
             scales[2 + c, 0] = lean_j
             scales[2 + c, 2] = 0.0 if i_one else lean_j
@@ -299,16 +304,17 @@ def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
 
 @compiled()
 def sums(  # type: ignore[no-untyped-def]
-    none, forward, backward, district, weight, certain, first, second, owner, total, count
+    none, forward, backward, district, lean, weight, certain, first, second, owner, total, count
 ):
     """Add up each pair's log densities, averaged over the choice of lines with log `weight`.
 
-    `total`, shape (scales + 1, p, p), gets "row is an ancestor of column" at each scale and "same
-    district", all against "unrelated"; `count`, shape (p, p), how many pairs of regimes spoke.
+    `total`, shape (scales + 2, p, p), gets "row is an ancestor of column" at each scale, "a line
+    leans" and "same district", all against "unrelated"; `count`, shape (p, p), how many pairs of
+    regimes spoke.
     """
     scales = forward.shape[2]
-    # Unrelated, same district, i ancestor of j and j ancestor of i at each scale.
-    logs, each = np.empty(2 + 2 * scales), np.empty(4)
+    # Unrelated, same district, i ancestor of j and j ancestor of i at each scale, leaning.
+    logs, each = np.empty(3 + 2 * scales), np.empty(4)
     for k in range(len(first)):
         i = owner[first[k]]
         j = owner[second[k]]
@@ -321,8 +327,10 @@ def sums(  # type: ignore[no-untyped-def]
                     each[c] = district[k, c]
                 elif h < 2 + scales:
                     each[c] = forward[k, c, h - 2]
-                else:
+                elif h < 2 + 2 * scales:
                     each[c] = backward[k, c, h - 2 - scales]
+                else:
+                    each[c] = lean[k, c]
                 each[c] += weight[k, c]
             logs[h] = _log_sum(each, 0, 4)
             most = max(most, logs[h])
@@ -334,7 +342,9 @@ def sums(  # type: ignore[no-untyped-def]
         for s in range(scales):
             total[s, i, j] += logs[2 + s] - logs[0]
             total[s, j, i] += logs[2 + scales + s] - logs[0]
-        total[scales, i, j] += logs[1] - logs[0]
-        total[scales, j, i] += logs[1] - logs[0]
+        for h in range(2):
+            both = logs[1 if h else 2 + 2 * scales] - logs[0]
+            total[scales + h, i, j] += both
+            total[scales + h, j, i] += both
         count[i, j] += 1
         count[j, i] += 1

@@ -60,7 +60,8 @@ class Reading:
         ⟨q_i, q_j⟩ in standard errors, nan where there is none.
     log_ancestor : array, shape (n_scales, p, p)
         Log Bayes factor of "row is an ancestor of column" against "unrelated"; nan where unseen.
-    log_district : array, shape (p, p)
+    log_lean, log_district : array, shape (p, p)
+        The same of "unrelated, but a line leans" and of "same district"; symmetric.
     """
 
     exact: bool
@@ -78,6 +79,7 @@ class Reading:
     margin: FloatArray
     z: FloatArray
     log_ancestor: FloatArray
+    log_lean: FloatArray
     log_district: FloatArray
 
 
@@ -92,7 +94,7 @@ def read(client: Client, *, confounding: bool = True, start: Start | None = None
     F = _agreement(statistics, evidence, lines, reduced, whitened)
     choice = choose_lines(F, lines.rank == 2)
     weight = choice.log_weight(F, statistics.first, statistics.second) + evidence.rest
-    log_ancestor, log_district = _by_label(
+    log_ancestor, log_lean, log_district = _by_label(
         statistics, evidence, weight, reduced.owner, len(client.labels)
     )
     return Reading(
@@ -111,6 +113,7 @@ def read(client: Client, *, confounding: bool = True, start: Start | None = None
         margin=choice.margin,
         z=_standard_scores(statistics, choice.line, len(lines.rank)),
         log_ancestor=log_ancestor,
+        log_lean=log_lean,
         log_district=log_district,
     )
 
@@ -165,20 +168,23 @@ def _standard_scores(statistics: PairStatistics, choice: IntArray, r: int) -> Fl
 
 def _by_label(
     statistics: PairStatistics, evidence: PairEvidence, weight: FloatArray, owner: IntArray, p: int
-) -> tuple[FloatArray, FloatArray]:
-    """Log Bayes factors, averaged over the choice of lines and over the regimes of two labels.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Log Bayes factors: ancestor, lean, district.
+
+    They are averaged over the choice of lines and over the regimes of two labels.
 
     The regimes of a label share the other label's error, so their evidence does not simply add;
     the average never claims more than one pair of regimes would.
     """
     from jigsaw_crl.nullcone.pair_loops import sums
 
-    total, count = np.zeros((len(SCALES) + 1, p, p)), np.zeros((p, p))
+    total, count = np.zeros((len(SCALES) + 2, p, p)), np.zeros((p, p))
     sums(
         evidence.none,
         evidence.forward,
         evidence.backward,
         evidence.district,
+        evidence.lean,
         weight - weight.max(axis=1, keepdims=True),
         CERTAIN,
         statistics.first,
@@ -189,4 +195,4 @@ def _by_label(
     )
     count[count == 0] = np.nan
     total /= count
-    return total[:-1], total[-1]
+    return total[:-2], total[-2], total[-1]

@@ -116,8 +116,8 @@ class Recovery:
         `noted` are findings of the checks, which follow those of recovery.
         """
         known = None if order is None else order.restrict(self.labels).matrix
-        ancestor, district = self._log_bayes()
-        structure = decide(ancestor, district, known)
+        bayes = self._bayes()
+        structure = decide(bayes, known)
         names = np.array(self.labels, dtype=object)
 
         def sets(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
@@ -126,12 +126,9 @@ class Recovery:
         blocks = sets(structure.blocks)
         first = [b[0] for b in structure.blocks]
         above = structure.strict_block_ancestors()[np.ix_(first, first)]
-        bayes, statements = None, None
+        statements = None
         if self.reading.exact:
-            own = structure if known is None else decide(ancestor, district)
-            statements = self._statements(own)
-        else:
-            bayes = BayesFactors(SCALES, ancestor, district)
+            statements = self._statements(structure if known is None else decide(bayes))
         return Fragment(
             client=self.client,
             method="null-cone",
@@ -139,7 +136,7 @@ class Recovery:
             blocks=blocks,
             block_order=PartialOrder.from_matrix(blocks, above),
             districts=sets(structure.districts),
-            bayes=bayes,
+            bayes=None if self.reading.exact else bayes,
             statements=statements,
             n_samples=self.n_samples,
             outcome=self._outcome(),
@@ -147,14 +144,17 @@ class Recovery:
             basis=self._basis(structure) if basis else None,
         )
 
-    def _log_bayes(self) -> tuple[FloatArray, FloatArray]:
+    def _bayes(self) -> BayesFactors:
         """The reading's factors, without what the reading of rank-1 targets forbids to say."""
         ancestor = self.reading.log_ancestor.copy()
         if self.not_identified:
             ancestor[:] = np.nan
         else:
             ancestor[:, :, self._ancestors_open] = np.nan
-        return ancestor, self.reading.log_district
+        single = tuple((self.rank == 1).tolist())
+        return BayesFactors(
+            SCALES, ancestor, self.reading.log_district, self.reading.log_lean, single
+        )
 
     @cached_property
     def _ancestors_open(self) -> BoolArray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.fragment import PAIR_COST
+from jigsaw_crl.fragment import PAIR_COST, BayesFactors, unrelated
 from jigsaw_crl.order import strongly_connected, transitive_closure
 
 __all__ = ["Structure", "decide", "greedy_order"]
@@ -50,28 +50,20 @@ class Structure:
         return self.reach & ~self.reach.T
 
 
-def decide(
-    log_ancestor: FloatArray, log_district: FloatArray, order: BoolArray | None = None
-) -> Structure:
+def decide(bayes: BayesFactors, order: BoolArray | None = None) -> Structure:
     """Structure from log Bayes factors against "unrelated".
 
     Parameters
     ----------
-    log_ancestor : array, shape (n_scales, p, p)
-    log_district : array, shape (p, p)
-        Both nan where the client cannot say.
+    bayes : BayesFactors
     order : array of bool, shape (p, p), optional
         Node-level ancestry when it is known from elsewhere (the assembled order); only the
         districts are then open.
     """
-    p = len(log_district)
-    known = ~np.isnan(log_district)
-    ahead = np.full((p, p), -np.inf)
-    with np.errstate(invalid="ignore"):
-        mean = np.logaddexp.reduce(log_ancestor, axis=0) - np.log(len(log_ancestor))
-    said = known & ~np.isnan(mean)
-    ahead[said] = mean[said]
-    district = np.where(known, log_district, -np.inf)
+    known = ~np.isnan(bayes.district)
+    log_odds = bayes.log_odds
+    ahead = np.where(known & ~np.isnan(log_odds), log_odds, -np.inf)
+    district = np.where(known, bayes.district - unrelated(bayes.lean), -np.inf)
     if order is None:
         rest = np.logaddexp(np.logaddexp(0.0, ahead), ahead.T)
     else:
