@@ -176,3 +176,13 @@ def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
     assert "they do not tell the order" in out
     assert cli.run(["recover", str(tmp_path / "lab.npz")]) == 0
     assert "not-identified" in capsys.readouterr().out
+
+
+def test_the_examples_of_what_is_left_out_run():
+    import doctest
+
+    from jigsaw_crl import left_out
+
+    found = [*doctest.DocTestFinder().find(left_out), *doctest.DocTestFinder().find(jc.Result)]
+    assert any("lost_labels" in test.name and test.examples for test in found)
+    assert sum(doctest.DocTestRunner().run(test).failed for test in found) == 0

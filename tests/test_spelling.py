@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +58,15 @@ def test_a_number_in_place_of_a_label_is_told_how_to_be_one(numbered):
         numbered.order().is_ancestor("1", 2)
     with pytest.raises(jc.InputError, match="no client has the label"):
         numbered.ancestors(["1"])
+
+
+def test_a_control_and_a_regime_column_of_other_names_are_guessed(tmp_path, capsys):
+    path = Path(table(tmp_path, "DMSO"))
+    assert run(["recover", str(path)]) == 2
+    assert "with --control. Is it 'DMSO'?" in capsys.readouterr().err
+    path.write_text(path.read_text().replace("regime", "arm"))
+    assert run(["recover", str(path)]) == 2
+    assert "in study.toml. Is it 'arm'?" in capsys.readouterr().err
 
 
 def table(tmp_path, control: str) -> str:

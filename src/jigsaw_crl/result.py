@@ -101,13 +101,12 @@ class Result:
 
         Examples
         --------
-        >>> import numpy as np
         >>> import jigsaw_crl as jc
         >>> control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
-        >>> regimes["copy"] = regimes["z1"]
+        >>> regimes["z2"] = regimes["z1"]
         >>> lab = jc.Client.from_samples("lab-1", observational=control, interventions=regimes)
-        >>> [str(part) for part in jc.recover([lab]).lost_labels["copy"]]
-        ["copy of lab-1, because the regime holds the same rows as 'z1'"]
+        >>> [str(part) for part in jc.recover([lab]).lost_labels["z2"]]
+        ["z2 of lab-1, because the regime holds the same rows as 'z1'"]
         """
         from jigsaw_crl.left_out import lost_labels
 

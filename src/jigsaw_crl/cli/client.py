@@ -56,6 +56,10 @@ def check(
 
     The verdict and the exit code are those of `jigsaw recover`: 0 when it would give a result, of
     whatever is not left out, and 2 when it would refuse. Nothing is assembled.
+
+    In the table, the noise floor is the variance that the sensors add to every direction, the gap
+    how many times the weakest latent direction stands above it, and weakest the label whose regime
+    is nearest to the control (1 is the edge of chance).
     """
     from jigsaw_crl.cli.output import (
         finding_document,

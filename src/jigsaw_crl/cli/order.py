@@ -38,6 +38,8 @@ OutOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="Seed of the assembly.")
 ]
+# Pairs that `design` lists for people.
+MOST_PAIRS = 40
 ResultArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
 ]
@@ -229,8 +231,10 @@ def design(
     typer.echo(f"labels: {', '.join(proposal.labels)}")
     typer.echo(f"expected gain: {proposal.expected_gain:.3g} bits")
     typer.echo(f"may settle {counted(len(settles), 'pair')}")
-    for a, d in settles:
+    for a, d in settles[:MOST_PAIRS]:
         typer.echo(f"  {a} -> {d}?")
+    if len(settles) > MOST_PAIRS:
+        typer.echo(f"  and {len(settles) - MOST_PAIRS} more (--json has them all)")
 
 
 def report(

@@ -38,6 +38,11 @@ __all__ = [
 TRUTHS = "of truth values"
 # A regime column with more values than a fragment may have labels is some other column.
 MOST_REGIMES = 5_000
+# What controls are called elsewhere; only ever to ask whether one of them was meant.
+USUAL_CONTROLS = (
+    "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
+    "observational", "untreated", "vehicle", "wildtype", "wt",
+)  # fmt: skip
 # Chunks of half a million numbers (4 MB) stay near the processor; pyarrow keeps several in flight.
 _CHUNK_VALUES = 1 << 19
 
@@ -119,7 +124,7 @@ def feature_columns(
         raise InputError(
             f"there is no column {regime!r}; it has {_few(columns)}",
             "Name the column that holds the regime of each row with --regime or in study.toml. "
-            f"{meant(regime, columns)}".strip(),
+            f"{meant(regime, columns) or _only_words(not_numbers)}".strip(),
             client=client,
             path=path,
         )
@@ -330,8 +335,8 @@ class _Gather:
             raise self.fail(
                 f"there are no control rows: no regime is {naming.control!r} (found "
                 f"{_few(values)})",
-                f"Name the value of observational rows with --control. "
-                f"{meant(naming.control, values)}".strip(),
+                "Name the value of observational rows with --control. "
+                f"{meant(naming.control, values) or _usual_control(values)}".strip(),
                 naming.control,
             )
         strangers = [v for v in naming.rename if v not in values]
@@ -370,6 +375,16 @@ def _select(moments: Moments, kept: npt.NDArray[np.bool_]) -> Moments:
         None if moments.fourth is None else moments.fourth[kept],
         tuple(_select(part, kept) for part in moments.parts),
     )
+
+
+def _only_words(not_numbers: Mapping[str, str]) -> str:
+    """A regime is text: where one column is, it is probably that."""
+    return f"Is it {next(iter(not_numbers))!r}?" if len(not_numbers) == 1 else ""
+
+
+def _usual_control(values: Sequence[str]) -> str:
+    usual = [v for v in values if v.strip().casefold() in USUAL_CONTROLS]
+    return f"Is it {usual[0]!r}?" if len(usual) == 1 else ""
 
 
 def _few(names: Sequence[str], most: int = 6) -> str:
