@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl._version import __version__
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["recover", "recover_fragment"]
 
 Method = Literal["null-cone", "paper"]
+# Latents from which several threads help one client.
+SMALL = 100
 
 
 def recover_fragment(
@@ -63,14 +67,16 @@ def recover_fragment(
     from jigsaw_crl.diagnostics import check_client, usable
 
     _check_options(method, tau, budget, confounding, rank_one)
-    report = check_client(client)
-    checked = report.findings
-    findings = tuple(_unnamed(finding, client) for finding in checked)
-    whole, client = client, usable([client], checked)[0]
-    if method == "paper":
-        return _with_findings(_paper(client, tau, budget), findings)
-    start = _start(report) if client.labels == whole.labels else None
-    return _read(client, confounding, rank_one, start).fragment(noted=findings)
+    # Waking threads for small matrices takes longer than the work they would share.
+    with _blas().limit(limits=1) if client.n_latent < SMALL else nullcontext():
+        report = check_client(client)
+        checked = report.findings
+        findings = tuple(_unnamed(finding, client) for finding in checked)
+        whole, client = client, usable([client], checked)[0]
+        if method == "paper":
+            return _with_findings(_paper(client, tau, budget), findings)
+        start = _start(report) if client.labels == whole.labels else None
+        return _read(client, confounding, rank_one, start).fragment(noted=findings)
 
 
 def recover(
@@ -174,6 +180,14 @@ def _paper(client: Client, tau: float | None, budget: int | None) -> Fragment:
     return baseline.recover_fragment(client, tau=tau, budget=limit)
 
 
+@cache
+def _blas() -> Any:
+    """The linear algebra libraries of this process; looking for them takes a millisecond."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 def _start(report: ClientReport) -> Start:
     return Start(report.spectrum, report.extremes)
 
@@ -194,10 +208,8 @@ def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[A
     Linear algebra runs in one thread here and in every worker: clients are what runs at once, so
     threads would only compete, and sums split between threads differ in their last digit.
     """
-    from threadpoolctl import threadpool_limits
-
     if n_jobs == 1 or len(arguments) < 2:
-        with threadpool_limits(1):
+        with _blas().limit(limits=1):
             return [function(*a) for a in arguments]
     from joblib import Parallel, delayed, parallel_config
 
