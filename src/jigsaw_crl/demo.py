@@ -118,14 +118,16 @@ def run_demo(
     Result
     """
     import jigsaw_crl as jc
+    from jigsaw_crl.cli.output import working
     from jigsaw_crl.report.contents import relation_no_client_states
 
     start = time.perf_counter()
     world, name = _world(latent, clients)
     data = [world.client(k, n_samples=ROWS, seed=SEED) for k in range(world.n_clients)]
     study = jc.Study(name, tuple(data))
-    result = jc.recover(study, seed=SEED)
-    paper = jc.recover(study, method="paper")
+    with working("recovering"):
+        result = jc.recover(study, seed=SEED)
+        paper = jc.recover(study, method="paper")
     rows = [
         _compare("jigsaw", world, result.order),
         _compare("the paper's method", world, paper.order),

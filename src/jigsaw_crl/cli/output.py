@@ -24,6 +24,8 @@ __all__ = [
     "working",
 ]
 
+# Seconds after which a wait is explained.
+PATIENCE = 3.0
 # Lines about what is left out; the findings have them all.
 MOST_LEFT_OUT = 10
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
@@ -45,10 +47,19 @@ def working(text: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    from threading import Timer
+
     from rich.console import Console
 
-    with Console(stderr=True).status(text):
-        yield
+    with Console(stderr=True).status(text) as status:
+        # Whoever waits for the first time waits longer, and should know why.
+        later = Timer(PATIENCE, status.update, [f"{text} (a first run also compiles, once)"])
+        later.daemon = True
+        later.start()
+        try:
+            yield
+        finally:
+            later.cancel()
 
 
 def print_table(
