@@ -266,7 +266,7 @@ def test_named_labels_and_given_weights_are_kept():
         (lambda: world_from_graph(np.zeros((2, 2)), [[0, 3]], None), "node set"),
         (lambda: world_from_graph(np.zeros((2, 2)), [], None), "node sets"),
         (lambda: world_from_graph(np.zeros((2, 2)), [[0, 1]], [1]), "cannot show"),
-        (lambda: world_from_graph(np.zeros((2, 2)), [[0]], None, names=["a"]), "elements"),
+        (lambda: world_from_graph(np.zeros((2, 2)), [[0]], None, names=["a"]), "1 element "),
         (lambda: world_from_graph(np.zeros((2, 2)), [[0]], None, variances=[1, 0]), "variances"),
         (lambda: world_from_graph([[0, np.inf], [0, 0]], [[0]], None), "finite"),
     ],
