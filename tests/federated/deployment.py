@@ -130,13 +130,15 @@ class Deployment:
 
     def kill(self, name: str) -> None:
         process = self.processes.pop(name)
-        for victim in [*psutil.Process(process.pid).children(recursive=True)]:
-            try:
-                victim.kill()
-            except psutil.NoSuchProcess:
-                continue
+        children = psutil.Process(process.pid).children(recursive=True)
+        # The participant first: it would report the end of its job, and NVFlare give up the round.
         process.kill()
         process.wait()
+        for child in children:
+            try:
+                child.kill()
+            except psutil.NoSuchProcess:
+                continue
 
     def submit(self, name: str, **options: object) -> subprocess.Popen[str]:
         limits = {"timeout": HANG, "deadline": HANG, "patience": HANG}
