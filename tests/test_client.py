@@ -340,3 +340,29 @@ def test_labels_that_are_one_number_written_twice_are_refused():
         jc.Client.from_samples(
             "k", observational=rows[0], interventions={"1": rows[1], "1.0": rows[2]}
         )
+
+
+def test_regimes_worked_on_at_once_give_the_same_moments_and_the_same_errors(monkeypatch):
+    rng = np.random.default_rng(5)
+    rows = {f"x{i}": rng.normal(size=(300 + i, 4)) for i in range(4)}
+    rows["x0"] = [rows["x0"][:100], rows["x0"][100:]]
+
+    def client():
+        return jc.Client.from_samples("lab", observational=rng_rows, interventions=rows)
+
+    rng_rows = rng.normal(size=(500, 4))
+    alone = client()
+    monkeypatch.setattr("jigsaw_crl.client.MANY", 0)
+    monkeypatch.setattr("jigsaw_crl.client.allowed_threads", lambda: 3)
+    together = client()
+    assert together.labels == alone.labels
+    for label in alone.labels:
+        ones, others = alone.interventions[label], together.interventions[label]
+        assert len(ones) == len(others)
+        for one, other in zip(ones, others, strict=True):
+            np.testing.assert_array_equal(one.covariance, other.covariance)
+    rows["x2"], rows["x3"] = rows["x2"].copy(), rows["x3"].copy()
+    rows["x2"][7, 1], rows["x3"][0, 0] = np.nan, np.inf
+    with pytest.raises(InputError, match="1 of 1208 values") as caught:
+        client()
+    assert caught.value.regime == "x2"

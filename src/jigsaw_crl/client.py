@@ -7,6 +7,7 @@ type; only `Moments.n` tells them apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ from jigsaw_crl.moments import (
     second_moment_about,
 )
 from jigsaw_crl.spelling import counted
+from jigsaw_crl.threads import allowed_threads, one_thread
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -47,6 +49,20 @@ __all__ = ["CONTROL", "RANK_TOLERANCE", "Client"]
 
 FloatArray = npt.NDArray[np.float64]
 CONTROL = "control"
+# Numbers from which regimes are worked on at once: some hundredths of a second.
+MANY = 10_000_000
+
+
+def _of_each(
+    moments: Callable[[Any, str, int | None], Moments], given: list[tuple[Any, str, int | None]]
+) -> list[Moments]:
+    """`moments` of each regime; where there are many numbers, of several regimes at once."""
+    if sum(getattr(x, "size", 0) for x, _, _ in given) >= MANY:
+        workers = min(allowed_threads(), len(given))
+        if workers > 1:
+            with one_thread(), ThreadPoolExecutor(workers) as pool:
+                return list(pool.map(lambda one: moments(*one), given))
+    return [moments(*one) for one in given]
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,14 +261,14 @@ class Client:
         check_mapping(name, interventions)
         check_names(name, list(interventions), control_name)
         sizes = sizes_of(name, n_samples, interventions, control_name)
-        control = moments(observational, control_name, sizes[control_name][0])
-        regimes = {
-            label: tuple(
-                moments(part, label, n)
-                for part, n in zip(regimes_of(value), sizes[label], strict=True)
-            )
-            for label, value in interventions.items()
-        }
+        given = [(observational, control_name, sizes[control_name][0])]
+        for label, value in interventions.items():
+            given += [(x, label, n) for x, n in zip(regimes_of(value), sizes[label], strict=True)]
+        control, *others = _of_each(moments, given)
+        found: dict[str, list[Moments]] = {label: [] for label in interventions}
+        for (_, label, _), one in zip(given[1:], others, strict=True):
+            found[label].append(one)
+        regimes = {label: tuple(ones) for label, ones in found.items()}
         rank = len(regimes) if n_latent is None else n_latent
         names = check_features(name, features, control.n_features)
         client = cls(name, control, MappingProxyType(regimes), rank, names, control_name)

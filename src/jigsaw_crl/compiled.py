@@ -13,8 +13,12 @@ import numba as nb
 __all__ = ["compiled"]
 
 
-def compiled(*signatures: Any, **options: Any) -> Any:
+def compiled(*signatures: Any, kept: bool = True, **options: Any) -> Any:
     """A decorator: `numba.njit` without the interpreter's lock, dividing as numpy does.
+
+    `kept=False` for functions that only compiled ones call: they become part of their callers. They
+    also come with several types of arguments, and two processes that fill the disk's index of
+    such a function at once can mix them up; a function with one type cannot be mixed up.
 
     Where neither the package's folder nor the user's cache can be written to (a container without
     a home, say), every process compiles for itself.
@@ -24,7 +28,7 @@ def compiled(*signatures: Any, **options: Any) -> Any:
     def decorate(function: Callable[..., Any]) -> Any:
         jit: Any = nb.njit
         try:
-            return jit(*signatures, cache=True, **settings)(function)
+            return jit(*signatures, cache=kept, **settings)(function)
         except RuntimeError:
             return jit(*signatures, **settings)(function)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import nullcontext
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl._version import __version__
@@ -16,6 +14,7 @@ from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.order import PartialOrder
 from jigsaw_crl.result import Result
+from jigsaw_crl.threads import one_thread
 
 if TYPE_CHECKING:
     from jigsaw_crl.diagnostics import ClientReport
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["recover", "recover_fragment"]
 
 Method = Literal["null-cone", "paper"]
-# Latents from which several threads help one client.
-SMALL = 100
 
 
 def recover_fragment(
@@ -67,8 +64,9 @@ def recover_fragment(
     from jigsaw_crl.diagnostics import check_client, usable
 
     _check_options(method, tau, budget, confounding, rank_one)
-    # Waking threads for small matrices takes longer than the work they would share.
-    with _blas().limit(limits=1) if client.n_latent < SMALL else nullcontext():
+    # Matrices are small, or many and worked on one after the other: threads gain nothing (400
+    # latents) or cost more than the work they would share (25).
+    with one_thread():
         report = check_client(client)
         checked = report.findings
         findings = tuple(_unnamed(finding, client) for finding in checked)
@@ -180,14 +178,6 @@ def _paper(client: Client, tau: float | None, budget: int | None) -> Fragment:
     return baseline.recover_fragment(client, tau=tau, budget=limit)
 
 
-@cache
-def _blas() -> Any:
-    """The linear algebra libraries of this process; looking for them takes a millisecond."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
 def _start(report: ClientReport) -> Start:
     return Start(report.spectrum, report.extremes)
 
@@ -209,7 +199,7 @@ def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[A
     threads would only compete, and sums split between threads differ in their last digit.
     """
     if n_jobs == 1 or len(arguments) < 2:
-        with _blas().limit(limits=1):
+        with one_thread():
             return [function(*a) for a in arguments]
     from joblib import Parallel, delayed, parallel_config
 

@@ -13,7 +13,7 @@ from jigsaw_crl.compiled import compiled
 __all__ = ["chances", "mismatch", "swap_gains"]
 
 
-@compiled()
+@compiled(kept=False)
 def _root(parent, i):  # type: ignore[no-untyped-def]
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -21,7 +21,7 @@ def _root(parent, i):  # type: ignore[no-untyped-def]
     return i
 
 
-@compiled()
+@compiled(kept=False)
 def _districts(source, target, first, last, accessed, touched, parent):  # type: ignore[no-untyped-def]
     """Fill `parent` with a union-find of districts.
 

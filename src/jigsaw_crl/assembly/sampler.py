@@ -53,7 +53,7 @@ def unpack(words: Words, m: int) -> BoolMatrix:
     return np.unpackbits(raw, axis=1, count=m, bitorder="little").astype(bool)
 
 
-@compiled()
+@compiled(kept=False)
 def _count(w):  # type: ignore[no-untyped-def]
     """Number of set bits."""
     w = w - ((w >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -62,12 +62,12 @@ def _count(w):  # type: ignore[no-untyped-def]
     return np.int64((w * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@compiled()
+@compiled(kept=False)
 def _has(words, row, bit):  # type: ignore[no-untyped-def]
     return (words[row, bit >> 6] >> np.uint64(bit & 63)) & _ONE != 0
 
 
-@compiled()
+@compiled(kept=False)
 def _within(one, i, other, j):  # type: ignore[no-untyped-def]
     """Is the set one[i] a subset of other[j]?"""
     for w in range(one.shape[1]):  # noqa: SIM110 (the compiler takes no generators)
@@ -76,7 +76,7 @@ def _within(one, i, other, j):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled()
+@compiled(kept=False)
 def _shared(one, i, other, j, most):  # type: ignore[no-untyped-def]
     """Size of the intersection of one[i] and other[j], counted up to `most`."""
     total = 0
@@ -89,7 +89,7 @@ def _shared(one, i, other, j, most):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled()
+@compiled(kept=False)
 def _random(state):  # type: ignore[no-untyped-def]
     """Next 64 random bits (SplitMix64); a state of our own keeps chains apart in threads."""
     state[0] += _GOLDEN
@@ -99,7 +99,7 @@ def _random(state):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@compiled()
+@compiled(kept=False)
 def _covers_met(up, down, a, d, size):  # type: ignore[no-untyped-def]
     """Pairs (x, d), x above a, and (a, y), y below d, with exactly `size` labels between."""
     met = 0
@@ -121,7 +121,7 @@ def _covers_met(up, down, a, d, size):  # type: ignore[no-untyped-def]
     return met
 
 
-@compiled()
+@compiled(kept=False)
 def _members(words, row, first, out):  # type: ignore[no-untyped-def]
     """Write `first` and the members of a row to `out`; how many there are, at most 65."""
     out[0] = first
@@ -136,7 +136,7 @@ def _members(words, row, first, out):  # type: ignore[no-untyped-def]
     return n
 
 
-@compiled()
+@compiled(kept=False)
 def _bridge(up, down, a, d, weight, threshold, cover_cost, room, masks, changed):  # type: ignore[no-untyped-def]
     """What the bridge a → d would add, or its removal take away: (number of pairs, gain).
 
@@ -214,7 +214,7 @@ def _bridge(up, down, a, d, weight, threshold, cover_cost, room, masks, changed)
     return n, -gain if there else gain
 
 
-@compiled()
+@compiled(kept=False)
 def _exchange(up, down, a, d, weight, changed):  # type: ignore[no-untyped-def]
     """What changes when a and d change places: (number of pairs, gain), as for a bridge."""
     p, words = up.shape

@@ -13,7 +13,7 @@ from jigsaw_crl.compiled import compiled
 __all__ = ["advance", "line_errors", "off_ancestors", "spread"]
 
 
-@compiled(fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"}, kept=False)
 def _dot(x, y, stop):  # type: ignore[no-untyped-def]
     total = 0 * x[0]
     for a in range(stop):

@@ -79,7 +79,7 @@ def products(G, N, form, rank, sign, n, n_eff, first, second, T, C):  # type: ig
                 C[k, b, a] = C[k, a, b]
 
 
-@compiled()
+@compiled(kept=False)
 def _forms(M, base, dual, pull, start, stop, uu, uv, vv):  # type: ignore[no-untyped-def]
     """`uᵀMu'`, `uᵀMv'`, `vᵀMv'` of the vectors u = base − pull · dual and their partners v."""
     for g in range(start, stop):
@@ -91,7 +91,7 @@ def _forms(M, base, dual, pull, start, stop, uu, uv, vv):  # type: ignore[no-unt
             uu[g, h] = back - pull[h] * cross
 
 
-@compiled()
+@compiled(kept=False)
 def _add_own(M, K, W, own):  # type: ignore[no-untyped-def]
     """`M + K[:, n] W K[n, :]`, with n the two lines at position `own`."""
     for a in range(8):
@@ -184,7 +184,7 @@ def densities(  # type: ignore[no-untyped-def]
             mixture[k, choice] = _log_sum(each, 0, 11) - np.log(4.0) + rest[k, choice]
 
 
-@compiled()
+@compiled(kept=False)
 def hypotheses(i_one, j_one, tilt_i, tilt_j, prior, scales, logs):  # type: ignore[no-untyped-def]
     """Scales of the three statistics, (11, 3), and log weights, (11,), of each component.
 
@@ -233,12 +233,12 @@ def hypotheses(i_one, j_one, tilt_i, tilt_j, prior, scales, logs):  # type: igno
             scales[c, 2] = 0.0
 
 
-@compiled()
+@compiled(kept=False)
 def _log(x):  # type: ignore[no-untyped-def]
     return np.log(x) if x > 0 else -np.inf
 
 
-@compiled()
+@compiled(kept=False)
 def _own_parts(cos_i, cos_j, B):  # type: ignore[no-untyped-def]
     """Matrix that replaces c by c⊥ in (⟨q,q⟩, ⟨q_i,c_j⟩, ⟨c_i,q_j⟩, ⟨c_i,c_j⟩).
 
@@ -255,7 +255,7 @@ def _own_parts(cos_i, cos_j, B):  # type: ignore[no-untyped-def]
     B[3, 0], B[3, 1], B[3, 2], B[3, 3] = a * c, a * d, b * c, b * d
 
 
-@compiled()
+@compiled(kept=False)
 def _turned(T, C, place, B, g, S):  # type: ignore[no-untyped-def]
     """`g = B T` and `S = B C Bᵀ` of the statistics at `place`; B is lower triangular."""
     for a in range(4):
@@ -273,7 +273,7 @@ def _turned(T, C, place, B, g, S):  # type: ignore[no-untyped-def]
             S[a, d] = S[d, a] = total
 
 
-@compiled()
+@compiled(kept=False)
 def _log_normal(z, precision, off, scales, row, jitter):  # type: ignore[no-untyped-def]
     """Log density, up to a constant, of N(z; 0, A), A = 1 + precision · scale² on the diagonal."""
     a = 1.0 + precision[0] * scales[row, 0] ** 2 + jitter
@@ -289,7 +289,7 @@ def _log_normal(z, precision, off, scales, row, jitter):  # type: ignore[no-unty
     return -0.5 * (np.log(det) + quad / det)
 
 
-@compiled()
+@compiled(kept=False)
 def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
     most = -np.inf
     for a in range(start, stop):

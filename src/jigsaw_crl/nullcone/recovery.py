@@ -22,6 +22,7 @@ from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.order import PartialOrder
+from jigsaw_crl.threads import one_thread
 
 __all__ = ["Confounding", "RankOne", "Recovery", "recover_fragment"]
 
@@ -54,7 +55,8 @@ def recover_fragment(
     -------
     Fragment
     """
-    return Recovery.of(client, confounding=confounding, rank_one=rank_one).fragment()
+    with one_thread():
+        return Recovery.of(client, confounding=confounding, rank_one=rank_one).fragment()
 
 
 @dataclass(frozen=True, eq=False)
