@@ -43,11 +43,11 @@ PAIR_COST = 1.0
 IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
 
 
-# A target with an ancestor moves two directions. Where one is seen, the other may have been missed;
-# its line then leans towards its ancestors. Among unrelated pairs with such a target a fifth are
-# thought to lean; that it has an ancestor at all costs a factor of ten. Both are properties of the
-# target, not of a client: they are paid once, however many clients saw it.
-LEANING, MISSED = 0.2, 0.1
+# A target with an ancestor moves two directions. Where one is seen, the other was missed with this
+# probability, and the line that is seen leans towards the target's ancestors: it may have some, and
+# it may look related to what else descends from them. Both are properties of the target, not of a
+# client: the doubt is paid once, however many clients saw it.
+MISSED = 0.1
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class BayesFactors:
     district : array, shape (p, p)
         Log Bayes factor of "same district" against "unrelated"; symmetric.
     lean : array, shape (p, p), optional
-        The same of "unrelated, but a line leans" (see `LEANING`); symmetric, zeros by default.
+        The same of "unrelated, but a line leans" (see `MISSED`); symmetric, zeros by default.
     single : tuple of bool, optional
         Labels whose intervention moved a single direction; none by default.
     """
@@ -127,7 +127,7 @@ class BayesFactors:
 
 def unrelated(lean: FloatArray) -> FloatArray:
     """Log weight of "unrelated" against the plain one, given the factor of leaning."""
-    plain, leaning = np.log(1.0 - LEANING), np.log(LEANING)
+    plain, leaning = np.log(1.0 - MISSED), np.log(MISSED)
     weight = np.logaddexp(plain, leaning + np.nan_to_num(lean, nan=0.0))
     # The two add up to one, but for rounding: no lean must weigh nothing exactly.
     return np.asarray(weight - np.logaddexp(plain, leaning))

@@ -7,7 +7,7 @@ import plain_pairs
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.fragment import LEANING, MISSED
+from jigsaw_crl.fragment import MISSED
 from jigsaw_crl.nullcone.basis import orthogonal_rows
 from jigsaw_crl.nullcone.evidence import pair_evidence
 from jigsaw_crl.nullcone.lines import null_lines
@@ -53,8 +53,8 @@ def test_pairs_agree_with_array_code(n, noisy):
         # "Unrelated", leaning or not, either direction, one district: a quarter each.
         cost_j, cost_i = (np.where(lines.rank[x] == 1, np.log(MISSED), 0.0) for x in (j, i))
         four = [
-            ours.none + np.log1p(-LEANING),
-            ours.lean + np.log(LEANING),
+            ours.none + np.log1p(-MISSED),
+            ours.lean + np.log(MISSED),
             *np.moveaxis(ours.forward - np.log(2) + cost_j[:, None, None], 2, 0),
             *np.moveaxis(ours.backward - np.log(2) + cost_i[:, None, None], 2, 0),
             ours.district,

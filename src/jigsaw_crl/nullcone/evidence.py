@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.fragment import LEANING, MISSED
+from jigsaw_crl.fragment import MISSED
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.pairs import PairStatistics
 
@@ -68,7 +68,6 @@ class Prior(NamedTuple):
     scales: FloatArray
     leans: FloatArray
     missed: float
-    leaning: float
     district: FloatArray
     district_weight: FloatArray
     single: FloatArray
@@ -81,7 +80,6 @@ PRIOR = Prior(
     np.array(SCALES),
     LEANS,
     MISSED,
-    LEANING,
     DISTRICT,
     DISTRICT_WEIGHT,
     SINGLE,

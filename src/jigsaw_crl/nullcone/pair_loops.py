@@ -175,8 +175,8 @@ def densities(  # type: ignore[no-untyped-def]
                 backward[k, choice, c] = each[4 + c]
             district[k, choice] = _log_sum(each, 6, 11)
             # The four hypotheses at ¼, scales averaged, with what a missed eigenvalue costs.
-            each[0] += np.log(1.0 - prior.leaning)
-            each[1] = lean[k, choice] + np.log(prior.leaning)
+            each[0] += np.log(1.0 - prior.missed)
+            each[1] = lean[k, choice] + np.log(prior.missed)
             for c in range(2, 6):
                 each[c] -= np.log(2.0)
                 if (j_one and c < 4) or (i_one and c >= 4):
