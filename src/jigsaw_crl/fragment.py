@@ -149,6 +149,11 @@ def against_unrelated(
     """
     with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
         mean = np.logaddexp.reduce(ancestor, axis=0) - np.log(len(ancestor))
+        # An ancestor's line can lean as well: what a lean explains speaks neither for nor against.
+        leaning = np.nan_to_num(lean, nan=0.0)
+        either = np.maximum(mean, leaning) + np.log(MISSED)
+        either = np.logaddexp(mean + np.log(1.0 - MISSED), either)
+        mean = np.where(leaning == 0, mean, either)
         return np.asarray(mean - unrelated(lean) + np.log(MISSED) * single)
 
 

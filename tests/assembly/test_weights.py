@@ -50,9 +50,10 @@ def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
         # Four clients are four times as sure of the factor, and wonder once about a second
         # direction that all of them missed.
         assert evidence(3.0, 0.0, n_clients) == pytest.approx(3.0 * n_clients + np.log(MISSED))
-    # A lean that explains as much as ancestry leaves the pair open, however many clients see it.
+    # A lean that explains as much as ancestry, or more, leaves the pair open, however many see it.
     for n_clients in (1, 4, 12):
         assert evidence(5.0, 5.0, n_clients) == pytest.approx(0.0, abs=0.1)
+        assert np.log(MISSED) - 0.1 < evidence(3.0, 5.0, n_clients) < 0.0
 
 
 @pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])
