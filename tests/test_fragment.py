@@ -127,7 +127,7 @@ def test_a_line_that_may_lean_and_a_missed_direction_weaken_what_is_said():
     def summary(lean, single):
         ancestor, apart = np.zeros((1, 2, 2)), np.full((2, 2), -9.0)
         ancestor[0, 0, 1] = 6.0
-        bayes = BayesFactors((1.0,), ancestor, apart, np.full((2, 2), lean), (False, single))
+        bayes = BayesFactors((1.0,), ancestor, apart, np.full((2, 2), lean), (True, single))
         return replace(fragment(), **{**two_labels, "bayes": bayes}).evidence[0, 1]
 
     two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])

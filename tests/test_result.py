@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import networkx as nx
@@ -12,7 +13,6 @@ import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl import result as result_module
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_a_run_killed_at_any_step_leaves_a_whole_result(moment, results, tmp_pat
 
     monkeypatch.setattr(os, "rename", killed_at(os.rename))
     monkeypatch.setattr(os, "replace", killed_at(os.replace))
-    monkeypatch.setattr(result_module.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     try:
         results["evidence"].save(root)
         killed = False

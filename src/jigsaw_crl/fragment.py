@@ -120,41 +120,62 @@ class BayesFactors:
             object.__setattr__(self, name, value)
 
     @property
+    def doubtful(self) -> npt.NDArray[np.bool_]:
+        """Pairs with a label that moved a single direction, shape (p, p)."""
+        single = np.array(self.single)
+        return np.asarray(single[:, None] | single)
+
+    @property
     def log_odds(self) -> FloatArray:
         """ "Row is an ancestor of column" against "unrelated", shape (p, p)."""
-        return against_unrelated(self.ancestor, self.lean, np.array(self.single))
+        return against_unrelated(self.ancestor, self.lean, self.doubtful, np.array(self.single))
 
 
-def unrelated(lean: FloatArray) -> FloatArray:
-    """Log weight of "unrelated" against the plain one, given the factor of leaning."""
-    plain, leaning = np.log(1.0 - MISSED), np.log(MISSED)
-    weight = np.logaddexp(plain, leaning + np.nan_to_num(lean, nan=0.0))
-    # The two add up to one, but for rounding: no lean must weigh nothing exactly.
-    return np.asarray(weight - np.logaddexp(plain, leaning))
+def unrelated(lean: FloatArray, doubtful: npt.NDArray[np.bool_]) -> FloatArray:
+    """Log weight of "unrelated", leaning or not, against "unrelated" and not leaning.
+
+    Parameters
+    ----------
+    lean : array, shape (...)
+        Log Bayes factor of leaning, of one client or summed over several.
+    doubtful : array of bool, shape (...)
+        A line of the pair may lean.
+    """
+    return _leaning_or_not(np.zeros_like(lean), lean, doubtful)
 
 
 def against_unrelated(
-    ancestor: FloatArray, lean: FloatArray, single: npt.NDArray[np.bool_]
+    ancestor: FloatArray,
+    lean: FloatArray,
+    doubtful: npt.NDArray[np.bool_],
+    single: npt.NDArray[np.bool_],
 ) -> FloatArray:
-    """`log mean_τ e^{l_τ}` less what speaks for "unrelated" and what a missed direction costs.
+    """`log mean_τ e^{l_τ}` against "unrelated", less what a missed direction costs.
 
     Parameters
     ----------
     ancestor : array, shape (n_scales, ...)
         Log Bayes factors of one client, or their sum over several: an effect has one scale, and a
         line leans or not, at all of them.
-    lean : array, shape (...)
+    lean, doubtful : array, shape (...)
+        See `unrelated`.
     single : array of bool, shape (...)
         The column moved a single direction.
     """
     with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
         mean = np.logaddexp.reduce(ancestor, axis=0) - np.log(len(ancestor))
-        # An ancestor's line can lean as well: what a lean explains speaks neither for nor against.
-        leaning = np.nan_to_num(lean, nan=0.0)
-        either = np.maximum(mean, leaning) + np.log(MISSED)
-        either = np.logaddexp(mean + np.log(1.0 - MISSED), either)
-        mean = np.where(leaning == 0, mean, either)
-        return np.asarray(mean - unrelated(lean) + np.log(MISSED) * single)
+    # An ancestor's line can lean as well: what a lean explains speaks neither for nor against.
+    mean = _leaning_or_not(mean, np.fmax(mean, lean), doubtful)
+    return np.asarray(mean - unrelated(lean, doubtful) + np.log(MISSED) * single)
+
+
+def _leaning_or_not(
+    plain: FloatArray, leaning: FloatArray, doubtful: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """`log[(1 − m) e^plain + m e^leaning]` with m = MISSED where in doubt; nan in plain stays."""
+    with np.errstate(invalid="ignore"):
+        mixed = np.logaddexp(plain + np.log(1.0 - MISSED), np.nan_to_num(leaning) + np.log(MISSED))
+    return np.asarray(np.where(doubtful, mixed, plain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +299,8 @@ class Fragment:
             out[self.statements.ancestor == YES] = np.inf
             out[self.statements.ancestor == NO] = -np.inf
         elif self.bayes is not None:
-            inside = self.bayes.district - unrelated(self.bayes.lean) - PAIR_COST
+            open_ = unrelated(self.bayes.lean, self.bayes.doubtful)
+            inside = self.bayes.district - open_ - PAIR_COST
             yes = self.bayes.log_odds - PAIR_COST
             with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
                 for_it = np.logaddexp(yes, inside + np.log(IN_DISTRICT))

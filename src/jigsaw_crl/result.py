@@ -1,18 +1,9 @@
-"""The result of a recovery, and the folder it is kept in.
-
-A result folder has `result.json` (the whole result), `order.csv`, `hasse.graphml` and
-`report.html` (derived from it). It is written with a journal: everything is staged in a hidden
-sub-folder, one rename makes the stage complete, and only then are the files moved into place. A run
-killed before the rename leaves the old result; one killed after it leaves the new one, because
-readers look into a complete stage first and the next writer moves it out.
-"""
+"""The result of a recovery, and its document."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -23,6 +14,7 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.errors import InputError
 from jigsaw_crl.findings import Finding
 from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.result_folder import COMPLETE, RESULT, write_folder
 from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
@@ -32,12 +24,10 @@ if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
     from jigsaw_crl.left_out import LeftOut
 
-__all__ = ["Result", "check_folder", "load_result", "order_document"]
+__all__ = ["Result", "load_result", "order_document"]
 
 FORMAT = "jigsaw-crl/result"
 VERSION = 1
-RESULT, ORDER, HASSE, REPORT = "result.json", "order.csv", "hasse.graphml", "report.html"
-_STAGE_PREFIX, _COMPLETE = ".jigsaw-stage-", ".jigsaw-complete"
 _FIELDS = {
     "format",
     "version",
@@ -130,7 +120,7 @@ class Result:
 
         Other files in the folder are left alone.
         """
-        return _write_folder(self, Path(folder))
+        return write_folder(self, Path(folder))
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the one-file HTML report."""
@@ -207,7 +197,7 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         raise InputError(
             "there is no such folder", "Pass a folder that `jigsaw recover --out` wrote.", path=root
         )
-    path = next((p for p in (root / _COMPLETE / RESULT, root / RESULT) if p.exists()), None)
+    path = next((p for p in (root / COMPLETE / RESULT, root / RESULT) if p.exists()), None)
     if path is None:
         raise InputError(
             f"this folder has no {RESULT}", "Pass a folder `jigsaw recover --out` wrote.", path=root
@@ -341,75 +331,3 @@ def _from_document(document: Any, path: Path) -> Result:
 
 
 # -- the folder ---------------------------------------------------------------------------------
-
-
-def _write_folder(result: Result, root: Path) -> Path:
-    check_folder(root)
-    stage: Path | None = None
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        _finish(root)
-        stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=root))
-        _write_files(result, stage)
-        # From here on the new result is the one that counts.
-        os.rename(stage, root / _COMPLETE)
-        stage = None
-        _finish(root)
-    except OSError as error:
-        raise InputError(
-            f"the folder cannot be written ({error.strerror or error})",
-            "Choose another folder, or mend its permissions and free space.",
-            path=root,
-        ) from None
-    finally:
-        if stage is not None:
-            shutil.rmtree(stage, ignore_errors=True)
-    return root
-
-
-def check_folder(root: Path) -> None:
-    """Refuse a folder whose files are somebody else's but have one of our names."""
-    if root.exists() and not root.is_dir():
-        raise InputError("this is a file", "Name a folder for the result.", path=root)
-    if not root.is_dir() or (root / _COMPLETE).exists() or (root / RESULT).exists():
-        return
-    for name in (ORDER, HASSE, REPORT):
-        if (root / name).exists():
-            raise InputError(
-                f"the folder has a file {name} but no {RESULT}, so it is not a result folder",
-                "Choose another folder, or move that file.",
-                path=root,
-            )
-
-
-def _write_files(result: Result, stage: Path) -> None:
-    from jigsaw_crl.exports import to_graphml
-
-    document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
-    (stage / RESULT).write_text(document, encoding="utf-8")
-    result.order.to_frame().to_csv(stage / ORDER, index=False, lineterminator="\n")
-    (stage / HASSE).write_text(to_graphml(result.order), encoding="utf-8", newline="\n")
-    result.report(stage / REPORT)
-    for name in os.listdir(stage):
-        _sync(stage / name)
-
-
-def _finish(root: Path) -> None:
-    """Move a complete stage into place, and clear stages that were never completed."""
-    complete = root / _COMPLETE
-    if complete.is_dir():
-        # The truth goes last: until then readers take it from the complete stage.
-        for name in _truth_last(os.listdir(complete)):
-            os.replace(complete / name, root / name)
-        complete.rmdir()
-    for left in root.glob(f"{_STAGE_PREFIX}*"):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def _truth_last(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda name: (name == RESULT, name))
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

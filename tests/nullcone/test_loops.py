@@ -41,25 +41,22 @@ def test_pairs_agree_with_array_code(n, noisy):
         size = np.abs(C).max(axis=(1, 2), keepdims=True)
         assert np.max(np.abs(found.covariance - C) / size) < 1e-12
         ours = pair_evidence(found, lines)
-        fields = ("none", "forward", "backward", "district", "rest", "lean")
         choices = np.arange(4)
         # Choices that do not exist (the second line of a target with one) have no plain value.
         real = ~((lines.rank[i, None] == 1) & (choices // 2 == 1))
         real &= ~((lines.rank[j, None] == 1) & (choices % 2 == 1))
-        for name, wanted in zip(fields, plain_pairs.evidence(T, C, lines, i, j), strict=True):
-            value = getattr(ours, name)
+        none, lean, forward, backward = np.split(ours.table[..., :6], [1, 2, 4], axis=2)
+        district, rest = ours.table[..., 6:7], ours.rest[..., None]
+        mine = (none, forward, backward, district, rest, lean)
+        for value, plain in zip(mine, plain_pairs.evidence(T, C, lines, i, j), strict=True):
             assert np.isfinite(value).all()
-            assert relative(value[real], wanted[real]) < 1e-9, name
+            assert relative(value[real], plain.reshape(value.shape)[real]) < 1e-9
         # "Unrelated", leaning or not, either direction, one district: a quarter each.
         cost_j, cost_i = (np.where(lines.rank[x] == 1, np.log(MISSED), 0.0) for x in (j, i))
-        four = [
-            ours.none + np.log1p(-MISSED),
-            ours.lean + np.log(MISSED),
-            *np.moveaxis(ours.forward - np.log(2) + cost_j[:, None, None], 2, 0),
-            *np.moveaxis(ours.backward - np.log(2) + cost_i[:, None, None], 2, 0),
-            ours.district,
-        ]
-        four = np.logaddexp.reduce(four, axis=0) - np.log(4) + ours.rest
+        either = [forward + cost_j[:, None, None], backward + cost_i[:, None, None]]
+        four = [none + np.log1p(-MISSED), lean + np.log(MISSED), district]
+        four += [x - np.log(2) for x in either]
+        four = np.logaddexp.reduce(np.concatenate(four, axis=2), axis=2) - np.log(4) + ours.rest
         assert relative(ours.mixture, four) < 1e-12
 
 

@@ -27,6 +27,8 @@ BoolMatrix = npt.NDArray[np.bool_]
 LOG_FIXED, LOG_OPEN = np.log(0.75), np.log(0.25)
 # A client "says" yes or no when its own log-odds pass log 3: three to one.
 SPEAKS = float(np.log(3.0))
+# Layers of a client's log-odds beside those of the effect scales.
+EXTRA = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +44,10 @@ class Claims:
         Yes, no or cannot say (1, 0, -1), where the client states rather than weighs.
     sure : bool
         The statements come from exact moments.
-    x : array, shape (n_scales + 2, p, p), or None
-        Log-odds of "row is an ancestor of column" per effect scale, then of leaning, and 1 where
-        the column moved a single direction: see `combined`. nan where it cannot say.
+    x : array, shape (n_scales + 3, p, p), or None
+        Log-odds of "row is an ancestor of column" per effect scale, then of leaning; 1 where one of
+        the two moved a single direction, and where the column did: see `combined`. nan where the
+        client cannot say.
     one_of : tuple of (tuple of int, int)
         Candidates, one of which is an ancestor of the last.
     spouses : array of bool, shape (p, p), or None
@@ -128,7 +131,7 @@ class Panel:
 def combined(x: FloatArray) -> FloatArray:
     """Log-odds from the layers of one client, or from their weighted sum over several."""
     # Sums of weights from which some were taken off again end at rounding, not at zero.
-    return against_unrelated(x[:-2], x[-2], x[-1] > 1e-9)
+    return against_unrelated(x[:-3], x[-3], x[-2] > 1e-9, x[-1] > 1e-9)
 
 
 def read_fragments(fragments: Iterable[Fragment]) -> Panel:
@@ -182,9 +185,9 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
                 spouses[i, j] = spouses[j, i] = True
     elif fragment.bayes is not None:
         x = _layers(fragment.bayes)
-        if len(x) != n_scales + 2:
+        if len(x) != n_scales + EXTRA:
             mean = combined(x)
-            x = np.stack([*(mean,) * n_scales, 0 * mean, 0 * mean])
+            x = np.stack([*(mean,) * n_scales, *(0 * mean,) * EXTRA])
     else:
         certain, sure = _from_blocks(fragment), fragment.n_samples is None
     groups = fragment.blocks if fragment.districts is None else fragment.districts
@@ -216,8 +219,8 @@ def _layers(bayes: BayesFactors) -> FloatArray:
     factors = np.concatenate([bayes.ancestor, bayes.lean[None]])
     fixed = LOG_FIXED + np.nan_to_num(factors, nan=0.0)
     x = np.logaddexp(fixed, open_) - np.logaddexp(LOG_FIXED, open_)
-    single = np.broadcast_to(np.array(bayes.single, dtype=np.float64), open_.shape)
-    layers = np.concatenate([x, single[None]])
+    single = np.broadcast_to(np.array(bayes.single), open_.shape)
+    layers = np.concatenate([x, bayes.doubtful[None], single[None]])
     layers[:, silent] = np.nan
     return layers
 

@@ -137,13 +137,27 @@ def _members(words, row, first, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(kept=False)
+def _outside(up, down, x, y, a, d):  # type: ignore[no-untyped-def]
+    """Is there a label between x and y that is neither a or above it, nor d or below it?"""
+    for w in range(up.shape[1]):
+        between = up[x, w] & down[y, w] & ~down[a, w] & ~up[d, w]
+        if a >> 6 == w:
+            between &= ~(_ONE << np.uint64(a & 63))
+        if d >> 6 == w:
+            between &= ~(_ONE << np.uint64(d & 63))
+        if between != 0:
+            return True
+    return False
+
+
+@compiled(kept=False)
 def _bridge(up, down, a, d, weight, threshold, cover_cost, room, masks, changed):  # type: ignore[no-untyped-def]
     """What the bridge a → d would add, or its removal take away: (number of pairs, gain).
 
     The pairs `x * p + y` are written to `changed`; no pairs: there is no such move, or it is too
     large to be worth its time. `room` and `masks` are working space.
     """
-    p, words = up.shape
+    p = up.shape[0]
     above, below = room[0], room[1]
     n_above, n_below = _members(down, a, a, above), _members(up, d, d, below)
     if n_above > 64 or n_below > 64 or n_above * n_below > len(changed):
@@ -164,18 +178,9 @@ def _bridge(up, down, a, d, weight, threshold, cover_cost, room, masks, changed)
         left[i] = 0
         for j in range(n_below):
             y = below[j]
-            if weight[x, y] > threshold and i + j > 0:
+            by_itself = weight[x, y] > threshold and i + j > 0
+            if by_itself or _outside(up, down, x, y, a, d):
                 left[i] |= after[j]
-            elif not (left[i] >> np.uint64(j)) & _ONE:
-                for w in range(words):
-                    outside = up[x, w] & down[y, w] & ~down[a, w] & ~up[d, w]
-                    if a >> 6 == w:
-                        outside &= ~(_ONE << np.uint64(a & 63))
-                    if d >> 6 == w:
-                        outside &= ~(_ONE << np.uint64(d & 63))
-                    if outside != 0:
-                        left[i] |= after[j]
-                        break
     for i in range(n_above):
         for k in range(n_above):
             if _has(up, above[i], above[k]):
@@ -195,21 +200,11 @@ def _bridge(up, down, a, d, weight, threshold, cover_cost, room, masks, changed)
                 n += 1
             elif cover_cost != 0.0 and left[i] & from_here[j] == 0:
                 # A cover of the order without the bridge, if nothing outside, or in A, is between.
-                covers += 1
-                for w in range(words):
-                    outside = up[x, w] & down[y, w] & ~up[d, w] & ~down[a, w]
-                    if a >> 6 == w:
-                        outside &= ~(_ONE << np.uint64(a & 63))
-                    if d >> 6 == w:
-                        outside &= ~(_ONE << np.uint64(d & 63))
-                    if outside != 0:
-                        covers -= 1
-                        break
-                else:
-                    for k in range(n_above):
-                        if _has(up, x, above[k]) and (left[k] >> np.uint64(j)) & _ONE != 0:
-                            covers -= 1
-                            break
+                between = _outside(up, down, x, y, a, d)
+                for k in range(n_above):
+                    if _has(up, x, above[k]) and (left[k] >> np.uint64(j)) & _ONE != 0:
+                        between = True
+                covers += not between
     gain -= cover_cost * (1 - covers)
     return n, -gain if there else gain
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior import best_order
-from jigsaw_crl.assembly.reading import Claims, Panel, combined
+from jigsaw_crl.assembly.reading import EXTRA, Claims, Panel, combined
 from jigsaw_crl.fragment import PAIR_COST
 
 __all__ = ["Trust", "pool", "weigh_clients"]
@@ -78,7 +78,7 @@ def log_odds(claims: Claims, rate: float, n_scales: int) -> tuple[FloatArray, Bo
     if claims.certain is not None:
         strength = np.log((1.0 - rate) / rate)
         says = np.asarray(claims.certain >= 0, dtype=bool)
-        x = np.zeros((n_scales + 2, *says.shape))
+        x = np.zeros((n_scales + EXTRA, *says.shape))
         x[:n_scales] = np.where(says, strength * (2.0 * claims.certain - 1.0), 0.0)
     else:
         assert claims.x is not None
@@ -93,7 +93,7 @@ def pool(
 ) -> FloatArray:
     """E of `combined(Σ_k w_k x_k)`, shape (p, p); zero where no client says anything."""
     p = len(panel.labels)
-    total = np.zeros((panel.n_scales + 2, p, p))
+    total = np.zeros((panel.n_scales + EXTRA, p, p))
     for k, claims in enumerate(panel.claims):
         if weights[k] > 0.0 and not (without and k in without):
             x, _ = log_odds(claims, rate, panel.n_scales)
@@ -168,7 +168,7 @@ def _first_weights(panel: Panel) -> FloatArray:
 
 def _totals(panel: Panel, weights: FloatArray, rate: float) -> FloatArray:
     p = len(panel.labels)
-    total = np.zeros((panel.n_scales + 2, p, p))
+    total = np.zeros((panel.n_scales + EXTRA, p, p))
     for k, claims in enumerate(panel.claims):
         x, _ = log_odds(claims, rate, panel.n_scales)
         total[:, claims.members[:, None], claims.members[None, :]] += weights[k] * x

@@ -275,7 +275,7 @@ def report(
 
 def _check_out(out: Path | None) -> None:
     """Say before the work, not after it, that its result cannot be kept there."""
-    from jigsaw_crl.result import check_folder
+    from jigsaw_crl.result_folder import check_folder
 
     if out is not None:
         check_folder(out)

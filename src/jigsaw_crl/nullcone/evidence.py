@@ -95,27 +95,27 @@ class PairEvidence:
 
     Parameters
     ----------
-    none : array, shape (n_pairs, 4)
-        For the choices (s, t) = 00, 01, 10, 11.
-    forward, backward : array, shape (n_pairs, 4, n_scales)
-        "i ancestor of j" and "j ancestor of i" at each scale.
-    district : array, shape (n_pairs, 4)
-    rest : array, shape (n_pairs, 4)
-        Of ⟨c_i,c_j⟩, which no hypothesis restricts. It cancels between hypotheses, but choices of
-        lines are compared on the same four statistics only if it is counted.
-    mixture : array, shape (n_pairs, 4)
-        With the four hypotheses at ¼ and the scales averaged, and `rest` counted.
-    lean : array, shape (n_pairs, 4)
-        "Unrelated, but the line of a target of rank 1 leans".
+    table : array, shape (n_pairs, 4, 9)
+        For the choices (s, t) = 00, 01, 10, 11, as the compiled loops fill it: "unrelated";
+        "unrelated, but the line of a target of rank 1 leans"; "i ancestor of j" at both scales;
+        "j ancestor of i" at both; "same district"; `rest`; `mixture`.
     """
 
-    none: FloatArray
-    forward: FloatArray
-    backward: FloatArray
-    district: FloatArray
-    rest: FloatArray
-    mixture: FloatArray
-    lean: FloatArray
+    table: FloatArray
+
+    @property
+    def rest(self) -> FloatArray:
+        """Of ⟨c_i,c_j⟩, which no hypothesis restricts, shape (n_pairs, 4).
+
+        It cancels between hypotheses, but choices of lines are compared on the same four statistics
+        only if it is counted.
+        """
+        return self.table[:, :, 7]
+
+    @property
+    def mixture(self) -> FloatArray:
+        """With the four hypotheses at ¼ and the scales averaged, and `rest` counted."""
+        return self.table[:, :, 8]
 
 
 def pair_evidence(
@@ -127,28 +127,13 @@ def pair_evidence(
     """
     from jigsaw_crl.nullcone.pair_loops import densities
 
-    k = len(statistics.first)
-    none, district, rest, mixture, lean = (np.empty((k, 4)) for _ in range(5))
-    forward, backward = np.empty((k, 4, len(SCALES))), np.empty((k, 4, len(SCALES)))
+    pairs = statistics
+    table = np.empty((len(pairs.first), 4, 9))
+    kind = lines.rank, lines.tilt, _between(lines)
     densities(
-        statistics.T,
-        statistics.covariance,
-        statistics.first,
-        statistics.second,
-        lines.rank,
-        lines.tilt,
-        _between(lines),
-        PRIOR,
-        confounding,
-        none,
-        forward,
-        backward,
-        district,
-        rest,
-        mixture,
-        lean,
+        pairs.T, pairs.covariance, pairs.first, pairs.second, *kind, PRIOR, confounding, table
     )
-    return PairEvidence(none, forward, backward, district, rest, mixture, lean)
+    return PairEvidence(table)
 
 
 def _between(lines: Lines) -> FloatArray:

@@ -102,25 +102,8 @@ def _add_own(M, K, W, own):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def densities(  # type: ignore[no-untyped-def]
-    T,
-    C,
-    first,
-    second,
-    rank,
-    tilt,
-    cos,
-    prior,
-    confounding,
-    none,
-    forward,
-    backward,
-    district,
-    rest,
-    mixture,
-    lean,
-):
-    """Fill the log densities of every pair under every choice of lines: see `evidence`."""
+def densities(T, C, first, second, rank, tilt, cos, prior, confounding, table):  # type: ignore[no-untyped-def]
+    """Fill the log densities of every pair under every choice of lines: see `PairEvidence`."""
     B, S = np.zeros((4, 4)), np.empty((4, 4))
     g, z, off, precision = np.empty(4), np.empty(3), np.empty(3), np.empty(3)
     place = np.empty(4, np.int64)
@@ -136,21 +119,17 @@ def densities(  # type: ignore[no-untyped-def]
             # A regime with one line has no second choice: the same again.
             same = 2 * (0 if i_one else s) + (0 if j_one else t)
             if same < choice:
-                none[k, choice], district[k, choice] = none[k, same], district[k, same]
-                rest[k, choice], mixture[k, choice] = rest[k, same], mixture[k, same]
-                lean[k, choice] = lean[k, same]
-                for c in range(2):
-                    forward[k, choice, c] = forward[k, same, c]
-                    backward[k, choice, c] = backward[k, same, c]
+                for h in range(table.shape[2]):
+                    table[k, choice, h] = table[k, same, h]
                 continue
             place[0], place[1] = choice, 2 * s + 1 - t
             place[2], place[3] = 2 * (1 - s) + t, 2 * (1 - s) + 1 - t
             _turned(T[k], C[k], place, B, g, S)
-            rest[k, choice] = 0.0
+            rest = 0.0
             if not (i_one or j_one):
                 # No hypothesis restricts ⟨c_i, c_j⟩.
                 total = S[3, 3] + prior.scales[0] ** 2
-                rest[k, choice] = -0.5 * (np.log(total) + g[3] ** 2 / total)
+                rest = -0.5 * (np.log(total) + g[3] ** 2 / total)
             # In standard errors; statistics that say nothing count as known and zero.
             scale = 1.0
             for a in range(3):
@@ -168,20 +147,20 @@ def densities(  # type: ignore[no-untyped-def]
                     each[c] = (
                         _log_normal(z, precision, off, scales, c, prior.jitter) - log_sd + logs[c]
                     )
-            none[k, choice] = each[0]
-            lean[k, choice] = each[1] if i_one or j_one else each[0]
-            for c in range(2):
-                forward[k, choice, c] = each[2 + c]
-                backward[k, choice, c] = each[4 + c]
-            district[k, choice] = _log_sum(each, 6, 11)
+            if not (i_one or j_one):
+                each[1] = each[0]
+            for h in range(6):
+                table[k, choice, h] = each[h]
+            table[k, choice, 6] = _log_sum(each, 6, 11)
+            table[k, choice, 7] = rest
             # The four hypotheses at ¼, scales averaged, with what a missed eigenvalue costs.
             each[0] += np.log(1.0 - prior.missed)
-            each[1] = lean[k, choice] + np.log(prior.missed)
+            each[1] += np.log(prior.missed)
             for c in range(2, 6):
                 each[c] -= np.log(2.0)
                 if (j_one and c < 4) or (i_one and c >= 4):
                     each[c] += np.log(prior.missed)
-            mixture[k, choice] = _log_sum(each, 0, 11) - np.log(4.0) + rest[k, choice]
+            table[k, choice, 8] = _log_sum(each, 0, 11) - np.log(4.0) + rest
 
 
 @compiled(kept=False)
@@ -303,48 +282,33 @@ def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def sums(  # type: ignore[no-untyped-def]
-    none, forward, backward, district, lean, weight, certain, first, second, owner, total, count
-):
+def sums(table, weight, certain, first, second, owner, total, count):  # type: ignore[no-untyped-def]
     """Add up each pair's log densities, averaged over the choice of lines with log `weight`.
 
-    `total`, shape (scales + 2, p, p), gets "row is an ancestor of column" at each scale, "a line
-    leans" and "same district", all against "unrelated"; `count`, shape (p, p), how many pairs of
-    regimes spoke.
+    `total`, shape (4, p, p), gets "row is an ancestor of column" at both scales, "a line leans" and
+    "same district", all against "unrelated"; `count`, shape (p, p), how many pairs of regimes
+    spoke.
     """
-    scales = forward.shape[2]
-    # Unrelated, same district, i ancestor of j and j ancestor of i at each scale, leaning.
-    logs, each = np.empty(3 + 2 * scales), np.empty(4)
+    logs, each = np.empty(7), np.empty(4)
     for k in range(len(first)):
         i = owner[first[k]]
         j = owner[second[k]]
         most = -np.inf
-        for h in range(len(logs)):
+        for h in range(7):
             for c in range(4):
-                if h == 0:
-                    each[c] = none[k, c]
-                elif h == 1:
-                    each[c] = district[k, c]
-                elif h < 2 + scales:
-                    each[c] = forward[k, c, h - 2]
-                elif h < 2 + 2 * scales:
-                    each[c] = backward[k, c, h - 2 - scales]
-                else:
-                    each[c] = lean[k, c]
-                each[c] += weight[k, c]
+                each[c] = table[k, c, h] + weight[k, c]
             logs[h] = _log_sum(each, 0, 4)
             most = max(most, logs[h])
-        for h in range(len(logs)):
+        for h in range(7):
             # Exact moments rule hypotheses out by squares of 1e12. Against the best one, and
             # floored, the small differences between those that fit survive the division by
             # "unrelated".
             logs[h] = max(logs[h] - most, -certain)
-        for s in range(scales):
-            total[s, i, j] += logs[2 + s] - logs[0]
-            total[s, j, i] += logs[2 + scales + s] - logs[0]
         for h in range(2):
-            both = logs[1 if h else 2 + 2 * scales] - logs[0]
-            total[scales + h, i, j] += both
-            total[scales + h, j, i] += both
+            total[h, i, j] += logs[2 + h] - logs[0]
+            total[h, j, i] += logs[4 + h] - logs[0]
+            both = logs[6 if h else 1] - logs[0]
+            total[2 + h, i, j] += both
+            total[2 + h, j, i] += both
         count[i, j] += 1
         count[j, i] += 1

@@ -171,28 +171,16 @@ def _by_label(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Log Bayes factors: ancestor, lean, district.
 
-    They are averaged over the choice of lines and over the regimes of two labels.
-
-    The regimes of a label share the other label's error, so their evidence does not simply add;
-    the average never claims more than one pair of regimes would.
+    They are averaged over the choice of lines and over the regimes of two labels. The regimes of a
+    label share the other label's error, so their evidence does not simply add; the average never
+    claims more than one pair of regimes would.
     """
     from jigsaw_crl.nullcone.pair_loops import sums
 
     total, count = np.zeros((len(SCALES) + 2, p, p)), np.zeros((p, p))
-    sums(
-        evidence.none,
-        evidence.forward,
-        evidence.backward,
-        evidence.district,
-        evidence.lean,
-        weight - weight.max(axis=1, keepdims=True),
-        CERTAIN,
-        statistics.first,
-        statistics.second,
-        owner,
-        total,
-        count,
-    )
+    weight = weight - weight.max(axis=1, keepdims=True)
+    pairs = statistics.first, statistics.second
+    sums(evidence.table, weight, CERTAIN, *pairs, owner, total, count)
     count[count == 0] = np.nan
     total /= count
     return total[:-2], total[-2], total[-1]

@@ -63,7 +63,7 @@ def decide(bayes: BayesFactors, order: BoolArray | None = None) -> Structure:
     known = ~np.isnan(bayes.district)
     log_odds = bayes.log_odds
     ahead = np.where(known & ~np.isnan(log_odds), log_odds, -np.inf)
-    district = np.where(known, bayes.district - unrelated(bayes.lean), -np.inf)
+    district = np.where(known, bayes.district - unrelated(bayes.lean, bayes.doubtful), -np.inf)
     if order is None:
         rest = np.logaddexp(np.logaddexp(0.0, ahead), ahead.T)
     else:
