@@ -13,9 +13,9 @@ import numpy as np
 from assembly_corruption import perfect
 
 import jigsaw_crl as jc
-from jigsaw_crl.design import next_client
-from jigsaw_crl.simulate.perfect import perfect_fragment
-from jigsaw_crl.simulate.world import View
+from jigsaw_crl.assembly.design import next_client
+from jigsaw_crl.truth.simulate.perfect import perfect_fragment
+from jigsaw_crl.truth.simulate.world import View
 
 
 def observe(world: jc.simulate.World, labels: list[str], name: str) -> jc.Fragment:

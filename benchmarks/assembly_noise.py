@@ -49,7 +49,7 @@ def main() -> None:
 
 def union_f1(fragments: list[jc.Fragment], world: jc.simulate.World) -> float:
     """The union of all positive statements, closed: what Algorithm 3 does with statements."""
-    from jigsaw_crl.order import transitive_closure
+    from jigsaw_crl.base.order import transitive_closure
 
     labels = world.labels
     position = {label: i for i, label in enumerate(labels)}

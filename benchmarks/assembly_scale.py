@@ -13,7 +13,7 @@ import numpy as np
 from assembly_corruption import decided, f1, flipped, weighed
 
 import jigsaw_crl as jc
-from jigsaw_crl.simulate.perfect import perfect_fragment
+from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import jigsaw_crl as jc
 from jigsaw_crl import baseline, nullcone
-from jigsaw_crl.simulate.perfect import perfect_fragment
+from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 
 Method = Callable[[jc.Client], jc.Fragment]
 Measure = Callable[..., tuple[np.ndarray, np.ndarray]]

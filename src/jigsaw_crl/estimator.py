@@ -12,9 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from jigsaw_crl.client import Client
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["BlockRecovery"]
 
@@ -129,8 +129,8 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _recovered(self, client: Client) -> Fragment:
         from jigsaw_crl import baseline, nullcone
-        from jigsaw_crl.conductor import recover_fragment
         from jigsaw_crl.diagnostics import check_client, usable
+        from jigsaw_crl.pipeline import recover_fragment
 
         options: dict[str, Any] = {} if self.tau is None else {"tau": self.tau}
         try:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from jigsaw_crl import Fragment, PartialOrder
-from jigsaw_crl.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
-from jigsaw_crl.simulate import World, random_world
-from jigsaw_crl.simulate.perfect import perfect_fragment
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
+from jigsaw_crl.truth.simulate import World, random_world
+from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 
 Pair = tuple[str, str]
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from clients import lab, noisy, perfect, small_world
 
 from jigsaw_crl import GlobalOrder, Verdict, assemble
 from jigsaw_crl.assembly import CertificateChecker, check_certificate
 from jigsaw_crl.assembly.certificate import Fact
+
+from .clients import lab, noisy, perfect, small_world
 
 
 def check_all(order: GlobalOrder) -> set[str]:

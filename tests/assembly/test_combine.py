@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clients import false_statements, flipped, lab, noisy, perfect, small_world, weighed
 
 import jigsaw_crl as jc
 from jigsaw_crl import GlobalOrder, InputError, Verdict, assemble
-from jigsaw_crl.fragment import BayesFactors, Fragment
-from jigsaw_crl.order import PartialOrder, transitive_closure
+from jigsaw_crl.base.order import PartialOrder, transitive_closure
+from jigsaw_crl.fragment.fragment import BayesFactors, Fragment
+
+from .clients import false_statements, flipped, lab, noisy, perfect, small_world, weighed
 
 
 def same(one: GlobalOrder, other: GlobalOrder) -> None:

@@ -6,12 +6,13 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from clients import lab
 
 from jigsaw_crl import Verdict, assemble
-from jigsaw_crl.assembly.deduction import deduce
-from jigsaw_crl.assembly.entailment import Contradiction, entail
-from jigsaw_crl.assembly.reading import read_fragments
+from jigsaw_crl.assembly.exact.deduction import deduce
+from jigsaw_crl.assembly.exact.entailment import Contradiction, entail
+from jigsaw_crl.assembly.panel import read_fragments
+
+from .clients import lab
 
 LABELS = "abcde"
 

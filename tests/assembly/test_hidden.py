@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from clients import false_statements, lab, perfect, small_world
 
 from jigsaw_crl import Verdict, assemble
-from jigsaw_crl.assembly.deduction import deduce
-from jigsaw_crl.assembly.entailment import UNKNOWN, entail
-from jigsaw_crl.assembly.hidden import reason_across_hidden
-from jigsaw_crl.assembly.reading import read_fragments
-from jigsaw_crl.simulate.world import World
+from jigsaw_crl.assembly.exact.deduction import deduce
+from jigsaw_crl.assembly.exact.entailment import UNKNOWN, entail
+from jigsaw_crl.assembly.exact.hidden import reason_across_hidden
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.truth.simulate.world import World
+
+from .clients import false_statements, lab, perfect, small_world
 
 
 def hidden_reach(world: World, labels: tuple[str, ...], observed: set[str]) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
 from jigsaw_crl.assembly.combine import LEAST_AGAINST
 from jigsaw_crl.assembly.verdict import CERTAIN_NO
-from jigsaw_crl.fragment import BayesFactors
+from jigsaw_crl.fragment.fragment import BayesFactors
 
 
 def client(name: str, ancestor: list[list[float]]) -> Fragment:

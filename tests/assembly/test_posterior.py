@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_entailment import all_orders
 
-from jigsaw_crl.assembly.posterior import (
+from jigsaw_crl.assembly.posterior.posterior import (
     COVER_COST,
     LEAST_F1,
     _active,
@@ -18,9 +17,11 @@ from jigsaw_crl.assembly.posterior import (
     order_score,
     sample_orders,
 )
-from jigsaw_crl.assembly.sampler import pack, unpack
-from jigsaw_crl.fragment import PAIR_COST
-from jigsaw_crl.order import transitive_closure
+from jigsaw_crl.assembly.posterior.sampler import pack, unpack
+from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.fragment.fragment import PAIR_COST
+
+from .test_entailment import all_orders
 
 
 @pytest.mark.parametrize("m", [1, 5, 64, 65, 130])

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clients import lab, noisy, perfect, small_world
 
 from jigsaw_crl import Fragment, assemble
-from jigsaw_crl.fragment import MISSED, BayesFactors, Statements
-from jigsaw_crl.order import PartialOrder
-from jigsaw_crl.simulate import World, random_world
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.fragment.fragment import MISSED, BayesFactors, Statements
+from jigsaw_crl.truth.simulate import World, random_world
+
+from .clients import lab, noisy, perfect, small_world
 
 
 def spoil(world: World, fragment: Fragment, kind: str, rng: np.random.Generator) -> Fragment:

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from jigsaw_crl.moments import fixed_rank_pinv
+from jigsaw_crl.moments.regime import fixed_rank_pinv
 
 
 def changes(client):

@@ -6,7 +6,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl import baseline
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 
 
 def fragment(client, blocks, *pairs):

@@ -4,16 +4,18 @@ matters."""
 from __future__ import annotations
 
 import numpy as np
-import plain_paper
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl import baseline, metrics
+from jigsaw_crl import baseline
 from jigsaw_crl.baseline.budget import Budget, BudgetSpent
 from jigsaw_crl.baseline.exact_search import smallest_tight_set, smallest_tight_set_by_trial
 from jigsaw_crl.baseline.planes import Space, planes_of, project
+from jigsaw_crl.truth import metrics
+
+from . import plain_paper
 
 SEEDS = st.integers(0, 2**16)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import plain_paper
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl import baseline, metrics
+from jigsaw_crl import baseline
 from jigsaw_crl.baseline.block_ancestor import block_ancestors_fs
 from jigsaw_crl.baseline.budget import Budget, BudgetSpent
 from jigsaw_crl.baseline.differences import Differences, differences_of, ratio
@@ -20,6 +19,9 @@ from jigsaw_crl.baseline.ratio_search import (
     best_set_of_size,
     best_set_of_size_by_trial,
 )
+from jigsaw_crl.truth import metrics
+
+from . import plain_paper
 
 SEEDS = st.integers(0, 2**16)
 

@@ -7,8 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from pages import ROOT, blocks_of, documentation_pages, run_page
 from typer.main import get_command
+
+from .pages import ROOT, blocks_of, documentation_pages, run_page
 
 # Languages that are run, written or shown; `sh` is for setting up a machine, none is for drawings.
 KNOWN = {"python", "text", "console", "toml", "csv", "sh", "json", ""}

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import ROOT, documentation_pages
+
+from .pages import ROOT, documentation_pages
 
 # Seconds after which a script hangs; nothing waits that long, however busy the machine.
 HANG = 800

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import WHY_NOT, answer
 from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.gathering import STATUS, Gathering
@@ -23,8 +23,8 @@ from jigsaw_crl.federated.settings import (
     coordinator_settings,
     site_settings,
 )
-from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.signing import generate_key, read_private_key, sign_fragment
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.signing import generate_key, read_private_key, sign_fragment
 
 SITES = ("client-1", "client-2", "client-3")
 

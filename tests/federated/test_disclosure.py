@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.errors import InputError
 from jigsaw_crl.federated.disclosure import LEAVES, shown, size_bound
-from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.fragment_file import FragmentDocument
+from jigsaw_crl.fragment import BayesFactors
+from jigsaw_crl.fragment.file import FragmentDocument
+from jigsaw_crl.fragment.fragment import Fragment
 
 FEATURES = 137  # no other number in these fragments is 137
 GUIDE = Path(__file__).parents[2] / "docs" / "federated.md"
@@ -153,7 +154,7 @@ def test_the_largest_numbers_stay_within_the_bound():
     """Evidence as long as it can be written, on every pair and scale."""
     labels = tuple(f"label {i}" for i in range(40))
     p = len(labels)
-    bayes = jc.fragment.BayesFactors(
+    bayes = BayesFactors(
         tuple(np.linspace(0.1, 1, 10)),
         np.full((10, p, p), -12345678901.2345),
         np.full((p, p), -12345678901.2345),

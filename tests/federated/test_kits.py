@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.errors import InputError
 
 pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
 

@@ -22,7 +22,7 @@ from jigsaw_crl.federated.job import RoundOptions, write_job
 
 pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
 
-from deployment import (
+from .deployment import (
     ADMIN,
     COORDINATOR,
     HANG,

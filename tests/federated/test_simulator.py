@@ -10,9 +10,9 @@ import jigsaw_crl as jc
 
 pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
 
-from deployment import HANG, jigsaw
-
 from jigsaw_crl.cli import app as cli
+
+from .deployment import HANG, jigsaw
 
 
 @pytest.fixture(scope="module")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import plain_pairs
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.fragment import MISSED
+from jigsaw_crl.base.order import strongly_connected, transitive_closure
+from jigsaw_crl.fragment.fragment import MISSED
 from jigsaw_crl.nullcone.basis import orthogonal_rows
 from jigsaw_crl.nullcone.evidence import pair_evidence
 from jigsaw_crl.nullcone.lines import null_lines
 from jigsaw_crl.nullcone.pairs import pair_statistics
 from jigsaw_crl.nullcone.structure import Structure, greedy_order
 from jigsaw_crl.nullcone.whitening import pool, reduce
-from jigsaw_crl.order import strongly_connected, transitive_closure
+
+from . import plain_pairs
 
 
 def relative(found, wanted):

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.nullcone.lines import null_lines
 from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.nullcone.spikes import detect
 from jigsaw_crl.nullcone.whitening import pool, reduce
-from jigsaw_crl.order import strongly_connected, transitive_closure
 
 WORLDS = [(p, seed) for p in (6, 12, 20) for seed in range(4)]
 # Exact moments carry rounding only; zeros were measured at 1e-14 to 1e-12, signals from 1e-5 up.

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.demo import light_tunnel
-from jigsaw_crl.result import Result
+from jigsaw_crl.result.result import Result
+from jigsaw_crl.truth.demo import light_tunnel
 
 from .studies import hostile_result, random_result
 

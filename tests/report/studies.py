@@ -8,10 +8,10 @@ import numpy as np
 
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.fragment import BayesFactors, Statements
-from jigsaw_crl.result import Result
-from jigsaw_crl.simulate.perfect import perfect_fragment
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.fragment.fragment import BayesFactors, Statements
+from jigsaw_crl.result.result import Result
+from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 
 HOSTILE = (
     "<script>window.broken = 1</script>",

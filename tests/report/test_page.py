@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.findings import Finding
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.report import certificates as packing
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import describe, relation_no_client_states
-from jigsaw_crl.result import Result
+from jigsaw_crl.result.result import Result
 
 from .studies import HOSTILE, assembled, chain_fragment, large_result
 

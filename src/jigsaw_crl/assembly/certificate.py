@@ -118,7 +118,7 @@ class Certificate:
     --------
     >>> import numpy as np
     >>> from jigsaw_crl import Fragment, PartialOrder, assemble
-    >>> from jigsaw_crl.fragment import Statements
+    >>> from jigsaw_crl.fragment.fragment import Statements
     >>> def client(name, a, d):
     ...     blocks = (frozenset([a]), frozenset([d]))
     ...     return Fragment(name, "null-cone", (a, d), blocks,

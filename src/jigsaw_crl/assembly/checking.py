@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
-from jigsaw_crl.assembly.global_order import GlobalOrder
-from jigsaw_crl.assembly.hidden_steps import Premises, follows_across_hidden
-from jigsaw_crl.assembly.reading import read_fragments
+from jigsaw_crl.assembly.exact.hidden_steps import Premises, follows_across_hidden
+from jigsaw_crl.assembly.order import GlobalOrder
+from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, Verdict
-from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["CertificateChecker", "check_certificate"]
 
@@ -29,7 +29,7 @@ def check_certificate(certificate: Certificate, fragments: Iterable[Fragment]) -
     >>> import numpy as np
     >>> from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
     >>> from jigsaw_crl.assembly import check_certificate
-    >>> from jigsaw_crl.fragment import Statements
+    >>> from jigsaw_crl.fragment.fragment import Statements
     >>> blocks = (frozenset(["pump"]), frozenset(["valve"]))
     >>> lab = Fragment("lab-1", "null-cone", ("pump", "valve"), blocks,
     ...                PartialOrder.from_pairs(blocks, [blocks]), blocks,

@@ -8,16 +8,16 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.deduction import Deduction, deduce
-from jigsaw_crl.assembly.entailment import Contradiction
-from jigsaw_crl.assembly.global_order import NO, OPEN, YES, GlobalOrder
-from jigsaw_crl.assembly.posterior import decode, sample_orders
-from jigsaw_crl.assembly.reading import Panel, read_fragments
+from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
+from jigsaw_crl.assembly.exact.entailment import Contradiction
+from jigsaw_crl.assembly.order import NO, OPEN, YES, GlobalOrder
+from jigsaw_crl.assembly.panel import Panel, read_fragments
+from jigsaw_crl.assembly.posterior.posterior import decode, sample_orders
+from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, pool, weigh_clients
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, SILENT
-from jigsaw_crl.assembly.weights import TRUCE, Trust, pool, weigh_clients
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.order import transitive_closure
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["assemble"]
 
@@ -67,7 +67,7 @@ def assemble(
     --------
     >>> import numpy as np
     >>> from jigsaw_crl import Fragment, PartialOrder, assemble
-    >>> from jigsaw_crl.fragment import Statements
+    >>> from jigsaw_crl.fragment.fragment import Statements
     >>> blocks = (frozenset(["pump"]), frozenset(["valve"]))
     >>> lab = Fragment("lab-1", "null-cone", ("pump", "valve"), blocks,
     ...                PartialOrder.from_pairs(blocks, [blocks]), blocks,

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
-from jigsaw_crl.assembly.global_order import NO, OPEN, YES, GlobalOrder
-from jigsaw_crl.assembly.proof import Prover
+from jigsaw_crl.assembly.exact.proof import Prover
+from jigsaw_crl.assembly.order import NO, OPEN, YES, GlobalOrder
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, SILENT
 
 __all__ = ["explain"]

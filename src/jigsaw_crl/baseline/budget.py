@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 
 __all__ = ["DEFAULT_BUDGET", "Budget", "BudgetSpent", "check_budget"]
 

@@ -8,7 +8,7 @@ from numbers import Real
 
 import numpy as np
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 
 __all__ = ["DEFAULT_TAU", "TAU_GRID", "calibrate_tau", "check_tau"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client import RANK_TOLERANCE, Client
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.moments import column_space
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.client.client import RANK_TOLERANCE, Client
+from jigsaw_crl.moments.regime import column_space
 
 __all__ = ["Differences", "differences_of", "off_rows", "ratio"]
 

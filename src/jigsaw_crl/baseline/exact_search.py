@@ -21,9 +21,9 @@ from itertools import combinations, islice
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.baseline.budget import Budget
 from jigsaw_crl.baseline.planes import Space, dimension
-from jigsaw_crl.order import strongly_connected
 
 __all__ = ["smallest_tight_set", "smallest_tight_set_by_trial"]
 

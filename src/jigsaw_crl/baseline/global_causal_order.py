@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.order import strongly_connected, transitive_closure
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import strongly_connected, transitive_closure
+from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["PaperOrder", "assemble_pairs", "global_order"]
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client import Client
+from jigsaw_crl.client.client import Client
 
 __all__ = ["Planes", "Space", "complement", "dimension", "planes_of", "project"]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.baseline.block_causal_order import (
     Blocks,
     ExactSearch,
@@ -17,11 +20,8 @@ from jigsaw_crl.baseline.differences import differences_of
 from jigsaw_crl.baseline.exact_search import smallest_tight_set, smallest_tight_set_by_trial
 from jigsaw_crl.baseline.planes import SAFETY, Planes, planes_of
 from jigsaw_crl.baseline.ratio_search import best_set_of_size, best_set_of_size_by_trial
-from jigsaw_crl.client import Client
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.fragment import Fragment, Outcome
-from jigsaw_crl.order import PartialOrder
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.fragment.fragment import Fragment, Outcome
 
 __all__ = ["Search", "recover_fragment"]
 

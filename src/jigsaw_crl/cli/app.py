@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from jigsaw_crl._version import __version__
+from jigsaw_crl.base.errors import JigsawError
 from jigsaw_crl.cli.commands import CommandsOnDemand
-from jigsaw_crl.errors import JigsawError
 
 __all__ = ["app", "main"]
 

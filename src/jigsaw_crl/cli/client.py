@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import counted
 from jigsaw_crl.cli.options import (
     Confounding,
     ConfoundingOption,
@@ -24,12 +26,10 @@ from jigsaw_crl.cli.options import (
     TauOption,
     method_options,
 )
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
-    from jigsaw_crl.client import Client
-    from jigsaw_crl.fragment import Fragment, Outcome
+    from jigsaw_crl.client.client import Client
+    from jigsaw_crl.fragment.fragment import Fragment, Outcome
 
 __all__ = ["register"]
 
@@ -70,7 +70,7 @@ def check(
         working,
     )
     from jigsaw_crl.diagnostics import check_study, usable
-    from jigsaw_crl.left_out import left_out
+    from jigsaw_crl.result.left_out import left_out
     from jigsaw_crl.study import read_any
 
     with working("reading"):
@@ -225,7 +225,7 @@ def fragment(
     It holds labels, blocks, their order, evidence and sample sizes; no rows, no moments.
     """
     from jigsaw_crl.cli.output import note, print_findings, print_json, working
-    from jigsaw_crl.conductor import recover_fragment
+    from jigsaw_crl.pipeline import recover_fragment
     from jigsaw_crl.study import read_client_noting
     from jigsaw_crl.study.files import write_text
 
@@ -234,7 +234,7 @@ def fragment(
         raise InputError("there is nothing to do", "Pass -o FILE, --show or both.")
     key = None
     if sign is not None:
-        from jigsaw_crl.signing import read_private_key, sign_fragment
+        from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
 
         key = read_private_key(sign)
     with working(f"reading {table}"):

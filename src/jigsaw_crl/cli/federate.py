@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import counted
 from jigsaw_crl.cli.commands import Commands
 from jigsaw_crl.cli.options import ClosedWorldOption, JsonOption, Method, MethodOption
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.spelling import counted
 
 __all__ = ["register"]
 
@@ -77,7 +77,7 @@ def keygen(
     to the list of keys below [sites].
     """
     from jigsaw_crl.cli.output import note, print_json
-    from jigsaw_crl.signing import generate_key
+    from jigsaw_crl.fragment.signing import generate_key
 
     private = Path(f"{site}.key") if output is None else output
     line = generate_key(site, private)
@@ -221,7 +221,7 @@ def simulate(
     from jigsaw_crl.cli.output import print_json, working
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.simulator import simulate_round
-    from jigsaw_crl.result import load_result
+    from jigsaw_crl.result.result import load_result
 
     options = RoundOptions("simulation", min_sites, timeout, None, method.value, seed, closed_world)
     with working("simulating"):

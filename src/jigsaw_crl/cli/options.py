@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 
 __all__ = [
     "ClosedWorldOption",

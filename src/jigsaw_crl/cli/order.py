@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import counted
 from jigsaw_crl.cli.options import (
     ClosedWorldOption,
     Confounding,
@@ -23,11 +25,9 @@ from jigsaw_crl.cli.options import (
     TauOption,
     method_options,
 )
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
-    from jigsaw_crl.result import Result
+    from jigsaw_crl.result.result import Result
 
 __all__ = ["register"]
 
@@ -76,7 +76,7 @@ def recover(
     Every client's fragment first, then their assembly.
     """
     from jigsaw_crl.cli.output import working
-    from jigsaw_crl.conductor import recover as recover_study
+    from jigsaw_crl.pipeline import recover as recover_study
     from jigsaw_crl.study import read_any
 
     _check_out(out)
@@ -125,7 +125,7 @@ def assemble(
     from jigsaw_crl.assembly import assemble as assemble_fragments
     from jigsaw_crl.cli.output import working
     from jigsaw_crl.diagnostics import check_coverage, check_districts
-    from jigsaw_crl.result import Result
+    from jigsaw_crl.result.result import Result
     from jigsaw_crl.study.fragments import read_fragments
 
     _check_out(out)
@@ -165,7 +165,7 @@ def explain(
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
     from jigsaw_crl.cli.output import print_json
-    from jigsaw_crl.result import load_result
+    from jigsaw_crl.result.result import load_result
 
     result = load_result(folder)
     order = result.order
@@ -206,9 +206,9 @@ def design(
 
     And what would it settle?
     """
+    from jigsaw_crl.assembly.design import next_client
     from jigsaw_crl.cli.output import note, print_json, working
-    from jigsaw_crl.design import next_client
-    from jigsaw_crl.result import load_result
+    from jigsaw_crl.result.result import load_result
 
     order = load_result(folder).order
     if size > len(order.labels):
@@ -253,7 +253,7 @@ def report(
     Or its figures, for a paper.
     """
     from jigsaw_crl.cli.output import print_json
-    from jigsaw_crl.result import load_result
+    from jigsaw_crl.result.result import load_result
 
     if output is None and figures is None:
         raise InputError("there is nothing to write", "Pass -o FILE, --figures DIR or both.")
@@ -275,7 +275,7 @@ def report(
 
 def _check_out(out: Path | None) -> None:
     """Say before the work, not after it, that its result cannot be kept there."""
-    from jigsaw_crl.result_folder import check_folder
+    from jigsaw_crl.result.folder import check_folder
 
     if out is not None:
         check_folder(out)
@@ -292,7 +292,7 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
         print_left_out,
         print_table,
     )
-    from jigsaw_crl.result import order_document
+    from jigsaw_crl.result.result import order_document
 
     if out is not None:
         result.save(out)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from jigsaw_crl.findings import Finding
-    from jigsaw_crl.left_out import LeftOut
+    from jigsaw_crl.base.findings import Finding
+    from jigsaw_crl.result.left_out import LeftOut
 
 __all__ = [
     "finding_document",

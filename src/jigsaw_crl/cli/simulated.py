@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client import CONTROL, Client
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.client.client import CONTROL, Client
 
 if TYPE_CHECKING:
-    from jigsaw_crl.simulate import World
+    from jigsaw_crl.truth.simulate import World
 
 __all__ = ["write_study", "write_table"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import counted
 from jigsaw_crl.cli.options import JsonOption
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
-    from jigsaw_crl.simulate import World
+    from jigsaw_crl.truth.simulate import World
 
 __all__ = ["register"]
 
@@ -64,7 +64,7 @@ def demo(
     as_json: JsonOption = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
-    from jigsaw_crl.demo import run_demo
+    from jigsaw_crl.truth.demo import run_demo
 
     run_demo(out=out, latent=latent, clients=clients, as_json=as_json)
 
@@ -153,7 +153,7 @@ def _world(
     coverage: float | None,
     seed: int,
 ) -> World:
-    from jigsaw_crl import simulate as worlds
+    from jigsaw_crl.truth import simulate as worlds
 
     sizes = (latent, clients, coverage)
     if setting is not None:
@@ -196,7 +196,7 @@ def reproduce(
     Killed, it resumes where it stopped.
     """
     from jigsaw_crl.cli.output import print_json
-    from jigsaw_crl.experiments.reproduce import run
+    from jigsaw_crl.truth.experiments.reproduce import run
 
     cores = workers or os.cpu_count() or 1
     done = run(what.value, out=out, quick=quick, workers=cores, cluster=cluster)

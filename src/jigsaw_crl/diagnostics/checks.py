@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.client import Client
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.extremes import Extremes
+from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
 from jigsaw_crl.diagnostics.copies import check_copies
 from jigsaw_crl.diagnostics.coverage import check_coverage
 from jigsaw_crl.diagnostics.quality import check_drift, check_spectrum, check_tails
 from jigsaw_crl.diagnostics.regimes import check_regimes
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.extremes import Extremes
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.spectrum import Spectrum, reduce_to_rank
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
 

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv
 
-from jigsaw_crl.client import Client
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.regimes import SAME_ROWS
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.moments import Moments
+from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["check_copies"]
 

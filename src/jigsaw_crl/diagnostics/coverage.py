@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.spelling import counted
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import counted
+from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["check_coverage", "check_districts", "unseen_pairs"]
 

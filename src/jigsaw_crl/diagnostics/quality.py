@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from jigsaw_crl.client import RANK_TOLERANCE, Client
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import counted
+from jigsaw_crl.client.client import RANK_TOLERANCE, Client
+from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.nulls import noise_edge
 from jigsaw_crl.diagnostics.regimes import FALSE_ALARM, contrast, excess_spread
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.moments import Moments, inverse_square_root
-from jigsaw_crl.spectrum import Spectrum
-from jigsaw_crl.spelling import counted
+from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_drift", "check_spectrum", "check_tails", "visible_rank"]
 

@@ -19,12 +19,12 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client import Client
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
+from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.nulls import ratio_edges
-from jigsaw_crl.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.moments import Moments, inverse_square_root, second_moment_about, solve_lower
-from jigsaw_crl.spectrum import Spectrum
+from jigsaw_crl.moments.regime import Moments, inverse_square_root, second_moment_about, solve_lower
 
 __all__ = ["Contrast", "check_regimes", "contrast", "excess_spread"]
 

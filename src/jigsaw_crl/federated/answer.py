@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import SiteSettings
-from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.signing import FORMAT as SIGNED
-from jigsaw_crl.signing import open_signed, peek_signed
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.signing import FORMAT as SIGNED
+from jigsaw_crl.fragment.signing import open_signed, peek_signed
 
 __all__ = ["WHY_NOT", "Accepted", "Rules", "answer", "judge"]
 

@@ -11,7 +11,7 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import ReturnCode, Shareable
 from nvflare.apis.signal import Signal
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.gathering import Gathering
 from jigsaw_crl.federated.settings import coordinator_settings
 from jigsaw_crl.federated.tasks import ANSWER, ROUND, TASK

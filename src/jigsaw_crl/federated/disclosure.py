@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["LEAVES", "shown", "size_bound"]
 

@@ -9,7 +9,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.apis.signal import Signal
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated import answer as answering
 from jigsaw_crl.federated.settings import check_name, site_settings
 from jigsaw_crl.federated.tasks import ANSWER, ROUND, TASK

@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.federated.answer import Accepted, Rules, judge
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.signing import read_site_keys
+from jigsaw_crl.fragment.signing import read_site_keys
 from jigsaw_crl.study.files import write_text
 
 if TYPE_CHECKING:
-    from jigsaw_crl.result import Result
+    from jigsaw_crl.result.result import Result
 
 __all__ = ["STATUS", "Gathering", "Standing"]
 
@@ -194,7 +194,7 @@ def _assembled(
     options: dict[str, Any],
 ) -> Result:
     from jigsaw_crl.assembly import assemble
-    from jigsaw_crl.result import Result
+    from jigsaw_crl.result.result import Result
 
     fragments = {one.site: one.fragment for one in counted}
     order = assemble(list(fragments.values()), **options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.settings import check_name
 from jigsaw_crl.federated.tasks import TASK
 

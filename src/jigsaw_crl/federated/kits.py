@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 

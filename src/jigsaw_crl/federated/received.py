@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.seen import Seen
-from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.signing import open_signed, read_site_keys
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.signing import open_signed, read_site_keys
 from jigsaw_crl.study.fragments import read_bytes, read_fragments
 
 __all__ = ["Received", "receive_signed"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.job import RoundOptions, write_job
 from jigsaw_crl.federated.kits import ORGANISATION, need_nvflare, settle_storage
 

@@ -13,14 +13,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.gathering import STATUS
 from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, RoundOptions, write_job
 from jigsaw_crl.federated.kits import need_nvflare
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
-from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.result import load_result
-from jigsaw_crl.result_folder import RESULT, check_folder
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.result.folder import RESULT, check_folder
+from jigsaw_crl.result.result import load_result
 from jigsaw_crl.study.fragments import read_fragments
 
 __all__ = ["simulate_round"]

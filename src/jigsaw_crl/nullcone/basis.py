@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.moments import solve_lower
+from jigsaw_crl.moments.regime import solve_lower
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.structure import Structure
 

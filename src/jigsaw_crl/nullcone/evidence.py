@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.fragment import MISSED
+from jigsaw_crl.fragment.fragment import MISSED
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.pairs import PairStatistics
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jigsaw_crl.compiled import compiled
+from jigsaw_crl.base.compiled import compiled
 
 __all__ = ["densities", "products", "sums"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client import Client
+from jigsaw_crl.client.client import Client
 from jigsaw_crl.nullcone.evidence import SCALES, PairEvidence, pair_evidence
 from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import PairStatistics, pair_statistics

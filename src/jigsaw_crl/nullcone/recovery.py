@@ -10,10 +10,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client import Client
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.fragment import BayesFactors, Fragment, Outcome, Statements
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.threads import one_thread
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Outcome, Statements
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.evidence import SCALES
 from jigsaw_crl.nullcone.reading import Reading, read
@@ -21,8 +23,6 @@ from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 from jigsaw_crl.nullcone.whitening import Start
-from jigsaw_crl.order import PartialOrder
-from jigsaw_crl.threads import one_thread
 
 __all__ = ["Confounding", "RankOne", "Recovery", "recover_fragment"]
 

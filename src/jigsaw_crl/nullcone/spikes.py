@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.extremes import DENSE, Extremes, Form, dense_pairs, extreme_pairs
-from jigsaw_crl.moments import inverse_square_root
+from jigsaw_crl.client.extremes import DENSE, Extremes, Form, dense_pairs, extreme_pairs
+from jigsaw_crl.moments.regime import inverse_square_root
 
 __all__ = ["Spikes", "bulk_edges", "detect", "find", "judge"]
 

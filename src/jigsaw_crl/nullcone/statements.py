@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.fragment import CANNOT_SAY, NO, YES, Statements
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Statements
 from jigsaw_crl.nullcone.district import DistrictFacts, district_facts
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.structure import Structure

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.fragment import PAIR_COST, BayesFactors, unrelated
-from jigsaw_crl.order import strongly_connected, transitive_closure
+from jigsaw_crl.base.order import strongly_connected, transitive_closure
+from jigsaw_crl.fragment.fragment import PAIR_COST, BayesFactors, unrelated
 
 __all__ = ["Structure", "decide", "greedy_order"]
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client import Client
-from jigsaw_crl.extremes import Extremes, Form, Regimes
-from jigsaw_crl.moments import solve_lower
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.extremes import Extremes, Form, Regimes
+from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
+from jigsaw_crl.moments.regime import solve_lower
 from jigsaw_crl.nullcone.spikes import Spikes, find
-from jigsaw_crl.spectrum import Spectrum, reduce_to_rank
 
 __all__ = ["Reduced", "Start", "Whitened", "pool", "reduce", "rounding_size"]
 

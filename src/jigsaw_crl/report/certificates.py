@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.exact.proof import TooLong
 from jigsaw_crl.assembly.explanation import explain
-from jigsaw_crl.assembly.proof import TooLong
 
 __all__ = ["pack", "pack_certificates"]
 

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import counted
+from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
-from jigsaw_crl.result import Result
-from jigsaw_crl.spelling import counted
+from jigsaw_crl.result.result import Result
 
 if TYPE_CHECKING:
-    from jigsaw_crl.design import Proposal
+    from jigsaw_crl.assembly.design import Proposal
 
 __all__ = ["Contents", "Piece", "client_log_odds", "describe", "relation_no_client_states"]
 
@@ -189,7 +189,7 @@ def _proposal(result: Result, size: int) -> Proposal | None:
     order = result.order
     if len(order.labels) > MOST_LABELS_FOR_DESIGN or order.mode == "paper":
         return None
-    from jigsaw_crl.design import next_client
+    from jigsaw_crl.assembly.design import next_client
 
     return next_client(order, size=size, seed=0)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import Drawing, lay_out, shorten, text_width
 
 __all__ = ["Chip", "Edge", "Outline", "Picture", "draw_hasse", "draw_piece", "smooth_path"]

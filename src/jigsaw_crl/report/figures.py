@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.report.contents import client_log_odds
 from jigsaw_crl.report.drawing import draw_hasse
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.result import Result
+    from jigsaw_crl.result.result import Result
 
 __all__ = ["plot_calibration", "plot_hasse", "plot_pairs", "plot_spectrum", "write_figures"]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from jigsaw_crl.base.text import counted
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
-from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.fragment import Fragment
-    from jigsaw_crl.result import Result
+    from jigsaw_crl.fragment.fragment import Fragment
+    from jigsaw_crl.result.result import Result
 
 __all__ = ["fragment_html", "order_html", "result_html"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jigsaw_crl.base.text import counted
 from jigsaw_crl.report.layout import lay_out
-from jigsaw_crl.spelling import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from jigsaw_crl.assembly import Certificate, GlobalOrder
-    from jigsaw_crl.result import Result
+    from jigsaw_crl.result.result import Result
 
 __all__ = ["print_certificate", "print_order", "print_result"]
 

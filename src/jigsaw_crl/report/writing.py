@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import counted
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
-from jigsaw_crl.result import Result
-from jigsaw_crl.spelling import counted
+from jigsaw_crl.result.result import Result
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -146,7 +146,7 @@ def _order_csv(result: Result) -> bytes:
 
 
 def _graphml(result: Result) -> bytes:
-    from jigsaw_crl.exports import to_graphml
+    from jigsaw_crl.result.exports import to_graphml
 
     return to_graphml(result.order).encode()
 

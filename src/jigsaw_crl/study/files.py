@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
 
 __all__ = ["fingerprint", "readable", "write_file", "write_text"]
 

@@ -25,11 +25,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jigsaw_crl.client import CONTROL, Client
-from jigsaw_crl.client_checks import label_key
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.spelling import counted, meant
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import counted, meant
+from jigsaw_crl.client.checks import label_key
+from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.files import readable
 from jigsaw_crl.study.regimes import Naming
 

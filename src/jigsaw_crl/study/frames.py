@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.client import CONTROL, Client
-from jigsaw_crl.errors import InputError
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.regimes import (
     TRUTHS,
     Chunk,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.spelling import meant
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import meant
 from jigsaw_crl.study.files import readable
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 

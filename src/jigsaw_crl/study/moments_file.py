@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.client import Client
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.moments import Moments, check_second_moment
-from jigsaw_crl.spelling import counted
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import counted
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.moments.regime import Moments, check_second_moment
 from jigsaw_crl.study.files import readable, write_file
 
 __all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.spelling import counted, meant
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import counted, meant
 from jigsaw_crl.study.files import readable
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 

@@ -16,12 +16,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client import Client
-from jigsaw_crl.errors import InputError
-from jigsaw_crl.findings import Finding
-from jigsaw_crl.moments import LARGEST_VALUE, Moments
-from jigsaw_crl.spelling import meant
-from jigsaw_crl.stream import MomentStream
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import meant
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.moments.regime import LARGEST_VALUE, Moments
+from jigsaw_crl.moments.stream import MomentStream
 
 __all__ = [
     "TRUTHS",

@@ -1,0 +1,39 @@
+from .assembly import (
+    Certificate as Certificate,
+)
+from .assembly import (
+    GlobalOrder as GlobalOrder,
+)
+from .assembly import (
+    Proposal as Proposal,
+)
+from .assembly import (
+    Verdict as Verdict,
+)
+from .assembly import (
+    assemble as assemble,
+)
+from .assembly import (
+    next_client as next_client,
+)
+from .base.errors import InputError as InputError
+from .base.errors import JigsawError as JigsawError
+from .base.order import PartialOrder as PartialOrder
+from .client import Client as Client
+from .estimator import BlockRecovery as BlockRecovery
+from .fragment import Fragment as Fragment
+from .fragment import Outcome as Outcome
+from .moments import Moments as Moments
+from .pipeline import recover as recover
+from .pipeline import recover_fragment as recover_fragment
+from .result import Result as Result
+from .result import load_result as load_result
+from .result.exports import export_graph as export_graph
+from .study import Study as Study
+from .study import read_client as read_client
+from .study import read_study as read_study
+from .truth import metrics as metrics
+from .truth import simulate as simulate
+
+__version__: str
+__all__: list[str]

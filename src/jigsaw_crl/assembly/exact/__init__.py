@@ -1,0 +1,1 @@
+"""What follows with certainty from certain statements."""

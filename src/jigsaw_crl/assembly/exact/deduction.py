@@ -1,0 +1,72 @@
+"""Exact mode: entailment first, then the rules across hidden nodes as far as they fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.assembly.exact.entailment import Contradiction, Knowledge, entail
+from jigsaw_crl.assembly.exact.hidden import HiddenReach, can_use_hidden_rules, reason_across_hidden
+from jigsaw_crl.assembly.panel import Panel
+
+__all__ = ["Deduction", "deduce"]
+
+BoolMatrix = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Deduction:
+    """What certain statements imply.
+
+    Parameters
+    ----------
+    knowledge : Knowledge
+    views : dict of int to HiddenReach
+        What is known of hidden paths, by number of client; empty when those rules were not used.
+    notes : tuple of str
+    closures : dict
+        Room for the prover: what is known below each rank, filled as certificates are written.
+    """
+
+    knowledge: Knowledge
+    views: dict[int, HiddenReach] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    closures: dict[int, tuple[BoolMatrix, BoolMatrix]] = field(default_factory=dict)
+
+
+def deduce(panel: Panel, *, closed_world: bool = False, hidden_rules: bool = True) -> Deduction:
+    """All that follows from certain statements.
+
+    Parameters
+    ----------
+    panel : Panel
+        Clients that state; log-odds are ignored.
+    closed_world : bool
+        Every latent variable carries a label at some client.
+    hidden_rules : bool
+        Use the rules across hidden nodes (where a client names its spouses).
+
+    Raises
+    ------
+    Contradiction
+        No order agrees with the statements. When only the rules across hidden nodes contradict
+        them, those are given up, and a note says so.
+    """
+    knowledge = entail(panel)
+    if not hidden_rules or not can_use_hidden_rules(panel):
+        why = "no client names its spouses, or there are too many labels"
+        notes = (f"closed_world was not used: {why}",) if closed_world else ()
+        return Deduction(knowledge, notes=notes)
+    grown = knowledge.copy()
+    try:
+        views = reason_across_hidden(grown, panel, closed_world=closed_world)
+    except Contradiction as contradiction:
+        if closed_world:
+            found = deduce(panel, closed_world=False)
+            note = f"closed_world was given up: {contradiction.what}"
+            return Deduction(found.knowledge, found.views, (note, *found.notes))
+        note = f"the rules across hidden nodes were given up: {contradiction.what}"
+        return Deduction(knowledge, notes=(note,))
+    return Deduction(grown, {view.client: view for view in views})

@@ -1,0 +1,187 @@
+"""What certain statements imply: sound, and complete where no client names only a set.
+
+With `pos` the transitive closure of the positives and `P = pos ∨ I`,
+
+    neg = Pᵀ (neg ∨ posᵀ ∨ I) Pᵀ :
+
+a is no ancestor of d when it would make some u above a an ancestor of some v below d, where that
+is known to be false. Every other pair is undetermined: both answers occur in an order that fits.
+
+Facts that do not follow from the order alone are entered as *base* facts with a rank: the round
+in which they were derived. A base fact follows from facts of lower rank, so proofs never circle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.fragment.fragment import NO, YES
+
+__all__ = ["Contradiction", "Knowledge", "Reason", "entail"]
+
+BoolMatrix = npt.NDArray[np.bool_]
+UNKNOWN = np.iinfo(np.int32).max
+
+
+class Contradiction(Exception):
+    """The statements admit no order. `pair` is (ancestor, descendant) of a pair held both ways."""
+
+    def __init__(self, what: str, pair: tuple[int, int] | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.pair = pair
+
+
+@dataclass(frozen=True)
+class Reason:
+    """How a base fact was derived.
+
+    Parameters
+    ----------
+    rule : str
+        A key of `certificate.RULES`.
+    client : int
+        Number of the client whose statement, labels or spouses the rule uses.
+    about : tuple of int
+        What else the rule needs to be checked (candidates, the hidden label, …).
+    """
+
+    rule: str
+    client: int
+    about: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class Knowledge:
+    """Facts about ordered pairs, closed under the order rules.
+
+    Attributes
+    ----------
+    yes, no : array of bool, shape (p, p)
+        Closed: what is known.
+    yes_rank, no_rank : array of int32, shape (p, p)
+        Rank of each base fact, `UNKNOWN` where it is none; 0 means stated by a client.
+    reasons : dict
+        `(a, d, holds)` to the `Reason` of a base fact that was derived.
+    clock : int
+        The highest rank given so far.
+    """
+
+    yes: BoolMatrix
+    no: BoolMatrix
+    yes_rank: npt.NDArray[np.int32]
+    no_rank: npt.NDArray[np.int32]
+    reasons: dict[tuple[int, int, bool], Reason] = field(default_factory=dict)
+    clock: int = 0
+
+    @classmethod
+    def stated(cls, panel: Panel) -> Knowledge:
+        """Everything that some client says, and its closure."""
+        p = len(panel.labels)
+        yes, no = np.zeros((2, p, p), dtype=bool)
+        for c in panel.claims:
+            if c.certain is not None:
+                grid = np.ix_(c.members, c.members)
+                yes[grid] |= c.certain == YES
+                no[grid] |= c.certain == NO
+        np.fill_diagonal(yes, False)
+        np.fill_diagonal(no, False)
+        rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
+        out = cls(yes, no, rank[0], rank[1])
+        out.close()
+        return out
+
+    def copy(self) -> Knowledge:
+        return Knowledge(
+            self.yes.copy(),
+            self.no.copy(),
+            self.yes_rank.copy(),
+            self.no_rank.copy(),
+            dict(self.reasons),
+            self.clock,
+        )
+
+    def add(self, a: int, d: int, holds: bool, reason: Reason) -> bool:
+        """Enter a derived fact, unless it is known. The caller advances the clock and closes."""
+        if (self.yes if holds else self.no)[a, d]:
+            return False
+        rank = self.yes_rank if holds else self.no_rank
+        if rank[a, d] != UNKNOWN:
+            return False
+        rank[a, d] = self.clock + 1
+        self.reasons[a, d, holds] = reason
+        return True
+
+    def close(self) -> None:
+        """Renew `yes` and `no` from the base facts.
+
+        Raises
+        ------
+        Contradiction
+            When no order agrees with them.
+        """
+        yes = transitive_closure(self.yes_rank != UNKNOWN)
+        loop = np.flatnonzero(np.diagonal(yes))
+        if loop.size:
+            a = int(loop[0])
+            d = int(np.flatnonzero(yes[a] & yes[:, a] & (np.arange(len(yes)) != a))[0])
+            raise Contradiction("ancestors run in a circle", (a, d))
+        eye = np.eye(len(yes), dtype=bool)
+        reach = (yes | eye).astype(np.float32)
+        seed = ((self.no_rank != UNKNOWN) | yes.T | eye).astype(np.float32)
+        no = np.asarray(reach.T @ (seed @ reach.T > 0.5).astype(np.float32) > 0.5)
+        both = np.argwhere(yes & no)
+        if len(both):
+            raise Contradiction("a pair is stated both ways", (int(both[0][0]), int(both[0][1])))
+        self.yes, self.no = yes, no
+
+    def settle(self) -> None:
+        """Advance the clock past the facts just added, and close."""
+        self.clock += 1
+        self.close()
+
+
+def entail(panel: Panel) -> Knowledge:
+    """All that follows from the clients' certain statements and disjunctions.
+
+    Raises
+    ------
+    Contradiction
+        When no order agrees with the statements.
+    """
+    knowledge = Knowledge.stated(panel)
+    while resolve(knowledge, panel):
+        pass
+    return knowledge
+
+
+def resolve(knowledge: Knowledge, panel: Panel) -> bool:
+    """One pass over "one of these is an ancestor of d"; True when something new was learnt.
+
+    Candidates that are known not to be ancestors drop out. One left: it is the ancestor. All left
+    have an ancestor c in common (or are c): then c is an ancestor of d.
+    """
+    eye = np.eye(len(panel.labels), dtype=bool)
+    above = knowledge.yes | eye
+    learnt = False
+    for k, claims in enumerate(panel.claims):
+        for number, (candidates, d) in enumerate(claims.one_of):
+            left = [c for c in candidates if not knowledge.no[c, d]]
+            if not left:
+                raise Contradiction("every candidate of a set is refuted", (candidates[0], d))
+            if any(knowledge.yes[c, d] for c in left):
+                continue
+            common = np.asarray(above[:, left].all(axis=1), dtype=bool)
+            # Their ancestors follow from the lowest common ones.
+            lowest = common & ~(knowledge.yes & common[None, :]).any(axis=1)
+            for c in np.flatnonzero(lowest).tolist():
+                reason = Reason("one-of", k, (number,))
+                learnt |= knowledge.add(c, d, True, reason)
+    if learnt:
+        knowledge.settle()
+    return learnt

@@ -1,0 +1,317 @@
+"""The global order: a verdict, a probability and a certificate for every ordered pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.assembly.panel import Panel, read_fragments
+from jigsaw_crl.assembly.posterior.posterior import Convergence, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior.weights import pool
+from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.text import counted, meant
+from jigsaw_crl.fragment.fragment import Fragment
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+    from jigsaw_crl.assembly.certificate import Certificate
+    from jigsaw_crl.assembly.exact.deduction import Deduction
+
+__all__ = ["GlobalOrder", "Mode"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolMatrix = npt.NDArray[np.bool_]
+Mode = Literal["exact", "evidence", "paper"]
+
+YES, NO, OPEN = 1, 0, -1
+_VERDICT = {YES: Verdict.ANCESTOR, NO: Verdict.NOT_ANCESTOR, OPEN: Verdict.UNDETERMINED}
+# Log-odds of a fact when orders that fit the facts are sampled.
+FACT = 200.0
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalOrder:
+    """What all clients say together about every ordered pair of labels.
+
+    Built by `assemble`; the attributes below are for reading.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        All labels, sorted; rows and columns of the arrays follow them.
+    mode : {"exact", "evidence", "paper"}
+        Entailment from certain statements, a posterior from weighed ones, or Algorithm 3.
+    verdicts : array of int8, shape (p, p)
+        1 ancestor, 0 not ancestor, -1 undetermined.
+    decoded : array of bool, shape (p, p)
+        The single best order; transitively closed, except from ``method="paper"`` with a cycle.
+    sampled : array, shape (p, p), or None
+        Posterior probabilities (evidence mode).
+    client_weights : mapping of str to float
+        Trust per client, from 0 (ignored) to 1.
+    notes : tuple of str
+        What a reader should know: contradictions, distrusted clients, chains that did not agree.
+    fragments : tuple of Fragment
+        What it was assembled from, sorted by client.
+    seed : int
+    closed_world : bool
+    rate : float
+        Error rate that was given to statements without log-odds (evidence mode).
+    disagreement : bool
+        At least a third of the clients contradicts the rest: do not rely on the result.
+    convergence : Convergence or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jigsaw_crl import Fragment, PartialOrder, assemble
+    >>> from jigsaw_crl.fragment.fragment import Statements
+    >>> def client(name, a, d):
+    ...     blocks = (frozenset([a]), frozenset([d]))
+    ...     return Fragment(name, "null-cone", (a, d), blocks,
+    ...                     PartialOrder.from_pairs(blocks, [blocks]), blocks,
+    ...                     statements=Statements(np.array([[0, 1], [0, 0]])))
+    >>> order = assemble([client("lab-1", "pump", "valve"), client("lab-2", "valve", "flow")])
+    >>> str(order.verdict("pump", "flow"))
+    'ancestor'
+    >>> sorted(order.ancestors("flow"))
+    ['pump', 'valve']
+    """
+
+    labels: tuple[str, ...]
+    mode: Mode
+    verdicts: npt.NDArray[np.int8]
+    decoded: BoolMatrix
+    sampled: FloatArray | None
+    client_weights: Mapping[str, float]
+    notes: tuple[str, ...]
+    fragments: tuple[Fragment, ...]
+    seed: int = 0
+    closed_world: bool = False
+    rate: float = 0.0
+    disagreement: bool = False
+    convergence: Convergence | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("verdicts", "decoded", "sampled"):
+            value = getattr(self, name)
+            if value is not None:
+                value = np.array(value)
+                value.flags.writeable = False
+                object.__setattr__(self, name, value)
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def verdict(self, ancestor: str, descendant: str) -> Verdict:
+        """Is `ancestor` an ancestor of `descendant`?"""
+        return _VERDICT[int(self.verdicts[self.indices(ancestor, descendant)])]
+
+    def probability(self, ancestor: str, descendant: str) -> float:
+        """Probability that `ancestor` is an ancestor of `descendant`."""
+        return float(self.probabilities[self.indices(ancestor, descendant)])
+
+    def ancestors(self, descendant: str) -> frozenset[str]:
+        """Its ancestors in the decoded order."""
+        column = self.decoded[:, self.index(descendant)]
+        return frozenset(self.labels[i] for i in np.flatnonzero(column))
+
+    def pairs(self) -> set[tuple[str, str]]:
+        """Every `(ancestor, descendant)` of the decoded order.
+
+        In exact mode these are the pairs that are entailed; in evidence mode the order with the
+        highest expected F1, which may hold pairs whose verdict is undetermined.
+        """
+        return {
+            (self.labels[a], self.labels[d]) for a, d in zip(*np.nonzero(self.decoded), strict=True)
+        }
+
+    def hasse(self) -> nx.DiGraph[str]:
+        """The decoded order without its implied pairs, edges from ancestor to descendant."""
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(self.labels)
+        counts = self.decoded.astype(np.float32)
+        cover = self.decoded & ~((counts @ counts) > 0.5)
+        if (self.decoded & self.decoded.T).any():
+            # A cycle has no Hasse diagram; show every pair rather than hide the cycle.
+            cover = self.decoded
+        for a, d in zip(*np.nonzero(cover), strict=True):
+            pair = (int(a), int(d))
+            graph.add_edge(
+                self.labels[a],
+                self.labels[d],
+                probability=float(self.probabilities[pair]),
+                verdict=str(_VERDICT[int(self.verdicts[pair])]),
+            )
+        return graph
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per ordered pair.
+
+        Columns: ancestor, descendant, verdict, probability, and how many clients say yes
+        (supporting) and no (contradicting) of themselves.
+        """
+        import pandas as pd
+
+        p = len(self.labels)
+        a, d = np.nonzero(~np.eye(p, dtype=bool))
+        names = np.array(self.labels, dtype=object)
+        yes, no = self.panel.counts
+        words = np.array([str(_VERDICT[OPEN]), str(_VERDICT[NO]), str(_VERDICT[YES])], dtype=object)
+        return pd.DataFrame(
+            {
+                "ancestor": names[a],
+                "descendant": names[d],
+                "verdict": words[self.verdicts[a, d].astype(int) + 1],
+                "probability": self.probabilities[a, d],
+                "supporting": yes[a, d],
+                "contradicting": no[a, d],
+            }
+        )
+
+    def explain(self, ancestor: str, descendant: str) -> Certificate:
+        """Why the verdict is what it is; `str()` of the answer is readable."""
+        from jigsaw_crl.assembly.explanation import explain
+
+        return explain(self, *self.indices(ancestor, descendant))
+
+    def undetermined(self) -> frozenset[tuple[str, str]]:
+        """The ordered pairs that are left open."""
+        opened = (self.verdicts == OPEN) & ~np.eye(len(self.labels), dtype=bool)
+        return frozenset(
+            (self.labels[a], self.labels[d]) for a, d in zip(*np.nonzero(opened), strict=True)
+        )
+
+    def add(self, *fragments: Fragment) -> GlobalOrder:
+        """The order with further fragments; those already in it are not recovered again.
+
+        The result is that of `assemble` on the whole set, whatever the order of arrival.
+        """
+        from jigsaw_crl.assembly.combine import assemble
+
+        return assemble(
+            [*self.fragments, *fragments],
+            method="paper" if self.mode == "paper" else "evidence",
+            seed=self.seed,
+            closed_world=self.closed_world,
+        )
+
+    def order(self) -> PartialOrder[str]:
+        """The decoded order as a `PartialOrder`; a `CycleError` when Algorithm 3 made a cycle."""
+        return PartialOrder.from_matrix(self.labels, self.decoded)
+
+    # -- what the answers rest on ---------------------------------------------------------------
+
+    @cached_property
+    def panel(self) -> Panel:
+        return read_fragments(self.fragments)
+
+    @cached_property
+    def deduction(self) -> Deduction:
+        """The facts of exact mode and how they follow, derived again from the fragments."""
+        from jigsaw_crl.assembly.exact.deduction import deduce
+
+        return deduce(self.panel, closed_world=self.closed_world)
+
+    @cached_property
+    def evidence(self) -> FloatArray:
+        """Pooled log-odds E of every ordered pair, shape (p, p); ± a large number for facts."""
+        if self.mode == "evidence":
+            weights = np.array([self.client_weights[f.client] for f in self.fragments])
+            return pool(self.panel, weights, self.rate)
+        return np.where(self.verdicts == YES, FACT, np.where(self.verdicts == NO, -FACT, 0.0))
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """Probability of every ordered pair, shape (p, p).
+
+        In exact mode and from Algorithm 3 an undetermined pair has its share of the orders that
+        fit the decided ones, under the prior.
+        """
+        if self.sampled is not None:
+            return self.sampled
+        if self.mode == "paper":
+            # Algorithm 3 gives no odds: one for what it states, one half for what it does not.
+            out = np.where(self.verdicts == YES, 1.0, 0.5)
+        elif not self.undetermined():
+            out = np.where(self.verdicts == YES, 1.0, 0.0)
+        else:
+            rng = np.random.default_rng(self.seed)
+            drawn = sample_orders(self.evidence, rng, start=self.decoded).probability
+            out = np.where(self.verdicts == OPEN, np.clip(drawn, 0.0, 1.0), self.verdicts)
+        np.fill_diagonal(out, 0.0)
+        out.flags.writeable = False
+        return out
+
+    def sample(self, n: int, *, seed: int = 0) -> list[BoolMatrix]:
+        """`n` orders that agree with what is known, as matrices over `labels`."""
+        rng = np.random.default_rng([self.seed, seed])
+        start = None if self.mode == "paper" else self.decoded
+        return draw_orders(self.evidence, rng, n, start=start)
+
+    # -- names ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.labels)}
+
+    def index(self, label: str) -> int:
+        try:
+            return self._position[label]
+        except (KeyError, TypeError):  # not known, or nothing that can be
+            refused = [
+                f"{piece.client}: {finding.message}"
+                for piece in self.fragments
+                for finding in piece.findings
+                if finding.severity == "error" and finding.regime == label
+            ]
+            if refused:
+                raise InputError(
+                    f"the label {label!r} was left out ({'; '.join(refused)[:300]})",
+                    f"The order knows {_few(self.labels)}.",
+                ) from None
+            raise InputError(
+                f"no client has the label {label!r}",
+                f"The order knows {_few(self.labels)}. {meant(label, self.labels)}".strip(),
+            ) from None
+
+    def indices(self, ancestor: str, descendant: str) -> tuple[int, int]:
+        """Positions of two different labels."""
+        a, d = self.index(ancestor), self.index(descendant)
+        if a == d:
+            raise InputError(
+                f"{ancestor!r} is asked about itself", "Ask about two different labels."
+            )
+        return a, d
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def _repr_html_(self) -> str:
+        from jigsaw_crl.report.notebook import order_html
+
+        return order_html(self)
+
+    def __repr__(self) -> str:
+        opened = len(self.undetermined())
+        return (
+            f"GlobalOrder({counted(len(self.labels), 'label')} from "
+            f"{counted(len(self.fragments), 'client')}, "
+            f"{counted(int(self.decoded.sum()), 'pair')}, {opened} undetermined, {self.mode})"
+        )
+
+
+def _few(names: Iterable[str], most: int = 8) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:most])
+    return shown + (f" and {len(listed) - most} more" if len(listed) > most else "")

@@ -1,0 +1,244 @@
+"""Fragments in the coordinator's numbering: who says what about which pair.
+
+Clients are sorted by name and labels alphabetically, so that nothing downstream can depend on the
+order in which fragments arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.fragment.fragment import NO, YES, BayesFactors, Fragment, against_unrelated
+
+__all__ = ["Claims", "Panel", "read_fragments"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolMatrix = npt.NDArray[np.bool_]
+
+# Prior of the four relations of a pair inside one client: three that fix ancestry, and one (same
+# district) that leaves it open.
+LOG_FIXED, LOG_OPEN = np.log(0.75), np.log(0.25)
+# A client "says" yes or no when its own log-odds pass log 3: three to one.
+SPEAKS = float(np.log(3.0))
+# Layers of a client's log-odds beside those of the effect scales.
+EXTRA = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """What one client says, by position among the coordinator's labels.
+
+    Parameters
+    ----------
+    client : str
+    members : array of int, shape (p,)
+        Position of each of the client's labels.
+    certain : array of int8, shape (p, p), or None
+        Yes, no or cannot say (1, 0, -1), where the client states rather than weighs.
+    sure : bool
+        The statements come from exact moments.
+    x : array, shape (n_scales + 3, p, p), or None
+        Log-odds of "row is an ancestor of column" per effect scale, then of leaning; 1 where one of
+        the two moved a single direction, and where the column did: see `combined`. nan where the
+        client cannot say.
+    one_of : tuple of (tuple of int, int)
+        Candidates, one of which is an ancestor of the last.
+    spouses : array of bool, shape (p, p), or None
+        Bidirected edges. Given only by a client that labels every latent it accesses.
+    together : array of bool, shape (p, p)
+        Pairs that the client puts in one district (or block, where districts are unknown).
+    """
+
+    client: str
+    members: npt.NDArray[np.intp]
+    certain: npt.NDArray[np.int8] | None
+    sure: bool
+    x: FloatArray | None
+    one_of: tuple[tuple[tuple[int, ...], int], ...]
+    spouses: BoolMatrix | None
+    together: BoolMatrix
+
+    @cached_property
+    def stance(self) -> npt.NDArray[np.int8]:
+        """1 where the client says yes, -1 where it says no, 0 where it does not say."""
+        if self.certain is not None:
+            out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
+        else:
+            assert self.x is not None
+            mean = np.nan_to_num(combined(self.x), nan=0.0)
+            out = np.where(mean > SPEAKS, 1, np.where(mean < -SPEAKS, -1, 0))
+        np.fill_diagonal(out, 0)
+        return out.astype(np.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """All clients' claims on one list of labels."""
+
+    labels: tuple[str, ...]
+    claims: tuple[Claims, ...]
+    fragments: tuple[Fragment, ...]
+    n_scales: int
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.labels)}
+
+    @property
+    def all_sure(self) -> bool:
+        return all(c.sure for c in self.claims)
+
+    @cached_property
+    def counts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """How many clients say yes, and how many no, for every ordered pair, shape (p, p) each."""
+        p = len(self.labels)
+        yes, no = np.zeros((2, p, p), dtype=np.int32)
+        for c in self.claims:
+            grid = np.ix_(c.members, c.members)
+            yes[grid] += c.stance > 0
+            no[grid] += c.stance < 0
+        return yes, no
+
+    @cached_property
+    def where(self) -> npt.NDArray[np.int32]:
+        """`where[k, i]`: row of label i at client k, -1 when it has no such label."""
+        out = np.full((len(self.claims), len(self.labels)), -1, dtype=np.int32)
+        for k, c in enumerate(self.claims):
+            out[k, c.members] = np.arange(len(c.members))
+        return out
+
+    def seen_by(self, a: int, d: int) -> list[tuple[int, int, int]]:
+        """The clients that have both labels: number, and rows of a and d there."""
+        at_a, at_d = self.where[:, a], self.where[:, d]
+        return [
+            (int(k), int(at_a[k]), int(at_d[k])) for k in np.flatnonzero((at_a >= 0) & (at_d >= 0))
+        ]
+
+    def stances(self, a: int, d: int) -> list[tuple[Claims, int]]:
+        """Each client that has both labels, with what it says: 1 yes, -1 no, 0 nothing."""
+        return [
+            (self.claims[k], int(self.claims[k].stance[i, j])) for k, i, j in self.seen_by(a, d)
+        ]
+
+
+def combined(x: FloatArray) -> FloatArray:
+    """Log-odds from the layers of one client, or from their weighted sum over several."""
+    # Sums of weights from which some were taken off again end at rounding, not at zero.
+    return against_unrelated(x[:-3], x[-3], x[-2] > 1e-9, x[-1] > 1e-9)
+
+
+def read_fragments(fragments: Iterable[Fragment]) -> Panel:
+    """Sort, number and check the fragments.
+
+    Raises
+    ------
+    InputError
+        No fragment, or two with one client name.
+    """
+    given = list(fragments)
+    for item in given:
+        if not isinstance(item, Fragment):
+            raise InputError(
+                f"a fragment is expected, got {type(item).__name__}",
+                "Pass what `recover_fragment` returns, or read it with `Fragment.from_json`.",
+            )
+    ordered = sorted(given, key=lambda f: f.client)
+    if not ordered:
+        raise InputError("there is no fragment to assemble", "Pass at least one fragment.")
+    for one, other in pairwise(ordered):
+        if one.client == other.client:
+            raise InputError(
+                "two fragments carry this client's name",
+                "Give each client one name, or keep only its latest fragment.",
+                client=one.client,
+            )
+    labels = tuple(sorted({label for f in ordered for label in f.labels}))
+    position = {label: i for i, label in enumerate(labels)}
+    scales = [f.bayes.scales for f in ordered if f.bayes is not None]
+    common = scales[0] if scales and all(s == scales[0] for s in scales) else (0.0,)
+    claims = tuple(_claims(f, position, len(common)) for f in ordered)
+    return Panel(labels, claims, tuple(ordered), len(common))
+
+
+def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Claims:
+    members = np.array([position[label] for label in fragment.labels], dtype=np.intp)
+    certain, x, one_of, spouses = None, None, [], None
+    sure = False
+    if fragment.statements is not None:
+        stated = fragment.statements
+        certain, sure = stated.ancestor, True
+        one_of = [
+            (tuple(sorted(position[c] for c in candidates)), position[d])
+            for candidates, d in stated.one_of
+        ]
+        if stated.spouses is not None:
+            spouses = np.zeros((len(members), len(members)), dtype=bool)
+            for pair in stated.spouses:
+                i, j = (fragment.index(label) for label in pair)
+                spouses[i, j] = spouses[j, i] = True
+    elif fragment.bayes is not None:
+        x = _layers(fragment.bayes)
+        if len(x) != n_scales + EXTRA:
+            mean = combined(x)
+            x = np.stack([*(mean,) * n_scales, *(0 * mean,) * EXTRA])
+    else:
+        certain, sure = _from_blocks(fragment), fragment.n_samples is None
+    groups = fragment.blocks if fragment.districts is None else fragment.districts
+    together = np.zeros((len(members), len(members)), dtype=bool)
+    for group in groups:
+        inside = [fragment.index(label) for label in group]
+        together[np.ix_(inside, inside)] = True
+    # Sums must not depend on how the client lists its labels, not even in the last digit.
+    listed = np.argsort(members)
+    grid = np.ix_(listed, listed)
+    return Claims(
+        client=fragment.client,
+        members=members[listed],
+        certain=None if certain is None else certain[grid],
+        sure=sure,
+        x=None if x is None else np.ascontiguousarray(x[:, listed[:, None], listed[None, :]]),
+        one_of=tuple(sorted(one_of)),
+        spouses=None if spouses is None else spouses[grid],
+        together=together[grid],
+    )
+
+
+def _layers(bayes: BayesFactors) -> FloatArray:
+    """x_τ = log[¾ e^{l_τ} + ¼ e^{l_D}] − log[¾ + ¼ e^{l_D}], and the same of leaning; single."""
+    silent = np.asarray(np.isnan(bayes.ancestor).any(axis=0), dtype=np.bool_)
+    np.fill_diagonal(silent, True)
+    # A client that cannot speak of districts has none to allow for.
+    open_ = LOG_OPEN + np.where(np.isnan(bayes.district), -np.inf, bayes.district)
+    factors = np.concatenate([bayes.ancestor, bayes.lean[None]])
+    fixed = LOG_FIXED + np.nan_to_num(factors, nan=0.0)
+    x = np.logaddexp(fixed, open_) - np.logaddexp(LOG_FIXED, open_)
+    single = np.broadcast_to(np.array(bayes.single), open_.shape)
+    layers = np.concatenate([x, bayes.doubtful[None], single[None]])
+    layers[:, silent] = np.nan
+    return layers
+
+
+def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:
+    """What blocks and block order alone settle, shape (p, p).
+
+    A cover between two singleton blocks is an ancestor; a label whose block is neither the same
+    nor an ancestor is none; all else stays open.
+    """
+    p = len(fragment.labels)
+    order = fragment.block_order
+    number = {block: i for i, block in enumerate(order.elements)}
+    block = np.array([number[fragment.block_of(label)] for label in fragment.labels])
+    single = np.array([len(b) == 1 for b in order.elements])
+    above = order.matrix[np.ix_(block, block)]
+    cover = order.cover_matrix[np.ix_(block, block)]
+    out = np.full((p, p), -1, dtype=np.int8)
+    out[cover & single[block][:, None] & single[block][None, :]] = YES
+    out[~above & (block[:, None] != block[None, :])] = NO
+    return out

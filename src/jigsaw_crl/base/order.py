@@ -1,0 +1,231 @@
+"""Strict partial orders: which element is an ancestor of which.
+
+An order on `m` elements is held as a read-only boolean matrix `R` with `R[a, d]` true when element
+`a` is a (strict) ancestor of element `d`; it is always transitively closed and free of cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import counted, meant
+
+__all__ = ["CycleError", "PartialOrder", "strongly_connected", "transitive_closure"]
+
+T = TypeVar("T", bound=Hashable)
+S = TypeVar("S", bound=Hashable)
+BoolMatrix = npt.NDArray[np.bool_]
+
+# Up to this many elements a product of whole matrices costs less than a pass over rows.
+FEW = 100
+
+
+class CycleError(InputError):
+    """The relation has a cycle, so it is no strict order."""
+
+
+def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
+    """Smallest transitive relation that contains `relation`.
+
+    Parameters
+    ----------
+    relation : array of bool, shape (m, m)
+
+    Returns
+    -------
+    array of bool, shape (m, m)
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.order import transitive_closure
+    >>> transitive_closure([[0, 1, 0], [0, 0, 1], [0, 0, 0]]).astype(int).tolist()
+    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    """
+    closed = np.array(relation, dtype=bool)
+    if closed.shape[0] <= FEW:
+        return _squared(closed)
+    # Warshall, a row of bits at a time.
+    packed = np.packbits(closed, axis=1)
+    for via in range(closed.shape[0]):
+        # closed[:, via] must be read from the packed rows, which change as we go.
+        column = (packed[:, via >> 3] >> (7 - (via & 7))) & 1
+        packed[column.astype(bool)] |= packed[via]
+    return np.unpackbits(packed, axis=1, count=closed.shape[1]).astype(bool)
+
+
+def _squared(relation: BoolMatrix) -> BoolMatrix:
+    """Closure by squaring: few matrix products, and a single one when there is nothing to add."""
+    reach = relation.astype(np.float32)
+    while True:
+        longer = np.minimum(reach + reach @ reach, np.float32(1))
+        if np.array_equal(longer, reach):
+            return np.asarray(reach, dtype=bool)
+        reach = longer
+
+
+def strongly_connected(relation: npt.ArrayLike) -> list[list[int]]:
+    """Classes of mutual reachability, each sorted, ordered by their smallest member."""
+    reach = transitive_closure(relation)
+    mutual = reach & reach.T
+    np.fill_diagonal(mutual, True)
+    classes: dict[int, list[int]] = {}
+    for i, smallest in enumerate(mutual.argmax(axis=1).tolist() if mutual.size else ()):
+        classes.setdefault(smallest, []).append(i)
+    return list(classes.values())
+
+
+@dataclass(frozen=True, eq=False)
+class PartialOrder(Generic[T]):
+    """A strict partial order on named elements.
+
+    Build one with `PartialOrder.from_pairs` or `PartialOrder.from_matrix`; both take the
+    transitive closure and raise `CycleError` when it is not irreflexive.
+
+    Parameters
+    ----------
+    elements : tuple
+        The elements; any hashable.
+    matrix : array of bool, shape (m, m)
+        `matrix[a, d]`: `elements[a]` is an ancestor of `elements[d]`. Closed and irreflexive.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.order import PartialOrder
+    >>> order = PartialOrder.from_pairs("abc", [("a", "b"), ("b", "c")])
+    >>> order.is_ancestor("a", "c")
+    True
+    >>> sorted(order.covers())
+    [('a', 'b'), ('b', 'c')]
+    """
+
+    elements: tuple[T, ...]
+    matrix: BoolMatrix
+
+    @classmethod
+    def from_matrix(cls, elements: Iterable[T], matrix: npt.ArrayLike) -> PartialOrder[T]:
+        names = tuple(elements)
+        given = np.asarray(matrix, dtype=bool)
+        if given.shape != (len(names), len(names)):
+            raise InputError(
+                f"an order on {counted(len(names), 'element')} got a matrix of shape {given.shape}",
+                "Pass one row and one column per element.",
+            )
+        if len(set(names)) != len(names):
+            raise InputError("an order names an element twice", "Give each element one name.")
+        closed = transitive_closure(given)
+        on_cycle = np.flatnonzero(np.diagonal(closed))
+        if on_cycle.size:
+            cycle = ", ".join(sorted(str(names[i]) for i in on_cycle))
+            raise CycleError(
+                f"the relation has a cycle through {cycle}",
+                "Remove a relation, or assemble with a method that weighs contradictions.",
+            )
+        closed.flags.writeable = False
+        return cls(names, closed)
+
+    @classmethod
+    def from_pairs(cls, elements: Iterable[T], pairs: Iterable[tuple[T, T]]) -> PartialOrder[T]:
+        """The closure of `(ancestor, descendant)` pairs."""
+        names = tuple(elements)
+        position = {name: i for i, name in enumerate(names)}
+        matrix = np.zeros((len(names), len(names)), dtype=bool)
+        for ancestor, descendant in pairs:
+            if ancestor not in position or descendant not in position:
+                missing = ancestor if ancestor not in position else descendant
+                raise InputError(
+                    f"{missing!r} is not an element of the order", "List it among the elements."
+                )
+            matrix[position[ancestor], position[descendant]] = True
+        return cls.from_matrix(names, matrix)
+
+    @cached_property
+    def _position(self) -> dict[T, int]:
+        return {name: i for i, name in enumerate(self.elements)}
+
+    def index(self, element: T) -> int:
+        """Position of `element`; an `InputError` when it is unknown."""
+        try:
+            return self._position[element]
+        except (KeyError, TypeError):  # not known, or nothing that can be
+            raise InputError(
+                f"{element!r} is not an element of the order",
+                f"It knows {_few(self.elements)}. {meant(element, self.elements)}".strip(),
+            ) from None
+
+    def is_ancestor(self, ancestor: T, descendant: T) -> bool:
+        return bool(self.matrix[self.index(ancestor), self.index(descendant)])
+
+    def ancestors(self, element: T) -> frozenset[T]:
+        return frozenset(
+            self.elements[i] for i in np.flatnonzero(self.matrix[:, self.index(element)])
+        )
+
+    def descendants(self, element: T) -> frozenset[T]:
+        return frozenset(self.elements[i] for i in np.flatnonzero(self.matrix[self.index(element)]))
+
+    def pairs(self) -> frozenset[tuple[T, T]]:
+        """Every `(ancestor, descendant)` pair."""
+        return frozenset(
+            (self.elements[a], self.elements[d])
+            for a, d in zip(*np.nonzero(self.matrix), strict=True)
+        )
+
+    @cached_property
+    def cover_matrix(self) -> BoolMatrix:
+        """`cover[a, d]`: a is an ancestor of d with nothing strictly between."""
+        # float32 counts are exact here (at most m < 2**24) and use the BLAS.
+        counts = self.matrix.astype(np.float32)
+        cover = self.matrix & ~((counts @ counts) > 0.5)
+        cover.flags.writeable = False
+        return cover
+
+    def covers(self) -> frozenset[tuple[T, T]]:
+        """Pairs of the Hasse diagram: `(ancestor, descendant)` with nothing strictly between."""
+        return frozenset(
+            (self.elements[a], self.elements[d])
+            for a, d in zip(*np.nonzero(self.cover_matrix), strict=True)
+        )
+
+    def restrict(self, elements: Iterable[T]) -> PartialOrder[T]:
+        """The same order, on some of its elements."""
+        kept = tuple(elements)
+        chosen = [self.index(e) for e in kept]
+        return PartialOrder.from_matrix(kept, self.matrix[np.ix_(chosen, chosen)])
+
+    def relabel(self, rename: Callable[[T], S]) -> PartialOrder[S]:
+        """The same order under other names."""
+        return PartialOrder.from_matrix([rename(e) for e in self.elements], self.matrix)
+
+    def topological(self) -> tuple[T, ...]:
+        """Elements with ancestors first."""
+        return tuple(self.elements[i] for i in np.argsort(self.matrix.sum(axis=0), kind="stable"))
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when they hold the same pairs on the same set of elements."""
+        if not isinstance(other, PartialOrder):
+            return NotImplemented
+        return set(self.elements) == set(other.elements) and self.pairs() == other.pairs()
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.elements), self.pairs()))
+
+    def __repr__(self) -> str:
+        return (
+            f"PartialOrder({counted(len(self.elements), 'element')}, "
+            f"{counted(int(self.matrix.sum()), 'pair')})"
+        )
+
+
+def _few(names: Sequence[object], most: int = 8) -> str:
+    shown = ", ".join(str(n) for n in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

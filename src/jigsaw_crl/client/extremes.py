@@ -1,0 +1,291 @@
+"""The outermost eigenpairs of every regime, without diagonalising any of them.
+
+A regime's second moment is `S_j = C_j + δ_j δ_jᵀ` (δ_j its mean less the control's). In coordinates
+`W` (whitening by the control, say) it is `M_j = W S_j Wᵀ − σ² W Wᵀ`. Only the two lowest and the
+two highest eigenpairs of `M_j` are ever asked for. From dimension `DENSE` on they are found by a
+block Krylov method: with `X` four rows per regime, the space spanned by `X, X M_j, X M_j², …` holds
+the outermost directions to an accuracy that grows with every product, and no `M_j` is formed. All
+regimes advance together, so that each product with `W` is one matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg.blas import daxpy
+
+from jigsaw_crl.client.client import Client
+
+__all__ = ["DENSE", "Extremes", "Form", "Regimes", "extreme_pairs"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+Apply = Callable[[FloatArray, IntArray], FloatArray]
+
+# Below these dimensions LAPACK's full diagonalisation is as fast as a few products in Python: from
+# nothing, and from rows that are close to the answer.
+DENSE, WARM_DENSE = 64, 40
+# Where a residual above this will do, vectors come from one step of inverse iteration, with a shift
+# this far outside the spectrum: far enough that no pivot vanishes.
+INVERSE, SHIFT = 1e-8, 1e-13
+# Rows this close to the others, or shorter, are projected again: rounding shows in them.
+NEARLY_DEPENDENT = 1e-3
+# Two pairs at either end.
+WANTED = 4
+# Products before the space is compressed to the wanted pairs: the first time, and afterwards.
+FIRST_STEPS, STEPS = 7, 5
+MAX_CYCLES = 12
+# Regimes that advance together: their Krylov spaces take about 10 MB at dimension 400.
+TOGETHER = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Regimes:
+    """Second moments of all interventional regimes about the control mean, kept where they are.
+
+    Parameters
+    ----------
+    covariances : tuple of array, shape (d, d)
+        The client's own arrays; nothing is copied.
+    shifts : array, shape (r, d)
+    """
+
+    covariances: tuple[FloatArray, ...]
+    shifts: FloatArray
+
+    @classmethod
+    def of(cls, client: Client) -> Regimes:
+        moments = [m for label in client.labels for m in client.interventions[label]]
+        shifts = np.array([m.mean - client.control.mean for m in moments])
+        return cls(tuple(m.covariance for m in moments), shifts)
+
+    def __len__(self) -> int:
+        return len(self.covariances)
+
+    def second_moment(self, j: int) -> FloatArray:
+        return np.asarray(self.covariances[j] + np.outer(self.shifts[j], self.shifts[j]))
+
+    def traces(self) -> FloatArray:
+        """`tr S_j`, shape (r,)."""
+        own = np.array([np.trace(c) for c in self.covariances])
+        return np.asarray(own + np.einsum("rd,rd->r", self.shifts, self.shifts))
+
+    def inner(self, A: FloatArray) -> FloatArray:
+        """`tr(A S_j)` for a symmetric A, shape (r,)."""
+        own = np.array([np.vdot(A, c) for c in self.covariances])
+        return np.asarray(own + np.einsum("rd,rd->r", self.shifts @ A, self.shifts))
+
+    def times(self, X: FloatArray, rows: IntArray) -> FloatArray:
+        """`X_j S_j` for the regimes in `rows`; X has shape (len(rows), b, d)."""
+        out = np.empty_like(X)
+        for x, y, j in zip(X, out, rows, strict=True):
+            np.matmul(x, self.covariances[j], out=y)
+        shifts = self.shifts[rows]
+        if shifts.any():
+            out += (X @ shifts[:, :, None]) * shifts[:, None, :]
+        return out
+
+    def weighted(self, weights: FloatArray) -> FloatArray:
+        """`Σ_j w_j S_j`, shape (d, d)."""
+        d = self.shifts.shape[1]
+        total = np.zeros(d * d)
+        for w, c in zip(weights, self.covariances, strict=True):
+            if w != 0:
+                daxpy(c.ravel(), total, a=w)
+        return np.asarray(total.reshape(d, d) + (self.shifts.T * weights) @ self.shifts)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """`M_j = W S_j Wᵀ − σ² W Wᵀ` for every regime.
+
+    Parameters
+    ----------
+    regimes : Regimes
+    W : array, shape (p, d)
+    floor : float
+        σ².
+    """
+
+    regimes: Regimes
+    W: FloatArray
+    floor: float = 0.0
+
+    @property
+    def dimension(self) -> int:
+        return int(self.W.shape[0])
+
+    def __call__(self, X: FloatArray, rows: IntArray) -> FloatArray:
+        """`X_j M_j` for the regimes in `rows`; X has shape (len(rows), b, p)."""
+        c, b, p = X.shape
+        inner = X.reshape(c * b, p) @ self.W
+        moved = self.regimes.times(inner.reshape(c, b, -1), rows).reshape(c * b, -1)
+        if self.floor:
+            moved -= self.floor * inner
+        return np.asarray((moved @ self.W.T).reshape(c, b, p))
+
+    @cached_property
+    def dense(self) -> FloatArray:
+        """All `M_j`, exactly symmetric, shape (r, p, p)."""
+        S = np.array(self.regimes.covariances)
+        if self.regimes.shifts.any():
+            S += self.regimes.shifts[:, :, None] * self.regimes.shifts[:, None, :]
+        M = self.W @ S @ self.W.T
+        if self.floor:
+            M -= self.floor * (self.W @ self.W.T)
+        return np.asarray((M + np.swapaxes(M, 1, 2)) / 2)
+
+    def weighted(self, weights: FloatArray) -> FloatArray:
+        """`Σ_j w_j M_j`, shape (p, p)."""
+        return self.project(self.regimes.weighted(weights), float(weights.sum()))
+
+    def project(self, S: FloatArray, count: float = 1.0) -> FloatArray:
+        """`W S Wᵀ − count · σ² W Wᵀ`, exactly symmetric."""
+        M = self.W @ S @ self.W.T
+        if self.floor:
+            M -= (count * self.floor) * (self.W @ self.W.T)
+        return np.asarray((M + M.T) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """Lowest, second lowest, second highest and highest eigenpair of every regime.
+
+    Parameters
+    ----------
+    values : array, shape (r, 4)
+        Ascending; of dimension p < 4, the p values with the ends repeated.
+    vectors : array, shape (r, 4, p)
+        Unit rows; zeros for the inner two where nobody needed them.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+
+
+def extreme_pairs(
+    form: Form,
+    inside: tuple[FloatArray, FloatArray],
+    tolerance: FloatArray,
+    start: FloatArray | None = None,
+) -> Extremes:
+    """Outermost eigenpairs of every regime.
+
+    Parameters
+    ----------
+    form : Form
+    inside : tuple of two arrays, shape (r, 4)
+        Eigenvalues between the two are noise, of which only the fact is asked.
+    tolerance : array, shape (r,)
+        Largest residual `‖v M − λ v‖` of any other pair.
+    start : array, shape (r, 4, p), optional
+        Rows close to the answer, for instance that of a neighbouring `W`.
+    """
+    p, r = form.dimension, len(form.regimes)
+    if p < (DENSE if start is None else WARM_DENSE):
+        if p > 2 and float(tolerance.min()) > INVERSE:
+            return _outer_pairs(form.dense)
+        return dense_pairs(form.dense)
+    values, vectors = np.empty((r, WANTED)), np.empty((r, WANTED, p))
+    first = FIRST_STEPS if start is None else STEPS - 2
+    # The same directions whatever the regimes: any that are not special will do.
+    block = np.random.default_rng(p).normal(size=(WANTED, p))
+    if start is None:
+        start = np.broadcast_to(block, (r, WANTED, p))
+    elif not start[0, 1].any():
+        start = start.copy()
+        start[:, 1:3] = block[1:3] / np.sqrt(p)
+    for k in range(0, r, TOGETHER):
+        rows = np.arange(k, min(k + TOGETHER, r))
+        X, steps = start[rows], first
+        for _ in range(MAX_CYCLES):
+            theta, X, residual = _cycle(form, X, rows, steps)
+            values[rows], vectors[rows] = theta, X
+            open_ = ~_settled(theta, residual, inside, tolerance, rows)
+            if not open_.any():
+                break
+            rows, X, steps = rows[open_], X[open_], STEPS
+    return Extremes(values, vectors)
+
+
+def dense_pairs(M: FloatArray) -> Extremes:
+    """The same by full diagonalisation, for matrices of shape (r, p, p)."""
+    values, vectors = np.linalg.eigh(M)
+    p = M.shape[-1]
+    pick = np.array([0, min(1, p - 1), max(p - 2, 0), p - 1])
+    return Extremes(values[:, pick], np.swapaxes(vectors[:, :, pick], 1, 2))
+
+
+def _outer_pairs(M: FloatArray) -> Extremes:
+    """All four values, and the outer two vectors by one step of inverse iteration each.
+
+    Far cheaper than all vectors. With a shift just outside the spectrum the step gains as many
+    digits as lie between the shift's distance and the gap to the next eigenvalue.
+    """
+    r, p = M.shape[:2]
+    values: FloatArray = np.asarray(np.linalg.eigvalsh(M), dtype=np.float64)
+    outer = values[:, [0, -1]]
+    shift = outer + SHIFT * np.array([-1.0, 1.0]) * (1.0 + np.abs(outer[:, 1:]))
+    start = np.random.default_rng(p).normal(size=(2, p, 1))
+    near = np.linalg.solve(M[:, None] - shift[:, :, None, None] * np.eye(p), start)[..., 0]
+    vectors = np.zeros((r, WANTED, p))
+    vectors[:, ::3] = near / np.linalg.norm(near, axis=2, keepdims=True)
+    return Extremes(values[:, [0, 1, -2, -1]], vectors)
+
+
+def _settled(
+    theta: FloatArray,
+    residual: FloatArray,
+    inside: tuple[FloatArray, FloatArray],
+    tolerance: FloatArray,
+    rows: IntArray,
+) -> npt.NDArray[np.bool_]:
+    low, high = inside[0][rows], inside[1][rows]
+    # A Ritz value is off by about residual² over the distance to the rest of the spectrum.
+    off = 2 * residual**2 / np.maximum(high - low, np.finfo(np.float64).tiny)
+    noise = (theta - off > low) & (theta + off < high)
+    return np.asarray(((residual <= tolerance[rows, None]) | noise).all(axis=1))
+
+
+def _cycle(
+    apply: Apply, X: FloatArray, rows: IntArray, steps: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Best approximations of the wanted pairs in the space that `steps` products span."""
+    c, b, p = X.shape
+    Z, AZ = np.empty((c, b * (steps + 1), p)), np.empty((c, b * (steps + 1), p))
+    Q, _ = _orthonormal(X)
+    for s in range(steps + 1):
+        new, done = slice(s * b, (s + 1) * b), slice(0, (s + 1) * b)
+        Z[:, new], AZ[:, new] = Q, apply(Q, rows)
+        if s == steps:
+            break
+        Q, least = _orthonormal(_off(AZ[:, new], Z[:, done]))
+        # Where the space is already complete (exact moments), what the projection leaves is
+        # rounding that leans back into it.
+        enough = NEARLY_DEPENDENT
+        for _ in range(3):
+            if least > enough:
+                break
+            Q, least = _orthonormal(_off(Q, Z[:, done]))
+            enough = 0.5  # of unit rows
+    T = Z @ np.swapaxes(AZ, 1, 2)
+    theta, U = np.linalg.eigh((T + np.swapaxes(T, 1, 2)) / 2)
+    pick = np.array([0, 1, -2, -1])
+    theta, U = theta[:, pick], np.swapaxes(U[:, :, pick], 1, 2)
+    X, image = U @ Z, U @ AZ
+    return theta, X, np.linalg.norm(image - theta[:, :, None] * X, axis=2)
+
+
+def _off(X: FloatArray, Z: FloatArray) -> FloatArray:
+    return np.asarray(X - (X @ np.swapaxes(Z, 1, 2)) @ Z)
+
+
+def _orthonormal(X: FloatArray) -> tuple[FloatArray, float]:
+    """Orthonormal rows with the span of X's, shape (c, b, p), and how independent X's were."""
+    Q, R = np.linalg.qr(np.swapaxes(X, 1, 2))
+    least = float(np.abs(np.diagonal(R, axis1=1, axis2=2)).min())
+    return np.ascontiguousarray(np.swapaxes(Q, 1, 2)), least

@@ -1,0 +1,14 @@
+"""The fragment: what a client says, and all that leaves it.
+
+==============  ====================================================================
+`fragment`      `Fragment` and its parts
+`file`          the JSON document
+`signing`       signed fragments
+==============  ====================================================================
+"""
+
+from __future__ import annotations
+
+from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Outcome, Statements
+
+__all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]

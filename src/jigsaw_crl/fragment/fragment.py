@@ -1,0 +1,412 @@
+"""The fragment: all that a client says, and the only thing that leaves it.
+
+A fragment speaks about ordered pairs of labels in one of three ways:
+
+- from samples, as log Bayes factors (`bayes`): for each effect scale τ, "row is an ancestor of
+  column" against "unrelated", and "same district" against "unrelated";
+- from exact moments, as certain statements (`statements`): yes, no, or cannot say, with "one of
+  these is an ancestor of d" where only a set can be named;
+- from `method="paper"`, by its blocks and block order alone.
+
+The latent basis Q̂ stays at the client: `to_json` never writes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.text import counted
+
+__all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
+
+FloatArray = npt.NDArray[np.float64]
+Method = Literal["null-cone", "paper"]
+
+# Evidence is kept to four decimals: far below any decision's margin, it makes a fragment read from
+# a file equal to the one in memory, and it says no more about the data than it must.
+DECIMALS = 4
+
+YES, NO, CANNOT_SAY = 1, 0, -1
+# Prior log-odds against each relation: most pairs are unrelated. Inside a district nothing is known
+# about ancestry but that prior: either direction against neither.
+PAIR_COST = 1.0
+IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
+
+
+# A target with an ancestor moves two directions. Where one is seen, the other was missed with this
+# probability, and the line that is seen leans towards the target's ancestors: it may have some, and
+# it may look related to what else descends from them. Both are properties of the target, not of a
+# client: the doubt is paid once, however many clients saw it.
+MISSED = 0.1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened during recovery, and what to do when it is not `ok`.
+
+    Parameters
+    ----------
+    code : str
+        ``"ok"``, or the name of what happened (``"budget"``, ``"partial"``, ``"not-identified"``).
+    message : str
+        One or more sentences for the user.
+    remedy : str
+        What to do; empty when ok.
+
+    Examples
+    --------
+    >>> from jigsaw_crl import Outcome
+    >>> Outcome().ok
+    True
+    >>> print(Outcome("partial", "Nothing is said about pump.", "See the findings."))
+    partial: Nothing is said about pump. See the findings.
+    """
+
+    code: str = "ok"
+    message: str = "recovered"
+    remedy: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.code == "ok"
+
+    def __str__(self) -> str:
+        return self.message if self.ok else f"{self.code}: {self.message} {self.remedy}".strip()
+
+
+@dataclass(frozen=True, eq=False)
+class BayesFactors:
+    """Log Bayes factors of one client's pairs (nan where the client cannot say).
+
+    Parameters
+    ----------
+    scales : tuple of float
+        The effect scales τ.
+    ancestor : array, shape (n_scales, p, p)
+        `ancestor[s, a, d]`: log Bayes factor of "a is an ancestor of d, with an effect of scale
+        τ_s" against "unrelated".
+    district : array, shape (p, p)
+        Log Bayes factor of "same district" against "unrelated"; symmetric.
+    lean : array, shape (p, p), optional
+        The same of "unrelated, but a line leans" (see `MISSED`); symmetric, zeros by default.
+    single : tuple of bool, optional
+        Labels whose intervention moved a single direction; none by default.
+    """
+
+    scales: tuple[float, ...]
+    ancestor: FloatArray
+    district: FloatArray
+    lean: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    single: tuple[bool, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not np.size(self.lean):
+            object.__setattr__(self, "lean", np.zeros_like(self.district))
+        if not self.single:
+            object.__setattr__(self, "single", (False,) * len(self.district))
+        for name in ("ancestor", "district", "lean"):
+            value = np.round(np.array(getattr(self, name), dtype=np.float64), DECIMALS)
+            value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @property
+    def doubtful(self) -> npt.NDArray[np.bool_]:
+        """Pairs with a label that moved a single direction, shape (p, p)."""
+        single = np.array(self.single)
+        return np.asarray(single[:, None] | single)
+
+    @property
+    def log_odds(self) -> FloatArray:
+        """ "Row is an ancestor of column" against "unrelated", shape (p, p)."""
+        return against_unrelated(self.ancestor, self.lean, self.doubtful, np.array(self.single))
+
+
+def unrelated(lean: FloatArray, doubtful: npt.NDArray[np.bool_]) -> FloatArray:
+    """Log weight of "unrelated", leaning or not, against "unrelated" and not leaning.
+
+    Parameters
+    ----------
+    lean : array, shape (...)
+        Log Bayes factor of leaning, of one client or summed over several.
+    doubtful : array of bool, shape (...)
+        A line of the pair may lean.
+    """
+    return _leaning_or_not(np.zeros_like(lean), lean, doubtful)
+
+
+def against_unrelated(
+    ancestor: FloatArray,
+    lean: FloatArray,
+    doubtful: npt.NDArray[np.bool_],
+    single: npt.NDArray[np.bool_],
+) -> FloatArray:
+    """`log mean_τ e^{l_τ}` against "unrelated", less what a missed direction costs.
+
+    Parameters
+    ----------
+    ancestor : array, shape (n_scales, ...)
+        Log Bayes factors of one client, or their sum over several: an effect has one scale, and a
+        line leans or not, at all of them.
+    lean, doubtful : array, shape (...)
+        See `unrelated`.
+    single : array of bool, shape (...)
+        The column moved a single direction.
+    """
+    with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
+        mean = np.logaddexp.reduce(ancestor, axis=0) - np.log(len(ancestor))
+    # An ancestor's line can lean as well: what a lean explains speaks neither for nor against.
+    mean = _leaning_or_not(mean, np.fmax(mean, lean), doubtful)
+    return np.asarray(mean - unrelated(lean, doubtful) + np.log(MISSED) * single)
+
+
+def _leaning_or_not(
+    plain: FloatArray, leaning: FloatArray, doubtful: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """`log[(1 − m) e^plain + m e^leaning]` with m = MISSED where in doubt; nan in plain stays."""
+    with np.errstate(invalid="ignore"):
+        mixed = np.logaddexp(plain + np.log(1.0 - MISSED), np.nan_to_num(leaning) + np.log(MISSED))
+    return np.asarray(np.where(doubtful, mixed, plain))
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """Certain statements of a client that knows its exact moments.
+
+    Parameters
+    ----------
+    ancestor : array of int8, shape (p, p)
+        1 yes, 0 no, -1 cannot say: is the row label an ancestor of the column label?
+    one_of : tuple of (frozenset of str, str)
+        `(candidates, descendant)`: at least one candidate is an ancestor of the descendant.
+    spouses : frozenset of frozenset of str, or None
+        Pairs joined by a bidirected edge; None where they are not identified.
+    """
+
+    ancestor: npt.NDArray[np.int8]
+    one_of: tuple[tuple[frozenset[str], str], ...] = ()
+    spouses: frozenset[frozenset[str]] | None = None
+
+    def __post_init__(self) -> None:
+        value = np.array(self.ancestor, dtype=np.int8)
+        value.flags.writeable = False
+        object.__setattr__(self, "ancestor", value)
+
+
+@dataclass(frozen=True, eq=False)
+class Fragment:
+    """What one client recovered.
+
+    Parameters
+    ----------
+    client : str
+    method : {"null-cone", "paper"}
+    labels : tuple of str
+        Intervention labels; rows and columns of every array follow this order.
+    blocks : tuple of frozenset of str
+    block_order : PartialOrder
+        On the blocks, transitively closed.
+    districts : tuple of frozenset of str, or None
+        None from ``method="paper"``, which does not know them.
+    bayes : BayesFactors or None
+    statements : Statements or None
+    n_samples : mapping of str to int, or None
+        Rows per regime; None for exact moments.
+    outcome : Outcome
+    findings : tuple of Finding
+    basis : array, shape (p, n_features), or None
+        Q̂, rows in the order of `labels`. Never leaves the client.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> fragment = jc.recover_fragment(world.client(0, n_samples=20_000))
+    >>> fragment.evidence.shape, fragment.basis.shape
+    ((4, 4), (4, 8))
+    >>> shared = jc.Fragment.from_json(fragment.to_json())
+    >>> shared.blocks == fragment.blocks, shared.basis is None
+    (True, True)
+    """
+
+    client: str
+    method: Method
+    labels: tuple[str, ...]
+    blocks: tuple[frozenset[str], ...]
+    block_order: PartialOrder[frozenset[str]]
+    districts: tuple[frozenset[str], ...] | None = None
+    bayes: BayesFactors | None = None
+    statements: Statements | None = None
+    n_samples: Mapping[str, int] | None = None
+    outcome: Outcome = field(default_factory=Outcome)
+    findings: tuple[Finding, ...] = ()
+    basis: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if self.basis is not None:
+            basis = np.array(self.basis, dtype=np.float64)
+            basis.flags.writeable = False
+            object.__setattr__(self, "basis", basis)
+        if self.n_samples is not None:
+            object.__setattr__(self, "n_samples", dict(self.n_samples))
+
+    # -- what it says ---------------------------------------------------------------------------
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.labels)}
+
+    def index(self, label: str) -> int:
+        try:
+            return self._position[label]
+        except KeyError:
+            raise InputError(
+                f"this client has no label {label!r}",
+                f"It knows {', '.join(self.labels[:8])}{' …' if len(self.labels) > 8 else ''}.",
+                client=self.client,
+            ) from None
+
+    def block_of(self, label: str) -> frozenset[str]:
+        self.index(label)
+        return next(b for b in self.blocks if label in b)
+
+    def is_block_ancestor(self, ancestor: str, descendant: str) -> bool:
+        """Is the block of `ancestor` a (strict) ancestor of the block of `descendant`?"""
+        return self.block_order.is_ancestor(self.block_of(ancestor), self.block_of(descendant))
+
+    @cached_property
+    def evidence(self) -> FloatArray:
+        """Log-odds that the row label is an ancestor of the column label, shape (p, p).
+
+        Each relation (either direction, same district) starts `PAIR_COST` below "unrelated",
+        effect scales are averaged, and a district leaves ancestry at its prior; nan where the
+        client cannot say. Exact statements are ±inf. This is a summary for people: assembly works
+        with `bayes` and `statements`.
+        """
+        p = len(self.labels)
+        out = np.full((p, p), np.nan)
+        if self.statements is not None:
+            out[self.statements.ancestor == YES] = np.inf
+            out[self.statements.ancestor == NO] = -np.inf
+        elif self.bayes is not None:
+            open_ = unrelated(self.bayes.lean, self.bayes.doubtful)
+            inside = self.bayes.district - open_ - PAIR_COST
+            yes = self.bayes.log_odds - PAIR_COST
+            with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
+                for_it = np.logaddexp(yes, inside + np.log(IN_DISTRICT))
+                against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-IN_DISTRICT))
+                out = for_it - against
+            out = np.round(out, DECIMALS)
+        np.fill_diagonal(out, np.nan)
+        out.flags.writeable = False
+        return out
+
+    def transform(self, rows: npt.ArrayLike) -> FloatArray:
+        """Ẑ = X Q̂ᵀ (Corollary 1 of the paper), shape (n_rows, p)."""
+        if self.basis is None:
+            raise InputError(
+                "the latent basis is not part of this fragment",
+                "The basis stays at the client: recover the fragment there to transform rows.",
+                client=self.client,
+            )
+        x = np.asarray(rows, dtype=np.float64)
+        if x.ndim != 2 or x.shape[1] != self.basis.shape[1]:
+            raise InputError(
+                f"rows of shape {x.shape} where {self.basis.shape[1]} features are expected",
+                "Pass the columns the client was built from, in the same order.",
+                client=self.client,
+            )
+        return np.asarray(x @ self.basis.T, dtype=np.float64)
+
+    def without_basis(self) -> Fragment:
+        return replace(self, basis=None)
+
+    def _repr_html_(self) -> str:
+        from jigsaw_crl.report.notebook import fragment_html
+
+        return fragment_html(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Fragment({self.client!r}, {self.method}: {counted(len(self.labels), 'label')} in "
+            f"{counted(len(self.blocks), 'block')}, {self.outcome.code})"
+        )
+
+    # -- the file -------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """The fragment as it leaves the client: no basis, no moments, no rows."""
+        from jigsaw_crl.fragment.file import fragment_json
+
+        return fragment_json(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, path: object | None = None) -> Fragment:
+        """Read a fragment; everything in it is checked, and nothing unknown is accepted."""
+        from jigsaw_crl.fragment.file import parse_fragment
+
+        return parse_fragment(text, path=path)
+
+    @classmethod
+    def from_document(cls, document: object, *, path: object | None = None) -> Fragment:
+        """A fragment from a parsed JSON document."""
+        from jigsaw_crl.fragment.file import fragment_from_document
+
+        return fragment_from_document(document, path=path)
+
+
+def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -> bool:
+    return all(groups) and sorted(x for group in groups for x in group) == sorted(labels)
+
+
+def _check(fragment: Fragment) -> None:
+    labels = fragment.labels
+    p = len(labels)
+
+    def fail(what: str) -> InputError:
+        return InputError(
+            what, "Recover the fragment again from the client's data.", client=fragment.client
+        )
+
+    if p == 0 or len(set(labels)) != p or any(not x.strip() for x in labels):
+        raise fail("labels are missing, empty or repeated")
+    if not _is_partition(fragment.blocks, labels):
+        raise fail("the blocks are not a partition of the labels")
+    if set(fragment.block_order.elements) != set(fragment.blocks):
+        raise fail("the block order is not an order of the blocks")
+    if fragment.districts is not None:
+        if not _is_partition(fragment.districts, labels):
+            raise fail("the districts are not a partition of the labels")
+        home = {x: i for i, block in enumerate(fragment.blocks) for x in block}
+        if not all(len({home[x] for x in d}) == 1 for d in fragment.districts):
+            raise fail("a district is spread over several blocks")
+    if fragment.bayes is not None:
+        b = fragment.bayes
+        shapes = (b.ancestor.shape, b.district.shape, b.lean.shape, len(b.single))
+        if shapes != ((len(b.scales), p, p), (p, p), (p, p), p):
+            raise fail("the evidence has the wrong shape")
+        if any(np.isinf(x).any() for x in (b.ancestor, b.district, b.lean)):
+            raise fail("the evidence is not finite")
+        if not np.array_equal(b.district, b.district.T, equal_nan=True):
+            raise fail("the evidence for districts is not symmetric")
+    if fragment.statements is not None:
+        s = fragment.statements
+        if s.ancestor.shape != (p, p) or not np.isin(s.ancestor, (YES, NO, CANNOT_SAY)).all():
+            raise fail("the statements have the wrong shape or values")
+        known = set(labels)
+        if not all(c and c < known and d in known - c for c, d in s.one_of):
+            raise fail("a statement names a label that the client does not have")
+        if not all(len(pair) == 2 and pair <= known for pair in s.spouses or ()):
+            raise fail("a spouse is not another label of the client")
+    if fragment.basis is not None and (fragment.basis.ndim != 2 or fragment.basis.shape[0] != p):
+        raise fail("the basis needs one row per label")

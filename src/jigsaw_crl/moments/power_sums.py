@@ -1,0 +1,106 @@
+"""Sums of powers of a block of rows, and their place in the sums so far, compiled.
+
+Loading this module loads the compiler, so `stream` does so when the first block is full. The
+signatures are given, so each function is compiled once, for read-only rows as for any others;
+the loops are plain, so that takes less than a second.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+
+from jigsaw_crl.base.compiled import compiled
+
+__all__ = ["add_powers", "merge_block"]
+
+_Rows = nb.types.Array(nb.float64, 2, "C", readonly=True)
+_Vector = nb.float64[::1]
+_Matrix = nb.float64[:, ::1]
+_Pair = nb.float64[:, :, ::1]
+
+
+@compiled(nb.void(_Rows, _Vector, _Matrix, _Matrix))
+def add_powers(rows, typical, shifted, sums):  # type: ignore[no-untyped-def]
+    """Shift rows by a typical value and add up their powers, in one pass.
+
+    Parameters
+    ----------
+    rows : array, shape (n, d)
+        Not the same memory as `shifted`.
+    typical : array, shape (d,)
+    shifted : array, shape (n, d)
+        Receives the rows minus the typical value.
+    sums : array, shape (3, d)
+        The sums of the first, third and fourth powers of the shifted rows are added to it.
+    """
+    n, d = rows.shape
+    for i in range(n):
+        for j in range(d):
+            x = rows[i, j] - typical[j]
+            square = x * x
+            shifted[i, j] = x
+            sums[0, j] += x
+            sums[1, j] += square * x
+            sums[2, j] += square * square
+
+
+@compiled(nb.void(nb.int64, nb.int64, _Vector, _Vector, _Matrix, _Matrix, _Pair, _Pair))
+def merge_block(before, n, mean, shift, sums, product, vectors, seconds):  # type: ignore[no-untyped-def]
+    """Merge the sums of a block into the sums so far, about the mean of both.
+
+    Parameters
+    ----------
+    before, n : int
+        Rows so far and in the block.
+    mean : array, shape (d,)
+        Mean of the block's shifted rows.
+    shift : array, shape (d,)
+        Mean of the block's rows minus the mean so far.
+    sums : array, shape (3, d)
+        As `add_powers` leaves them.
+    product : array, shape (d, d)
+        Sum of the products of the shifted rows.
+    vectors : array, shape (2, 3, d)
+        The mean so far (from any origin), the sums of third and of fourth powers about it; then
+        their rounding errors.
+    seconds : array, shape (2, d, d)
+        The sums of products about the mean so far; then their rounding errors.
+    """
+    d = product.shape[0]
+    here = before / (before + n)
+    there = n / (before + n)
+    weight = here * n
+    for i in range(d):
+        mu = mean[i]
+        s = shift[i]
+        q2 = product[i, i]
+        q3 = sums[1, i]
+        va = seconds[0, i, i] + seconds[1, i, i]
+        vb = q2 - n * (mu * mu)
+        ta = vectors[0, 1, i] + vectors[1, 1, i]
+        tb = q3 - 3 * mu * q2 + 2 * n * (mu * mu * mu)
+        fb = sums[2, i] - 4 * mu * q3 + 6 * (mu * mu) * q2 - 3 * n * (mu * mu * mu * mu)
+        for k in range(3):
+            if k == 0:
+                term = there * s
+            elif k == 1:
+                term = tb + weight * (here - there) * (s * s * s)
+                term += 3 * s * (here * vb - there * va)
+            else:
+                term = fb + weight * (here * here - here * there + there * there) * (s * s * s * s)
+                term += 6 * (s * s) * (here * here * vb + there * there * va)
+                term += 4 * s * (here * tb - there * ta)
+            # The rounding error of a sum is known exactly (Knuth's two-sum).
+            old = vectors[0, k, i]
+            total = old + term
+            back = total - old
+            vectors[0, k, i] = total
+            vectors[1, k, i] += (old - (total - back)) + (term - back)
+        for j in range(d):
+            # Brackets around what is symmetric keep the matrix so to the last bit.
+            term = product[i, j] - n * (mu * mean[j]) + weight * (s * shift[j])
+            old = seconds[0, i, j]
+            total = old + term
+            back = total - old
+            seconds[0, i, j] = total
+            seconds[1, i, j] += (old - (total - back)) + (term - back)

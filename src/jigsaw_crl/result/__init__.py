@@ -1,0 +1,15 @@
+"""What is kept of a recovery.
+
+==============  ====================================================================
+`result`        `Result` and its document
+`folder`        the result folder, written in one step
+`left_out`      labels and clients that were excluded, and why
+`exports`       GraphML, JSON and networkx
+==============  ====================================================================
+"""
+
+from __future__ import annotations
+
+from jigsaw_crl.result.result import Result, load_result
+
+__all__ = ["Result", "load_result"]

@@ -1,0 +1,189 @@
+"""The order as a graph for other programs: GraphML, DOT, node-link JSON and an adjacency table.
+
+Each function takes a `GlobalOrder` and writes its Hasse diagram, or with ``closure=True`` every
+ancestor pair, edges from ancestor to descendant. All of them can be read back by networkx.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jigsaw_crl.base.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from jigsaw_crl.assembly import GlobalOrder
+
+__all__ = ["FORMATS", "export_graph", "to_adjacency_csv", "to_dot", "to_graphml", "to_json"]
+
+# Characters that XML cannot hold, whatever the escaping.
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
+    """GraphML text, nodes named by their labels.
+
+    A character that XML cannot hold becomes U+FFFD.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> sorted(nx.parse_graphml(to_graphml(order)).edges) == sorted(order.hasse().edges)
+    True
+    """
+    import networkx as nx
+
+    graph = _graph(order, closure)
+    clean = {label: _NOT_IN_XML.sub("\ufffd", label) for label in graph}
+    if len(set(clean.values())) < len(clean):
+        raise InputError(
+            "two labels differ only in characters that XML cannot hold",
+            "Use DOT, JSON or CSV, or rename the labels.",
+        )
+    return "\n".join(nx.generate_graphml(nx.relabel_nodes(graph, clean))) + "\n"
+
+
+def to_dot(order: GlobalOrder, *, closure: bool = False) -> str:
+    """DOT text for Graphviz; ancestors on top, undetermined edges dashed.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> print(to_dot(order).splitlines()[0])
+    digraph order {
+    """
+    graph = _graph(order, closure)
+    lines = ["digraph order {", "  rankdir=TB;", "  node [shape=box, style=rounded];"]
+    lines += [f"  {_quoted(label)};" for label in graph]
+    for a, d, about in graph.edges(data=True):
+        style = "" if about["verdict"] == "ancestor" else ", style=dashed"
+        lines.append(
+            f"  {_quoted(a)} -> {_quoted(d)} "
+            f'[probability={about["probability"]:.4f}, verdict="{about["verdict"]}"{style}];'
+        )
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
+    """Node-link JSON, as `networkx.node_link_graph(..., edges="edges")` reads it.
+
+    Examples
+    --------
+    >>> import json
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> sorted(json.loads(to_json(order)))
+    ['directed', 'edges', 'graph', 'multigraph', 'nodes']
+    """
+    graph = _graph(order, closure)
+    document = {
+        "directed": True,
+        "multigraph": False,
+        "graph": {},
+        "nodes": [{"id": label} for label in graph],
+        "edges": [{"source": a, "target": d, **about} for a, d, about in graph.edges(data=True)],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
+    """A table with one row and one column per label: 1 where the row is above the column.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> to_adjacency_csv(order).splitlines()[0]
+    ',z1,z2,z3,z4,z5'
+    """
+    graph = _graph(order, closure)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["", *graph])
+    for a in graph:
+        writer.writerow([a, *(int(graph.has_edge(a, d)) for d in graph)])
+    return text.getvalue()
+
+
+FORMATS = {".graphml": to_graphml, ".dot": to_dot, ".json": to_json, ".csv": to_adjacency_csv}
+
+
+def export_graph(
+    order: GlobalOrder, path: str | os.PathLike[str], *, closure: bool = False
+) -> Path:
+    """Write the order's graph in the format that the file's ending names.
+
+    Parameters
+    ----------
+    order : GlobalOrder
+    path : path
+        Ending in .graphml, .dot, .json (node-link) or .csv (adjacency).
+    closure : bool
+        Every ancestor pair rather than the Hasse diagram.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import jigsaw_crl as jc
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = jc.export_graph(order, Path(folder) / "order.dot")
+    ...     written.read_text().splitlines()[0]
+    'digraph order {'
+    """
+    target = Path(path)
+    write = FORMATS.get(target.suffix.lower())
+    if write is None:
+        raise InputError(
+            f"there is no graph format for the ending {target.suffix!r}",
+            f"Use one of {', '.join(FORMATS)}.",
+            path=target,
+        )
+    try:
+        target.write_text(write(order, closure=closure), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(
+            f"it cannot be written ({error.strerror or error})",
+            "Choose another file, or mend its folder's permissions.",
+            path=target,
+        ) from None
+    return target
+
+
+def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:
+    if not closure:
+        return order.hasse()
+    import networkx as nx
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(order.labels)
+    for a, d in sorted(order.pairs()):
+        verdict = "ancestor" if a == d else str(order.verdict(a, d))
+        probability = float(order.probabilities[order.index(a), order.index(d)])
+        graph.add_edge(a, d, probability=probability, verdict=verdict)
+    return graph
+
+
+def _quoted(label: str) -> str:
+    """A DOT string. Inside quotes only the quote ends it, and a backslash starts an escape."""
+    inner = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{inner}"'

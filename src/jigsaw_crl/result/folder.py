@@ -1,0 +1,100 @@
+"""How does a result reach the disk in one step?
+
+A result folder has `result.json` (the whole result), `order.csv`, `hasse.graphml` and
+`report.html` (derived from it). It is written with a journal: everything is staged in a hidden
+sub-folder, one rename makes the stage complete, and only then are the files moved into place. A run
+killed before the rename leaves the old result; one killed after it leaves the new one, because
+readers look into a complete stage first and the next writer moves it out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jigsaw_crl.base.errors import InputError
+
+if TYPE_CHECKING:
+    from jigsaw_crl.result.result import Result
+
+__all__ = ["COMPLETE", "RESULT", "check_folder", "write_folder"]
+
+RESULT, ORDER, HASSE, REPORT = "result.json", "order.csv", "hasse.graphml", "report.html"
+_STAGE_PREFIX, COMPLETE = ".jigsaw-stage-", ".jigsaw-complete"
+
+
+def write_folder(result: Result, root: Path) -> Path:
+    check_folder(root)
+    stage: Path | None = None
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        _finish(root)
+        stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=root))
+        _write_files(result, stage)
+        # From here on the new result is the one that counts.
+        os.rename(stage, root / COMPLETE)
+        stage = None
+        _finish(root)
+    except OSError as error:
+        raise InputError(
+            f"the folder cannot be written ({error.strerror or error})",
+            "Choose another folder, or mend its permissions and free space.",
+            path=root,
+        ) from None
+    finally:
+        if stage is not None:
+            shutil.rmtree(stage, ignore_errors=True)
+    return root
+
+
+def check_folder(root: Path) -> None:
+    """Refuse a folder whose files are somebody else's but have one of our names."""
+    if root.exists() and not root.is_dir():
+        raise InputError("this is a file", "Name a folder for the result.", path=root)
+    if not root.is_dir() or (root / COMPLETE).exists() or (root / RESULT).exists():
+        return
+    for name in (ORDER, HASSE, REPORT):
+        if (root / name).exists():
+            raise InputError(
+                f"the folder has a file {name} but no {RESULT}, so it is not a result folder",
+                "Choose another folder, or move that file.",
+                path=root,
+            )
+
+
+def _write_files(result: Result, stage: Path) -> None:
+    from jigsaw_crl.result.exports import to_graphml
+
+    document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
+    (stage / RESULT).write_text(document, encoding="utf-8")
+    result.order.to_frame().to_csv(stage / ORDER, index=False, lineterminator="\n")
+    (stage / HASSE).write_text(to_graphml(result.order), encoding="utf-8", newline="\n")
+    result.report(stage / REPORT)
+    for name in os.listdir(stage):
+        _sync(stage / name)
+
+
+def _finish(root: Path) -> None:
+    """Move a complete stage into place, and clear stages that were never completed."""
+    complete = root / COMPLETE
+    if complete.is_dir():
+        # The truth goes last: until then readers take it from the complete stage.
+        for name in _truth_last(os.listdir(complete)):
+            os.replace(complete / name, root / name)
+        complete.rmdir()
+    for left in root.glob(f"{_STAGE_PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _truth_last(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (name == RESULT, name))
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,93 @@
+"""What a result does not speak of although the data had it, and why.
+
+An error among the findings leaves out the regime or the client that it names. The order then has no
+row for a label that nobody else has, so that a reader would not miss it: this says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jigsaw_crl.base.findings import Finding
+
+if TYPE_CHECKING:
+    from jigsaw_crl.result.result import Result
+
+__all__ = ["LeftOut", "left_out", "lost_labels"]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A label of one client, or a whole client, that was not used.
+
+    Parameters
+    ----------
+    client : str
+    label : str or None
+        None where the whole client was left out.
+    check : str
+        The check that ruled it out, for instance ``"several-targets"``.
+    because : str
+        What was seen.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.result.left_out import LeftOut
+    >>> print(LeftOut("lab-1", "pump", "several-targets", "the regime moves more than one node"))
+    pump of lab-1, because the regime moves more than one node
+    """
+
+    client: str
+    label: str | None
+    check: str
+    because: str
+
+    def __str__(self) -> str:
+        what = f"client {self.client}" if self.label is None else f"{self.label} of {self.client}"
+        return f"{what}, because {self.because}"
+
+
+def left_out(findings: Iterable[Finding], used: Container[str]) -> list[LeftOut]:
+    """Labels and clients that errors among the findings rule out.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+    used : container of str
+        The clients of which anything is used.
+    """
+    out: dict[tuple[str, str | None], LeftOut] = {}
+    for f in findings:
+        if f.severity != "error" or f.client is None:
+            continue
+        if f.client in used and f.regime is None:
+            continue
+        # A label that recovery itself gave up is still among the client's, which say nothing of it.
+        label = f.regime if f.client in used else None
+        known = out.get((f.client, label))
+        # An error about the client itself says more about why all of it is left out.
+        if known is None or (label is None and f.regime is None):
+            out[f.client, label] = LeftOut(f.client, label, f.check, f.message)
+    return list(out.values())
+
+
+def lost_labels(result: Result) -> dict[str, tuple[LeftOut, ...]]:
+    """Labels that some client has and the order has not, with what was left out of them."""
+    parts = left_out(result.diagnostics, result.fragments)
+    of: dict[str, list[LeftOut]] = {}
+    for part in parts:
+        names = [part.label] if part.label is not None else _labels_of(result, part.client)
+        for name in names:
+            if name not in result.order.labels:
+                of.setdefault(name, []).append(part)
+    return {name: tuple(of[name]) for name in sorted(of)}
+
+
+def _labels_of(result: Result, client: str) -> list[str]:
+    """Labels of a client that was left out, as far as its sample sizes were kept."""
+    sizes: Any = result.provenance.get("n_samples")
+    own = sizes.get(client) if isinstance(sizes, Mapping) else None
+    # The control is the first regime of a client, under whatever name.
+    return list(own)[1:] if isinstance(own, Mapping) else []

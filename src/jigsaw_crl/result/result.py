@@ -1,0 +1,333 @@
+"""The result of a recovery, and its document."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from jigsaw_crl._version import __version__
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import counted
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.result.folder import COMPLETE, RESULT, write_folder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.result.left_out import LeftOut
+
+__all__ = ["Result", "load_result", "order_document"]
+
+FORMAT = "jigsaw-crl/result"
+VERSION = 1
+_FIELDS = {
+    "format",
+    "version",
+    "written_by",
+    "options",
+    "fragments",
+    "order",
+    "diagnostics",
+    "provenance",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What `recover` and `jigsaw assemble` return.
+
+    Parameters
+    ----------
+    fragments : mapping of str to Fragment
+        By client name.
+    order : GlobalOrder
+        The assembled order.
+    diagnostics : tuple of Finding
+        What was noticed about the data.
+    provenance : mapping
+        Where it comes from: versions, seed, sample sizes, file hashes. Plain JSON values.
+    options : mapping
+        The keyword arguments of `assemble` that made `order` from `fragments`.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> result = jc.recover([world.client(k) for k in range(world.n_clients)])
+    >>> result.order.pairs() == world.order.pairs()
+    True
+    """
+
+    fragments: Mapping[str, Fragment]
+    order: GlobalOrder
+    diagnostics: tuple[Finding, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fragments", MappingProxyType(dict(self.fragments)))
+        object.__setattr__(self, "diagnostics", tuple(self.diagnostics))
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Labels of clients, and whole clients, that were not used, and why."""
+        from jigsaw_crl.result.left_out import left_out
+
+        return tuple(left_out(self.diagnostics, self.fragments))
+
+    @property
+    def lost_labels(self) -> Mapping[str, tuple[LeftOut, ...]]:
+        """Labels that a client has and the order has not: every client's part of it was left out.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
+        >>> regimes["z2"] = regimes["z1"]
+        >>> lab = jc.Client.from_samples("lab-1", observational=control, interventions=regimes)
+        >>> [str(part) for part in jc.recover([lab]).lost_labels["z2"]]
+        ["z2 of lab-1, because the regime holds the same rows as 'z1'"]
+        """
+        from jigsaw_crl.result.left_out import lost_labels
+
+        return lost_labels(self)
+
+    def to_document(self) -> dict[str, Any]:
+        """The result as plain JSON values; the latent bases stay behind."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": f"jigsaw-crl {__version__}",
+            "options": dict(self.options),
+            "fragments": [json.loads(f.to_json()) for f in self.fragments.values()],
+            "order": order_document(self.order),
+            "diagnostics": [_finding_document(f) for f in self.diagnostics],
+            "provenance": dict(self.provenance),
+        }
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the result folder; an older result in it is replaced as a whole.
+
+        Other files in the folder are left alone.
+        """
+        return write_folder(self, Path(folder))
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the one-file HTML report."""
+        from jigsaw_crl.report import write_report
+
+        target = Path(path)
+        write_report(self, target)
+        return target
+
+    def plot_hasse(self, ax: Axes | None = None) -> Figure:
+        """The Hasse diagram; `savefig` writes it as SVG or PDF."""
+        from jigsaw_crl.report.figures import plot_hasse
+
+        return plot_hasse(self.order, ax)
+
+    def plot_pairs(self, ax: Axes | None = None) -> Figure:
+        """The pair matrix: verdicts and probabilities."""
+        from jigsaw_crl.report.figures import plot_pairs
+
+        return plot_pairs(self.order, ax)
+
+    def plot_spectrum(self, ax: Axes | None = None) -> Figure:
+        """The spectra of the clients' data, latents told from the rest."""
+        from jigsaw_crl.report.figures import plot_spectrum
+
+        return plot_spectrum(self, ax)
+
+    def plot_calibration(
+        self, truth: Iterable[tuple[str, str]] | None = None, ax: Axes | None = None
+    ) -> Figure:
+        """Are probabilities kept? Against `truth`, or the clients' against the verdicts."""
+        from jigsaw_crl.report.figures import plot_calibration
+
+        return plot_calibration(self.order, truth, ax)
+
+    def _repr_html_(self) -> str:
+        from jigsaw_crl.report.notebook import result_html
+
+        return result_html(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Result({counted(len(self.fragments), 'client')}, "
+            f"{counted(len(self.order.labels), 'label')}, "
+            f"{counted(len(self.order.pairs()), 'ancestor pair')}, "
+            f"{counted(len(self.diagnostics), 'finding')})"
+        )
+
+
+def load_result(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder that `Result.save` wrote.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    Result
+        Without the latent bases, which never leave the clients.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import jigsaw_crl as jc
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = jc.load_result(result.save(folder))
+    >>> again.order.pairs() == result.order.pairs()
+    True
+    """
+    root = Path(folder)
+    if not root.exists():
+        raise InputError(
+            "there is no such folder", "Pass a folder that `jigsaw recover --out` wrote.", path=root
+        )
+    path = next((p for p in (root / COMPLETE / RESULT, root / RESULT) if p.exists()), None)
+    if path is None:
+        raise InputError(
+            f"this folder has no {RESULT}", "Pass a folder `jigsaw recover --out` wrote.", path=root
+        )
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"it cannot be read ({error.strerror})", "Check its permissions.", path=path
+        ) from None
+    except (ValueError, RecursionError):
+        raise InputError("this is not valid JSON", "Run the recovery again.", path=path) from None
+    return _from_document(document, path)
+
+
+# -- the document -------------------------------------------------------------------------------
+
+
+def order_document(order: GlobalOrder) -> dict[str, Any]:
+    """An order as plain JSON values; its fragments are kept beside it."""
+    sampled = order.sampled
+    convergence = order.convergence
+    return {
+        "labels": list(order.labels),
+        "mode": order.mode,
+        "verdicts": order.verdicts.tolist(),
+        "decoded": order.decoded.astype(int).tolist(),
+        "probabilities": order.probabilities.tolist(),
+        "sampled": sampled is not None,
+        "client_weights": {name: float(w) for name, w in order.client_weights.items()},
+        "notes": list(order.notes),
+        "seed": int(order.seed),
+        "closed_world": bool(order.closed_world),
+        "rate": float(order.rate),
+        "disagreement": bool(order.disagreement),
+        "convergence": None if convergence is None else asdict(convergence),
+    }
+
+
+def _order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrder:
+    """The order again; a `ValueError` when the document does not hold together."""
+    import numpy as np
+
+    from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.assembly.posterior.posterior import Convergence
+
+    labels = tuple(document["labels"])
+    shape = (len(labels), len(labels))
+    verdicts = np.array(document["verdicts"], dtype=np.int8)
+    decoded = np.array(document["decoded"], dtype=np.int8)
+    probabilities = np.array(document["probabilities"], dtype=np.float64)
+    if not verdicts.shape == decoded.shape == probabilities.shape == shape:
+        raise ValueError("a matrix does not have one row and column per label")
+    if not (np.isin(verdicts, (-1, 0, 1)).all() and np.isin(decoded, (0, 1)).all()):
+        raise ValueError("a verdict is none of -1, 0, 1")
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
+        raise ValueError("a probability lies outside 0 to 1")
+    if labels != tuple(sorted({x for f in fragments for x in f.labels})):
+        raise ValueError("the order's labels are not those of the fragments")
+    if set(document["client_weights"]) != {f.client for f in fragments}:
+        raise ValueError("the weights are not those of the fragments' clients")
+    if document["mode"] not in ("exact", "evidence", "paper"):
+        raise ValueError(f"there is no mode {document['mode']!r}")
+    convergence = document["convergence"]
+    order = GlobalOrder(
+        labels=labels,
+        mode=document["mode"],
+        verdicts=verdicts,
+        decoded=decoded.astype(bool),
+        sampled=probabilities if document["sampled"] else None,
+        client_weights={str(k): float(w) for k, w in document["client_weights"].items()},
+        notes=tuple(str(note) for note in document["notes"]),
+        fragments=tuple(sorted(fragments, key=lambda f: f.client)),
+        seed=int(document["seed"]),
+        closed_world=bool(document["closed_world"]),
+        rate=float(document["rate"]),
+        disagreement=bool(document["disagreement"]),
+        convergence=None if convergence is None else Convergence(**convergence),
+    )
+    if not document["sampled"]:
+        # Known already: spares the draw that would make them again.
+        probabilities.flags.writeable = False
+        order.__dict__["probabilities"] = probabilities
+    return order
+
+
+def _finding_document(finding: Finding) -> dict[str, Any]:
+    return {f.name: getattr(finding, f.name) for f in fields(Finding)}
+
+
+def _from_document(document: Any, path: Path) -> Result:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(
+            "this is not a jigsaw-crl result", "Write one with `jigsaw recover --out`.", path=path
+        )
+    version = document.get("version")
+    if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        writer = str(document.get("written_by", "another program"))[:80]
+        raise InputError(
+            f"the result has format version {version!r} (written by {writer}), "
+            f"this program, jigsaw-crl {__version__}, reads {VERSION}",
+            "Upgrade jigsaw-crl." if newer else "Run the recovery again.",
+            path=path,
+        )
+    if set(document) != _FIELDS:
+        odd = sorted(set(document) ^ _FIELDS)
+        raise InputError(
+            f"the result's fields are not those of version {VERSION}: {', '.join(odd)[:200]}",
+            "Run the recovery again.",
+            path=path,
+        )
+    try:
+        fragments = [Fragment.from_document(f, path=path) for f in document["fragments"]]
+        order = _order_from(document["order"], fragments)
+        return Result(
+            {f.client: f for f in fragments},
+            order,
+            tuple(Finding(**f) for f in document["diagnostics"]),
+            dict(document["provenance"]),
+            dict(document["options"]),
+        )
+    except InputError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the result does not hold together ({type(error).__name__}: {error})",
+            "Run the recovery again.",
+            path=path,
+        ) from None
+
+
+# -- the folder ---------------------------------------------------------------------------------

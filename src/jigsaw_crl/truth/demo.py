@@ -1,0 +1,245 @@
+"""The first minute: a study with names, recovered, explained, compared and reported.
+
+Five actuators of a light tunnel (the Causal Chambers' optics experiment): a lamp of three colours
+and two polarisers, with the edges blue → green, blue → pol_2, green → red, green → pol_2 and
+pol_1 → red. Five labs each control and see part of them, through sensors that mix what they see.
+The graph is the tunnel's; the numbers are simulated from a fixed seed.
+
+This module knows the truth, so it stands outside the learner: nothing of the learner imports it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jigsaw_crl.base.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.result.result import Result
+    from jigsaw_crl.truth.simulate import World
+
+__all__ = ["Comparison", "light_tunnel", "run_demo"]
+
+SEED = 1
+ROWS = 20_000
+COVERAGE = 0.6
+
+ACTUATORS = ("red", "green", "blue", "pol_1", "pol_2")
+# ancestor, descendant, strength.
+EDGES = (
+    ("blue", "green", 0.8),
+    ("blue", "pol_2", -0.6),
+    ("green", "red", 0.9),
+    ("green", "pol_2", 0.7),
+    ("pol_1", "red", -0.8),
+)
+# No lab has both blue and red: that blue reaches red is a matter of putting pieces together.
+LABS = {
+    "Aarhus": ("blue", "green", "pol_1", "pol_2"),
+    "Bergen": ("green", "red", "pol_1"),
+    "Coimbra": ("red", "pol_1", "pol_2"),
+    "Delft": ("blue", "green", "pol_2"),
+    "Erfurt": ("green", "red", "pol_1", "pol_2"),
+}
+SENSORS = (6, 5, 6, 5, 7)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One method beside the truth.
+
+    Parameters
+    ----------
+    method : str
+    f1 : float
+        Of its ancestor pairs.
+    right, wrong, missed : int
+        Ancestor pairs.
+    """
+
+    method: str
+    f1: float
+    right: int
+    wrong: int
+    missed: int
+
+
+def light_tunnel(seed: int = SEED) -> World:
+    """The demo's world.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.truth.demo import light_tunnel
+    >>> world = light_tunnel()
+    >>> sorted(world.order.ancestors("red"))
+    ['blue', 'green', 'pol_1']
+    """
+    from jigsaw_crl.truth.simulate import world_from_graph
+
+    position = {name: i for i, name in enumerate(ACTUATORS)}
+    A = np.zeros((len(ACTUATORS), len(ACTUATORS)))
+    for ancestor, descendant, strength in EDGES:
+        A[position[descendant], position[ancestor]] = strength
+    return world_from_graph(
+        A, list(LABS.values()), SENSORS, seed, names=ACTUATORS, client_names=list(LABS)
+    )
+
+
+def run_demo(
+    out: str | Path = "jigsaw-demo",
+    latent: int | None = None,
+    clients: int | None = None,
+    as_json: bool = False,
+    *,
+    console: Console | None = None,
+) -> Result:
+    """Recover, explain, compare and report an embedded study.
+
+    Parameters
+    ----------
+    out : path
+        Folder for the result and its report.
+    latent, clients : int, optional
+        A random world of this size in place of the light tunnel.
+    as_json : bool
+        Print one JSON object in place of the story.
+    console : rich.console.Console, optional
+
+    Returns
+    -------
+    Result
+    """
+    import jigsaw_crl as jc
+    from jigsaw_crl.cli.output import working
+    from jigsaw_crl.report.contents import relation_no_client_states
+
+    start = time.perf_counter()
+    world, name = _world(latent, clients)
+    data = [world.client(k, n_samples=ROWS, seed=SEED) for k in range(world.n_clients)]
+    study = jc.Study(name, tuple(data))
+    with working("recovering"):
+        result = jc.recover(study, seed=SEED)
+        paper = jc.recover(study, method="paper")
+    rows = [
+        _compare("jigsaw", world, result.order),
+        _compare("the paper's method", world, paper.order),
+    ]
+    across = relation_no_client_states(result)
+    folder = result.save(out)
+    spent = time.perf_counter() - start
+    if as_json:
+        _print_json(result, rows, across, folder, spent)
+    else:
+        _tell(result, world, rows, across, folder, spent, console)
+    return result
+
+
+def _world(latent: int | None, clients: int | None) -> tuple[World, str]:
+    if latent is None and clients is None:
+        return light_tunnel(), "light tunnel"
+    from jigsaw_crl.truth.simulate import random_world
+
+    if latent is None or clients is None:
+        raise InputError(
+            "only one of --latent and --clients is given", "Pass both, or neither for the tunnel."
+        )
+    return random_world(latent, clients, COVERAGE, SEED), f"{latent} latents, {clients} clients"
+
+
+def _compare(method: str, world: World, order: GlobalOrder) -> Comparison:
+    from jigsaw_crl.truth.metrics import global_f1
+
+    # What no client accesses carries no label, and nobody can speak of it.
+    true = set(world.order.restrict(order.labels).pairs())
+    found = order.pairs()
+    return Comparison(
+        method, global_f1(true, found), len(true & found), len(found - true), len(true - found)
+    )
+
+
+def _tell(
+    result: Result,
+    world: World,
+    rows: list[Comparison],
+    across: tuple[str, str] | None,
+    folder: Path,
+    spent: float,
+    console: Console | None,
+) -> None:
+    """The story, for people."""
+    from rich.console import Console
+    from rich.rule import Rule
+    from rich.text import Text
+
+    from jigsaw_crl.report.terminal import print_certificate, print_result
+
+    console = console or Console(highlight=False)
+    order = result.order
+    name = result.provenance["study"]
+    console.print(Rule(Text(f"jigsaw demo: {name}", style="bold"), align="left"))
+    console.print(
+        f"{world.n_clients} clients, {ROWS:,} rows in every regime. Each client sees only some of "
+        f"the {len(order.labels)}\nlatents, mixed by its own sensors; none shares its data.\n"
+    )
+    print_result(result, console)
+    if across is not None:
+        seen = order.panel.seen_by(*order.indices(*across))
+        who = "No client has both labels" if not seen else "No client could tell this alone"
+        console.print(Rule(Text("What no single client could establish"), align="left"))
+        console.print(Text(f"{who}; together they know:", style="dim"))
+        print_certificate(order.explain(*across), console)
+        console.print()
+    console.print(Rule(Text("Beside the truth, which only the simulator knows"), align="left"))
+    console.print(_table(rows))
+    console.print()
+    # Plain lines that no terminal width can break: they are there to be copied.
+    console.print(f"Result folder: {folder}", soft_wrap=True)
+    console.print(f"Report:        {(folder / 'report.html').resolve()}", soft_wrap=True)
+    console.print(f"Done in {spent:.1f} s. Open the report in a browser.", style="dim")
+
+
+def _table(rows: list[Comparison]) -> Any:
+    from rich.table import Table
+
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for column in ("method", "ancestor pairs found", "wrong", "missed", "F1"):
+        table.add_column(column)
+    for row in rows:
+        numbers = (row.right, row.wrong, row.missed)
+        table.add_row(row.method, *map(str, numbers), f"{row.f1:.2f}")
+    return table
+
+
+def _print_json(
+    result: Result,
+    rows: list[Comparison],
+    across: tuple[str, str] | None,
+    folder: Path,
+    spent: float,
+) -> None:
+    from dataclasses import asdict
+
+    from jigsaw_crl.cli.output import print_json
+
+    order = result.order
+    print_json(
+        {
+            "study": result.provenance["study"],
+            "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
+            "undetermined": sorted(list(pair) for pair in order.undetermined()),
+            "across": None if across is None else list(across),
+            "certificate": None if across is None else str(order.explain(*across)),
+            "comparison": [asdict(row) for row in rows],
+            "out": str(folder),
+            "report": str(folder / "report.html"),
+            "seconds": round(spent, 2),
+        }
+    )

@@ -1,0 +1,37 @@
+"""The truth side: simulated worlds, their clients, and what is true of them.
+
+The learner never imports this package.
+
+Examples
+--------
+>>> import jigsaw_crl as jc
+>>> world = jc.simulate.random_world(8, 4, 0.6, seed=0)
+>>> world.n_latent, world.n_clients
+(8, 4)
+>>> client = world.client(0, n_samples=1000, noise="laplace")
+>>> set(client.labels) == set(world.truth(0).labels)
+True
+"""
+
+from __future__ import annotations
+
+from jigsaw_crl.truth.simulate.assumptions import AssumptionReport, check_assumptions
+from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_graph
+from jigsaw_crl.truth.simulate.sem import INTERVENTIONS, SEM, Change, Intervention
+from jigsaw_crl.truth.simulate.settings import SETTINGS
+from jigsaw_crl.truth.simulate.world import Truth, World
+
+__all__ = [
+    "INTERVENTIONS",
+    "SEM",
+    "SETTINGS",
+    "AssumptionReport",
+    "Change",
+    "Intervention",
+    "Truth",
+    "World",
+    "check_assumptions",
+    "random_world",
+    "setting",
+    "world_from_graph",
+]

@@ -1,0 +1,226 @@
+"""Worlds to order: the paper's settings, random ones, or a graph of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.truth.simulate.sem import SEM, Intervention
+from jigsaw_crl.truth.simulate.settings import named_setting
+from jigsaw_crl.truth.simulate.world import View, World
+
+__all__ = ["random_world", "setting", "world_from_graph"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def setting(
+    name: str, seed: int = 0, *, intervention: Intervention | str = "paper", shuffle: bool = True
+) -> World:
+    """Setting A, B or C of the paper; mixings and interventions are drawn from the seed.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.truth.simulate import setting
+    >>> setting("B", seed=3)
+    World(8 latents, 4 clients, seed 3)
+    """
+    data = named_setting(name)
+    return world_from_graph(
+        data.matrix(),
+        [[node - 1 for node in nodes] for nodes in data.node_sets],
+        data.feature_counts,
+        seed,
+        intervention=intervention,
+        shuffle=shuffle,
+    )
+
+
+def random_world(
+    n_latent: int,
+    n_clients: int,
+    coverage: float,
+    seed: int = 0,
+    *,
+    intervention: Intervention | str = "paper",
+    shuffle: bool = True,
+) -> World:
+    """A world of the paper's sensitivity study.
+
+    Each admissible edge is present with probability min(1, 3/p) and has a weight from Unif[−1, 1];
+    each node belongs to O_k with probability `coverage`, and a client with fewer than two nodes
+    is drawn again; n_k = ⌈1.5 p_k⌉.
+
+    Parameters
+    ----------
+    n_latent, n_clients : int
+        p (at least 2) and K.
+    coverage : float
+        q, in (0, 1].
+    seed : int
+    intervention : Intervention or str
+        See `Intervention` and `INTERVENTIONS`.
+    shuffle : bool
+        Name the labels, and list them, in an order that says nothing about the graph.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.truth.simulate import random_world
+    >>> random_world(10, 15, 0.6, seed=1)
+    World(10 latents, 15 clients, seed 1)
+    """
+    if n_latent < 2:
+        raise InputError(f"n_latent is {n_latent}", "A world needs at least two latents.")
+    if n_clients < 1:
+        raise InputError(f"n_clients is {n_clients}", "A world needs at least one client.")
+    if not 0 < coverage <= 1:
+        raise InputError(f"coverage is {coverage}", "Pass a probability above 0, at most 1.")
+    graph_rng, view_rng = _streams(seed, "graph", 2)
+    present = np.triu(graph_rng.random((n_latent, n_latent)) < min(1.0, 3 / n_latent), 1)
+    A = np.where(present, graph_rng.uniform(-1, 1, (n_latent, n_latent)), 0.0)
+    node_sets = [_random_nodes(n_latent, coverage, view_rng) for _ in range(n_clients)]
+    return world_from_graph(A, node_sets, None, seed, intervention=intervention, shuffle=shuffle)
+
+
+def _random_nodes(n_latent: int, coverage: float, rng: np.random.Generator) -> list[int]:
+    """Each node with probability `coverage`, given that there are at least two."""
+    # Rejection would not end in reasonable time at a tiny coverage, so draw the count first.
+    sizes = np.arange(2, n_latent + 1)
+    if coverage >= 1:
+        return list(range(n_latent))
+    from scipy.stats import binom
+
+    weight = binom.logpmf(sizes, n_latent, coverage)
+    chance = np.exp(weight - weight.max())
+    size = int(rng.choice(sizes, p=chance / chance.sum()))
+    return sorted(rng.choice(n_latent, size=size, replace=False).tolist())
+
+
+def world_from_graph(
+    adjacency: npt.ArrayLike,
+    node_sets: Sequence[Iterable[int | str]],
+    feature_counts: Sequence[int] | None,
+    seed: int = 0,
+    *,
+    intervention: Intervention | str = "paper",
+    names: Sequence[str] | None = None,
+    client_names: Sequence[str] | None = None,
+    variances: npt.ArrayLike | None = None,
+    shuffle: bool = True,
+) -> World:
+    """A world with a graph of your own.
+
+    Parameters
+    ----------
+    adjacency : array, shape (p, p)
+        The weights A, `A[i, j]` the direct effect of j on i; an array of bool marks edges whose
+        weights are then drawn from Unif[−1, 1].
+    node_sets : sequence of iterable of int or str
+        Per client, the nodes it accesses, by number or by name.
+    feature_counts : sequence of int, or None
+        n_k; by default ⌈1.5 p_k⌉.
+    seed : int
+    intervention : Intervention or str
+    names : sequence of str, optional
+        One label per node; by default z1, z2, … dealt out at random.
+    client_names : sequence of str, optional
+    variances : array, shape (p,), optional
+        Noise variances; by default 1.
+    shuffle : bool
+        List labels, and each client's labels, in random order.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.truth.simulate import world_from_graph
+    >>> A = [[0, 0, 0], [0.8, 0, 0], [0, -0.7, 0]]
+    >>> world = world_from_graph(A, [["pump", "tank"]], None, names=["pump", "valve", "tank"])
+    >>> sorted(world.order.pairs())
+    [('pump', 'tank'), ('pump', 'valve'), ('valve', 'tank')]
+    >>> world.truth(0).parents
+    frozenset({('pump', 'tank')})
+    """
+    name_rng, mixing_rng, weight_rng, order_rng = _streams(seed, "clients", 4)
+    A = _weights(adjacency, weight_rng)
+    p = len(A)
+    deal = name_rng.permutation(p) if shuffle else np.arange(p)
+    if names is None:
+        width = len(str(p))
+        names = [f"z{deal[node] + 1:0{width}d}" for node in range(p)]
+    labels = tuple(str(names[node]) for node in np.argsort(deal)) if len(names) == p else ()
+    PartialOrder.from_matrix(names, (A != 0).T)  # refuses cycles, repeated and missing names
+    sets = [_nodes(nodes, names) for nodes in node_sets]
+    counts = [ceil(1.5 * len(s)) for s in sets] if feature_counts is None else list(feature_counts)
+    callers = client_names or [f"client-{k + 1:0{len(str(len(sets)))}d}" for k in range(len(sets))]
+    if not sets or not len(sets) == len(counts) == len(callers) == len(set(callers)):
+        raise InputError(
+            f"{len(sets)} node sets, {len(counts)} feature counts, {len(set(callers))} names",
+            "Give every client one of each.",
+        )
+    views = []
+    for name, nodes, count in zip(callers, sets, counts, strict=True):
+        if count < len(nodes):
+            raise InputError(
+                f"{count} features cannot show {len(nodes)} latents",
+                "Give the client at least as many features as latents.",
+                client=name,
+            )
+        own = order_rng.permutation(nodes) if shuffle else np.array(nodes, dtype=np.intp)
+        views.append(View(name, own, _mixing(count, len(nodes), mixing_rng)))
+    sigma = np.ones(p) if variances is None else np.asarray(variances, dtype=np.float64)
+    if sigma.shape != (p,) or not (sigma > 0).all():
+        raise InputError("the noise variances do not fit", f"Pass {p} positive numbers.")
+    protocol = Intervention.named(intervention)
+    return World(
+        SEM(A, sigma, np.zeros(p)),
+        tuple(map(str, names)),
+        labels,
+        tuple(views),
+        protocol,
+        int(seed),
+    )
+
+
+def _streams(seed: int, purpose: str, count: int) -> list[np.random.Generator]:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"the seed is {seed!r}", "Pass a non-negative whole number.")
+    tag = {"graph": 1, "clients": 2}[purpose]
+    return [np.random.default_rng(s) for s in np.random.SeedSequence([int(seed), tag]).spawn(count)]
+
+
+def _weights(adjacency: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
+    given = np.asarray(adjacency)
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or len(given) < 2:
+        raise InputError(
+            f"the adjacency has shape {given.shape}",
+            "Pass a square matrix with one row per latent, at least two.",
+        )
+    if given.dtype == bool:
+        return np.where(given, rng.uniform(-1, 1, given.shape), 0.0)
+    A = np.asarray(given, dtype=np.float64)
+    if not np.isfinite(A).all():
+        raise InputError("a weight is not finite", "Pass finite weights.")
+    return A
+
+
+def _nodes(nodes: Iterable[int | str], names: Sequence[str]) -> list[int]:
+    position = {name: i for i, name in enumerate(names)}
+    found = sorted({position.get(x, -1) if isinstance(x, str) else int(x) for x in nodes})
+    if not found or found[0] < 0 or found[-1] >= len(names):
+        raise InputError(
+            "a client's node set is empty or names a node that does not exist",
+            f"Use names of the world or numbers from 0 to {len(names) - 1}.",
+        )
+    return found
+
+
+def _mixing(n_features: int, n_latent: int, rng: np.random.Generator) -> FloatArray:
+    """G with entries from Unif[−1, 1] and full column rank."""
+    while True:
+        G = rng.uniform(-1, 1, (n_features, n_latent))
+        if np.linalg.matrix_rank(G) == n_latent:
+            return G

@@ -1,0 +1,90 @@
+"""What a client can see of the graph: the induced mixed graph, its districts, blocks and orders.
+
+Everything here is read off the zero pattern of A, never off numbers: a product of small weights is
+small, not zero. `pattern[i, j]` is true when j is a direct cause of i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.order import strongly_connected, transitive_closure
+
+__all__ = ["MixedGraph", "blocks_of", "induced_graph"]
+
+BoolMatrix = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedGraph:
+    """The graph on a client's nodes after the others are marginalised away.
+
+    Parameters
+    ----------
+    directed : array of bool, shape (p_k, p_k)
+        `directed[i, j]`: an edge from j to i, or a directed path through hidden nodes only.
+    bidirected : array of bool, shape (p_k, p_k)
+        Symmetric: some hidden node reaches both ends through hidden nodes only.
+    """
+
+    directed: BoolMatrix
+    bidirected: BoolMatrix
+
+    def ancestors(self) -> BoolMatrix:
+        """`R[a, d]`: a is an ancestor of d."""
+        return transitive_closure(self.directed.T)
+
+    def districts(self) -> list[list[int]]:
+        """Connected components of the bidirected edges, singletons included."""
+        return strongly_connected(self.bidirected)
+
+
+def induced_graph(pattern: npt.ArrayLike, observed: npt.ArrayLike) -> MixedGraph:
+    """The mixed graph of Proposition 1, in the order of `observed`.
+
+    Parameters
+    ----------
+    pattern : array of bool, shape (p, p)
+        `A != 0`.
+    observed : array of int, shape (p_k,)
+        The client's nodes O_k.
+    """
+    edges = np.asarray(pattern, dtype=bool)
+    O = np.asarray(observed, dtype=np.intp)
+    M = np.setdiff1d(np.arange(len(edges)), O)
+    through = transitive_closure(edges[np.ix_(M, M)]) | np.eye(len(M), dtype=bool)
+    # reach[i, m]: hidden m reaches i with only hidden nodes on the way.
+    reach = _product(edges[np.ix_(O, M)], through)
+    directed = edges[np.ix_(O, O)] | _product(reach, edges[np.ix_(M, O)])
+    bidirected = _product(reach, reach.T)
+    np.fill_diagonal(bidirected, False)
+    return MixedGraph(directed, bidirected)
+
+
+def blocks_of(graph: MixedGraph) -> tuple[list[list[int]], BoolMatrix]:
+    """Blocks (classes of mutual reachability) and the closure of the order on them.
+
+    Returns
+    -------
+    blocks : list of list of int
+        Positions, ordered by their smallest member.
+    order : array of bool, shape (n_blocks, n_blocks)
+        `order[a, d]`: block a is an ancestor of block d, transitively closed.
+    """
+    ancestors = graph.ancestors()
+    blocks = strongly_connected(ancestors | graph.bidirected)
+    member = np.zeros((len(blocks), len(ancestors)), dtype=bool)
+    for b, positions in enumerate(blocks):
+        member[b, positions] = True
+    between = _product(_product(member, ancestors), member.T)
+    np.fill_diagonal(between, False)
+    return blocks, transitive_closure(between)
+
+
+def _product(left: BoolMatrix, right: BoolMatrix) -> BoolMatrix:
+    """Boolean matrix product."""
+    counts = left.astype(np.float32) @ right.astype(np.float32)
+    return np.asarray(counts > 0.5, dtype=bool)

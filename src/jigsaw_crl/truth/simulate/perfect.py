@@ -1,0 +1,86 @@
+"""The fragment that a client without any error would send: a yardstick for assembly alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.order import strongly_connected
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment, Statements
+from jigsaw_crl.truth.simulate.world import Truth
+
+__all__ = ["perfect_fragment"]
+
+
+def perfect_fragment(truth: Truth, *, inside: bool = True) -> Fragment:
+    """What exact moments settle about one client, read from the truth.
+
+    Across districts ancestry is known node to node. Inside a district it follows, for labels j
+    and l that are no spouses, from two sets of which exact moments tell whether some member is
+    an ancestor of j: {l} ∪ spouses(l), and {l} ∪ the spouses of j that touch l's bidirected
+    component among the non-spouses of j.
+
+    Parameters
+    ----------
+    truth : Truth
+    inside : bool
+        Also make the statements inside districts.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.truth.simulate import setting
+    >>> from jigsaw_crl.truth.simulate.perfect import perfect_fragment
+    >>> perfect_fragment(setting("A", seed=0).truth(0)).statements.ancestor.shape
+    (4, 4)
+    """
+    labels = truth.labels
+    p = len(labels)
+    position = {label: i for i, label in enumerate(labels)}
+    ancestor = truth.order.restrict(labels).matrix
+    spouse = np.zeros((p, p), dtype=bool)
+    for pair in truth.spouses:
+        i, j = (position[label] for label in pair)
+        spouse[i, j] = spouse[j, i] = True
+    says = np.where(ancestor, YES, NO).astype(np.int8)
+    district = [sorted(position[label] for label in d) for d in truth.districts]
+    for members in district:
+        says[np.ix_(members, members)] = CANNOT_SAY
+    np.fill_diagonal(says, NO)
+    one_of: set[tuple[frozenset[str], str]] = set()
+    for members in district if inside else []:
+        for j in members:
+            for candidates in _sets(j, members, spouse):
+                if not ancestor[candidates, j].any():
+                    says[candidates, j] = NO
+                elif len(candidates) == 1:
+                    says[candidates, j] = YES
+                else:
+                    one_of.add((frozenset(labels[c] for c in candidates), labels[j]))
+    return Fragment(
+        client=truth.client,
+        method="null-cone",
+        labels=labels,
+        blocks=truth.blocks,
+        block_order=truth.block_order,
+        districts=truth.districts,
+        statements=Statements(
+            says,
+            tuple(sorted(one_of, key=lambda item: (sorted(item[0]), item[1]))),
+            truth.spouses,
+        ),
+    )
+
+
+def _sets(j: int, members: list[int], spouse: npt.NDArray[np.bool_]) -> list[list[int]]:
+    """Sets of labels about which exact moments tell whether one is an ancestor of j."""
+    far = [l for l in members if l != j and not spouse[l, j]]
+    if not far:
+        return []
+    out = []
+    for component in strongly_connected(spouse[np.ix_(far, far)]):
+        inside = [far[c] for c in component]
+        touching = [s for s in np.flatnonzero(spouse[:, j]).tolist() if spouse[s, inside].any()]
+        for l in inside:
+            out.append([l, *(s for s in np.flatnonzero(spouse[:, l]).tolist() if s != j)])
+            out.append([l, *touching])
+    return out

@@ -1,0 +1,131 @@
+"""Moments of samples, in memory that does not grow with their number.
+
+A regime is `X = G Z_k` with `Z_k = B E`: E the independent noises of all latents, B the client's
+rows of `(I − A)⁻¹`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.truth.simulate.sem import SEM
+
+__all__ = ["Noise", "Regime", "check_noise", "population", "sample_moments", "sample_rows"]
+
+FloatArray = npt.NDArray[np.float64]
+Noise = Literal["gaussian", "laplace"]
+
+# Laplace noise is drawn this many rows at a time: 64 latents then take 16 MB.
+CHUNK = 32_768
+
+
+@dataclass(frozen=True, eq=False)
+class Regime:
+    """One regime of one client: the linear map from noise to features, and the noise's moments.
+
+    Parameters
+    ----------
+    mixing : array, shape (n_features, p_k)
+        G_k.
+    effects : array, shape (p_k, p)
+        B, the client's rows of the total effects.
+    variances, means : array, shape (p,)
+        Of the noise E.
+    """
+
+    mixing: FloatArray
+    effects: FloatArray
+    variances: FloatArray
+    means: FloatArray
+
+    @classmethod
+    def of(cls, sem: SEM, nodes: npt.NDArray[np.intp], mixing: FloatArray) -> Regime:
+        return cls(mixing, sem.total_effects()[nodes], sem.variances, sem.means)
+
+    def latent_moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance of Z_k."""
+        B = self.effects
+        return B @ self.means, (B * self.variances) @ B.T
+
+
+def check_noise(noise: str) -> Noise:
+    """The noise family, or an `InputError`."""
+    for known in get_args(Noise):
+        if noise == known:
+            return known  # type: ignore[no-any-return]
+    raise InputError(
+        f"there is no noise family {noise!r}", f"Choose one of {', '.join(get_args(Noise))}."
+    )
+
+
+def population(regime: Regime) -> Moments:
+    """The exact moments of X."""
+    mean, covariance = regime.latent_moments()
+    return _mixed(None, mean, covariance, regime.mixing)
+
+
+def sample_moments(regime: Regime, n: int, noise: Noise, rng: np.random.Generator) -> Moments:
+    """Mean and covariance (divisor n) of n rows of X."""
+    draw = _gaussian if noise == "gaussian" else _laplace
+    mean, covariance = draw(regime, n, rng)
+    return _mixed(n, mean, covariance, regime.mixing)
+
+
+def sample_rows(regime: Regime, n: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
+    """n rows of X, shape (n, n_features)."""
+    E = _standard_noise(n, len(regime.variances), noise, rng)
+    E = regime.means + E * np.sqrt(regime.variances)
+    return np.asarray(E @ (regime.mixing @ regime.effects).T, dtype=np.float64)
+
+
+def _mixed(n: int | None, mean: FloatArray, covariance: FloatArray, G: FloatArray) -> Moments:
+    mixed = G @ covariance @ G.T
+    return Moments(n, G @ mean, (mixed + mixed.T) / 2)
+
+
+def _gaussian(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Drawn directly: the mean is N(μ, C/n), and n times the covariance is Wishart(C, n − 1).
+
+    Bartlett: with `C = L Lᵀ` the Wishart matrix is `L T Tᵀ Lᵀ`, T lower triangular with independent
+    N(0, 1) below the diagonal and `T_ii² ~ χ²(n − 1 − i)`. The cost does not depend on n.
+    """
+    mean, C = regime.latent_moments()
+    p = len(mean)
+    L = np.linalg.cholesky(C)
+    T = np.tril(rng.standard_normal((p, p)), -1)
+    T[np.diag_indices(p)] = np.sqrt(rng.chisquare(n - 1 - np.arange(p)))
+    factor = L @ T
+    return mean + L @ rng.standard_normal(p) / np.sqrt(n), factor @ factor.T / n
+
+
+def _laplace(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Noise drawn and summed chunk by chunk; only its moments are ever held."""
+    # Noises that never reach this client need no draws.
+    used = np.flatnonzero(np.any(regime.effects != 0, axis=0))
+    total: Moments | None = None
+    for start in range(0, n, CHUNK):
+        rows = _standard_noise(min(CHUNK, n - start), len(used), "laplace", rng)
+        mean = rows.mean(axis=0)
+        rows -= mean
+        part = Moments(len(rows), mean, rows.T @ rows / len(rows))
+        total = part if total is None else total.merge(part)
+    assert total is not None  # n >= 1
+    B = regime.effects[:, used] * np.sqrt(regime.variances[used])
+    return regime.effects @ regime.means + B @ total.mean, B @ total.covariance @ B.T
+
+
+def _standard_noise(n: int, p: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
+    """Independent noise of variance 1, shape (n, p)."""
+    if noise == "gaussian":
+        return rng.standard_normal((n, p))
+    # The difference of two unit exponentials is Laplace with scale 1, whose variance is 2.
+    E = rng.standard_exponential((n, p))
+    E -= rng.standard_exponential((n, p))
+    E *= np.sqrt(0.5)
+    return E

@@ -1,0 +1,324 @@
+"""A simulated world: one global system, several clients, and the truth about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.client.client import CONTROL, Client
+from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.truth.simulate.block_rq import block_rq
+from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
+from jigsaw_crl.truth.simulate.sampling import (
+    Regime,
+    check_noise,
+    population,
+    sample_moments,
+    sample_rows,
+)
+from jigsaw_crl.truth.simulate.sem import SEM, Change, Intervention, Marginal
+
+__all__ = ["Truth", "View", "World"]
+
+FloatArray = npt.NDArray[np.float64]
+SampleSizes = int | Mapping[str, int] | None
+
+# Independent streams of random numbers, told apart by a number behind the seed.
+_CHANGES, _SAMPLES, _ROWS = 101, 102, 103
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What one client accesses: its name, its nodes (in its own order) and its mixing G_k."""
+
+    name: str
+    nodes: npt.NDArray[np.intp]
+    mixing: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The truth about one client; every array follows the order of `labels`.
+
+    Parameters
+    ----------
+    client : str
+    labels : tuple of str
+        Labels of the client's nodes, in the client's own order.
+    order : PartialOrder over labels
+        Ancestry between the client's nodes: the restriction of the global order.
+    blocks : tuple of frozenset of str
+    block_order : PartialOrder over blocks
+        The transitive closure of the block-level relation.
+    districts : tuple of frozenset of str
+        Connected components of the bidirected edges.
+    spouses : frozenset of frozenset of str
+        The bidirected edges.
+    parents : frozenset of (str, str)
+        Directed edges (parent, child) of the induced mixed graph.
+    mixing : array, shape (n_features, p_k)
+        G_k.
+    H : array, shape (p_k, n_features)
+        The pseudo-inverse of G_k.
+    R, Q : array, shapes (p_k, p_k) and (p_k, n_features)
+        `H = R Q` by Algorithm 4.
+    marginal : Marginal
+        A_k and Σ_k.
+    """
+
+    client: str
+    labels: tuple[str, ...]
+    order: PartialOrder[str]
+    blocks: tuple[frozenset[str], ...]
+    block_order: PartialOrder[frozenset[str]]
+    districts: tuple[frozenset[str], ...]
+    spouses: frozenset[frozenset[str]]
+    parents: frozenset[tuple[str, str]]
+    mixing: FloatArray
+    H: FloatArray
+    R: FloatArray
+    Q: FloatArray
+    marginal: Marginal
+
+    def block_of(self, label: str) -> frozenset[str]:
+        """The block that holds `label`."""
+        return next(b for b in self.blocks if label in b)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A global system and its clients. Build one with `random_world`, `setting` or
+    `world_from_graph`.
+
+    Parameters
+    ----------
+    sem : SEM
+        The global system.
+    names : tuple of str
+        The label of each node.
+    labels : tuple of str
+        All labels, in an order that says nothing about the graph.
+    views : tuple of View
+        One per client.
+    intervention : Intervention
+        How interventions are drawn.
+    seed : int
+
+    Examples
+    --------
+    >>> from jigsaw_crl.truth.simulate import setting
+    >>> world = setting("A", seed=0)
+    >>> world.labels, world.n_clients
+    (('z1', 'z2', 'z3', 'z4', 'z5'), 5)
+    >>> client = world.client(0, n_samples=1000, noise="gaussian", seed=1)
+    >>> sorted(client.labels) == sorted(world.truth(0).labels)
+    True
+    """
+
+    sem: SEM
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    views: tuple[View, ...]
+    intervention: Intervention
+    seed: int
+
+    @property
+    def n_latent(self) -> int:
+        return self.sem.n_latent
+
+    @property
+    def n_clients(self) -> int:
+        return len(self.views)
+
+    @cached_property
+    def order(self) -> PartialOrder[str]:
+        """The global order on the labels."""
+        return PartialOrder.from_matrix(self.names, (self.sem.A != 0).T).restrict(self.labels)
+
+    @cached_property
+    def _node(self) -> dict[str, int]:
+        return {label: node for node, label in enumerate(self.names)}
+
+    def node(self, label: str) -> int:
+        """The node that a label names."""
+        try:
+            return self._node[label]
+        except KeyError:
+            raise InputError(
+                f"this world has no label {label!r}", f"It knows {', '.join(self.labels[:8])}."
+            ) from None
+
+    def view(self, k: int) -> View:
+        """Client k's access to the system, k counted from 0."""
+        if isinstance(k, bool) or not 0 <= k < self.n_clients:
+            raise InputError(
+                f"there is no client {k!r}", f"This world has clients 0 to {self.n_clients - 1}."
+            )
+        return self.views[k]
+
+    def change(self, k: int, label: str, dose: int = 0) -> Change:
+        """What client k's intervention on `label` does; the same at every sample size."""
+        node = self.node(label)
+        rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
+        return self.intervention.draw(self.sem, node, rng, dose)
+
+    # -- what the client has --------------------------------------------------------------------
+
+    def client(
+        self,
+        k: int,
+        n_samples: SampleSizes = None,
+        noise: str = "gaussian",
+        seed: int = 0,
+        *,
+        labels: Iterable[str] | None = None,
+        doses: int = 1,
+    ) -> Client:
+        """Client k as the learner sees it.
+
+        Parameters
+        ----------
+        k : int
+            Counted from 0.
+        n_samples : None, int or mapping of regime to int
+            Rows per regime (the control under "control"); None for exact moments.
+        noise : {"gaussian", "laplace"}
+        seed : int
+            Of the sample; the world and its interventions do not depend on it.
+        labels : iterable of str, optional
+            Intervene on these labels only; the client still accesses all its latents.
+        doses : int
+            Regimes per label, each with its own draw of the intervention.
+        """
+        view, family = self.view(k), check_noise(noise)
+        chosen = self._chosen(k, labels)
+        if doses < 1:
+            raise InputError(f"doses is {doses}", "Apply every label at least once.")
+        sizes = self._sizes(k, n_samples, chosen)
+        streams = iter(
+            np.random.SeedSequence([_natural(seed), self.seed, _SAMPLES, k]).spawn(
+                1 + len(chosen) * doses
+            )
+        )
+
+        def moments(sem: SEM, name: str) -> Moments:
+            regime, n = Regime.of(sem, view.nodes, view.mixing), sizes[name]
+            rng = np.random.default_rng(next(streams))
+            return population(regime) if n is None else sample_moments(regime, n, family, rng)
+
+        return Client.from_moments(
+            view.name,
+            control=moments(self.sem, CONTROL),
+            interventions={
+                label: [
+                    moments(self.sem.changed(self.change(k, label, dose)), label)
+                    for dose in range(doses)
+                ]
+                for label in chosen
+            },
+            n_latent=len(view.nodes),
+        )
+
+    def clients(
+        self, n_samples: SampleSizes = None, noise: str = "gaussian", seed: int = 0
+    ) -> list[Client]:
+        """Every client."""
+        return [self.client(k, n_samples, noise, seed) for k in range(self.n_clients)]
+
+    def rows(
+        self, k: int, n: int, noise: str = "gaussian", seed: int = 0
+    ) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """Rows of client k: the control's, and one matrix per label, each (n, n_features)."""
+        view, family = self.view(k), check_noise(noise)
+        labels = self._chosen(k, None)
+        self._sizes(k, n, labels)
+        streams = np.random.SeedSequence([_natural(seed), self.seed, _ROWS, k]).spawn(
+            1 + len(labels)
+        )
+        systems = [self.sem, *(self.sem.changed(self.change(k, label)) for label in labels)]
+        drawn = [
+            sample_rows(
+                Regime.of(sem, view.nodes, view.mixing), n, family, np.random.default_rng(stream)
+            )
+            for sem, stream in zip(systems, streams, strict=True)
+        ]
+        return drawn[0], dict(zip(labels, drawn[1:], strict=True))
+
+    def _chosen(self, k: int, labels: Iterable[str] | None) -> list[str]:
+        own = [self.names[node] for node in self.view(k).nodes]
+        if labels is None:
+            return own
+        asked = set(labels)
+        if not asked or not asked <= set(own):
+            raise InputError(
+                f"{', '.join(sorted(asked - set(own))) or 'no label'} cannot be intervened on",
+                f"This client accesses {', '.join(sorted(own))}.",
+                client=self.view(k).name,
+            )
+        return [label for label in own if label in asked]
+
+    def _sizes(self, k: int, n_samples: SampleSizes, labels: list[str]) -> dict[str, int | None]:
+        view, sizes = self.view(k), dict[str, int | None]()
+        for regime in (CONTROL, *labels):
+            n = n_samples.get(regime, -1) if isinstance(n_samples, Mapping) else n_samples
+            if n is not None and n < len(view.nodes) + 1:
+                what = "no sample size is given" if n == -1 else f"{n} rows are too few"
+                raise InputError(
+                    what,
+                    f"Give every regime at least {len(view.nodes) + 1} rows, one more than the "
+                    "client has latents.",
+                    client=view.name,
+                    regime=regime,
+                )
+            sizes[regime] = n
+        return sizes
+
+    # -- what is true ---------------------------------------------------------------------------
+
+    def truth(self, k: int) -> Truth:
+        """Everything that is true of client k's view."""
+        view = self.view(k)
+        labels = tuple(self.names[node] for node in view.nodes)
+        graph = induced_graph(self.sem.A != 0, view.nodes)
+        blocks, order = blocks_of(graph)
+
+        def named(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
+            return tuple(frozenset(labels[i] for i in group) for group in groups)
+
+        H = np.asarray(np.linalg.pinv(view.mixing), dtype=np.float64)
+        R, Q = block_rq(H, blocks, order)
+        return Truth(
+            client=view.name,
+            labels=labels,
+            order=PartialOrder.from_matrix(labels, graph.ancestors()),
+            blocks=named(blocks),
+            block_order=PartialOrder.from_matrix(named(blocks), order),
+            districts=named(graph.districts()),
+            spouses=frozenset(
+                frozenset((labels[i], labels[j]))
+                for i, j in zip(*np.nonzero(graph.bidirected), strict=True)
+            ),
+            parents=frozenset(
+                (labels[j], labels[i]) for i, j in zip(*np.nonzero(graph.directed), strict=True)
+            ),
+            mixing=view.mixing.copy(),
+            H=H,
+            R=R,
+            Q=Q,
+            marginal=self.sem.marginal(view.nodes),
+        )
+
+    def __repr__(self) -> str:
+        return f"World({self.n_latent} latents, {self.n_clients} clients, seed {self.seed})"
+
+
+def _natural(seed: int) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"the seed is {seed!r}", "Pass a non-negative whole number.")
+    return int(seed)

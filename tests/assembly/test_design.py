@@ -1,0 +1,116 @@
+"""The next client: sets that tell open pairs apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jigsaw_crl import InputError, assemble, next_client
+from jigsaw_crl.assembly.exact import districts
+from jigsaw_crl.assembly.exact.districts import chances
+from jigsaw_crl.truth.simulate import random_world, world_from_graph
+from jigsaw_crl.truth.simulate.perfect import perfect_fragment
+from jigsaw_crl.truth.simulate.world import View, World
+
+
+def observe(world: World, labels, name: str):
+    nodes = np.array([world.node(label) for label in labels], dtype=np.intp)
+    view = View(name, nodes, np.eye(len(nodes)))
+    return perfect_fragment(replace(world, views=(view,)).truth(0))
+
+
+def start(seed: int) -> tuple[World, object]:
+    world = random_world(16, 4, 0.6, seed=seed)
+    return world, assemble([perfect_fragment(world.truth(k)) for k in range(4)])
+
+
+def test_districts_of_a_chosen_set_are_those_of_the_truth():
+    for seed in range(20):
+        world = random_world(12, 1, 0.5, seed=seed)
+        truth = world.truth(0)
+        edge = (world.sem.A != 0).T
+        depth = world.order.restrict(world.names).matrix.sum(axis=1)
+        s, t = np.nonzero(edge)
+        last_first = np.argsort(depth[s], kind="stable")
+        accessed = np.array([name in truth.labels for name in world.names])
+        a, d = (np.ascontiguousarray(i) for i in np.nonzero(~np.eye(12, dtype=bool)))
+        apart = chances(s[last_first], t[last_first], np.array([0, len(s)]), accessed, a, d)
+        of = {label: i for i, group in enumerate(truth.districts) for label in group}
+        names = world.names
+        wanted = [
+            names[i] in of and names[j] in of and of[names[i]] != of[names[j]]
+            for i, j in zip(a, d, strict=True)
+        ]
+        np.testing.assert_array_equal(apart, np.array(wanted, dtype=float))
+
+
+def test_compiled_functions_are_called_with_one_layout_whatever_is_open():
+    """Two layouts share a cache file when processes fill numba's cache at once, and then one runs
+    the other's code and answers nonsense."""
+    for seed in range(3):
+        _, order = start(seed)
+        many = next_client(order, 8)
+        verdicts = np.maximum(order.verdicts, 0)
+        a, d = (order.index(label) for label in min(order.undetermined()))
+        verdicts[a, d] = -1
+        one = next_client(replace(order, verdicts=verdicts), 8)
+        assert many.undetermined > one.undetermined == 1
+    for compiled in (districts.chances, districts.swap_gains, districts.mismatch):
+        assert len(compiled.signatures) == 1
+
+
+def test_designed_clients_settle_everything_sooner_than_random_ones():
+    needed = {"designed": 0, "random": 0}
+    for seed in range(5):
+        for kind in needed:
+            world, order = start(seed)
+            hopeless = order.add(observe(world, order.labels, "everything")).undetermined()
+            rng = np.random.default_rng([seed, 2])
+            for number in range(12):
+                if order.undetermined() <= hopeless:
+                    break
+                labels = (
+                    next_client(order, 10).labels
+                    if kind == "designed"
+                    else rng.choice(order.labels, size=10, replace=False).tolist()
+                )
+                order = order.add(observe(world, labels, f"extra-{number}"))
+                needed[kind] += 1
+    assert needed["designed"] <= 2 * 5
+    assert needed["designed"] < needed["random"]
+
+
+def test_a_proposal_names_what_it_settles_and_what_it_cannot():
+    _, order = start(1)
+    proposal = next_client(order, 6)
+    assert len(proposal.labels) == 6
+    assert proposal.expected_gain > 0
+    opened = order.undetermined()
+    assert set(proposal.settles) <= opened
+    assert set(proposal.cannot) <= opened - set(proposal.settles)
+    assert proposal.undetermined == len(opened)
+    for pair in proposal.settles:
+        assert set(pair) <= set(proposal.labels)
+    assert "bits" in str(proposal)
+
+
+def test_the_same_seed_gives_the_same_proposal():
+    _, order = start(2)
+    assert next_client(order, 6) == next_client(order, 6)
+
+
+def test_nothing_is_proposed_when_nothing_is_open():
+    world = world_from_graph([[0, 0], [1, 0]], [[0, 1]], None)
+    order = assemble([perfect_fragment(world.truth(0))])
+    proposal = next_client(order, 2)
+    assert proposal.labels == ()
+    assert "Nothing is undetermined" in str(proposal)
+
+
+@pytest.mark.parametrize("size", [1, 0, -3, True, 2.5])
+def test_a_client_needs_two_latents_or_more(size):
+    _, order = start(1)
+    with pytest.raises(InputError, match="two latents"):
+        next_client(order, size)

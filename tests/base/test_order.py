@@ -1,0 +1,151 @@
+"""Strict partial orders, against networkx."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import CycleError, PartialOrder, strongly_connected, transitive_closure
+
+
+@st.composite
+def relations(draw, acyclic=False):
+    size = draw(st.integers(0, 20))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    relation = rng.random((size, size)) < draw(st.sampled_from([0.05, 0.15, 0.4]))
+    if acyclic:
+        mix = rng.permutation(size)
+        relation = np.triu(relation, 1)[np.ix_(mix, mix)]
+    return relation
+
+
+def graph_of(relation):
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(relation)))
+    graph.add_edges_from(zip(*np.nonzero(relation), strict=True))
+    return graph
+
+
+def order_of(relation):
+    return PartialOrder.from_matrix([f"e{i}" for i in range(len(relation))], relation)
+
+
+@given(relations())
+@settings(max_examples=100, deadline=None)
+def test_closure_is_reachability_by_a_path_of_at_least_one_step(relation):
+    closure = nx.transitive_closure(graph_of(relation), reflexive=False)
+    got = transitive_closure(relation)
+    assert set(zip(*np.nonzero(got), strict=True)) == set(closure.edges)
+    assert np.array_equal(transitive_closure(got), got)
+
+
+@given(relations())
+@settings(max_examples=100, deadline=None)
+def test_classes_of_mutual_reachability_are_the_strong_components(relation):
+    classes = strongly_connected(relation)
+    expected = {frozenset(c) for c in nx.strongly_connected_components(graph_of(relation))}
+    assert {frozenset(c) for c in classes} == expected
+    assert classes == sorted(sorted(c) for c in classes)
+
+
+@given(relations(acyclic=True))
+@settings(max_examples=100, deadline=None)
+def test_covers_are_the_transitive_reduction(relation):
+    order = order_of(relation)
+    reduced = nx.transitive_reduction(graph_of(relation))
+    assert order.covers() == {(f"e{a}", f"e{d}") for a, d in reduced.edges}
+    assert PartialOrder.from_pairs(order.elements, order.covers()) == order
+
+
+@given(relations(acyclic=True))
+@settings(max_examples=100, deadline=None)
+def test_ancestors_and_descendants_agree_with_networkx(relation):
+    order, graph = order_of(relation), graph_of(relation)
+    for node in graph:
+        assert order.ancestors(f"e{node}") == {f"e{a}" for a in nx.ancestors(graph, node)}
+        assert order.descendants(f"e{node}") == {f"e{d}" for d in nx.descendants(graph, node)}
+    assert len(order.pairs()) == sum(len(nx.ancestors(graph, node)) for node in graph)
+
+
+@given(relations(acyclic=True), st.integers(0, 2**32 - 1))
+@settings(max_examples=100, deadline=None)
+def test_the_listing_of_elements_does_not_matter(relation, seed):
+    order = order_of(relation)
+    mix = np.random.default_rng(seed).permutation(len(relation))
+    again = PartialOrder.from_matrix([f"e{i}" for i in mix], relation[np.ix_(mix, mix)])
+    assert again == order
+    assert hash(again) == hash(order)
+    assert again.covers() == order.covers()
+
+
+@given(relations(acyclic=True), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_a_restriction_keeps_exactly_the_pairs_inside(relation, seed):
+    order = order_of(relation)
+    rng = np.random.default_rng(seed)
+    kept = {x for x in order.elements if rng.random() < 0.6}
+    inside = {(a, d) for a, d in order.pairs() if {a, d} <= kept}
+    assert order.restrict(kept).pairs() == inside
+
+
+@given(relations(acyclic=True))
+@settings(max_examples=60, deadline=None)
+def test_ancestors_come_first_in_the_topological_list(relation):
+    order = order_of(relation)
+    place = {x: i for i, x in enumerate(order.topological())}
+    assert all(place[a] < place[d] for a, d in order.pairs())
+
+
+@given(relations())
+@settings(max_examples=100, deadline=None)
+def test_a_cycle_is_refused_and_nothing_else_is(relation):
+    cyclic = not nx.is_directed_acyclic_graph(graph_of(relation))
+    if cyclic:
+        with pytest.raises(CycleError, match="cycle"):
+            order_of(relation)
+    else:
+        order = order_of(relation)
+        assert not np.diagonal(order.matrix).any()
+
+
+def test_relabelling_renames_the_pairs():
+    order = PartialOrder.from_pairs("abc", [("a", "b"), ("b", "c")])
+    assert order.relabel(str.upper).pairs() == {("A", "B"), ("A", "C"), ("B", "C")}
+    with pytest.raises(InputError, match="twice"):
+        order.relabel(lambda _: "same")
+
+
+def test_orders_on_different_elements_differ():
+    assert PartialOrder.from_pairs("ab", []) != PartialOrder.from_pairs("abc", [])
+    assert PartialOrder.from_pairs("ab", []) != "ab"
+    assert len(PartialOrder.from_pairs("abc", [])) == 3
+
+
+def test_the_matrix_is_a_read_only_copy():
+    given_matrix = np.zeros((2, 2), dtype=bool)
+    order = PartialOrder.from_matrix("ab", given_matrix)
+    given_matrix[0, 1] = True
+    assert not order.is_ancestor("a", "b")
+    with pytest.raises(ValueError, match="read-only"):
+        order.matrix[0, 1] = True
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: PartialOrder.from_matrix("ab", np.zeros((3, 3))), "shape"),
+        (lambda: PartialOrder.from_matrix("aa", np.zeros((2, 2))), "twice"),
+        (lambda: PartialOrder.from_pairs("ab", [("a", "c")]), "'c' is not an element"),
+        (lambda: PartialOrder.from_pairs("ab", [("a", "a")]), "cycle"),
+        (lambda: PartialOrder.from_pairs("ab", []).ancestors("z"), "'z' is not an element"),
+        (lambda: PartialOrder.from_pairs("ab", []).restrict("az"), "'z' is not an element"),
+    ],
+)
+def test_what_is_no_order_is_refused_in_one_line(call, says):
+    with pytest.raises(InputError, match=says) as caught:
+        call()
+    assert "\n" not in str(caught.value)

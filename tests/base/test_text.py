@@ -1,0 +1,92 @@
+"""One row and two rows, and the name that was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.text import counted, meant
+from jigsaw_crl.cli.app import run
+
+
+def test_one_thing_is_singular_and_any_other_number_plural():
+    assert counted(1, "row") == "1 row"
+    assert [counted(n, "row") for n in (0, 2)] == ["0 rows", "2 rows"]
+    assert counted(3, "matrix", "matrices") == "3 matrices"
+
+
+@pytest.mark.parametrize("asked", ["contrl", "Control ", "CONTROL", "controls"])
+def test_a_near_name_is_offered(asked):
+    assert meant(asked, ["pump", "control", "valve"]) == "Did you mean 'control'?"
+
+
+def test_nothing_is_offered_where_nothing_is_near():
+    assert meant("tank", ["pump", "flow"]) == ""
+    assert meant("pump", []) == ""
+    assert meant("pump", ["pump"]) == ""
+
+
+def test_a_client_of_one_is_spoken_of_in_the_singular():
+    rng = np.random.default_rng(0)
+    lab = jc.Client.from_samples(
+        "lab", observational=rng.normal(size=(50, 1)), interventions={"a": rng.normal(size=(9, 1))}
+    )
+    assert repr(lab) == "Client('lab': 1 label, 1 latent, 1 feature, 50 control rows)"
+    assert repr(jc.Study("s", (lab,))) == "Study('s': 1 client, 1 label)"
+    assert repr(jc.PartialOrder.from_pairs("ab", ["ab"])) == "PartialOrder(2 elements, 1 pair)"
+
+
+@pytest.fixture(scope="module")
+def numbered() -> jc.GlobalOrder:
+    """An order whose labels look like numbers, as a table's regimes often do."""
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 2000)
+    named = {str(i + 1): rows for i, rows in enumerate(regimes.values())}
+    return jc.recover(
+        [jc.Client.from_samples("lab", observational=control, interventions=named)]
+    ).order
+
+
+def test_a_number_in_place_of_a_label_is_told_how_to_be_one(numbered):
+    for ask in (numbered.explain, numbered.verdict, numbered.probability):
+        with pytest.raises(jc.InputError, match=r"no client has the label 1.*text: write '1'"):
+            ask(1, 2)
+    with pytest.raises(jc.InputError, match="text: write '2'"):
+        numbered.order().is_ancestor("1", 2)
+    with pytest.raises(jc.InputError, match="no client has the label"):
+        numbered.ancestors(["1"])
+
+
+def test_a_control_and_a_regime_column_of_other_names_are_guessed(tmp_path, capsys):
+    path = Path(table(tmp_path, "DMSO"))
+    assert run(["recover", str(path)]) == 2
+    assert "with --control. Is it 'DMSO'?" in capsys.readouterr().err
+    path.write_text(path.read_text().replace("regime", "arm"))
+    assert run(["recover", str(path)]) == 2
+    assert "in study.toml. Is it 'arm'?" in capsys.readouterr().err
+
+
+def table(tmp_path, control: str) -> str:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["left", "right"])
+    frame["regime"] = [control] * 40 + ["pump"] * 20
+    frame.to_csv(tmp_path / "lab-1.csv", index=False)
+    return str(tmp_path / "lab-1.csv")
+
+
+@pytest.mark.parametrize(
+    ("options", "near"),
+    [
+        (["--control", "untreted"], "Did you mean 'untreated'?"),
+        (["--control", "untreated", "--regime", "regimes"], "Did you mean 'regime'?"),
+        (["--control", "untreated", "--ignore", "lft"], "Did you mean 'left'?"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_nearest(options, near, tmp_path, capsys):
+    assert run(["recover", table(tmp_path, "untreated"), *options]) == 2
+    err = capsys.readouterr().err
+    assert near in err
+    assert len(err.splitlines()) == 1

@@ -1,0 +1,368 @@
+"""Clients: every way to build one, and every way to get it wrong."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.moments.regime import Moments
+
+RNG = np.random.default_rng(0)
+X0, X1, X2 = (RNG.normal(size=(60, 4)) * scale for scale in (1, 2, 3))
+C0, C1, C2 = (np.cov(x.T, bias=True) for x in (X0, X1, X2))
+
+
+def from_samples(**changes):
+    arguments = {"observational": X0, "interventions": {"valve": X1, "pump": X2}, **changes}
+    return jc.Client.from_samples("lab-1", **arguments)
+
+
+def from_covariances(**changes):
+    arguments = {
+        "observational": C0,
+        "interventions": {"valve": C1, "pump": C2},
+        "n_samples": 60,
+        **changes,
+    }
+    return jc.Client.from_covariances("lab-1", **arguments)
+
+
+def from_precisions(**changes):
+    arguments = {
+        "observational": np.linalg.inv(C0),
+        "interventions": {"valve": np.linalg.inv(C1), "pump": np.linalg.inv(C2)},
+        "n_samples": 60,
+        "n_latent": 4,
+        **changes,
+    }
+    return jc.Client.from_precisions("lab-1", **arguments)
+
+
+def from_moments(**changes):
+    arguments = {
+        "control": Moments.from_rows(X0),
+        "interventions": {"valve": Moments.from_rows(X1), "pump": Moments.from_rows(X2)},
+        **changes,
+    }
+    return jc.Client.from_moments("lab-1", **arguments)
+
+
+# -- what is built --------------------------------------------------------------------------------
+
+
+def test_all_constructors_agree_on_the_covariances():
+    samples = from_samples()
+    for other in (from_covariances(), from_precisions(), from_moments()):
+        assert other.labels == samples.labels == ("valve", "pump")
+        assert np.allclose(other.control.covariance, samples.control.covariance)
+        for label in samples.labels:
+            assert np.allclose(
+                other.interventions[label][0].covariance,
+                samples.interventions[label][0].covariance,
+            )
+        assert other.n_samples == {"control": 60, "valve": 60, "pump": 60}
+
+
+def test_without_sample_sizes_the_moments_are_exact():
+    client = from_covariances(n_samples=None)
+    assert client.is_population
+    assert client.n_samples is None
+    assert np.array_equal(client.control_second_moment(), client.control.covariance)
+    assert not from_covariances().is_population
+
+
+def test_the_control_covariance_of_an_estimate_is_unbiased():
+    assert np.allclose(from_samples().control_second_moment(), np.cov(X0.T))
+
+
+def test_the_number_of_latents_is_the_number_of_labels_unless_given():
+    assert from_samples().n_latent == 2
+    assert from_samples(n_latent=4).n_latent == 4
+
+
+def test_sizes_may_be_given_per_regime_with_the_control_under_its_own_name():
+    sizes = {"baseline": 100, "valve": 60, "pump": 70}
+    client = from_covariances(n_samples=sizes, control_name="baseline")
+    assert client.n_samples == sizes
+
+
+def test_a_label_may_have_several_regimes():
+    client = from_samples(interventions={"valve": [X1, X2], "pump": X2})
+    assert [m.n for m in client.interventions["valve"]] == [60, 60]
+    assert client.n_samples == {"control": 60, "valve": 120, "pump": 60}
+    assert len(client.second_moments("valve")) == 2
+    sized = from_covariances(
+        interventions={"valve": [C1, C2]}, n_samples={"control": 60, "valve": [30, 40]}
+    )
+    assert [m.n for m in sized.interventions["valve"]] == [30, 40]
+
+
+def test_second_moments_are_taken_about_the_control_mean():
+    client = from_samples(interventions={"valve": X1 + 5})
+    centred = X1 + 5 - X0.mean(axis=0)
+    assert np.allclose(client.second_moments("valve")[0], centred.T @ centred / 60)
+
+
+def test_a_constant_added_to_every_regime_changes_nothing():
+    moved = from_samples(observational=X0 + 9, interventions={"valve": X1 + 9, "pump": X2 + 9})
+    for label in moved.labels:
+        assert np.allclose(moved.second_moments(label)[0], from_samples().second_moments(label)[0])
+
+
+def test_lists_of_lists_are_rows():
+    client = from_samples(
+        observational=X0.tolist(), interventions={"valve": X1.tolist(), "pump": X2.tolist()}
+    )
+    assert np.allclose(client.control.covariance, from_samples().control.covariance)
+
+
+def test_inputs_are_copied_and_never_changed():
+    for build, arrays in (
+        (from_samples, (X0, X1, X2)),
+        (from_covariances, (C0, C1, C2)),
+        (from_precisions, tuple(np.linalg.inv(c) for c in (C0, C1, C2))),
+    ):
+        given = [a.copy() for a in arrays]
+        labelled = {"valve": given[1], "pump": given[2]}
+        client = build(observational=given[0], interventions=labelled)
+        before = [client.control.covariance.copy(), client.interventions["pump"][0].covariance]
+        assert all(np.array_equal(a, b) for a, b in zip(given, arrays, strict=True))
+        assert all(a.flags.writeable for a in given)
+        for a in given:
+            a[:] = 0
+        del labelled["pump"]
+        assert client.labels == ("valve", "pump")
+        assert np.array_equal(client.control.covariance, before[0])
+        assert client.interventions["pump"][0].covariance.any()
+    with pytest.raises(TypeError):
+        client.interventions["new"] = ()
+    with pytest.raises(ValueError, match="read-only"):
+        client.control.covariance[0, 0] = 1
+
+
+def test_a_client_crosses_a_process_boundary():
+    client = from_samples()
+    again = pickle.loads(pickle.dumps(client))
+    assert again.labels == client.labels
+    assert np.array_equal(again.control.covariance, client.control.covariance)
+    with pytest.raises(TypeError):
+        again.interventions["new"] = ()
+
+
+def test_its_repr_holds_no_data():
+    assert repr(from_samples()) == (
+        "Client('lab-1': 2 labels, 2 latents, 4 features, 60 control rows)"
+    )
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+holes = X1.copy()
+holes[3, 1] = np.nan
+endless = X1.copy()
+endless[0, 0] = np.inf
+crooked = C1.copy()
+crooked[0, 1] += 1
+indefinite = C1 - 10 * np.eye(4)
+hollow = C1.copy()
+hollow[0, 0] = np.nan
+thin = np.outer(np.ones(4), np.ones(4))
+
+BAD_DATA = [
+    # what is passed, the regime at fault, what the message says
+    (lambda: from_samples(interventions={"valve": X1, "pump": X2[:, :3]}), "pump", "3 features"),
+    (lambda: from_samples(interventions={"valve": X1[0], "pump": X2}), "valve", "shape"),
+    (lambda: from_samples(interventions={"valve": X1[:0], "pump": X2}), "valve", "shape"),
+    (lambda: from_samples(interventions={"valve": [], "pump": X2}), "valve", "shape"),
+    (lambda: from_samples(interventions={"valve": holes, "pump": X2}), "valve", "missing"),
+    (lambda: from_samples(interventions={"valve": [X1, holes]}), "valve", "missing"),
+    (lambda: from_samples(interventions={"valve": endless, "pump": X2}), "valve", "infinite"),
+    (lambda: from_samples(observational=holes), "control", "1 of 240 values"),
+    (lambda: from_samples(interventions={"valve": [["a"] * 4] * 9}), "valve", "not numbers"),
+    (lambda: from_samples(interventions={"valve": [[1.0, 2], [3.0]]}), "valve", "not numbers"),
+    (lambda: from_samples(interventions={"valve": [[[1, 2], [3]]]}), "valve", "not numbers"),
+    (lambda: from_samples(interventions={"valve": X1[:2], "pump": X2}), "valve", "too few"),
+    (lambda: from_samples(observational=X0[:2]), "control", "At least 3 rows"),
+    (lambda: from_samples(observational=np.ones((60, 4))), "control", "span 0 dimensions"),
+    (lambda: from_covariances(interventions={"valve": crooked}), "valve", "not symmetric"),
+    (lambda: from_covariances(interventions={"valve": indefinite}), "valve", "indefinite"),
+    (lambda: from_covariances(interventions={"valve": hollow}), "valve", "missing or infinite"),
+    (lambda: from_covariances(interventions={"valve": C1[:3]}), "valve", "square"),
+    (lambda: from_covariances(interventions={"valve": C1[:3, :3]}), "valve", "3 features"),
+    (lambda: from_covariances(interventions={"valve": "C1"}), "valve", "not numbers"),
+    (lambda: from_covariances(observational=thin, n_latent=2), "control", "span 1 dimension,"),
+    (lambda: from_covariances(n_samples=2), "control", "too few"),
+    (lambda: from_covariances(n_samples={"control": 60, "valve": 9}), "pump", "no entry"),
+    (
+        lambda: from_covariances(n_samples={"control": 60, "valve": [9, 9], "pump": 9}),
+        "valve",
+        "2 sizes for 1",
+    ),
+    (
+        lambda: from_covariances(n_samples={"control": 60, "valve": None, "pump": 60}),
+        "valve",
+        "whole number",
+    ),
+    (
+        lambda: from_covariances(n_samples={"control": 60, "valve": "many", "pump": 60}),
+        "valve",
+        "whole number",
+    ),
+    (lambda: from_precisions(observational=thin), "control", "span 1 dimension,"),
+    (lambda: from_precisions(interventions={"valve": crooked}), "valve", "not symmetric"),
+    (
+        lambda: from_moments(control=Moments(None, np.zeros(4), C0)),
+        "valve",
+        "exact and estimated",
+    ),
+    (
+        lambda: from_moments(interventions={"valve": Moments(9, np.zeros(4), hollow)}),
+        "valve",
+        "missing or infinite",
+    ),
+    (
+        lambda: from_moments(interventions={"valve": Moments(9, np.full(4, np.nan), C1)}),
+        "valve",
+        "missing or infinite",
+    ),
+    (
+        lambda: from_moments(interventions={"valve": Moments(9, np.zeros(4), indefinite)}),
+        "valve",
+        "indefinite",
+    ),
+    (
+        lambda: from_moments(interventions={"valve": Moments(9, np.zeros(4), np.eye(3))}),
+        "valve",
+        "shape",
+    ),
+    (lambda: from_moments(interventions={"valve": []}), "valve", "no moments"),
+]
+
+
+@pytest.mark.parametrize(("build", "regime", "says"), BAD_DATA)
+def test_bad_data_is_refused_with_its_client_regime_and_remedy(build, regime, says):
+    with pytest.raises(InputError, match=says) as caught:
+        build()
+    error = caught.value
+    assert (error.client, error.regime) == ("lab-1", regime)
+    assert "client 'lab-1', regime " in str(error)
+    assert error.remedy.endswith(".")
+    assert "\n" not in str(error)
+
+
+BAD_SHAPE = [
+    (lambda: from_samples(interventions={}), "no interventional regime"),
+    (lambda: from_samples(interventions=[X1, X2]), "not a mapping"),
+    (lambda: from_moments(interventions=[Moments.from_rows(X1)]), "not a mapping"),
+    (lambda: from_samples(interventions={"": X1}), "empty"),
+    (lambda: from_samples(interventions={"  ": X1}), "empty"),
+    (lambda: from_samples(interventions={3: X1}), "not text"),
+    (lambda: from_samples(interventions={"pump": X1, "Pump ": X2}), "differ only by case"),
+    (lambda: from_samples(interventions={"control": X1}), "also an intervention label"),
+    (lambda: from_samples(n_latent=1), "n_latent is 1"),
+    (lambda: from_samples(n_latent=2.5), "n_latent is 2.5"),
+    (lambda: from_samples(n_latent=True), "n_latent is True"),
+    (lambda: from_samples(n_latent=5), "4 features cannot show 5 latents"),
+    (lambda: from_samples(interventions=dict.fromkeys("abcde", X1)), "cannot show 5 latents"),
+    (lambda: from_samples(features=["a", "b"]), "2 distinct feature names"),
+    (lambda: from_samples(features=["a", "b", "c", "c"]), "3 distinct feature names"),
+    (lambda: from_covariances(n_samples=60.0), "n_samples is a float"),
+    (lambda: from_precisions(n_latent=2.5), "n_latent is 2.5"),
+    (lambda: from_precisions(n_latent=0), "n_latent is 0"),
+    (lambda: from_precisions(n_latent=-3), "n_latent is -3"),
+]
+
+
+@pytest.mark.parametrize(("build", "says"), BAD_SHAPE)
+def test_a_client_that_makes_no_sense_is_refused(build, says):
+    with pytest.raises(InputError, match=says) as caught:
+        build()
+    assert caught.value.client == "lab-1"
+    assert caught.value.remedy.endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 3])
+def test_a_client_without_a_name_is_refused(name):
+    with pytest.raises(InputError, match="no name"):
+        jc.Client.from_samples(name, observational=X0, interventions={"valve": X1})
+
+
+def test_text_precision_is_close_enough_to_symmetric():
+    written = np.array([[float(f"{v:.9e}") for v in row] for row in C0])
+    written[0, 1] += 1e-10
+    assert from_covariances(observational=written).n_features == 4
+
+
+def test_errors_survive_a_process_boundary():
+    with pytest.raises(InputError) as caught:
+        from_samples(observational=X0[:2])
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert (again.client, again.regime) == ("lab-1", "control")
+
+
+def test_data_frames_are_aligned_by_the_names_of_their_columns():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    rows = {name: rng.normal(size=(30, 3)) for name in ("control", "pump", "valve")}
+    frames = {name: pd.DataFrame(x, columns=["a", "b", "c"]) for name, x in rows.items()}
+    plain = jc.Client.from_samples(
+        "k",
+        observational=rows["control"],
+        interventions={"pump": rows["pump"], "valve": rows["valve"]},
+    )
+    named = jc.Client.from_samples(
+        "k",
+        observational=frames["control"],
+        interventions={"pump": frames["pump"][["c", "a", "b"]], "valve": frames["valve"]},
+    )
+    assert named.features == ("a", "b", "c")
+    for label in ("pump", "valve"):
+        np.testing.assert_array_equal(
+            named.interventions[label][0].covariance, plain.interventions[label][0].covariance
+        )
+    with pytest.raises(InputError, match="not those of the control"):
+        jc.Client.from_samples(
+            "k",
+            observational=frames["control"],
+            interventions={"pump": frames["pump"].rename(columns={"a": "d"})},
+        )
+
+
+def test_labels_that_are_one_number_written_twice_are_refused():
+    rows = np.random.default_rng(0).normal(size=(3, 30, 3))
+    with pytest.raises(InputError, match=r"1 and 1\.0"):
+        jc.Client.from_samples(
+            "k", observational=rows[0], interventions={"1": rows[1], "1.0": rows[2]}
+        )
+
+
+def test_regimes_worked_on_at_once_give_the_same_moments_and_the_same_errors(monkeypatch):
+    rng = np.random.default_rng(5)
+    rows = {f"x{i}": rng.normal(size=(300 + i, 4)) for i in range(4)}
+    rows["x0"] = [rows["x0"][:100], rows["x0"][100:]]
+
+    def client():
+        return jc.Client.from_samples("lab", observational=rng_rows, interventions=rows)
+
+    rng_rows = rng.normal(size=(500, 4))
+    alone = client()
+    monkeypatch.setattr("jigsaw_crl.client.client.MANY", 0)
+    monkeypatch.setattr("jigsaw_crl.client.client.allowed_threads", lambda: 3)
+    together = client()
+    assert together.labels == alone.labels
+    for label in alone.labels:
+        ones, others = alone.interventions[label], together.interventions[label]
+        assert len(ones) == len(others)
+        for one, other in zip(ones, others, strict=True):
+            np.testing.assert_array_equal(one.covariance, other.covariance)
+    rows["x2"], rows["x3"] = rows["x2"].copy(), rows["x3"].copy()
+    rows["x2"][7, 1], rows["x3"][0, 0] = np.nan, np.inf
+    with pytest.raises(InputError, match="1 of 1208 values") as caught:
+        client()
+    assert caught.value.regime == "x2"

@@ -1,0 +1,399 @@
+"""Every assumption that is broken on purpose is found, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.client.spectrum import reduce_to_rank
+from jigsaw_crl.diagnostics import (
+    check_client,
+    check_coverage,
+    check_districts,
+    check_study,
+    is_fit,
+    unseen_pairs,
+    usable,
+)
+from jigsaw_crl.diagnostics.nulls import noise_edge, ratio_edges
+
+Regimes = dict[str, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def world() -> jc.simulate.World:
+    return jc.simulate.setting("B", 1)
+
+
+def _client(regimes: Regimes, **options: object) -> jc.Client:
+    rest = {k: v for k, v in regimes.items() if k != "control"}
+    return jc.Client.from_samples(
+        "lab-1", observational=regimes["control"], interventions=rest, **options
+    )
+
+
+@pytest.fixture
+def regimes(world) -> Regimes:
+    control, rest = world.rows(0, 6000, seed=4)
+    return {"control": control, **rest}
+
+
+def _checks(client: jc.Client) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in check_client(client).findings:
+        found.setdefault(finding.check, []).append(finding)
+    return found
+
+
+def test_good_data_give_no_finding(regimes):
+    assert _checks(_client(regimes)) == {}
+
+
+def test_exact_moments_give_no_finding(world):
+    assert all(not check_client(c).findings for c in world.clients())
+
+
+def test_every_finding_has_a_severity_a_number_and_a_remedy(world):
+    rng = np.random.default_rng(0)
+    findings = [
+        *check_client(_client({k: rng.normal(size=(50, 2)) for k in ("control", "a")})).findings,
+        *check_study([world.client(0, 200), world.client(1, 200)]).findings,
+    ]
+    assert findings
+    for finding in findings:
+        assert finding.severity in ("info", "warning", "error")
+        assert finding.remedy.endswith(".")
+        assert finding.value is not None
+        assert finding.threshold is not None
+
+
+def test_a_weak_intervention_is_named(regimes):
+    label = next(k for k in regimes if k != "control")
+    control = regimes["control"]
+    # Rows of the same law as the control: an intervention that did nothing.
+    regimes = {**regimes, "control": control[:3000], label: control[3000:]}
+    found = _checks(_client(regimes))
+    assert [f.regime for f in found["weak-intervention"]] == [label]
+    assert found["weak-intervention"][0].value <= 1
+    assert "no-signal" not in found
+
+
+def test_an_intervention_on_two_nodes_is_named(world):
+    sem, view = world.sem, world.view(0)
+    control, rest = world.rows(0, 6000, seed=4)
+    # (A root and its only child together move two directions, as one node may: that pair hides.)
+    one, two = "z1", "z2"
+    both = sem.changed(world.change(0, one)).changed(world.change(0, two))
+    rng = np.random.default_rng(9)
+    noise = rng.standard_normal((6000, sem.n_latent)) * np.sqrt(both.variances)
+    rows = noise @ (view.mixing @ both.total_effects()[view.nodes]).T
+    found = _checks(_client({"control": control, **rest, one: rows}))
+    assert [f.regime for f in found["several-targets"]] == [one]
+    assert found["several-targets"][0].severity == "error"
+
+
+def test_data_without_signal_are_refused_with_that_reason():
+    rng = np.random.default_rng(1)
+    client = _client({k: rng.normal(size=(500, 4)) for k in ("control", "a", "b", "c")})
+    findings = check_client(client).findings
+    assert not is_fit(findings)
+    with pytest.raises(jc.InputError, match="no signal"):
+        usable([client], findings)
+    with pytest.raises(jc.InputError, match="no signal"):
+        jc.recover([client])
+
+
+def test_noise_is_rarely_taken_for_signal():
+    alarms = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        client = _client({k: rng.normal(size=(80, 3)) for k in ("control", "a", "b")})
+        alarms += "no-signal" not in _checks(client)
+    # The level is one in a thousand for each edge of each regime.
+    assert alarms <= 3
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_single_interventions_are_rarely_called_multiple(noise):
+    alarms = regimes = 0
+    for seed in range(12):
+        world = jc.simulate.random_world(8, 2, 0.7, seed)
+        for k in range(2):
+            control, rest = world.rows(k, 1000, noise, seed)
+            found = _checks(_client({"control": control, **rest}))
+            alarms += len(found.get("several-targets", []))
+            regimes += len(rest)
+    assert regimes > 90
+    assert alarms <= 1
+
+
+def test_a_copied_regime_is_named(regimes):
+    one, two = [k for k in regimes if k != "control"][:2]
+    found = _checks(_client({**regimes, two: regimes[one]}))
+    assert [f.regime for f in found["duplicated-regime"]] == [two]
+    assert one in found["duplicated-regime"][0].message
+
+
+def test_one_intervention_under_two_labels_is_named(regimes):
+    one, two = [k for k in regimes if k != "control"][:2]
+    found = _checks(_client({**regimes, one: regimes[one][:3000], two: regimes[one][3000:]}))
+    assert [f.regime for f in found["like-regimes"]] == [two]
+
+
+def test_a_control_swapped_with_a_regime_is_named(regimes):
+    label = next(k for k in regimes if k != "control")
+    swapped = {**regimes, "control": regimes[label], label: regimes["control"]}
+    found = _checks(_client(swapped))
+    assert len(found["swapped-control"]) == 1
+    assert repr(label) in found["swapped-control"][0].message
+
+
+def test_the_same_rows_at_two_clients_are_named(regimes):
+    one = _client(regimes)
+    two = jc.Client.from_moments(
+        "lab-2", control=one.control, interventions=dict(one.interventions)
+    )
+    findings = check_study([one, two]).findings
+    assert [f.client for f in findings if f.check == "duplicated-client"] == ["lab-2"]
+    assert [c.name for c in usable([one, two], findings)] == ["lab-1"]
+
+
+def test_a_regime_in_error_is_left_out_and_the_rest_is_kept(regimes):
+    one, two = [k for k in regimes if k != "control"][:2]
+    client = _client({**regimes, two: regimes[one]})
+    kept = usable([client], check_client(client).findings)[0]
+    assert two not in kept.labels
+    assert kept.n_latent == client.n_latent
+    assert set(kept.labels) == set(client.labels) - {two}
+
+
+def test_errors_do_not_depend_on_units(regimes):
+    plain = check_client(_client(regimes)).strength
+    scaled = check_client(_client({k: 1e-6 * v for k, v in regimes.items()})).strength
+    np.testing.assert_allclose(list(plain.values()), list(scaled.values()), rtol=1e-6)
+
+
+# -- spectrum and noise -------------------------------------------------------------------------
+
+
+def _noisy(regimes: Regimes, share: float, seed: int = 0) -> Regimes:
+    rng = np.random.default_rng(seed)
+    scale = np.sqrt(share * np.mean(np.var(regimes["control"], axis=0)))
+    return {k: v + scale * rng.normal(size=v.shape) for k, v in regimes.items()}
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.2])
+def test_the_noise_floor_is_measured_and_reported(regimes, share):
+    client = _client(_noisy(regimes, share))
+    truth = share * np.mean(np.var(regimes["control"], axis=0))
+    space = reduce_to_rank(client)
+    assert space.noise_floor == pytest.approx(truth, rel=0.05)
+    finding = _checks(client)["sensor-noise"][0]
+    assert finding.value > 0
+    assert f"floor {space.noise_floor:.3g}" in finding.message
+    assert f"gap {space.gap:.3g}" in finding.message
+
+
+def test_taking_off_the_floor_gives_back_the_noiseless_moments(world):
+    client = world.client(0)
+    noise = 0.3
+    covariances = {
+        k: m[0].covariance + noise * np.eye(client.n_features)
+        for k, m in client.interventions.items()
+    }
+    noisy = jc.Client.from_covariances(
+        "lab-1",
+        observational=client.control.covariance + noise * np.eye(client.n_features),
+        interventions=covariances,
+        n_samples=None,
+    )
+    space = reduce_to_rank(noisy)
+    assert space.noise_floor == pytest.approx(noise, rel=1e-9)
+    inner = space.basis.T @ client.control.covariance @ space.basis
+    np.testing.assert_allclose(space.project(noisy.control.covariance), inner, atol=1e-9)
+
+
+def test_the_reduced_moments_stay_positive_however_loud_the_noise(regimes):
+    client = _client(_noisy(regimes, 50.0))
+    space = reduce_to_rank(client)
+    assert np.linalg.eigvalsh(space.project(client.control_second_moment()))[0] > 0
+
+
+def test_latents_without_label_are_seen_in_the_spectrum(world):
+    control, rest = world.rows(0, 6000, seed=4)
+    two = dict(list(rest.items())[:2])
+    found = _checks(_client(_noisy({"control": control, **two}, 0.001)))
+    p = len(world.truth(0).labels)
+    assert found["more-latents"][0].value == p
+    honest = _client(_noisy({"control": control, **two}, 0.001), n_latent=p)
+    assert "more-latents" not in _checks(honest)
+
+
+def test_drowned_latents_are_seen_in_the_spectrum(regimes):
+    found = _checks(_client(_noisy(regimes, 100.0)))
+    assert found["fewer-latents"][0].value < found["fewer-latents"][0].threshold
+
+
+def test_features_in_wildly_different_units_are_mentioned(regimes):
+    units = np.ones(regimes["control"].shape[1])
+    units[0] = 1e5
+    found = _checks(_client({k: v * units for k, v in regimes.items()}))
+    assert found["uneven-units"][0].value > 1e3
+
+
+def test_with_as_many_features_as_latents_the_floor_is_not_visible():
+    rng = np.random.default_rng(0)
+    client = _client({"control": rng.normal(size=(99, 1)), "a": 3 * rng.normal(size=(99, 1))})
+    space = reduce_to_rank(client)
+    assert not space.visible
+    assert space.gap == np.inf
+
+
+# -- tails and drift ----------------------------------------------------------------------------
+
+
+def test_heavy_tails_are_named(regimes):
+    rng = np.random.default_rng(2)
+    label = next(k for k in regimes if k != "control")
+    tails = rng.standard_t(3, size=regimes[label].shape)
+    found = _checks(_client({**regimes, label: regimes[label] * tails}))
+    names = {f.regime for f in [*found.get("heavy-tails", []), *found.get("outliers", [])]}
+    assert names == {label}
+
+
+def test_a_single_outlier_that_carries_the_variance_is_named(regimes):
+    label = next(k for k in regimes if k != "control")
+    rows = regimes[label].copy()
+    rows[17] *= 1e5
+    found = _checks(_client({**regimes, label: rows}))
+    assert [f.regime for f in found["outliers"]] == [label]
+    assert found["outliers"][0].value < 2
+
+
+def test_laplace_noise_is_not_called_heavy(world):
+    control, rest = world.rows(0, 6000, "laplace", 4)
+    assert _checks(_client({"control": control, **rest})) == {}
+
+
+def _trend(rows: np.ndarray) -> np.ndarray:
+    return rows + np.linspace(0, 1.5, len(rows))[:, None] * rows.std(axis=0)
+
+
+def _swell(rows: np.ndarray) -> np.ndarray:
+    return rows * np.linspace(1, 1.6, len(rows))[:, None]
+
+
+@pytest.mark.parametrize(("spoil", "says"), [(_trend, "mean"), (_swell, "spread")])
+def test_a_drifting_control_is_named(regimes, spoil: Callable, says):
+    found = _checks(_client({**regimes, "control": spoil(regimes["control"])}))
+    assert any(says in f.message for f in found["drifting-control"])
+
+
+def test_shuffled_rows_do_not_drift(regimes):
+    rng = np.random.default_rng(5)
+    rows = rng.permutation(_trend(regimes["control"]))
+    assert "drifting-control" not in _checks(_client({**regimes, "control": rows}))
+
+
+# -- coverage -----------------------------------------------------------------------------------
+
+
+def test_pairs_no_client_has_are_counted():
+    labels = {"lab-1": ["a", "b", "c"], "lab-2": ["c", "d"]}
+    assert unseen_pairs(labels) == [("a", "d"), ("b", "d")]
+    finding = next(f for f in check_coverage(labels) if f.check == "unseen-pairs")
+    assert finding.value == pytest.approx(2 / 6)
+    assert "a–d" in finding.message
+
+
+def test_groups_without_a_common_label_are_named():
+    labels = {"lab-1": ["a", "b"], "lab-2": ["c", "d"], "lab-3": ["b", "e"]}
+    finding = next(f for f in check_coverage(labels) if f.check == "disconnected")
+    assert finding.value == 2
+
+
+def test_a_label_of_one_client_only_is_mentioned():
+    labels = {"lab-1": ["a", "b"], "lab-2": ["a", "b", "x"]}
+    finding = next(f for f in check_coverage(labels) if f.check == "lonely-labels")
+    assert "x (lab-2)" in finding.message
+
+
+def test_full_overlap_gives_no_finding():
+    assert check_coverage({"lab-1": ["a", "b"], "lab-2": ["b", "a"]}) == []
+
+
+def test_pairs_confounded_everywhere_are_named(world):
+    fragments = {c.name: jc.recover_fragment(c) for c in world.clients()}
+    truth = [world.truth(k) for k in range(world.n_clients)]
+
+    def together(a: str, b: str) -> list[bool]:
+        return [
+            any({a, b} <= district for district in t.districts)
+            for t in truth
+            if {a, b} <= set(t.labels)
+        ]
+
+    stuck = [
+        (a, b)
+        for i, a in enumerate(world.labels)
+        for b in world.labels[i + 1 :]
+        if together(a, b) and all(together(a, b))
+    ]
+    findings = check_districts(fragments)
+    assert (findings[0].value if findings else 0) == len(stuck)
+
+
+# -- the nulls ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("p", "m", "n"), [(2, 50, 80), (5, 400, 200), (12, 100, 1000)])
+def test_the_null_of_a_ratio_of_covariances_is_calibrated(p, m, n):
+    rng = np.random.default_rng(p)
+    low, high = ratio_edges(p, m, n, 0.05)
+    below = above = 0
+    for _ in range(600):
+        a, b = rng.normal(size=(m, p)), rng.normal(size=(n, p))
+        values = np.linalg.eigvals(np.linalg.solve(a.T @ a / m, b.T @ b / n)).real
+        below += values.min() < low
+        above += values.max() > high
+    # 5 % of 600 is 30, with a standard deviation of 5.3; the approximation errs on the safe side.
+    assert 12 <= below <= 46
+    assert 12 <= above <= 46
+
+
+def test_the_null_of_pure_noise_is_calibrated():
+    rng = np.random.default_rng(0)
+    edge = noise_edge(4, 200, 0.05)
+    rows = rng.normal(size=(800, 200, 4))
+    largest = np.linalg.eigvalsh(np.swapaxes(rows, 1, 2) @ rows / 200)[:, -1]
+    assert 20 <= np.count_nonzero(largest > edge) <= 60
+
+
+def test_the_order_degrades_gracefully_under_sensor_noise():
+    scores = {}
+    for share in (0.0, 0.01, 0.05, 0.2):
+        scored = []
+        for seed in (0, 1):
+            world = jc.simulate.random_world(8, 6, 0.7, seed)
+            clients = []
+            for k in range(world.n_clients):
+                control, rest = world.rows(k, 10_000, seed=seed)
+                rows = _noisy({"control": control, **rest}, share, k)
+                clients.append(
+                    jc.Client.from_samples(
+                        world.view(k).name, observational=rows.pop("control"), interventions=rows
+                    )
+                )
+            result = jc.recover(clients)
+            scored.append(jc.metrics.global_f1(world.order.pairs(), result.order.pairs()))
+            said = [f for f in result.diagnostics if f.check == "sensor-noise"]
+            assert len(said) == (world.n_clients if share else 0)
+        scores[share] = float(np.mean(scored))
+    assert scores[0.0] >= 0.9
+    assert scores[0.01] >= 0.88
+    assert scores[0.05] >= 0.85
+    assert scores[0.2] >= 0.8

@@ -1,0 +1,128 @@
+"""Moments of a regime and the linear algebra done with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.moments.regime import (
+    Moments,
+    column_space,
+    fixed_rank_pinv,
+    inverse_square_root,
+    second_moment_about,
+)
+
+
+def low_rank(rng, size, rank):
+    factor = rng.normal(size=(size, rank))
+    return factor @ factor.T
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def test_moments_of_rows_are_numpy_s():
+    rows = np.random.default_rng(0).normal(size=(50, 4)) + 3
+    moments = Moments.from_rows(rows)
+    assert moments.n == 50
+    assert moments.n_features == 4
+    assert np.allclose(moments.mean, rows.mean(axis=0))
+    assert np.allclose(moments.covariance, np.cov(rows.T, bias=True))
+
+
+def test_rows_with_bad_values_have_no_moments():
+    rows = np.ones((40, 3))
+    rows[3, 1] = rows[17, 0] = np.nan
+    rows[39, 2] = -np.inf
+    with pytest.raises(InputError, match=r"^3 of 120 values are missing or infinite\. Drop"):
+        Moments.from_rows(rows)
+    with pytest.raises(InputError, match=r"^the values reach 2e\+80, whose .* Rescale"):
+        Moments.from_rows(np.array([[1.0, 2e80], [-1e80, 0.0]]))
+
+
+@given(seeds, st.lists(st.integers(1, 30), min_size=2, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_merged_moments_are_those_of_all_rows_in_any_order(seed, sizes):
+    rng = np.random.default_rng(seed)
+    parts = [rng.normal(size=(n, 3)) * 10 + rng.normal(size=3) * 100 for n in sizes]
+    whole = Moments.from_rows(np.vstack(parts))
+    forward, backward = (_merged(ps) for ps in (parts, parts[::-1]))
+    for merged in (forward, backward):
+        assert merged.n == whole.n
+        assert np.allclose(merged.mean, whole.mean)
+        assert np.allclose(merged.covariance, whole.covariance, atol=1e-8)
+
+
+def _merged(parts):
+    total = Moments.from_rows(parts[0])
+    for part in parts[1:]:
+        total = total.merge(Moments.from_rows(part))
+    return total
+
+
+def test_moments_that_do_not_fit_are_not_merged():
+    estimate = Moments(5, np.zeros(2), np.eye(2))
+    with pytest.raises(InputError, match="population"):
+        estimate.merge(Moments(None, np.zeros(2), np.eye(2)))
+    with pytest.raises(InputError, match="2 and of 3 features"):
+        estimate.merge(Moments(5, np.zeros(3), np.eye(3)))
+
+
+def test_moments_copy_what_they_are_given_and_cannot_be_changed():
+    mean, covariance = np.zeros(2), np.eye(2)
+    moments = Moments(None, mean, covariance)
+    mean[0], covariance[0, 0] = 7, 7
+    assert moments.mean[0] == 0
+    assert moments.covariance[0, 0] == 1
+    assert mean.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        moments.covariance[0, 0] = 2
+
+
+def test_a_shift_of_the_mean_acts_as_a_change_of_variance():
+    rows = np.random.default_rng(1).normal(size=(40, 3)) + 5
+    centre = np.array([1.0, 2.0, 3.0])
+    expected = (rows - centre).T @ (rows - centre) / 40
+    assert np.allclose(second_moment_about(Moments.from_rows(rows), centre), expected)
+
+
+@given(seeds, st.integers(1, 6), st.integers(0, 4))
+@settings(max_examples=80, deadline=None)
+def test_the_pseudo_inverse_of_known_rank_is_the_moore_penrose_one(seed, rank, spare):
+    matrix = low_rank(np.random.default_rng(seed), rank + spare, rank)
+    values = np.linalg.eigvalsh(matrix)
+    inverse = fixed_rank_pinv(matrix, rank)
+    assert np.array_equal(inverse, inverse.T)
+    # Relative to what the conditioning allows.
+    slack = 1e-12 * (values[-1] / values[-rank]) ** 2
+    scale_m, scale_i = np.abs(matrix).max(), np.abs(inverse).max()
+    assert np.abs(matrix @ inverse @ matrix - matrix).max() <= slack * scale_m
+    assert np.abs(inverse @ matrix @ inverse - inverse).max() <= slack * scale_i
+    if values[-1] / values[-rank] < 1e6:
+        expected = np.linalg.pinv(matrix, hermitian=True, rcond=1e-9)
+        assert np.allclose(inverse, expected, rtol=1e-6, atol=1e-7 * scale_i)
+
+
+def test_the_pseudo_inverse_takes_a_stack_of_matrices():
+    rng = np.random.default_rng(2)
+    stack = np.array([low_rank(rng, 5, 3) for _ in range(4)])
+    assert np.allclose(fixed_rank_pinv(stack, 3), [fixed_rank_pinv(m, 3) for m in stack])
+
+
+def test_the_column_space_holds_the_leading_directions():
+    matrix = low_rank(np.random.default_rng(3), 6, 2)
+    basis = column_space(matrix, 2)
+    assert basis.shape == (6, 2)
+    assert np.allclose(basis.T @ basis, np.eye(2))
+    assert np.allclose(basis @ basis.T @ matrix, matrix)
+
+
+def test_whitening_makes_the_identity():
+    matrix = low_rank(np.random.default_rng(4), 4, 9)
+    root = inverse_square_root(matrix)
+    assert np.allclose(root, root.T)
+    assert np.allclose(root @ matrix @ root, np.eye(4))

@@ -1,0 +1,107 @@
+"""Graphs for other programs, read back."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.result.exports import export_graph, to_adjacency_csv, to_dot, to_graphml, to_json
+
+from ..report.studies import HOSTILE, assembled, chain_fragment, hostile_result, random_result
+
+
+@pytest.fixture(scope="module", params=["plain", "hostile"])
+def order(request):
+    made = random_result(12, 5, 0.6) if request.param == "plain" else hostile_result()
+    return made.order
+
+
+def pairs(order, closure: bool) -> set[tuple[str, str]]:
+    return order.pairs() if closure else set(order.hasse().edges)
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_networkx_reads_graphml_back(order, closure):
+    graph = nx.parse_graphml(to_graphml(order, closure=closure))
+    assert set(graph) == set(order.labels)
+    assert set(graph.edges) == pairs(order, closure)
+    for a, d, about in graph.edges(data=True):
+        assert about["probability"] == order.probability(a, d)
+        assert about["verdict"] == str(order.verdict(a, d))
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_networkx_reads_node_link_json_back(order, closure):
+    graph = nx.node_link_graph(json.loads(to_json(order, closure=closure)), edges="edges")
+    assert graph.is_directed()
+    assert set(graph) == set(order.labels)
+    assert set(graph.edges) == pairs(order, closure)
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_networkx_reads_the_adjacency_table_back(order, closure):
+    table = pd.read_csv(io.StringIO(to_adjacency_csv(order, closure=closure)), index_col=0)
+    graph = nx.from_pandas_adjacency(table, create_using=nx.DiGraph)
+    assert tuple(table.columns) == order.labels
+    assert set(graph.edges) == pairs(order, closure)
+
+
+def read_dot(text: str) -> tuple[set[str], set[tuple[str, str]]]:
+    """Quoted names and arrows of a DOT file, by the rules of its grammar for strings."""
+    quoted = r'"((?:[^"\\]|\\.)*)"'
+
+    def name(raw: str) -> str:
+        return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], raw)
+
+    nodes = {name(raw) for raw in re.findall(rf"^  {quoted};$", text, re.M)}
+    arrows = re.findall(rf"^  {quoted} -> {quoted} \[[^\n]*\];$", text, re.M)
+    return nodes, {(name(a), name(d)) for a, d in arrows}
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_dot_names_every_label_and_edge(order, closure):
+    nodes, arrows = read_dot(to_dot(order, closure=closure))
+    assert nodes == set(order.labels)
+    assert arrows == pairs(order, closure)
+
+
+def test_undetermined_edges_are_dashed_in_dot():
+    order = random_result(24, 8, 0.4, seed=3).order
+    text = to_dot(order)
+    doubtful = [e for e in order.hasse().edges(data=True) if e[2]["verdict"] != "ancestor"]
+    assert doubtful
+    assert text.count("style=dashed") == len(doubtful)
+
+
+def test_characters_xml_cannot_hold_are_replaced():
+    order = assembled(chain_fragment("one", "a\x00b", "c\x1f")).order
+    graph = nx.parse_graphml(to_graphml(order))
+    assert set(graph.edges) == {("a\ufffdb", "c\ufffd")}
+    clash = assembled(chain_fragment("one", "a\x00", "a\x01")).order
+    with pytest.raises(jc.InputError, match="XML"):
+        to_graphml(clash)
+
+
+@pytest.mark.parametrize("ending", ["graphml", "dot", "json", "csv", "GraphML"])
+def test_the_ending_chooses_the_format(order, ending, tmp_path):
+    path = export_graph(order, tmp_path / f"order.{ending}")
+    writers = {"graphml": to_graphml, "dot": to_dot, "json": to_json, "csv": to_adjacency_csv}
+    assert path.read_text(encoding="utf-8") == writers[ending.lower()](order)
+
+
+def test_unknown_endings_and_closed_folders_are_refused(order, tmp_path):
+    with pytest.raises(jc.InputError, match="no graph format"):
+        export_graph(order, tmp_path / "order.png")
+    with pytest.raises(jc.InputError, match="cannot be written"):
+        export_graph(order, tmp_path / "missing" / "order.dot")
+
+
+def test_hostile_labels_are_among_those_tried(order):
+    assert np.isin(HOSTILE, order.labels).all() or order.labels[0].startswith("z")

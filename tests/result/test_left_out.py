@@ -1,0 +1,189 @@
+"""What was left out is told: in the result, on the terminal, on the page, and before recovery."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.cli import app as cli
+from jigsaw_crl.report import render_report
+from jigsaw_crl.report.notebook import result_html
+
+Regimes = dict[str, np.ndarray]
+
+
+def plant(k: int, rows: int = 3000, seed: int = 0) -> Regimes:
+    control, rest = jc.simulate.setting("A", 0).rows(k, rows, seed=seed)
+    return {"control": control, **rest}
+
+
+def with_a_copy() -> Regimes:
+    """Its regime z1 holds the rows of another one, so z1 is refused."""
+    regimes = plant(0)
+    del regimes["z2"]
+    return {"first": regimes["z1"], **regimes}
+
+
+def with_an_outlier() -> Regimes:
+    """Its control cannot be used, so all of it is refused."""
+    regimes = plant(1)
+    control = regimes["control"].copy()
+    control[0, 0] = 1e6
+    return {**regimes, "control": control}
+
+
+def client(name: str, regimes: Regimes) -> jc.Client:
+    rest = {k: v for k, v in regimes.items() if k != "control"}
+    return jc.Client.from_samples(name, observational=regimes["control"], interventions=rest)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Three labs: one that loses z1, one that is lost, one that is well and has no z1."""
+    root = tmp_path_factory.mktemp("left-out") / "study"
+    root.mkdir()
+    labs = {"copied": with_a_copy(), "broken": with_an_outlier(), "well": plant(2)}
+    for name, regimes in labs.items():
+        frames = [pd.DataFrame(x).add_prefix("s").assign(regime=r) for r, x in regimes.items()]
+        pd.concat(frames).to_csv(root / f"{name}.csv", index=False)
+    return root
+
+
+@pytest.fixture(scope="module")
+def result(study) -> jc.Result:
+    return jc.recover(jc.read_study(study))
+
+
+def test_the_result_names_what_it_left_out_and_the_labels_that_nobody_speaks_of(result):
+    assert {(p.client, p.label, p.check) for p in result.left_out} == {
+        ("copied", "z1", "duplicated-regime"),
+        ("broken", None, "outliers"),
+    }
+    assert "z1" not in result.order.labels
+    assert list(result.lost_labels) == ["z1"]
+    # z1 is a label of the lab that is lost, too; its other labels are also those of another lab.
+    assert {p.client for p in result.lost_labels["z1"]} == {"copied", "broken"}
+
+
+def test_nothing_is_left_out_of_sound_data():
+    sound = jc.recover([client("one", plant(0)), client("two", plant(2))])
+    assert sound.left_out == ()
+    assert sound.lost_labels == {}
+
+
+def test_it_is_known_after_saving(result, tmp_path):
+    again = jc.load_result(result.save(tmp_path / "out"))
+    assert again.left_out == result.left_out
+    assert again.lost_labels == result.lost_labels
+
+
+def test_fragments_that_were_sent_tell_it_as_well(tmp_path, capsys):
+    paths = []
+    for name, regimes in (("copied", with_a_copy()), ("well", plant(2))):
+        piece = jc.recover_fragment(client(name, regimes))
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(piece.to_json())
+    assert cli.run(["assemble", *map(str, paths)]) == 0
+    out = capsys.readouterr().out
+    assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
+    order = jc.assemble([jc.Fragment.from_json(path.read_text()) for path in paths])
+    with pytest.raises(jc.InputError, match=r"'z1' was left out \(copied: the regime holds"):
+        order.explain("z1", "z3")
+
+
+def test_the_terminal_says_so(study, tmp_path, capsys):
+    assert cli.run(["recover", str(study), "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
+    assert "left out: client broken, because a few rows carry the variance of 's0'" in out
+    assert "not in the order, because every client's part was left out: z1\n" in out
+    assert cli.run(["explain", str(tmp_path / "out"), "z1", "z3"]) == 2
+    err = capsys.readouterr().err
+    assert "'z1' is not in the order" in err
+    assert "holds the same rows" in err
+    assert cli.run(["recover", str(study), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["lost_labels"] == ["z1"]
+    assert {part["client"] for part in document["left_out"]} == {"copied", "broken"}
+
+
+def test_the_demo_s_terminal_and_a_notebook_say_so(result, capsys):
+    from jigsaw_crl.report.terminal import print_result
+
+    print_result(result)
+    assert "left out: z1 of copied" in capsys.readouterr().out
+    assert "left out: z1 of copied" in result_html(result)
+
+
+def test_the_page_says_so_and_escapes_it(result):
+    page = render_report(result)
+    assert 'id="left-out"' in page
+    assert "because the regime holds the same rows as &#39;first&#39;" in page
+    assert "every client's part was left out: <bdi>z1</bdi>." in page
+    bad = Finding("x", "error", "<b>saw</b>", "do", client="<i>", regime="<u>")
+    odd = jc.Result(result.fragments, result.order, (bad,))
+    assert "<i>" not in render_report(odd)
+    assert "<b>saw" not in render_report(odd)
+
+
+def test_check_says_what_recover_will_do(study, capsys):
+    assert cli.run(["check", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert "left out: z1 of copied" in out
+    assert "The data can be used, without what is left out." in out
+
+
+@pytest.mark.parametrize(
+    "regimes",
+    [
+        with_an_outlier(),
+        {r: plant(0, seed=seed)["control"] for seed, r in enumerate(("control", "z1", "z2"))},
+        # Every regime is refused, each for a reason of its own.
+        {r: np.tanh(x) for r, x in plant(2, 20_000).items()},
+    ],
+    ids=["control", "no signal", "every regime"],
+)
+def test_check_refuses_what_recover_refuses_in_the_same_words(regimes, tmp_path, capsys):
+    frames = [pd.DataFrame(x).add_prefix("s").assign(regime=r) for r, x in regimes.items()]
+    path = tmp_path / "lab.csv"
+    pd.concat(frames).to_csv(path, index=False)
+    assert cli.run(["recover", str(path)]) == 2
+    refusal = capsys.readouterr().err
+    assert cli.run(["check", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert err == refusal
+    assert "The data cannot be used as they are." in out
+    assert cli.run(["check", str(path), "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert err == refusal
+    assert json.loads(out)["fit"] is False
+
+
+def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
+    effects = np.diag([0.9, -1.1], k=-1)
+    world = jc.simulate.world_from_graph(
+        effects, [("a", "b", "c")], (5,), seed=9, names=("a", "b", "c"), intervention="noise-only"
+    )
+    control, rest = world.rows(0, 5000)
+    np.savez(tmp_path / "lab.npz", control=control, **rest)
+    assert cli.run(["check", str(tmp_path / "lab.npz")]) == 0
+    out = capsys.readouterr().out
+    assert "lab: not-identified: " in out
+    assert "they do not tell the order" in out
+    assert cli.run(["recover", str(tmp_path / "lab.npz")]) == 0
+    assert "not-identified" in capsys.readouterr().out
+
+
+def test_the_examples_of_what_is_left_out_run():
+    import doctest
+
+    from jigsaw_crl.result import left_out
+
+    found = [*doctest.DocTestFinder().find(left_out), *doctest.DocTestFinder().find(jc.Result)]
+    assert any("lost_labels" in test.name and test.examples for test in found)
+    assert sum(doctest.DocTestRunner().run(test).failed for test in found) == 0

@@ -1,0 +1,171 @@
+"""The result folder: complete or not there, and read back as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, jc.Result]:
+    world = jc.simulate.setting("A", 0)
+    samples = world.clients(n_samples=3000, seed=2)
+    return {
+        "exact": jc.recover(world.clients()),
+        "evidence": jc.recover(samples),
+        "paper": jc.recover(samples, method="paper"),
+    }
+
+
+@pytest.fixture(params=["exact", "evidence", "paper"])
+def result(request, results) -> jc.Result:
+    return results[request.param]
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(root.iterdir())}
+
+
+def test_a_saved_result_is_read_back_as_it_was(result, tmp_path):
+    again = jc.load_result(result.save(tmp_path / "out"))
+    order, expected = again.order, result.order
+    assert order.labels == expected.labels
+    assert order.mode == expected.mode
+    np.testing.assert_array_equal(order.verdicts, expected.verdicts)
+    np.testing.assert_array_equal(order.probabilities, expected.probabilities)
+    assert order.pairs() == expected.pairs()
+    assert dict(order.client_weights) == dict(expected.client_weights)
+    assert order.convergence == expected.convergence
+    assert again.diagnostics == result.diagnostics
+    assert dict(again.provenance) == dict(result.provenance)
+    assert dict(again.options) == dict(result.options)
+    for name, fragment in result.fragments.items():
+        assert again.fragments[name].to_json() == fragment.to_json()
+
+
+def test_a_read_result_explains_itself_alike(result, tmp_path):
+    again = jc.load_result(result.save(tmp_path / "out"))
+    labels = result.order.labels
+    for a, d in [(labels[0], labels[1]), (labels[2], labels[0])]:
+        assert str(again.order.explain(a, d)) == str(result.order.explain(a, d))
+
+
+def test_the_order_can_be_made_again_from_the_saved_fragments(result, tmp_path):
+    again = jc.load_result(result.save(tmp_path / "out"))
+    order = jc.assemble(list(again.fragments.values()), **again.options)
+    np.testing.assert_array_equal(order.verdicts, result.order.verdicts)
+
+
+def test_the_derived_files_are_read_by_others(result, tmp_path):
+    root = result.save(tmp_path / "out")
+    frame = pd.read_csv(root / "order.csv")
+    assert {"ancestor", "descendant", "verdict", "probability"} <= set(frame.columns)
+    graph = nx.read_graphml(root / "hasse.graphml")
+    assert set(graph.edges) == set(result.order.hasse().edges)
+
+
+def test_the_file_holds_no_basis(result, tmp_path):
+    root = result.save(tmp_path / "out")
+    assert "basis" not in (root / "result.json").read_text()
+    assert all(f.basis is None for f in jc.load_result(root).fragments.values())
+
+
+def test_saving_twice_leaves_one_result_and_the_users_own_files(results, tmp_path):
+    root = tmp_path / "out"
+    results["exact"].save(root)
+    (root / "notes.txt").write_text("mine")
+    results["evidence"].save(root)
+    assert (root / "notes.txt").read_text() == "mine"
+    assert jc.load_result(root).order.mode == "evidence"
+    assert not [p for p in root.iterdir() if p.name.startswith(".")]
+
+
+def test_the_same_result_gives_the_same_bytes(results, tmp_path):
+    one, two = (results["evidence"].save(tmp_path / name) for name in ("one", "two"))
+    assert _files(one) == _files(two)
+
+
+def test_a_write_that_fails_leaves_the_old_result(results, tmp_path, monkeypatch):
+    root = results["exact"].save(tmp_path / "out")
+    before = _files(root)
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("jigsaw_crl.result.exports.to_graphml", broken)
+    with pytest.raises(jc.InputError, match="No space left"):
+        results["evidence"].save(root)
+    assert _files(root) == before
+
+
+class Killed(BaseException):
+    """Stands for a power cut: nothing after it runs, not even clean-up of files."""
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_a_run_killed_at_any_step_leaves_a_whole_result(moment, results, tmp_path, monkeypatch):
+    root = results["exact"].save(tmp_path / "out")
+    steps = iter(range(100))
+
+    def killed_at(step):
+        def wrapped(*arguments, **options):
+            if next(steps) == moment:
+                raise Killed
+            return step(*arguments, **options)
+
+        return wrapped
+
+    monkeypatch.setattr(os, "rename", killed_at(os.rename))
+    monkeypatch.setattr(os, "replace", killed_at(os.replace))
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    try:
+        results["evidence"].save(root)
+        killed = False
+    except Killed:
+        killed = True
+    monkeypatch.undo()
+    found = jc.load_result(root).order
+    assert found.mode == ("exact" if moment == 0 else "evidence")
+    # The next run finds its way from whatever was left.
+    results["paper"].save(root)
+    assert jc.load_result(root).order.mode == "paper"
+    assert not [p for p in root.iterdir() if p.name.startswith(".")]
+    assert killed or moment >= 4
+
+
+def test_a_result_of_a_newer_version_is_refused_by_name(results, tmp_path):
+    root = results["exact"].save(tmp_path / "out")
+    document = json.loads((root / "result.json").read_text())
+    document |= {"version": 7, "written_by": "jigsaw-crl 9.1"}
+    (root / "result.json").write_text(json.dumps(document))
+    with pytest.raises(jc.InputError, match=r"version 7 \(written by jigsaw-crl 9.1\).*Upgrade"):
+        jc.load_result(root)
+
+
+def test_strange_labels_survive(tmp_path):
+    world = jc.simulate.setting("A", 0)
+    names = dict(zip(world.labels, ["<b>&", 'q"uote', "emoji 🧩", "ä, ;", "x" * 200], strict=True))
+    clients = []
+    for client in world.clients():
+        regimes = {names[k]: v for k, v in client.interventions.items()}
+        clients.append(
+            jc.Client.from_moments(client.name, control=client.control, interventions=regimes)
+        )
+    result = jc.recover(clients)
+    again = jc.load_result(result.save(tmp_path / "out"))
+    assert again.order.pairs() == result.order.pairs()
+    assert set(nx.read_graphml(tmp_path / "out" / "hasse.graphml").nodes) == set(names.values())
+
+
+def test_a_result_cannot_be_changed(result):
+    with pytest.raises(TypeError):
+        result.fragments["new"] = None

@@ -1,0 +1,182 @@
+"""Work on several processes, on a cluster, and through a real kill."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.truth.experiments import execution, reproduce
+from jigsaw_crl.truth.experiments.execution import progress_bar, results_of
+
+from .tiny_plan import numbers, silent, tiny
+
+# None would be Dask's usual port, which another test may have just now.
+ANY_PORT = ":0"
+
+
+def double(x):
+    return 2 * x
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_call_is_answered_once(workers):
+    calls = [(double, (x,)) for x in range(20)]
+    assert sorted(results_of(calls, workers=workers)) == [2 * x for x in range(20)]
+
+
+def test_no_work_is_no_trouble():
+    assert list(results_of([], workers=2)) == []
+
+
+def test_a_cluster_gives_the_same_numbers(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=ANY_PORT
+    ) as cluster:
+        plan = tiny(replicates=1, calibration_runs=1)
+        there = reproduce.run_plan(
+            plan, tmp_path / "there", cluster=cluster.scheduler_address, progress=silent
+        )
+    here = reproduce.run_plan(plan, tmp_path / "here", progress=silent)
+    assert numbers(there) == numbers(here)
+
+
+@pytest.fixture
+def two_workers(monkeypatch):
+    """A Dask cluster of two worker processes that are started again when they die."""
+    # A busy machine may take longer than a minute to start them again.
+    monkeypatch.setattr(execution, "WITHOUT_WORKERS", 600.0)
+    monkeypatch.setattr(execution, "PATIENCE", "120s")
+    distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
+    cloudpickle = pytest.importorskip("cloudpickle")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=ANY_PORT,
+        silence_logs="CRITICAL",
+    ) as cluster:  # fmt: skip
+        yield cluster
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def pids_of(cluster):
+    import distributed
+
+    with distributed.Client(cluster.scheduler_address) as client:
+        return list(client.run(os.getpid).values())
+
+
+def test_a_worker_killed_during_a_sweep_loses_no_replicate(two_workers, tmp_path):
+    plan, killed = tiny(replicates=3, calibration_runs=2), []
+    (victim, _) = pids_of(two_workers)
+
+    def kill_one(done, total):
+        if done >= 3 and not killed:
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+    address = two_workers.scheduler_address
+    there = reproduce.run_plan(plan, tmp_path / "there", cluster=address, progress=kill_one)
+    assert killed
+    here = reproduce.run_plan(plan, tmp_path / "here", progress=silent)
+    assert numbers(there) == numbers(here)
+    kept = {path.stem for path in (tmp_path / "there" / "figures" / "replicates").iterdir()}
+    assert kept == {task.key for task in [*plan.calibrations(), *plan.evaluations()]}
+
+
+def dies_on_one(plan, task, tau):
+    if task.key == "A-gaussian-n1000-e0001":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return reproduce_run_task(plan, task, tau)
+
+
+reproduce_run_task = reproduce.run_task
+
+
+def test_a_task_that_always_dies_is_named_and_the_others_are_kept(
+    two_workers, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reproduce, "run_task", dies_on_one)
+    plan = tiny(replicates=2, calibration_runs=1)
+    with pytest.raises(InputError, match="the task A-gaussian-n1000-e0001 ended every worker"):
+        reproduce.run_plan(plan, tmp_path, cluster=two_workers.scheduler_address, progress=silent)
+    kept = {path.stem for path in (tmp_path / "figures" / "replicates").iterdir()}
+    every = {task.key for task in [*plan.calibrations(), *plan.evaluations()]}
+    assert every - kept == {"A-gaussian-n1000-e0001"}
+    # Mended, the same command does what is missing and no more.
+    monkeypatch.setattr(reproduce, "run_task", reproduce_run_task)
+    done = reproduce.run_plan(plan, tmp_path, progress=silent)
+    assert len(numbers(done)) == len(plan.evaluations())
+
+
+def test_a_cluster_that_has_lost_its_workers_ends_with_the_names_of_the_tasks(monkeypatch):
+    """Workers that nobody starts again: Dask alone would wait for ever."""
+    distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
+    monkeypatch.setattr(execution, "WITHOUT_WORKERS", 3.0)
+    monkeypatch.setattr(execution, "_LOOK_EVERY", 0.5)
+    with (
+        distributed.LocalCluster(
+            n_workers=0, processes=False, dashboard_address=ANY_PORT
+        ) as cluster,
+        pytest.raises(InputError, match=r"no worker for \d+ s while double waited"),
+    ):
+        list(results_of([(double, (1,))], cluster=cluster.scheduler_address))
+
+
+def end_process(code):
+    os._exit(code)
+
+
+def test_a_killed_process_of_this_machine_is_a_message_not_a_traceback():
+    with pytest.raises(InputError, match="a worker process was killed"):
+        list(results_of([(end_process, (1,)), (double, (1,))], workers=2))
+
+
+def test_a_cluster_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(execution, "PATIENCE", "1s")
+    pytest.importorskip("distributed", reason="Dask is an optional extra")
+    with pytest.raises(InputError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
+        list(results_of([(double, (1,))], cluster="tcp://127.0.0.1:9"))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tiny_plan import tiny
+from jigsaw_crl.truth.experiments.reproduce import run_plan
+run_plan(tiny(replicates=200), Path(sys.argv[1]), workers=1, progress=lambda d, t: None)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a kill that cannot be caught")
+def test_nothing_half_written_is_left_by_a_kill(tmp_path):
+    here = os.path.dirname(__file__)
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path), here])
+    folder = tmp_path / "figures" / "replicates"
+    while process.poll() is None and len(list(folder.glob("*.json"))) < 12:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(list(folder.glob("*.json"))) >= 12
+    resumed = reproduce.run_plan(tiny(), tmp_path, progress=silent)
+    fresh = reproduce.run_plan(tiny(), tmp_path / "fresh", progress=silent)
+    assert numbers(resumed) == numbers(fresh)
+    with resumed.csv.open(newline="") as file:
+        assert len(list(csv.reader(file))) == 1 + len(tiny().evaluations())
+
+
+def test_progress_without_a_terminal_is_a_few_lines_on_stderr(capsys):
+    with progress_bar("work") as advance:
+        for done in range(101):
+            advance(done, 100)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == "work: 100 of 100"
+    assert len(err.splitlines()) == 11

@@ -1,0 +1,90 @@
+"""The demo: what it recovers, what it tells, what it leaves behind."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
+from jigsaw_crl.truth.demo import EDGES, LABS, light_tunnel, run_demo
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    console = Console(file=io.StringIO(), width=120)
+    result = run_demo(folder, console=console)
+    return result, folder, console.file.getvalue()
+
+
+def test_the_tunnel_has_the_edges_of_the_light_tunnel():
+    world = light_tunnel()
+    assert {(a, d) for a, d, _ in EDGES} == {
+        ("blue", "green"),
+        ("blue", "pol_2"),
+        ("green", "red"),
+        ("green", "pol_2"),
+        ("pol_1", "red"),
+    }
+    assert world.order.ancestors("red") == {"blue", "green", "pol_1"}
+    assert world.n_clients == 5
+
+
+def test_no_lab_has_both_blue_and_red():
+    assert not any({"blue", "red"} <= set(labels) for labels in LABS.values())
+
+
+def test_the_order_is_recovered(told):
+    result, _, _ = told
+    assert result.order.pairs() == light_tunnel().order.pairs()
+
+
+def test_the_tunnel_is_no_lucky_seed():
+    right = 0
+    for seed in range(10, 16):
+        world = light_tunnel(seed)
+        clients = [world.client(k, n_samples=20_000, seed=seed) for k in range(5)]
+        right += jc.recover(clients).order.pairs() == world.order.pairs()
+    assert right >= 5
+
+
+def test_the_story_explains_what_no_lab_could_establish(told):
+    result, _, text = told
+    for line in str(result.order.explain("blue", "red")).splitlines():
+        assert line in text
+    assert "No client has both labels" in text
+    assert "the paper's method" in text
+
+
+def test_the_result_and_the_report_are_left_behind(told):
+    _, folder, text = told
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"result.json", "order.csv", "hasse.graphml", "report.html"}
+    assert str(folder / "report.html") in text
+    assert jc.load_result(folder).order.pairs() == light_tunnel().order.pairs()
+
+
+def test_jigsaw_is_no_worse_than_the_paper_s_method(tmp_path, capsys):
+    assert cli.run(["demo", "--out", str(tmp_path / "out"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    ours, paper = said["comparison"]
+    assert ours["f1"] == 1.0
+    assert paper["f1"] <= ours["f1"]
+    assert said["across"] == ["blue", "red"]
+    assert said["seconds"] < 20
+
+
+def test_a_larger_world_can_be_asked_for(tmp_path):
+    console = Console(file=io.StringIO(), width=120)
+    result = run_demo(tmp_path / "out", latent=8, clients=5, console=console)
+    assert len(result.fragments) == 5
+    assert "5 clients" in console.file.getvalue()
+
+
+def test_half_a_size_is_refused(tmp_path):
+    with pytest.raises(jc.InputError, match="only one of"):
+        run_demo(tmp_path / "out", latent=8)

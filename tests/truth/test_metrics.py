@@ -1,0 +1,164 @@
+"""E1, E2 and E3."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
+from jigsaw_crl.truth.simulate import random_world, setting
+
+
+def exact_fragment(truth, basis=None):
+    return Fragment(
+        truth.client,
+        "paper",
+        truth.labels,
+        truth.blocks,
+        truth.block_order,
+        basis=truth.Q if basis is None else basis,
+    )
+
+
+def test_f1_of_the_truth_is_one_and_of_its_reverse_zero():
+    order = setting("A", 0).order
+    assert global_f1(order, order) == 1
+    assert global_f1(order, {(d, a) for a, d in order.pairs()}) == 0
+    assert global_f1(order, set()) == 0
+    assert global_f1(PartialOrder.from_pairs("ab", []), []) == 1
+
+
+def test_f1_balances_precision_and_recall():
+    true = {("a", "b"), ("a", "c"), ("b", "c"), ("a", "d")}
+    estimated = {("a", "b"), ("c", "b")}
+    precision, recall = 1 / 2, 1 / 4
+    assert global_f1(true, estimated) == pytest.approx(
+        2 * precision * recall / (precision + recall)
+    )
+
+
+def test_the_truth_scores_zero_on_both_errors():
+    for seed in range(5):
+        world = random_world(8, 4, 0.6, seed)
+        truths = [world.truth(k) for k in range(4)]
+        fragments = [exact_fragment(t) for t in truths]
+        assert subspace_error(truths, fragments) < 1e-20
+        assert support_leakage(truths, fragments) == 0
+        # Any basis of a block's rows, and any order of the labels, is as good.
+        rng = np.random.default_rng(seed)
+        for t in truths:
+            basis = t.Q.copy()
+            for block in t.blocks:
+                rows = [t.labels.index(x) for x in block]
+                basis[rows] = rng.normal(size=(len(rows),) * 2) @ basis[rows]
+            mixed = rng.permutation(len(t.labels))
+            turned = Fragment(
+                t.client,
+                "paper",
+                tuple(t.labels[i] for i in mixed),
+                t.blocks,
+                t.block_order,
+                basis=basis[mixed],
+            )
+            assert subspace_error(t, turned) < 1e-16
+            assert support_leakage(t, turned) == 0
+
+
+def test_orthogonal_rows_score_one_and_half_the_dimensions_score_half():
+    truth = setting("A", 0).truth(3)  # a block of two, and one of one
+    pair = next(b for b in truth.blocks if len(b) == 2)
+    rows = [truth.labels.index(x) for x in pair]
+    _, _, directions = np.linalg.svd(truth.Q)
+    outside = directions[len(truth.labels) :]  # orthogonal to every row of Q
+    wrong = truth.Q.copy()
+    wrong[rows[0]], wrong[rows[1]] = outside[0], outside[1]
+    assert subspace_error(truth, exact_fragment(truth, wrong)) == pytest.approx(1 / 2)
+    half = truth.Q.copy()
+    inside = np.linalg.svd(truth.Q[rows])[2][:2]
+    half[rows] = [inside[0], outside[0]]
+    assert subspace_error(truth, exact_fragment(truth, half)) == pytest.approx(1 / 2 * 1 / 2)
+
+
+def test_leakage_counts_forbidden_entries_only():
+    world = setting("A", 0)
+    truth = world.truth(0)
+    forbidden = sum(
+        truth.block_of(i) != truth.block_of(j)
+        and not truth.block_order.is_ancestor(truth.block_of(j), truth.block_of(i))
+        for i in truth.labels
+        for j in truth.labels
+    )
+    # Row 0 leaks into one forbidden latent: add a row of H, which is that latent itself.
+    i, j = next(
+        (i, j)
+        for i, a in enumerate(truth.labels)
+        for j, b in enumerate(truth.labels)
+        if a != b and not truth.block_order.is_ancestor(truth.block_of(b), truth.block_of(a))
+    )
+    wrong = truth.Q.copy()
+    wrong[i] += truth.H[j]
+    assert support_leakage(truth, exact_fragment(truth, wrong)) == pytest.approx(1 / forbidden)
+    # The scale of a row means nothing.
+    scaled = exact_fragment(truth, wrong * 1e-6)
+    assert support_leakage(truth, scaled) == pytest.approx(1 / forbidden)
+
+
+def test_rows_that_were_not_recovered_score_worst():
+    truth = setting("A", 0).truth(1)
+    for missing in (0.0, np.nan):
+        nothing = exact_fragment(truth, np.full_like(truth.Q, missing))
+        assert subspace_error(truth, nothing) == 1
+        assert support_leakage(truth, nothing) == 1
+
+
+def test_a_label_that_the_fragment_leaves_out_counts_as_not_recovered():
+    truth = setting("A", 0).truth(1)  # four singleton blocks
+    kept = truth.labels[1:]
+    blocks = tuple(frozenset([x]) for x in kept)
+    part = Fragment(
+        truth.client, "paper", kept, blocks, truth.block_order.restrict(blocks), basis=truth.Q[1:]
+    )
+    assert subspace_error(truth, part) == pytest.approx(1 / 4)
+    forbidden = [
+        sum(
+            not truth.block_order.is_ancestor(truth.block_of(b), truth.block_of(a))
+            for b in truth.labels
+            if a != b
+        )
+        for a in truth.labels
+    ]
+    assert support_leakage(truth, part) == pytest.approx(forbidden[0] / sum(forbidden))
+
+
+def test_several_clients_are_matched_by_name_and_averaged():
+    world = setting("A", 0)
+    truths = [world.truth(k) for k in range(3)]
+    rng = np.random.default_rng(0)
+    fragments = [exact_fragment(t, t.Q + rng.normal(size=t.Q.shape)) for t in truths]
+    each = [subspace_error(t, f) for t, f in zip(truths, fragments, strict=True)]
+    assert subspace_error(truths, fragments[::-1]) == pytest.approx(np.mean(each))
+    by_name = {f.client: f for f in fragments}
+    assert support_leakage(truths, by_name) == pytest.approx(
+        np.mean([support_leakage(t, f) for t, f in zip(truths, fragments, strict=True)])
+    )
+
+
+def test_what_cannot_be_scored_is_refused():
+    truth = setting("A", 0).truth(0)
+    fragment = exact_fragment(truth)
+    with pytest.raises(InputError, match="no basis"):
+        subspace_error(truth, fragment.without_basis())
+    with pytest.raises(InputError, match="no fragment of this client"):
+        subspace_error([truth], [replace(fragment, client="other")])
+    with pytest.raises(InputError, match="does not know"):
+        support_leakage(
+            setting("A", 0).truth(0),
+            replace(exact_fragment(setting("A", 0).truth(3)), client=truth.client),
+        )
+    with pytest.raises(InputError, match="no client"):
+        subspace_error([], [])
