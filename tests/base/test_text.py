@@ -9,25 +9,25 @@ import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.text import counted, meant
+from jigsaw_crl.base.text import did_you_mean, pluralise
 from jigsaw_crl.cli.app import run
 
 
 def test_one_thing_is_singular_and_any_other_number_plural():
-    assert counted(1, "row") == "1 row"
-    assert [counted(n, "row") for n in (0, 2)] == ["0 rows", "2 rows"]
-    assert counted(3, "matrix", "matrices") == "3 matrices"
+    assert pluralise(1, "row") == "1 row"
+    assert [pluralise(n, "row") for n in (0, 2)] == ["0 rows", "2 rows"]
+    assert pluralise(3, "matrix", "matrices") == "3 matrices"
 
 
 @pytest.mark.parametrize("asked", ["contrl", "Control ", "CONTROL", "controls"])
 def test_a_near_name_is_offered(asked):
-    assert meant(asked, ["pump", "control", "valve"]) == "Did you mean 'control'?"
+    assert did_you_mean(asked, ["pump", "control", "valve"]) == "Did you mean 'control'?"
 
 
 def test_nothing_is_offered_where_nothing_is_near():
-    assert meant("tank", ["pump", "flow"]) == ""
-    assert meant("pump", []) == ""
-    assert meant("pump", ["pump"]) == ""
+    assert did_you_mean("tank", ["pump", "flow"]) == ""
+    assert did_you_mean("pump", []) == ""
+    assert did_you_mean("pump", ["pump"]) == ""
 
 
 def test_a_client_of_one_is_spoken_of_in_the_singular():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +16,7 @@ from jigsaw_crl.assembly.posterior.weights import pool
 from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.text import counted, meant
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
@@ -278,11 +278,11 @@ class GlobalOrder:
             if refused:
                 raise InputError(
                     f"the label {label!r} was left out ({'; '.join(refused)[:300]})",
-                    f"The order knows {_few(self.labels)}.",
+                    f"The order knows {few(self.labels)}.",
                 ) from None
             raise InputError(
                 f"no client has the label {label!r}",
-                f"The order knows {_few(self.labels)}. {meant(label, self.labels)}".strip(),
+                f"The order knows {few(self.labels)}. {did_you_mean(label, self.labels)}".strip(),
             ) from None
 
     def indices(self, ancestor: str, descendant: str) -> tuple[int, int]:
@@ -305,13 +305,7 @@ class GlobalOrder:
     def __repr__(self) -> str:
         opened = len(self.undetermined())
         return (
-            f"GlobalOrder({counted(len(self.labels), 'label')} from "
-            f"{counted(len(self.fragments), 'client')}, "
-            f"{counted(int(self.decoded.sum()), 'pair')}, {opened} undetermined, {self.mode})"
+            f"GlobalOrder({pluralise(len(self.labels), 'label')} from "
+            f"{pluralise(len(self.fragments), 'client')}, "
+            f"{pluralise(int(self.decoded.sum()), 'pair')}, {opened} undetermined, {self.mode})"
         )
-
-
-def _few(names: Iterable[str], most: int = 8) -> str:
-    listed = list(names)
-    shown = ", ".join(listed[:most])
-    return shown + (f" and {len(listed) - most} more" if len(listed) > most else "")

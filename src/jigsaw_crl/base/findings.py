@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 __all__ = ["Finding", "Severity"]
@@ -38,6 +38,10 @@ class Finding:
     threshold: float | None = None
     client: str | None = None
     regime: str | None = None
+
+    def to_document(self) -> dict[str, str | float | None]:
+        """The finding as plain JSON values."""
+        return asdict(self)
 
     def __str__(self) -> str:
         place = "/".join(p for p in (self.client, self.regime) if p)

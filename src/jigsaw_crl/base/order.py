@@ -6,7 +6,7 @@ An order on `m` elements is held as a read-only boolean matrix `R` with `R[a, d]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted, meant
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 
 __all__ = ["CycleError", "PartialOrder", "strongly_connected", "transitive_closure"]
 
@@ -114,7 +114,8 @@ class PartialOrder(Generic[T]):
         given = np.asarray(matrix, dtype=bool)
         if given.shape != (len(names), len(names)):
             raise InputError(
-                f"an order on {counted(len(names), 'element')} got a matrix of shape {given.shape}",
+                f"an order on {pluralise(len(names), 'element')} got a matrix of shape "
+                f"{given.shape}",
                 "Pass one row and one column per element.",
             )
         if len(set(names)) != len(names):
@@ -156,7 +157,7 @@ class PartialOrder(Generic[T]):
         except (KeyError, TypeError):  # not known, or nothing that can be
             raise InputError(
                 f"{element!r} is not an element of the order",
-                f"It knows {_few(self.elements)}. {meant(element, self.elements)}".strip(),
+                f"It knows {few(self.elements)}. {did_you_mean(element, self.elements)}".strip(),
             ) from None
 
     def is_ancestor(self, ancestor: T, descendant: T) -> bool:
@@ -221,11 +222,6 @@ class PartialOrder(Generic[T]):
 
     def __repr__(self) -> str:
         return (
-            f"PartialOrder({counted(len(self.elements), 'element')}, "
-            f"{counted(int(self.matrix.sum()), 'pair')})"
+            f"PartialOrder({pluralise(len(self.elements), 'element')}, "
+            f"{pluralise(int(self.matrix.sum()), 'pair')})"
         )
-
-
-def _few(names: Sequence[object], most: int = 8) -> str:
-    shown = ", ".join(str(n) for n in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

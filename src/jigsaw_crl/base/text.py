@@ -1,46 +1,60 @@
-"""Small matters of language: "1 row" and "2 rows", and which name was meant by a mistyped one."""
+"""Plural forms, short lists, and suggestions for mistyped names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["counted", "meant"]
+__all__ = ["did_you_mean", "few", "pluralise"]
 
-# difflib's own measure of likeness, between 0 and 1: "contrl" and "control" have .92, "pump" and
+# Similarity as difflib measures it, between 0 and 1: "contrl" and "control" have .92, "pump" and
 # "valve" .22.
-ALIKE = 0.6
+SIMILAR = 0.6
 
 
-def counted(number: int, thing: str, things: str = "") -> str:
-    """A number and what it counts.
+def pluralise(number: int, singular: str, plural: str = "") -> str:
+    """A number with its noun.
 
     Examples
     --------
-    >>> from jigsaw_crl.base.text import counted
-    >>> counted(1, "row"), counted(1200, "row"), counted(2, "matrix", "matrices")
+    >>> from jigsaw_crl.base.text import pluralise
+    >>> pluralise(1, "row"), pluralise(1200, "row"), pluralise(2, "matrix", "matrices")
     ('1 row', '1200 rows', '2 matrices')
     """
-    return f"{number} {thing if number == 1 else things or thing + 's'}"
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
-def meant(asked: object, known: Iterable[object]) -> str:
-    """A sentence that names what was probably meant; empty where nothing is near.
+def few(names: Iterable[object], most: int = 8) -> str:
+    """The first names, and how many more there are.
 
     Examples
     --------
-    >>> from jigsaw_crl.base.text import meant
-    >>> meant("contrl", ["pump", "control"])
+    >>> from jigsaw_crl.base.text import few
+    >>> few("abc"), few("abcde", most=3)
+    ('a, b, c', 'a, b, c and 2 more')
+    """
+    listed = [str(name) for name in names]
+    shown = ", ".join(listed[:most])
+    return shown + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """A sentence that suggests the known name closest to a mistyped one; empty if none is close.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.text import did_you_mean
+    >>> did_you_mean("contrl", ["pump", "control"])
     "Did you mean 'control'?"
-    >>> meant(1, ["1", "2"])
+    >>> did_you_mean(1, ["1", "2"])
     "Names are text: write '1'."
-    >>> meant("pump", ["1", "2"])
+    >>> did_you_mean("pump", ["1", "2"])
     ''
     """
-    names = [name for name in known if isinstance(name, str)]
-    text = asked if isinstance(asked, str) else str(asked)
+    names = [candidate for candidate in known if isinstance(candidate, str)]
+    text = name if isinstance(name, str) else str(name)
     if text in names:
-        return "" if isinstance(asked, str) else f"Names are text: write {text!r}."
-    folded = {name.strip().casefold(): name for name in reversed(names)}
-    near = get_close_matches(text.strip().casefold(), list(folded), n=1, cutoff=ALIKE)
-    return f"Did you mean {folded[near[0]]!r}?" if near else ""
+        return "" if isinstance(name, str) else f"Names are text: write {text!r}."
+    folded = {candidate.strip().casefold(): candidate for candidate in reversed(names)}
+    close = get_close_matches(text.strip().casefold(), list(folded), n=1, cutoff=SIMILAR)
+    return f"Did you mean {folded[close[0]]!r}?" if close else ""

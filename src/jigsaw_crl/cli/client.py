@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.options import (
     Confounding,
     ConfoundingOption,
@@ -62,7 +62,6 @@ def check(
     is nearest to the control (1 is the edge of chance).
     """
     from jigsaw_crl.cli.output import (
-        finding_document,
         print_findings,
         print_json,
         print_left_out,
@@ -99,7 +98,7 @@ def check(
             {
                 "study": data.name,
                 "fit": refusal is None,
-                "findings": [finding_document(f) for f in findings],
+                "findings": [f.to_document() for f in findings],
                 "left_out": [asdict(part) for part in parts],
                 "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},
                 "clients": [summary.to_document() for summary in report.clients],
@@ -190,10 +189,10 @@ def moments(
             }
         )
         return
-    rows = "exact moments" if sizes is None else counted(sum(sizes.values()), "row")
+    rows = "exact moments" if sizes is None else pluralise(sum(sizes.values()), "row")
     typer.echo(
-        f"{client.name}: {rows}, {counted(client.n_features, 'feature')}, "
-        f"{counted(len(client.labels), 'label')} written to {output}"
+        f"{client.name}: {rows}, {pluralise(client.n_features, 'feature')}, "
+        f"{pluralise(len(client.labels), 'label')} written to {output}"
     )
 
 
@@ -224,10 +223,10 @@ def fragment(
 
     It holds labels, blocks, their order, evidence and sample sizes; no rows, no moments.
     """
+    from jigsaw_crl.base.files import write_text
     from jigsaw_crl.cli.output import note, print_findings, print_json, working
     from jigsaw_crl.pipeline import recover_fragment
     from jigsaw_crl.study import read_client_noting
-    from jigsaw_crl.study.files import write_text
 
     options = method_options(method, tau, confounding, rank_one)
     if output is None and not show:
@@ -272,7 +271,7 @@ def fragment(
 
         typer.echo(shown(piece))
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
-    typer.echo(f"{piece.client}: {counted(len(piece.labels), 'label')} in blocks {blocks}")
+    typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
     typer.echo(f"outcome: {piece.outcome}")
     if piece.findings:
         print_findings(piece.findings)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.commands import Commands
 from jigsaw_crl.cli.options import ClosedWorldOption, JsonOption, Method, MethodOption
 
@@ -231,6 +231,6 @@ def simulate(
         pairs = sorted([list(pair) for pair in result.order.pairs()])
         print_json({"out": str(out), "sites": list(result.fragments), "pairs": pairs})
         return
-    found = counted(len(result.order.pairs()), "ancestor pair")
-    typer.echo(f"{counted(len(result.fragments), 'site')}; {found}")
+    found = pluralise(len(result.order.pairs()), "ancestor pair")
+    typer.echo(f"{pluralise(len(result.fragments), 'site')}; {found}")
     typer.echo(f"written to {out}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.options import (
     ClosedWorldOption,
     Confounding,
@@ -125,8 +125,8 @@ def assemble(
     from jigsaw_crl.assembly import assemble as assemble_fragments
     from jigsaw_crl.cli.output import working
     from jigsaw_crl.diagnostics import check_coverage, check_districts
+    from jigsaw_crl.fragment.reading import read_fragments
     from jigsaw_crl.result.result import Result
-    from jigsaw_crl.study.fragments import read_fragments
 
     _check_out(out)
     received = None
@@ -212,7 +212,9 @@ def design(
 
     order = load_result(folder).order
     if size > len(order.labels):
-        note(f"--size {size}: the order has {counted(len(order.labels), 'label')}, so at most that")
+        note(
+            f"--size {size}: the order has {pluralise(len(order.labels), 'label')}, so at most that"
+        )
     with working("weighing clients"):
         proposal = next_client(order, size=size, seed=seed)
     settles = sorted(tuple(pair) for pair in proposal.settles)
@@ -230,7 +232,7 @@ def design(
         return
     typer.echo(f"labels: {', '.join(proposal.labels)}")
     typer.echo(f"expected gain: {proposal.expected_gain:.3g} bits")
-    typer.echo(f"may settle {counted(len(settles), 'pair')}")
+    typer.echo(f"may settle {pluralise(len(settles), 'pair')}")
     for a, d in settles[:MOST_PAIRS]:
         typer.echo(f"  {a} -> {d}?")
     if len(settles) > MOST_PAIRS:
@@ -286,7 +288,6 @@ def _check_out(out: Path | None) -> None:
 
 def _answer(result: Result, out: Path | None, as_json: bool) -> None:
     from jigsaw_crl.cli.output import (
-        finding_document,
         print_findings,
         print_json,
         print_left_out,
@@ -315,7 +316,7 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
                 },
                 "left_out": [asdict(part) for part in result.left_out],
                 "lost_labels": list(result.lost_labels),
-                "findings": [finding_document(f) for f in result.diagnostics],
+                "findings": [f.to_document() for f in result.diagnostics],
                 "out": None if out is None else str(out),
             }
         )
@@ -351,4 +352,4 @@ def _print_counts(order: Any) -> None:
                 name = order.verdict(a, d).name.lower().replace("_", " ")
                 counts[name] = counts.get(name, 0) + 1
     text = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-    typer.echo(f"{counted(len(order.labels), 'label')}; ordered pairs: {text or 'none'}")
+    typer.echo(f"{pluralise(len(order.labels), 'label')}; ordered pairs: {text or 'none'}")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from jigsaw_crl.result.left_out import LeftOut
 
 __all__ = [
-    "finding_document",
     "note",
     "print_findings",
     "print_json",
@@ -84,11 +83,6 @@ def print_table(
         style = _STYLES.get(line[0], "") if styles and line else ""
         table.add_row(*(Text(cell, style=style if i == 0 else "") for i, cell in enumerate(line)))
     Console().print(table)
-
-
-def finding_document(finding: Finding) -> dict[str, Any]:
-    """A finding as plain JSON values."""
-    return {name: getattr(finding, name) for name in finding.__dataclass_fields__}
 
 
 def print_findings(findings: Sequence[Finding]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.options import JsonOption
 
 if TYPE_CHECKING:
@@ -142,7 +142,8 @@ def simulate(
         )
         return
     typer.echo(
-        f"{counted(len(files), 'client')}, {counted(len(world.labels), 'label')} written to {out}"
+        f"{pluralise(len(files), 'client')}, {pluralise(len(world.labels), 'label')} written to "
+        f"{out}"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.moments.regime import Moments, check_second_moment
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def sizes_of(
             )
         if len(listed) != count:
             raise InputError(
-                f"n_samples lists {counted(len(listed), 'size')} for "
-                f"{counted(count, 'matrix', 'matrices')}",
+                f"n_samples lists {pluralise(len(listed), 'size')} for "
+                f"{pluralise(count, 'matrix', 'matrices')}",
                 "Give one size per matrix.",
                 client=name,
                 regime=regime,
@@ -114,7 +114,7 @@ def check_latents(client: str, n_latent: object, n_labels: int) -> None:
     whole = isinstance(n_latent, int | np.integer) and not isinstance(n_latent, bool)
     if not whole or n_latent < n_labels:  # type: ignore[operator]
         raise InputError(
-            f"n_latent is {n_latent!r} for {counted(n_labels, 'label')}",
+            f"n_latent is {n_latent!r} for {pluralise(n_labels, 'label')}",
             "It is the number of latents the client accesses: at least the number of labels.",
             client=client,
         )
@@ -207,7 +207,8 @@ def check_features(name: str, features: Sequence[str] | None, count: int) -> tup
     names = tuple(str(f) for f in features)
     if len(names) != count or len(set(names)) != len(names):
         raise InputError(
-            f"{counted(len(set(names)), 'distinct feature name')} for {counted(count, 'column')}",
+            f"{pluralise(len(set(names)), 'distinct feature name')} for "
+            f"{pluralise(count, 'column')}",
             "Name every column once.",
             client=name,
         )
@@ -219,7 +220,7 @@ def check_client(client: Client) -> None:
     check_latents(client.name, p, len(client.labels))
     if d < p:
         raise InputError(
-            f"{counted(d, 'feature')} cannot show {counted(p, 'latent')}",
+            f"{pluralise(d, 'feature')} cannot show {pluralise(p, 'latent')}",
             "Measure at least as many features as there are labels (or latents), "
             "or split the client.",
             client=client.name,
@@ -229,7 +230,7 @@ def check_client(client: Client) -> None:
     for regime, m in regimes:
         if m.n_features != d:
             raise InputError(
-                f"it has {counted(m.n_features, 'feature')} where the control has {d}",
+                f"it has {pluralise(m.n_features, 'feature')} where the control has {d}",
                 "Use the same columns in every regime.",
                 client=client.name,
                 regime=regime,
@@ -243,7 +244,7 @@ def check_client(client: Client) -> None:
             )
         if m.n is not None and m.n < p + 1:
             raise InputError(
-                f"{counted(m.n, 'row is', 'rows are')} too few for {counted(p, 'latent')}",
+                f"{pluralise(m.n, 'row is', 'rows are')} too few for {pluralise(p, 'latent')}",
                 f"At least {p + 1} rows are needed.",
                 client=client.name,
                 regime=regime,
@@ -258,8 +259,8 @@ def check_rank(matrix: FloatArray, rank: int, *, client: str, regime: str) -> No
         spread = np.sqrt(np.diagonal(matrix))
         uneven = float(spread.max(initial=0.0)) > 1e4 * float(spread.min(initial=np.inf))
         raise InputError(
-            f"the features span {counted(found, 'dimension')}, fewer than the "
-            f"{counted(rank, 'latent')}",
+            f"the features span {pluralise(found, 'dimension')}, fewer than the "
+            f"{pluralise(rank, 'latent')}",
             "Their units differ too much for this to be seen: divide each column by its standard "
             "deviation."
             if uneven

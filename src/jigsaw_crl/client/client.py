@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.base.threads import allowed_threads, one_thread
 from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
@@ -319,8 +319,9 @@ class Client:
         self.__dict__.update(state)
 
     def __repr__(self) -> str:
-        size = "population" if self.is_population else counted(self.control.n or 0, "control row")
+        size = "population" if self.is_population else pluralise(self.control.n or 0, "control row")
         return (
-            f"Client({self.name!r}: {counted(len(self.labels), 'label')}, "
-            f"{counted(self.n_latent, 'latent')}, {counted(self.n_features, 'feature')}, {size})"
+            f"Client({self.name!r}: {pluralise(len(self.labels), 'label')}, "
+            f"{pluralise(self.n_latent, 'latent')}, "
+            f"{pluralise(self.n_features, 'feature')}, {size})"
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["check_coverage", "check_districts", "unseen_pairs"]
@@ -53,7 +53,7 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> list[Finding]:
             Finding(
                 "unseen-pairs",
                 "info",
-                f"{len(pairs)} of {counted(total, 'pair')} of labels "
+                f"{len(pairs)} of {pluralise(total, 'pair')} of labels "
                 + (
                     "is in no client together, so only other relations can settle it: "
                     if len(pairs) == 1
@@ -92,7 +92,7 @@ def check_districts(fragments: Mapping[str, Fragment]) -> list[Finding]:
         Finding(
             "always-confounded",
             "info",
-            f"{counted(len(stuck), 'pair of labels is', 'pairs of labels are')} confounded in "
+            f"{pluralise(len(stuck), 'pair of labels is', 'pairs of labels are')} confounded in "
             f"every client that has both: {shown}",
             "Add a client that also accesses the hidden cause; `jigsaw design` proposes one.",
             value=float(len(stuck)),
@@ -111,7 +111,7 @@ def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) ->
         Finding(
             "lonely-labels",
             "info",
-            f"{counted(len(lonely), 'label is', 'labels are')} known to one client only: {shown}",
+            f"{pluralise(len(lonely), 'label is', 'labels are')} known to one client only: {shown}",
             "Check their spelling; nobody can confirm what that client says about them.",
             value=float(len(lonely)),
             threshold=0.0,

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.special import chdtri
 
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.nulls import noise_edge
@@ -61,7 +61,7 @@ def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
                 "more-latents",
                 "warning",
                 f"{found} directions stand out where the client is said to have "
-                f"{counted(r, 'latent')} (or the sensors' noise is uneven)",
+                f"{pluralise(r, 'latent')} (or the sensors' noise is uneven)",
                 "Pass the true number as n_latent, if the client intervenes on some latents only.",
                 value=float(found),
                 threshold=float(r),

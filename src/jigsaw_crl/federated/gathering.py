@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.federated.answer import Accepted, Rules, judge
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
 from jigsaw_crl.fragment.signing import read_site_keys
-from jigsaw_crl.study.files import write_text
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result

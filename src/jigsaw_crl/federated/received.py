@@ -9,8 +9,8 @@ from pathlib import Path
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.reading import read_bytes, read_fragments
 from jigsaw_crl.fragment.signing import open_signed, read_site_keys
-from jigsaw_crl.study.fragments import read_bytes, read_fragments
 
 __all__ = ["Received", "receive_signed"]
 

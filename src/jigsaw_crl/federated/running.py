@@ -82,7 +82,7 @@ def _common_name(certificate: Path) -> str:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    from jigsaw_crl.study.files import readable
+    from jigsaw_crl.base.files import readable
 
     with readable(certificate):
         pem = certificate.read_bytes()

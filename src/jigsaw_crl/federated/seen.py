@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.study.files import readable, write_text
+from jigsaw_crl.base.files import readable, write_text
 
 __all__ = ["Seen"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.study.files import readable
+from jigsaw_crl.base.files import readable
 
 __all__ = [
     "COORDINATOR_FILE",

@@ -19,9 +19,9 @@ from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, RoundOptions, write_j
 from jigsaw_crl.federated.kits import need_nvflare
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.reading import read_fragments
 from jigsaw_crl.result.folder import RESULT, check_folder
 from jigsaw_crl.result.result import load_result
-from jigsaw_crl.study.fragments import read_fragments
 
 __all__ = ["simulate_round"]
 

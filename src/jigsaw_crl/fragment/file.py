@@ -52,9 +52,7 @@ def fragment_json(fragment: Fragment) -> str:
             "message": fragment.outcome.message,
             "remedy": fragment.outcome.remedy,
         },
-        "findings": [
-            {k: getattr(f, k) for k in Finding.__dataclass_fields__} for f in fragment.findings
-        ],
+        "findings": [f.to_document() for f in fragment.findings],
         "bayes": None,
         "statements": None,
     }

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
 
@@ -338,8 +338,8 @@ class Fragment:
 
     def __repr__(self) -> str:
         return (
-            f"Fragment({self.client!r}, {self.method}: {counted(len(self.labels), 'label')} in "
-            f"{counted(len(self.blocks), 'block')}, {self.outcome.code})"
+            f"Fragment({self.client!r}, {self.method}: {pluralise(len(self.labels), 'label')} in "
+            f"{pluralise(len(self.blocks), 'block')}, {self.outcome.code})"
         )
 
     # -- the file -------------------------------------------------------------------------------

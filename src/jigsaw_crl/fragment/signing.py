@@ -121,7 +121,7 @@ def generate_key(site: str, private: Path) -> str:
 
 def read_private_key(path: str | Path) -> Ed25519PrivateKey:
     """A site's private key, as `generate_key` wrote it."""
-    from jigsaw_crl.study.files import readable
+    from jigsaw_crl.base.files import readable
 
     ed25519, serialization = _cryptography()
     file = Path(path)
@@ -247,7 +247,7 @@ def read_site_keys(path: str | Path) -> dict[str, tuple[str, ...]]:
         [sites]
         "lab-1" = "ed25519:l0ZfWzO6XK2sY8PzUoMdqNVfn8TyJ3pPuEwhGv7Kx0o="
     """
-    from jigsaw_crl.study.files import readable
+    from jigsaw_crl.base.files import readable
 
     file = Path(path)
     with readable(file):

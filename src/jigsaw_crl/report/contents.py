@@ -13,7 +13,7 @@ import numpy.typing as npt
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
 from jigsaw_crl.result.result import Result
@@ -232,5 +232,5 @@ def _rows(rows: Mapping[str, int] | int | None) -> str:
         return f"{rows:,}"
     sizes = set(rows.values())
     if len(sizes) == 1:
-        return f"{sizes.pop():,} in each of {counted(len(rows), 'regime')}"
+        return f"{sizes.pop():,} in each of {pluralise(len(rows), 'regime')}"
     return ", ".join(f"{name} {count:,}" for name, count in rows.items())

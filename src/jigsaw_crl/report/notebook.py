@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def order_html(order: GlobalOrder) -> str:
     """The Hasse diagram under one line of numbers."""
     open_pairs = len(order.undetermined())
     head = (
-        f"<b>GlobalOrder</b>: {counted(len(order.labels), 'label')} from "
-        f"{counted(len(order.fragments), 'client')}, "
-        f"{counted(int(order.decoded.sum()), 'ancestor pair')}, {open_pairs} undetermined "
+        f"<b>GlobalOrder</b>: {pluralise(len(order.labels), 'label')} from "
+        f"{pluralise(len(order.fragments), 'client')}, "
+        f"{pluralise(int(order.decoded.sum()), 'ancestor pair')}, {open_pairs} undetermined "
         f"({order.mode})"
     )
     if len(order.labels) > MOST_DRAWN:
@@ -39,7 +39,8 @@ def fragment_html(fragment: Fragment) -> str:
     """A client's blocks and districts."""
     head = (
         f"<b>Fragment</b> {escape(fragment.client)} ({escape(fragment.method)}): "
-        f"{counted(len(fragment.labels), 'label')} in {counted(len(fragment.blocks), 'block')}; "
+        f"{pluralise(len(fragment.labels), 'label')} in "
+        f"{pluralise(len(fragment.blocks), 'block')}; "
         f"{escape(str(fragment.outcome))}"
     )
     if len(fragment.labels) > MOST_DRAWN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.layout import lay_out
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def print_order(order: GlobalOrder, console: Console | None = None) -> None:
                 line.append(f" {about['probability']:.2f}", style="dim")
         console.print(line)
     if len(ranked) > MOST_LABELS:
-        console.print(f"  … and {counted(len(ranked) - MOST_LABELS, 'more label')}")
+        console.print(f"  … and {pluralise(len(ranked) - MOST_LABELS, 'more label')}")
     opened = sorted(order.undetermined())
     if opened:
         shown = "; ".join(f"{a} → {d}?" for a, d in opened[:MOST_OPEN])

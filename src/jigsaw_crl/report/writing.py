@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
 from jigsaw_crl.result.result import Result
@@ -196,7 +196,7 @@ def _environment() -> Environment:
     environment.filters["own_file"] = Markup
     environment.filters["px"] = lambda value: f"{value:.1f}"
     environment.filters["ticks"] = _ticks
-    environment.filters["counted"] = counted
+    environment.filters["pluralise"] = pluralise
     environment.filters["thousands"] = lambda value: f"{value:,}"
     return environment
 

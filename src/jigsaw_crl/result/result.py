@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.folder import COMPLETE, RESULT, write_folder
 
@@ -111,7 +111,7 @@ class Result:
             "options": dict(self.options),
             "fragments": [json.loads(f.to_json()) for f in self.fragments.values()],
             "order": order_document(self.order),
-            "diagnostics": [_finding_document(f) for f in self.diagnostics],
+            "diagnostics": [f.to_document() for f in self.diagnostics],
             "provenance": dict(self.provenance),
         }
 
@@ -163,10 +163,10 @@ class Result:
 
     def __repr__(self) -> str:
         return (
-            f"Result({counted(len(self.fragments), 'client')}, "
-            f"{counted(len(self.order.labels), 'label')}, "
-            f"{counted(len(self.order.pairs()), 'ancestor pair')}, "
-            f"{counted(len(self.diagnostics), 'finding')})"
+            f"Result({pluralise(len(self.fragments), 'client')}, "
+            f"{pluralise(len(self.order.labels), 'label')}, "
+            f"{pluralise(len(self.order.pairs()), 'ancestor pair')}, "
+            f"{pluralise(len(self.diagnostics), 'finding')})"
         )
 
 
@@ -282,10 +282,6 @@ def _order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOr
         probabilities.flags.writeable = False
         order.__dict__["probabilities"] = probabilities
     return order
-
-
-def _finding_document(finding: Finding) -> dict[str, Any]:
-    return {f.name: getattr(finding, f.name) for f in fields(Finding)}
 
 
 def _from_document(document: Any, path: Path) -> Result:

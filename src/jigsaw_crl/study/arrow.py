@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.study.files import readable
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.study.regimes import (
     TRUTHS,
     Chunk,

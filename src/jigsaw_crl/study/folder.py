@@ -26,11 +26,11 @@ from types import MappingProxyType
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import counted, meant
+from jigsaw_crl.base.text import did_you_mean, pluralise
 from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.client.client import CONTROL, Client
-from jigsaw_crl.study.files import readable
 from jigsaw_crl.study.regimes import Naming
 
 __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries"]
@@ -96,7 +96,7 @@ class Study:
             if client.name == name:
                 return client
         known = ", ".join(c.name for c in self.clients[:8])
-        near = meant(name, [c.name for c in self.clients])
+        near = did_you_mean(name, [c.name for c in self.clients])
         raise InputError(f"the study has no client {name!r}", f"It has {known}. {near}".strip())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -110,8 +110,8 @@ class Study:
 
     def __repr__(self) -> str:
         return (
-            f"Study({self.name!r}: {counted(len(self.clients), 'client')}, "
-            f"{counted(len(self.labels), 'label')})"
+            f"Study({self.name!r}: {pluralise(len(self.clients), 'client')}, "
+            f"{pluralise(len(self.labels), 'label')})"
         )
 
 

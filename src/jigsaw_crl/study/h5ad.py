@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import meant
-from jigsaw_crl.study.files import readable
+from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["h5ad_source"]
@@ -69,7 +69,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
             raise InputError(
                 f"obs has no column {regime!r}; it has {', '.join(map(str, data.obs.columns))}",
                 "Name the column that holds the regime of each row with --regime. "
-                f"{meant(regime, data.obs.columns)}".strip(),
+                f"{did_you_mean(regime, data.obs.columns)}".strip(),
                 client=client,
                 path=path,
             )
@@ -87,7 +87,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
     if unknown:
         raise InputError(
             f"there is no variable {unknown[0]!r} to ignore",
-            meant(unknown[0], names) or "Check the spelling.",
+            did_you_mean(unknown[0], names) or "Check the spelling.",
             client=client,
             path=path,
         )

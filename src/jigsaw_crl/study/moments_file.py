@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted
+from jigsaw_crl.base.files import readable, write_file
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.regime import Moments, check_second_moment
-from jigsaw_crl.study.files import readable, write_file
 
 __all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
 
@@ -212,7 +212,7 @@ def merge_clients(earlier: Client, later: Client) -> Client:
             merged[label] = [a.merge(b) for a, b in zip(merged[label], added, strict=True)]
         else:
             raise fail(
-                f"{counted(len(merged[label]), 'strength')} cannot be merged with {len(added)}",
+                f"{pluralise(len(merged[label]), 'strength')} cannot be merged with {len(added)}",
                 "Merge moments with the same strengths of a label.",
                 label,
             )

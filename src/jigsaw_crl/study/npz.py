@@ -21,8 +21,8 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import counted, meant
-from jigsaw_crl.study.files import readable
+from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.text import did_you_mean, pluralise
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["archive_members", "npz_source"]
@@ -100,7 +100,7 @@ def npz_source(path: Path, naming: Naming, client: str) -> Source:
     if len(widths) > 1:
         odd = next(m for m in matrices if m.shape[1] != matrices[0].shape[1])
         raise InputError(
-            f"it has {counted(odd.shape[1], 'column')} where {matrices[0].name!r} has "
+            f"it has {pluralise(odd.shape[1], 'column')} where {matrices[0].name!r} has "
             f"{matrices[0].shape[1]}",
             "Use the same columns in every regime.",
             client=client,
@@ -125,7 +125,7 @@ def _source(
     if unknown:
         raise InputError(
             f"there is no column {unknown[0]!r} to ignore",
-            meant(unknown[0], features) or "Check the spelling.",
+            did_you_mean(unknown[0], features) or "Check the spelling.",
             client=client,
             path=path,
         )
@@ -150,7 +150,8 @@ def _features(
     names = tuple(_text(path, given, client).tolist())
     if len(names) != width or len(set(names)) != width:
         raise InputError(
-            f"{counted(len(set(names)), 'distinct feature name')} for {counted(width, 'column')}",
+            f"{pluralise(len(set(names)), 'distinct feature name')} for "
+            f"{pluralise(width, 'column')}",
             "Name every column once.",
             client=client,
             path=path,
@@ -175,7 +176,7 @@ def _long_source(
     regimes = _text(path, members[regime], client)
     if len(regimes) != X.shape[0]:
         raise InputError(
-            f"X has {counted(X.shape[0], 'row')} and {regime} {counted(len(regimes), 'value')}",
+            f"X has {pluralise(X.shape[0], 'row')} and {regime} {pluralise(len(regimes), 'value')}",
             "Give every row its regime.",
             client=client,
             path=path,

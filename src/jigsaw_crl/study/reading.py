@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import fingerprint, readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import CONTROL, Client
-from jigsaw_crl.study.files import fingerprint, readable
 from jigsaw_crl.study.folder import (
     ENDINGS,
     MANIFEST,

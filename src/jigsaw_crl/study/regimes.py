@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import meant
+from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.regime import LARGEST_VALUE, Moments
 from jigsaw_crl.moments.stream import MomentStream
@@ -124,7 +124,7 @@ def feature_columns(
         raise InputError(
             f"there is no column {regime!r}; it has {_few(columns)}",
             "Name the column that holds the regime of each row with --regime or in study.toml. "
-            f"{meant(regime, columns) or _only_words(not_numbers)}".strip(),
+            f"{did_you_mean(regime, columns) or _only_words(not_numbers)}".strip(),
             client=client,
             path=path,
         )
@@ -132,7 +132,7 @@ def feature_columns(
     if unknown:
         raise InputError(
             f"there is no column {unknown[0]!r} to ignore",
-            meant(unknown[0], columns) or "Check the spelling.",
+            did_you_mean(unknown[0], columns) or "Check the spelling.",
             client=client,
             path=path,
         )
@@ -336,14 +336,14 @@ class _Gather:
                 f"there are no control rows: no regime is {naming.control!r} (found "
                 f"{_few(values)})",
                 "Name the value of observational rows with --control. "
-                f"{meant(naming.control, values) or _usual_control(values)}".strip(),
+                f"{did_you_mean(naming.control, values) or _usual_control(values)}".strip(),
                 naming.control,
             )
         strangers = [v for v in naming.rename if v not in values]
         if strangers and naming.strict_rename:
             raise self.fail(
                 f"there is no regime {strangers[0]!r} to rename",
-                meant(strangers[0], values) or "Check the spelling.",
+                did_you_mean(strangers[0], values) or "Check the spelling.",
             )
         labels: dict[str, list[Moments]] = {}
         # Sorted: the order of rows in a file must not matter.
@@ -388,5 +388,4 @@ def _usual_control(values: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str], most: int = 6) -> str:
-    shown = ", ".join(repr(n[:60]) for n in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    return few((repr(name[:60]) for name in names), most)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.study.files import readable
 
 __all__ = ["read_bytes", "read_fragment", "read_fragments"]
 
