@@ -15,9 +15,10 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Outcome, Statements
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.evidence.hypotheses import HYPOTHESES
+from jigsaw_crl.fragment.fragment import Fragment, Outcome, Statements
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
-from jigsaw_crl.nullcone.evidence import SCALES
 from jigsaw_crl.nullcone.reading import Reading, read
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.statements import certain_statements
@@ -82,7 +83,8 @@ class Recovery:
         """Read a client; `start` as for `read`."""
         _check_choice("confounding", confounding, ("allow", "none"))
         _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
-        reading = read(client, confounding=confounding == "allow", start=start)
+        possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
+        reading = read(client, hypotheses=possible, start=start)
         return cls(client.name, client.labels, client.n_samples, client.n_latent, rank_one, reading)
 
     @cached_property
@@ -148,15 +150,10 @@ class Recovery:
 
     def _bayes(self) -> BayesFactors:
         """The reading's factors, without what the reading of rank-1 targets forbids to say."""
-        ancestor = self.reading.log_ancestor.copy()
-        if self.not_identified:
-            ancestor[:] = np.nan
-        else:
-            ancestor[:, :, self._ancestors_open] = np.nan
-        single = tuple((self.rank == 1).tolist())
-        return BayesFactors(
-            SCALES, ancestor, self.reading.log_district, self.reading.log_lean, single
-        )
+        hypotheses, factors = self.reading.hypotheses, self.reading.factors.copy()
+        unsaid = np.ones_like(self._ancestors_open) if self.not_identified else self._ancestors_open
+        factors[np.ix_(hypotheses.where("ancestor"), np.arange(len(unsaid)), unsaid)] = np.nan
+        return BayesFactors.of(factors, hypotheses, tuple((self.rank == 1).tolist()))
 
     @cached_property
     def _ancestors_open(self) -> BoolArray:
