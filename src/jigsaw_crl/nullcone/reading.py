@@ -1,7 +1,7 @@
 """From a client's moments to log Bayes factors: pooling, lines, pairs, choice of lines.
 
 `read` runs the client's inference in the order of the modules beside this one and keeps what the
-later steps (structure, basis, statements, findings) need; the moments themselves are let go.
+later steps (structure, basis, statements, findings) need. The moments are not kept.
 """
 
 from __future__ import annotations
@@ -176,4 +176,4 @@ def _standard_scores(statistics: PairStatistics, choice: IntArray, r: int) -> Fl
 def _quantities(statistics: Statistics, lines: Lines) -> dict[str, FloatArray]:
     """The quantities of each pair that hypotheses refer to."""
     i, j, single = statistics.first, statistics.second, lines.rank == 1
-    return quantities(lines.tilt[i], lines.tilt[j], single[i], single[j])
+    return quantities(lines.lean[i], lines.lean[j], single[i], single[j])

@@ -163,7 +163,7 @@ class Recovery:
         to be seen unless it is strong.
         """
         lean = np.zeros(len(self.labels))
-        np.maximum.at(lean, self.reading.owner, self.reading.lines.tilt)
+        np.maximum.at(lean, self.reading.owner, self.reading.lines.lean)
         unsure = np.full(len(lean), self.rank_one == "unsure")
         return np.asarray((self.rank == 1) & (unsure | (lean > LARGEST_LEAN)), dtype=bool)
 

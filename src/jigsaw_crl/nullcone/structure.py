@@ -1,8 +1,8 @@
-"""What does the client itself conclude? Districts, ancestry, blocks.
+"""The client's own conclusions: districts, ancestry, blocks.
 
-Districts are the components of the pairs whose "same district" outweighs the rest; ancestry grows
-greedily, strongest evidence first, and stays closed; blocks are the classes of mutual reachability
-under ancestry ∪ same-district, as in the paper.
+Districts are the connected components of the pairs for which "same district" is more probable than
+not. Ancestry grows greedily, strongest evidence first, and stays transitively closed. Blocks are
+the classes of mutual reachability under ancestry ∪ same-district, as in the paper.
 """
 
 from __future__ import annotations
