@@ -8,6 +8,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.nullcone.basis import orthogonal_rows
+from jigsaw_crl.nullcone.basis_loops import off_ancestors
 from jigsaw_crl.nullcone.lines import null_lines
 from jigsaw_crl.nullcone.pairs import pair_statistics
 from jigsaw_crl.nullcone.structure import Structure, greedy_order
@@ -79,3 +80,17 @@ def test_rows_are_what_projections_on_the_ancestors_leave():
                 left -= span @ np.linalg.lstsq(span, left, rcond=None)[0]
             left /= np.linalg.norm(left)
             assert np.allclose(rows[i], left, atol=1e-9)
+
+
+def test_projections_do_not_depend_on_what_their_working_space_held():
+    rng = np.random.default_rng(2)
+    unit = rng.normal(size=(6, 8))
+    above = np.triu(np.ones((6, 6), dtype=bool), 1)
+    found = []
+    for content in (0.0, np.nan):
+        rows = unit.copy()
+        space = np.full((6, 6), content), np.full(6, content)
+        off_ancestors(unit, unit @ unit.T, above, *space, rows)
+        found.append(rows)
+    np.testing.assert_array_equal(*found)
+    assert np.abs(unit[:5] @ found[0][5]).max() < 1e-12
