@@ -1,14 +1,18 @@
-"""Three sites with a fragment each, and their coordinator."""
+"""Three sites with a fragment each and their coordinator, and the kits of a federation."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.federated.kits import init_federation
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
 from jigsaw_crl.fragment.signing import generate_key, read_site_keys
 
 SITES = ("client-1", "client-2", "client-3")
+LABS = ("lab-1", "lab-2")
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +51,15 @@ def key_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def public_keys(key_folder):
     return read_site_keys(key_folder / "site-keys.toml")
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Kits of two sites; no test changes them."""
+    folder = tmp_path_factory.mktemp("kits") / "federation"
+    return init_federation(folder, LABS, server="hub.example.org", port=9123)
+
+
+def read_local(kit, name):
+    """A file of a kit's `local` folder."""
+    return json.loads((kit / "local" / name).read_text())

@@ -68,7 +68,9 @@ class Deployment:
         for name in names:
             environment = {
                 **os.environ,
-                "PYTHONPATH": str(HERE / "rogue"),
+                "PYTHONPATH": os.pathsep.join(
+                    filter(None, [str(HERE / "rogue"), os.environ.get("PYTHONPATH")])
+                ),
                 "JIGSAW_TEST_ROGUE": str(self.rogue(name)),
                 "JIGSAW_TEST_HOLD": str(self.hold(name)),
                 "OMP_NUM_THREADS": "1",

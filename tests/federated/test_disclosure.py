@@ -12,7 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.disclosure import LEAVES, shown, size_bound
+from jigsaw_crl.federated.disclosure import FIELDS, shown, size_bound
 from jigsaw_crl.fragment import BayesFactors
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
@@ -65,14 +65,14 @@ def pieces():
 
 def test_a_fragment_has_the_documented_fields_and_no_other(pieces):
     for piece in pieces:
-        assert list(json.loads(piece.to_json())) == list(LEAVES)
-    assert list(FragmentDocument.model_fields) == list(LEAVES)
+        assert list(json.loads(piece.to_json())) == list(FIELDS)
+    assert list(FragmentDocument.model_fields) == list(FIELDS)
 
 
 def test_the_guide_lists_exactly_what_leaves_a_site():
     text = GUIDE.read_text(encoding="utf-8")
     table = text.split("## What leaves a site")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.M) == list(LEAVES)
+    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.M) == list(FIELDS)
 
 
 def test_the_schema_is_closed_at_every_level(pieces):
@@ -100,7 +100,7 @@ def test_no_array_has_the_length_of_the_features(pieces):
         assert piece.labels
         found = set(lengths(json.loads(piece.to_json())))
         assert FEATURES not in found
-        assert max(found) <= max(len(LEAVES), len(piece.labels) ** 2, len(piece.findings))
+        assert max(found) <= max(len(FIELDS), len(piece.labels) ** 2, len(piece.findings))
 
 
 def test_no_feature_is_named_and_no_basis_is_sent(pieces):

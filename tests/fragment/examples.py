@@ -119,8 +119,9 @@ def mutations(draw, text):
     return json.dumps(document)
 
 
-def assert_one_line(error):
+def assert_one_line(error, client=None):
     """The message is one line of readable length that can be written to a file."""
+    assert client is None or error.client == client
     text = str(error)
     assert "\n" not in text
     assert len(text) < 1000
