@@ -124,7 +124,7 @@ def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, sig
 def test_a_changed_answer_is_refused_in_one_line_or_is_a_valid_answer_of_its_site(honest, data):
     changed = data.draw(mutations(honest))
     try:
-        accepted = check_answer(changed, SITE, rules())
+        accepted = check_answer(changed, SITE, rules(max_age=3600))
     except InputError as error:
         assert_one_line(error, client=SITE)
         return
@@ -147,7 +147,7 @@ def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
         inner = data.draw(mutations(envelope))
         changed = json.dumps({**json.loads(answer), "fragment": inner})
     try:
-        accepted = check_answer(changed, SITE, rules(keys=public_keys))
+        accepted = check_answer(changed, SITE, rules(keys=public_keys, max_age=3600))
     except InputError as error:
         assert_one_line(error, client=SITE)
         return
@@ -178,6 +178,7 @@ def test_a_text_that_is_not_an_answer_is_refused(case):
         ({"rows": [[1.0]]}, "unknown field 'rows'"),
         ({"written_at": "soon"}, "'written_at'"),
         ({"written_at": True}, "'written_at'"),
+        ({"written_at": -(10**400)}, "'written_at'"),
         ({"written_at": None}, "needs written_at and fragment"),
         ({"fragment": "{}"}, "not a jigsaw-crl fragment"),
         ({"version": 7}, "version 7"),

@@ -42,9 +42,8 @@ def test_the_coordinator_accepts_our_class_and_keeps_its_jobs_in_its_kit(made):
     resources = read_local(made.coordinator, "resources.json")
     assert resources["class_allow_list"] == [CONTROLLER]
     assert "/tmp/nvflare" not in json.dumps(resources)
-    assert read_local(made.coordinator, "authorization.json")["permissions"]["project_admin"][
-        "byoc"
-    ] == ("none")
+    roles = read_local(made.coordinator, "authorization.json")["permissions"]
+    assert roles["project_admin"]["byoc"] == "none"
     assert read_local(made.coordinator, "jigsaw-coordinator.json")["sites"] == list(LABS)
 
 

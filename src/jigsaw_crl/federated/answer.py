@@ -11,9 +11,9 @@ import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
@@ -34,6 +34,8 @@ WHY_NOT: Mapping[Reason, str] = {
 }
 """The words with which a site says that it sends no fragment, and what they mean."""
 
+# Since 1970, in 64 bits: a float can hold any of them.
+_Nanoseconds = Annotated[WholeNumber, Field(ge=-(2**63), lt=2**63)]
 _SECOND = 10**9
 # The clocks of a site and the coordinator may differ by this much.
 _CLOCK_SKEW = 300 * _SECOND
@@ -48,7 +50,7 @@ class Answer(Document):
     format: Literal["jigsaw-crl/answer"]
     version: Literal[1]
     round: str
-    written_at: WholeNumber | None = None
+    written_at: _Nanoseconds | None = None
     fragment: str | None = None
     why_not: Reason | None = None
 

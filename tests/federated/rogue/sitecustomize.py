@@ -1,7 +1,7 @@
-"""A site whose installed program was tampered with: it answers whatever a file says, or waits.
+"""Make a site answer what a file says, or wait, as a site with a manipulated program would.
 
-Python runs this at start when the folder is on its path. Only the process of a job is changed, and
-only while the files named in the environment are there.
+Python runs this at start if the folder is on its path. It changes only the process of a job, and
+only while the files named in the environment exist.
 """
 
 import os
