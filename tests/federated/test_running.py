@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 
 import pytest
 
@@ -12,7 +11,9 @@ from jigsaw_crl.cli import app as cli
 
 pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
 
-from jigsaw_crl.federated.running import start_command, wait_for_job
+from nvflare.fuel.flare_api.flare_api import Session
+
+from jigsaw_crl.federated.running import RoundEnd, start_command, wait_for_job
 
 from .conftest import read_local
 
@@ -41,6 +42,8 @@ def test_a_folder_that_is_not_a_kit_is_refused_in_one_line(command, tmp_path, ca
 class Hanging:
     """A session whose job does not end unless it is aborted, and a deaf one not even then."""
 
+    monitor_job_and_return_job_meta = Session.monitor_job_and_return_job_meta
+
     def __init__(self, deaf):
         self.deaf, self.aborted = deaf, 0
 
@@ -52,9 +55,11 @@ class Hanging:
         self.aborted += 1
 
 
-@pytest.mark.parametrize("deaf", [False, True])
-def test_a_job_that_hangs_is_aborted_once_at_the_deadline(deaf):
+@pytest.mark.parametrize(
+    ("deaf", "status"), [(False, "FINISHED:ABORTED"), (True, "ABORTED AT THE DEADLINE")]
+)
+def test_a_job_that_hangs_is_aborted_once_at_the_deadline(deaf, status):
     session = Hanging(deaf)
-    end = wait_for_job(session, "job", 0.1, began=time.monotonic(), poll=0.01, grace=0.2)
+    assert wait_for_job(session, "job", 0.1, poll=0.01, grace=0.2) == status
     assert session.aborted == 1
-    assert not end.ok
+    assert not RoundEnd("job", status, 1.0).ok

@@ -81,7 +81,7 @@ class GatherFragments(Controller):
             standing = self.gathering.refuse(site, "its answer is garbage")
         elif result.get_return_code() != ReturnCode.OK:
             code = str(result.get_return_code())[:40]
-            standing = self.gathering.refuse(site, f"it could not carry out the task ({code})")
+            standing = self.gathering.refuse(site, f"it could not carry out the task ({code!r})")
         else:
             standing = self.gathering.receive(site, result.get(ANSWER))
         # The answer may be huge or hostile: NVFlare must not keep it.

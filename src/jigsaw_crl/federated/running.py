@@ -122,51 +122,38 @@ def submit_round(
                 path=kit,
             ) from None
         try:
-            return wait_for_job(session, job, deadline, began=began)
+            # NVFlare takes 0 seconds for no limit.
+            status = wait_for_job(session, job, max(deadline + began - time.monotonic(), 0.1))
         except Exception as error:
             raise InputError(
                 f"the coordinator was lost during the round ({type(error).__name__})",
                 "Start it again and submit the same round: the answers received are kept.",
                 path=kit,
             ) from None
+        return RoundEnd(job, status, time.monotonic() - began)
 
 
 def wait_for_job(
-    session: Any,
-    job: str,
-    deadline: float,
-    *,
-    began: float,
-    poll: float = 0.5,
-    grace: float = 15.0,
-) -> RoundEnd:
-    """Wait until a job ends; at the deadline it is aborted.
+    session: Any, job: str, deadline: float, *, poll: float = 0.5, grace: float = 15.0
+) -> str:
+    """Wait for the end of a job and return its status.
 
     Parameters
     ----------
-    session : nvflare session
+    session : nvflare.fuel.flare_api.flare_api.Session
     job : str
     deadline : float
-        Seconds since `began`.
-    began : float
-        `time.monotonic()` when the round was submitted.
+        Seconds until the job is aborted.
     poll : float
-        Seconds between two requests for the job's status.
+        Seconds between two requests for the status.
     grace : float
         Seconds that an aborted job has to end; then it is no longer waited for.
     """
-    aborted = False
-    while True:
-        status = str(session.get_job_meta(job).get("status", ""))
-        passed = time.monotonic() - began
-        if status.startswith("FINISHED"):
-            return RoundEnd(job, status, passed)
-        if passed > deadline and not aborted:
-            session.abort_job(job)
-            aborted = True
-        elif passed > deadline + grace:
-            return RoundEnd(job, "ABORTED AT THE DEADLINE", passed)
-        time.sleep(poll)
+    _, meta = session.monitor_job_and_return_job_meta(job, deadline, poll)
+    if meta is None:
+        session.abort_job(job)
+        _, meta = session.monitor_job_and_return_job_meta(job, grace, poll)
+    return "ABORTED AT THE DEADLINE" if meta is None else str(meta["status"])
 
 
 @contextmanager
