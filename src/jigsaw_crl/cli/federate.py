@@ -146,7 +146,10 @@ def start(
         Path, typer.Argument(metavar="KIT", help="Kit of the coordinator or of a site.")
     ],
 ) -> None:
-    """Run the coordinator or a site from its kit, until it is interrupted."""
+    """Run the coordinator or a site from its kit.
+
+    It runs until it is interrupted.
+    """
     from jigsaw_crl.federated.running import start_command
 
     command = start_command(kit)
