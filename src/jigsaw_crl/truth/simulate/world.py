@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.block_rq import block_rq
 from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
+from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sampling import (
     Regime,
     check_noise,
@@ -22,7 +23,7 @@ from jigsaw_crl.truth.simulate.sampling import (
     sample_moments,
     sample_rows,
 )
-from jigsaw_crl.truth.simulate.sem import SEM, Change, Intervention, Marginal
+from jigsaw_crl.truth.simulate.sem import SEM, Change, Marginal
 
 __all__ = ["Truth", "View", "World"]
 
@@ -30,7 +31,7 @@ FloatArray = npt.NDArray[np.float64]
 SampleSizes = int | Mapping[str, int] | None
 
 # Independent streams of random numbers, told apart by a number behind the seed.
-_CHANGES, _SAMPLES, _ROWS = 101, 102, 103
+_CHANGES, _SAMPLES, _ROWS, _OFF_TARGET = 101, 102, 103, 105
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +169,30 @@ class World:
         rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
         return self.intervention.draw(self.sem, node, rng, dose)
 
+    def off_target(self, k: int, label: str, dose: int = 0) -> Change | None:
+        """What client k's intervention on `label` does to a second latent; None if nothing."""
+        node = self.node(label)
+        rng = np.random.default_rng([self.seed, _OFF_TARGET, k, node, dose])
+        if rng.random() >= self.intervention.off_target:
+            return None
+        other = int(rng.choice(np.delete(np.arange(self.n_latent), node)))
+        return self.intervention.draw(self.sem, other, rng, dose)
+
+    def regime(self, k: int, label: str | None = None, dose: int = 0) -> Regime:
+        """The law of client k's rows under the intervention on `label`; None for the control."""
+        view = self.view(k)
+        control = Regime.of(self.sem, view.nodes, view.mixing)
+        if label is None:
+            return control
+        sem = self.sem.changed(self.change(k, label, dose))
+        second = self.off_target(k, label, dose)
+        if second is not None:
+            sem = sem.changed(second)
+        acting = Regime.of(sem, view.nodes, view.mixing)
+        if self.intervention.penetrance == 1:
+            return acting
+        return replace(acting, otherwise=control, penetrance=self.intervention.penetrance)
+
     # -- what the client has --------------------------------------------------------------------
 
     def client(
@@ -207,20 +232,16 @@ class World:
             )
         )
 
-        def moments(sem: SEM, name: str) -> Moments:
-            regime, n = Regime.of(sem, view.nodes, view.mixing), sizes[name]
+        def moments(label: str | None, dose: int = 0) -> Moments:
+            regime, n = self.regime(k, label, dose), sizes[label or CONTROL]
             rng = np.random.default_rng(next(streams))
             return population(regime) if n is None else sample_moments(regime, n, family, rng)
 
         return Client.from_moments(
             view.name,
-            control=moments(self.sem, CONTROL),
+            control=moments(None),
             interventions={
-                label: [
-                    moments(self.sem.changed(self.change(k, label, dose)), label)
-                    for dose in range(doses)
-                ]
-                for label in chosen
+                label: [moments(label, dose) for dose in range(doses)] for label in chosen
             },
             n_latent=len(view.nodes),
         )
@@ -235,18 +256,14 @@ class World:
         self, k: int, n: int, noise: str = "gaussian", seed: int = 0
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Rows of client k: the control's, and one matrix per label, each (n, n_features)."""
-        view, family = self.view(k), check_noise(noise)
-        labels = self._chosen(k, None)
+        family, labels = check_noise(noise), self._chosen(k, None)
         self._sizes(k, n, labels)
         streams = np.random.SeedSequence([_natural(seed), self.seed, _ROWS, k]).spawn(
             1 + len(labels)
         )
-        systems = [self.sem, *(self.sem.changed(self.change(k, label)) for label in labels)]
         drawn = [
-            sample_rows(
-                Regime.of(sem, view.nodes, view.mixing), n, family, np.random.default_rng(stream)
-            )
-            for sem, stream in zip(systems, streams, strict=True)
+            sample_rows(self.regime(k, label), n, family, np.random.default_rng(stream))
+            for label, stream in zip([None, *labels], streams, strict=True)
         ]
         return drawn[0], dict(zip(labels, drawn[1:], strict=True))
 
