@@ -163,7 +163,7 @@ def test_what_cannot_be_scored_is_refused():
         subspace_error(truth, fragment.without_basis())
     with pytest.raises(InputError, match="no fragment of this client"):
         subspace_error([truth], [replace(fragment, client="other")])
-    with pytest.raises(InputError, match="does not know"):
+    with pytest.raises(InputError, match="truth does not have"):
         support_leakage(
             setting("A", 0).truth(0),
             replace(exact_fragment(setting("A", 0).truth(3)), client=truth.client),

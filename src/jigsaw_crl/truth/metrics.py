@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 
-# The paper's ε: what counts as a coefficient outside the allowed support.
+# The paper's ε: a coefficient outside the allowed support counts when it is larger.
 LEAKAGE_THRESHOLD = 1e-2
-# Directions of a block's rows below this share of the largest are rounding, not a dimension.
+# Singular values of a block's rows below this share of the largest are rounding errors.
 ROW_SPACE_TOLERANCE = 1e-10
 
 # Inner edges of the bins of `reliability`: below 1 %, 1 to 5 %, …, above 99 %.
@@ -58,7 +59,7 @@ PROBABILITY_BINS = (0.01, 0.05, 0.2, 0.8, 0.95, 0.99)
 
 
 class HasPairs(Protocol):
-    """Anything with a method `pairs` that gives (ancestor, descendant) pairs."""
+    """Anything with a method `pairs` that returns (ancestor, descendant) pairs."""
 
     def pairs(self) -> Iterable[tuple[Any, Any]]: ...
 
@@ -145,8 +146,6 @@ def verdict_counts(
     >>> jc.metrics.verdict_counts(world.order, jc.recover(world.clients()).order)
     VerdictCounts(pairs=20, ancestors=9, yes=9, wrong_yes=0, no=11, wrong_no=0)
     """
-    from jigsaw_crl.assembly.verdict import Verdict  # on use: scoring orders must not load assembly
-
     known = set(order.labels)
     counts: Counter[str] = Counter()
     for a, d in permutations(order.labels if labels is None else labels, 2):
@@ -191,12 +190,12 @@ def reliability(truth: PartialOrder[str], order: GlobalOrder) -> FloatArray:
 
 
 def subspace_error(truth: Any, fragment: Any) -> float:
-    """E2: how far the blocks' row spaces are from the true ones.
+    """E2: the distance of the blocks' row spaces from the true ones.
 
     For a client and a true block C, `E = ‖P̂ − P‖_F² / (2|C|)`, where P and P̂ project on the rows of
-    Q and of Q̂ that belong to the labels in C, whatever blocks were estimated. The mean over the
-    blocks of a client, then over clients. A block with a row that was not recovered (absent, zero
-    or not finite) scores 1.
+    Q and of Q̂ that belong to the labels in C, whatever blocks were estimated. E2 is the mean over
+    the blocks of a client, then over clients. A block with a row that was not recovered (absent,
+    zero or not finite) scores 1.
 
     Parameters
     ----------
@@ -223,7 +222,7 @@ def subspace_error(truth: Any, fragment: Any) -> float:
 
 
 def support_leakage(truth: Any, fragment: Any) -> float:
-    """E3: the share of forbidden coefficients of Ẑ that are not small.
+    """E3: the share of coefficients of Ẑ that should be zero and are not small.
 
     `N = Q̂ G` expresses Ẑ in the true latents (rows of Q̂ at unit norm, as the paper defines them).
     Entry (i, j) is forbidden unless the block of j is the block of i or one of its ancestor blocks;
@@ -286,7 +285,7 @@ def _rows(truth: Truth, fragment: Fragment) -> FloatArray:
         )
     if not set(fragment.labels) <= set(truth.labels):
         raise InputError(
-            "the fragment names labels that the truth does not know",
+            "the fragment has labels that the truth does not have",
             "Score a fragment against the truth of its own client.",
             client=truth.client,
         )

@@ -119,7 +119,7 @@ def test_a_cluster_that_has_lost_its_workers_ends_with_the_names_of_the_tasks(mo
     """Workers that nobody starts again: Dask alone would wait for ever."""
     distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
     monkeypatch.setattr(execution, "WITHOUT_WORKERS", 3.0)
-    monkeypatch.setattr(execution, "_LOOK_EVERY", 0.5)
+    monkeypatch.setattr(execution, "LOOK_EVERY", 0.5)
     with (
         distributed.LocalCluster(
             n_workers=0, processes=False, dashboard_address=ANY_PORT

@@ -168,7 +168,7 @@ def test_sample_sizes_may_differ_between_regimes():
     sizes = {"control": 1000, **{x: 100 + i for i, x in enumerate(world.truth(0).labels)}}
     assert world.client(0, sizes).n_samples == sizes
     del sizes[world.truth(0).labels[0]]
-    with pytest.raises(InputError, match="no sample size"):
+    with pytest.raises(InputError, match="sample size is missing"):
         world.client(0, sizes)
 
 
@@ -233,7 +233,7 @@ def test_named_labels_and_given_weights_are_kept():
         (lambda: world_from_graph(np.zeros((2, 3)), [[0, 1]], None), "shape"),
         (lambda: world_from_graph(np.zeros((2, 2)), [[0, 3]], None), "node set"),
         (lambda: world_from_graph(np.zeros((2, 2)), [], None), "node sets"),
-        (lambda: world_from_graph(np.zeros((2, 2)), [[0, 1]], [1]), "cannot show"),
+        (lambda: world_from_graph(np.zeros((2, 2)), [[0, 1]], [1]), "cannot determine"),
         (lambda: world_from_graph(np.zeros((2, 2)), [[0]], None, names=["a"]), "1 element "),
         (lambda: world_from_graph(np.zeros((2, 2)), [[0]], None, variances=[1, 0]), "variances"),
         (lambda: world_from_graph([[0, np.inf], [0, 0]], [[0]], None), "finite"),

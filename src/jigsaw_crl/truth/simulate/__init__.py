@@ -1,4 +1,4 @@
-"""The truth side: simulated worlds, their clients, and what is true of them.
+"""Simulated worlds, their clients, and the truth about each.
 
 The learner never imports this package.
 

@@ -1,4 +1,4 @@
-"""Worlds to order: the paper's settings, random ones, or a graph of your own."""
+"""Build a world: one of the paper's settings, a random one, or one with a given graph."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def random_world(
     intervention : Intervention or str
         See `Intervention` and `INTERVENTIONS`.
     shuffle : bool
-        Name the labels, and list them, in an order that says nothing about the graph.
+        Name the labels, and list them, in an order that is unrelated to the graph.
 
     Examples
     --------
@@ -105,11 +105,11 @@ def random_world(
 
 def _random_nodes(n_latent: int, coverage: float, rng: np.random.Generator) -> list[int]:
     """Each node with probability `coverage`, given that there are at least two."""
-    # Rejection would not end in reasonable time at a tiny coverage, so draw the count first.
+    # Rejection sampling takes too long at a tiny coverage, so the number of nodes is drawn first.
     sizes = np.arange(2, n_latent + 1)
     if coverage >= 1:
         return list(range(n_latent))
-    from scipy.stats import binom
+    from scipy.stats import binom  # here because it takes half a second to import
 
     weight = binom.logpmf(sizes, n_latent, coverage)
     chance = np.exp(weight - weight.max())
@@ -129,7 +129,7 @@ def world_from_graph(
     variances: npt.ArrayLike | None = None,
     shuffle: bool = True,
 ) -> World:
-    """A world with a graph of your own.
+    """A world with a given graph.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def world_from_graph(
     seed : int
     intervention : Intervention or str
     names : sequence of str, optional
-        One label per node; by default z1, z2, … dealt out at random.
+        One label per node; by default z1, z2, … assigned at random.
     client_names : sequence of str, optional
     variances : array, shape (p,), optional
         Noise variances; by default 1.
@@ -168,7 +168,7 @@ def world_from_graph(
         width = len(str(p))
         names = [f"z{deal[node] + 1:0{width}d}" for node in range(p)]
     labels = tuple(str(names[node]) for node in np.argsort(deal)) if len(names) == p else ()
-    PartialOrder.from_matrix(names, (A != 0).T)  # refuses cycles, repeated and missing names
+    PartialOrder.from_matrix(names, (A != 0).T)  # raises on cycles, repeated and missing names
     sets = [_nodes(nodes, names) for nodes in node_sets]
     counts = [ceil(1.5 * len(s)) for s in sets] if feature_counts is None else list(feature_counts)
     callers = client_names or [f"client-{k + 1:0{len(str(len(sets)))}d}" for k in range(len(sets))]
@@ -181,7 +181,7 @@ def world_from_graph(
     for name, nodes, count in zip(callers, sets, counts, strict=True):
         if count < len(nodes):
             raise InputError(
-                f"{count} features cannot show {len(nodes)} latents",
+                f"{count} features cannot determine {len(nodes)} latents",
                 "Give the client at least as many features as latents.",
                 client=name,
             )

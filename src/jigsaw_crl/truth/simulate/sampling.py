@@ -118,7 +118,7 @@ def _mixed(n: int | None, mean: FloatArray, covariance: FloatArray, G: FloatArra
 
 
 def _gaussian(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Drawn directly: the mean is N(μ, C/n), and n times the covariance is Wishart(C, n − 1).
+    """Drawn from their laws: the mean is N(μ, C/n), n times the covariance Wishart(C, n − 1).
 
     Bartlett: with `C = L Lᵀ` the Wishart matrix is `L T Tᵀ Lᵀ`, T lower triangular with independent
     N(0, 1) below the diagonal and `T_ii² ~ χ²(n − 1 − i)`. The cost does not depend on n.
@@ -137,8 +137,8 @@ def _gaussian(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatAr
 
 
 def _laplace(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Noise drawn and summed chunk by chunk; only its moments are ever held."""
-    # Noises that never reach this client need no draws.
+    """Computed from rows that are drawn chunk by chunk."""
+    # Noise that does not reach this client is not drawn.
     used = np.flatnonzero(np.any(regime.effects != 0, axis=0))
     total: Moments | None = None
     for start in range(0, n, CHUNK):

@@ -1,4 +1,4 @@
-"""The global linear system, what an intervention does to it, and what a client sees of it.
+"""The global linear system, its change under an intervention, and its marginal at a client.
 
 Letters are the paper's: `Z = A Z + E`, `Cov(E) = Σ` (diagonal), and `A[i, j] ≠ 0` means that j is a
 direct cause of i.
@@ -79,7 +79,7 @@ class SEM:
         return np.asarray(self.total_effects() @ self.means, dtype=np.float64)
 
     def marginal(self, observed: IntArray) -> Marginal:
-        """What remains for a client that accesses the nodes O and not the nodes M.
+        """The system of a client that accesses the nodes O and not the nodes M.
 
         `A_k = A_OO + A_OM (I − A_MM)⁻¹ A_MO` and
         `Σ_k = Σ_OO + B Σ_MM Bᵀ` with `B = A_OM (I − A_MM)⁻¹`.
@@ -104,7 +104,7 @@ class SEM:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What one intervention adds to its target's equation.
+    """The change that an intervention makes to its target's equation.
 
     Parameters
     ----------

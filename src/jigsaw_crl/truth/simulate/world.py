@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.block_rq import block_rq
@@ -104,7 +105,7 @@ class World:
     names : tuple of str
         The label of each node.
     labels : tuple of str
-        All labels, in an order that says nothing about the graph.
+        All labels, in an order that is unrelated to the graph.
     views : tuple of View
         One per client.
     intervention : Intervention
@@ -152,7 +153,7 @@ class World:
             return self._node[label]
         except KeyError:
             raise InputError(
-                f"this world has no label {label!r}", f"It knows {', '.join(self.labels[:8])}."
+                f"this world has no label {label!r}", f"Its labels are {few(self.labels)}."
             ) from None
 
     def view(self, k: int) -> View:
@@ -164,13 +165,16 @@ class World:
         return self.views[k]
 
     def change(self, k: int, label: str, dose: int = 0) -> Change:
-        """What client k's intervention on `label` does; the same at every sample size."""
+        """The change that client k's intervention on `label` makes to its target's equation.
+
+        It does not depend on the sample size.
+        """
         node = self.node(label)
         rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
         return self.intervention.draw(self.sem, node, rng, dose)
 
     def off_target(self, k: int, label: str, dose: int = 0) -> Change | None:
-        """What client k's intervention on `label` does to a second latent; None if nothing."""
+        """The change that the intervention makes to a second latent; None if it has one target."""
         node = self.node(label)
         rng = np.random.default_rng([self.seed, _OFF_TARGET, k, node, dose])
         if rng.random() >= self.intervention.off_target:
@@ -193,8 +197,6 @@ class World:
             return acting
         return replace(acting, otherwise=control, penetrance=self.intervention.penetrance)
 
-    # -- what the client has --------------------------------------------------------------------
-
     def client(
         self,
         k: int,
@@ -205,7 +207,7 @@ class World:
         labels: Iterable[str] | None = None,
         doses: int = 1,
     ) -> Client:
-        """Client k as the learner sees it.
+        """The data of client k, as the learner gets them.
 
         Parameters
         ----------
@@ -215,9 +217,10 @@ class World:
             Rows per regime (the control under "control"); None for exact moments.
         noise : {"gaussian", "laplace"}
         seed : int
-            Of the sample; the world and its interventions do not depend on it.
+            Seed of the sample; the world and its interventions do not depend on it.
         labels : iterable of str, optional
-            Intervene on these labels only; the client still accesses all its latents.
+            Labels that the client intervenes on, by default all; it accesses all its latents
+            either way.
         doses : int
             Regimes per label, each with its own draw of the intervention.
         """
@@ -249,7 +252,7 @@ class World:
     def clients(
         self, n_samples: SampleSizes = None, noise: str = "gaussian", seed: int = 0
     ) -> list[Client]:
-        """Every client."""
+        """The data of every client; parameters as for `client`."""
         return [self.client(k, n_samples, noise, seed) for k in range(self.n_clients)]
 
     def rows(
@@ -285,7 +288,7 @@ class World:
         for regime in (CONTROL, *labels):
             n = n_samples.get(regime, -1) if isinstance(n_samples, Mapping) else n_samples
             if n is not None and n < len(view.nodes) + 1:
-                what = "no sample size is given" if n == -1 else f"{n} rows are too few"
+                what = "the sample size is missing" if n == -1 else f"{n} rows are too few"
                 raise InputError(
                     what,
                     f"Give every regime at least {len(view.nodes) + 1} rows, one more than the "
@@ -296,10 +299,8 @@ class World:
             sizes[regime] = n
         return sizes
 
-    # -- what is true ---------------------------------------------------------------------------
-
     def truth(self, k: int) -> Truth:
-        """Everything that is true of client k's view."""
+        """The truth about client k: its graph, blocks, districts and latent basis."""
         view = self.view(k)
         labels = tuple(self.names[node] for node in view.nodes)
         graph = induced_graph(self.sem.A != 0, view.nodes)
