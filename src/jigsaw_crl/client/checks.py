@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.moments.regime import Moments, check_second_moment
+from jigsaw_crl.moments.checks import check_second_moment
+from jigsaw_crl.moments.regime import Moments
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client

@@ -34,13 +34,8 @@ from jigsaw_crl.client.checks import (
     regimes_of,
     sizes_of,
 )
-from jigsaw_crl.moments.regime import (
-    Moments,
-    check_rows,
-    check_second_moment,
-    fixed_rank_pinv,
-    second_moment_about,
-)
+from jigsaw_crl.moments.checks import check_rows, check_second_moment
+from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame

@@ -20,7 +20,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.moments.regime import Moments, check_second_moment
+from jigsaw_crl.moments.checks import check_second_moment
+from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
 

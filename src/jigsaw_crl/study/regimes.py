@@ -20,7 +20,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.moments.regime import LARGEST_VALUE, Moments
+from jigsaw_crl.moments.checks import LARGEST_VALUE
+from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MomentStream
 
 __all__ = [
@@ -349,8 +350,8 @@ class _Gather:
         # Sorted: the order of rows in a file must not matter.
         for value in sorted(self.streams):
             label = naming.rename.get(value, value)
-            labels.setdefault(label, []).append(self.streams[value].moments())
-        return control.moments(), labels
+            labels.setdefault(label, []).append(Moments.from_stream(self.streams[value]))
+        return Moments.from_stream(control), labels
 
 
 def _varying(
