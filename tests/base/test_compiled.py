@@ -1,4 +1,4 @@
-"""Compiled functions where nothing can be kept on disk."""
+"""Compiled functions without a cache on disk."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from numba.core import caching
 from jigsaw_crl.base.compiled import compiled
 
 
-def test_functions_are_compiled_where_no_folder_can_be_written(monkeypatch):
-    # What numba does where no folder can be written: no locator takes the file.
+def test_functions_are_compiled_even_if_no_cache_folder_is_writable(monkeypatch):
+    # Without a writable folder numba finds no locator for its cache.
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
 
     @compiled()

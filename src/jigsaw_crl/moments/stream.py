@@ -28,7 +28,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import LARGEST_VALUE, check_values
 
-__all__ = ["MOST_PARTS", "MomentStream", "Summary", "block_rows", "coarsened"]
+__all__ = ["MOST_BLOCK_ROWS", "MOST_PARTS", "MomentStream", "Summary", "block_rows", "coarsened"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -37,7 +37,7 @@ MOST_PARTS = 8
 # A block of 2**17 numbers (1 MB) stays in a core's cache. From about 350 features on, a block has
 # as many rows as features, so that updating the d-by-d sums never costs more than the product.
 _BLOCK_VALUES = 1 << 17
-_MOST_BLOCK_ROWS = 8192
+MOST_BLOCK_ROWS = 8192
 # Blocks are a multiple of the shortest stretch. Stretches double in length, so later on they end
 # where blocks end.
 _STRETCHES_PER_BLOCK = 64
@@ -51,7 +51,7 @@ _SURELY_ALLOWED = LARGEST_VALUE / 10
 
 def block_rows(n_features: int) -> int:
     """Number of rows in a block."""
-    fitting = min(_MOST_BLOCK_ROWS, _BLOCK_VALUES // max(n_features, 1))
+    fitting = min(MOST_BLOCK_ROWS, _BLOCK_VALUES // max(n_features, 1))
     stretch = max(fitting // _STRETCHES_PER_BLOCK, -(-n_features // _STRETCHES_PER_BLOCK))
     return stretch * _STRETCHES_PER_BLOCK
 
