@@ -299,6 +299,18 @@ class MomentStream:
         self._sums = _RunningSums(n_features)
         self._stretches = _Stretches(n_features) if parts else None
 
+    @classmethod
+    def over(cls, rows: npt.NDArray[np.generic], *, parts: bool = False) -> MomentStream:
+        """A stream that has received `rows`; it copies no rows, so they must not change."""
+        stream = cls(rows.shape[1], parts=parts)
+        if not _summable_in_place(rows):
+            stream.add(rows)
+            return stream
+        whole = len(rows) - len(rows) % stream._block
+        stream.add(rows[:whole])
+        stream._waiting, stream._filled = rows[whole:], len(rows) - whole
+        return stream
+
     @property
     def n(self) -> int:
         """Number of rows so far."""
