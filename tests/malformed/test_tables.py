@@ -212,10 +212,10 @@ def test_an_output_folder_that_does_not_exist_is_refused(tmp_path, refused):
 
 
 IN_MEMORY: dict[str, tuple[Callable[[], object], str]] = {
-    "no table": (lambda: 3, "type int is not a table"),
+    "no table": (lambda: 3, "the int cannot be used as a table"),
     "a column named twice": (
         lambda: pd.concat([good(), good()[["x1"]]], axis=1),
-        "'x1' appears twice",
+        "'x1' 2 times",
     ),
     "numbers and text mixed": (lambda: _with("x2", 3, "oops")(good()), "'oops' among numbers"),
     "no regime column": (lambda: good().drop(columns="regime"), "no column 'regime'"),

@@ -17,24 +17,6 @@ from jigsaw_crl.moments.regime import Moments
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
-__all__ = [
-    "RANK_TOLERANCE",
-    "LabelData",
-    "SampleSizes",
-    "check_features",
-    "check_latents",
-    "check_mapping",
-    "check_moments",
-    "check_names",
-    "check_rank",
-    "column_names",
-    "in_order",
-    "label_key",
-    "matrices_of",
-    "sizes_of",
-    "validate_client",
-]
-
 FloatArray = npt.NDArray[np.float64]
 # What a user passes for one label: a matrix, or one matrix per strength.
 LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]

@@ -19,7 +19,7 @@ reads it. Fewer rows than one block are summed by numpy, because loading numba t
 
 from __future__ import annotations
 
-from copy import copy
+from copy import deepcopy
 from typing import NamedTuple, Protocol, Self, TypeGuard, TypeVar
 
 import numpy as np
@@ -207,12 +207,6 @@ class _RunningSums:
         covariance = (self._seconds[0] + self._seconds[1]) / n
         return Summary(n, self._origin + mean, covariance, third / n, fourth / n)
 
-    def __copy__(self) -> _RunningSums:
-        twin = _RunningSums.__new__(_RunningSums)
-        twin.n, twin._origin = self.n, self._origin
-        twin._vectors, twin._seconds = self._vectors.copy(), self._seconds.copy()
-        return twin
-
 
 class _Stretches:
     """Summaries of consecutive stretches of rows, which grow longer as rows arrive.
@@ -244,11 +238,6 @@ class _Stretches:
 
     def summaries(self) -> tuple[Summary, ...]:
         return self._done + ((self._open.summary(),) if self._open.n else ())
-
-    def __copy__(self) -> _Stretches:
-        twin = _Stretches.__new__(_Stretches)
-        twin.__dict__.update(self.__dict__, _open=copy(self._open))
-        return twin
 
 
 def _stretch_rows(n: int, n_features: int) -> int:
@@ -367,10 +356,10 @@ class MomentStream:
         if self._filled:
             work = _Workspace(len(rows), self.n_features)
             block = _Block(rows, work)
-            sums = copy(sums)
+            sums = deepcopy(sums)
             sums.add(block)
             if stretches is not None:
-                stretches = copy(stretches)
+                stretches = deepcopy(stretches)
                 stretches.add(rows, block, work)
         return sums.summary(), () if stretches is None else stretches.summaries()
 
