@@ -53,7 +53,7 @@ def test_errors_while_writing_name_the_file_and_the_reason(tmp_path):
     ("error", "says"),
     [
         (FileNotFoundError(), "there is no such file. Check the path"),
-        (PermissionError(), "may not be read. Ask for permission"),
+        (PermissionError(), "reading it is not permitted. Ask for permission"),
         (IsADirectoryError(errno.EISDIR, "Is a directory"), r"cannot be read \(Is a directory\)"),
         (EOFError("ended\nearly"), r"cannot be read \(ended early\)"),
     ],

@@ -46,7 +46,7 @@ class _Member:
 
 @contextmanager
 def _opened(path: Path, fail: Fail) -> Iterator[zipfile.ZipFile]:
-    """The open archive; whatever is wrong with it becomes an `InputError`."""
+    """The open archive; errors while reading it become an `InputError`."""
     try:
         with readable(path), zipfile.ZipFile(path) as archive:
             yield archive
