@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.panel import EXTRA, Claims, Panel, combined
-from jigsaw_crl.assembly.posterior.posterior import best_order
+from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.fragment.fragment import PAIR_COST
 
 __all__ = ["Trust", "pool", "weigh_clients"]
