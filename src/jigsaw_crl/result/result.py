@@ -242,7 +242,7 @@ def _order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOr
     import numpy as np
 
     from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.assembly.posterior.posterior import Convergence
+    from jigsaw_crl.assembly.posterior import Convergence
 
     labels = tuple(document["labels"])
     shape = (len(labels), len(labels))
