@@ -7,17 +7,16 @@ import pytest
 
 from jigsaw_crl.assembly.posterior import best_order, decode, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.decode import LEAST_F1
-from jigsaw_crl.assembly.posterior.walk import COVER_COST, Chain, order_score
+from jigsaw_crl.assembly.posterior.walk import Chain, Weights
 from jigsaw_crl.base.bitsets import unpack
 from jigsaw_crl.base.order import transitive_closure
-from jigsaw_crl.evidence.priors import PAIR_COST
 
 from .test_entailment import all_orders
 
 
-def exact_marginals(evidence: np.ndarray) -> np.ndarray:
+def exact_marginals(evidence: np.ndarray | Weights) -> np.ndarray:
     orders = all_orders(len(evidence))
-    scores = np.array([order_score(o, evidence - PAIR_COST, COVER_COST) for o in orders])
+    scores = np.array([Weights.of(evidence).score(o) for o in orders])
     weight = np.exp(scores - scores.max())
     return np.tensordot(weight / weight.sum(), orders, axes=1)
 
@@ -29,6 +28,20 @@ def test_sampled_probabilities_match_the_enumerated_posterior(seed):
     found = sample_orders(evidence, rng, first=8000)
     assert found.convergence.converged
     np.testing.assert_allclose(found.probability, exact_marginals(evidence), atol=0.03)
+
+
+def any_weights(rng: np.random.Generator, p: int, scale: float) -> Weights:
+    implied, cover = rng.normal(scale=scale, size=(2, p, p))
+    return Weights(implied - 1.0, cover - 1.0, rng.normal(scale=scale, size=p))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_covers_and_labels_with_ancestors_may_have_weights_of_their_own(seed):
+    rng = np.random.default_rng([seed, 2])
+    weights = any_weights(rng, 4, 1.5)
+    found = sample_orders(weights, rng, first=8000)
+    np.testing.assert_allclose(found.probability, exact_marginals(weights), atol=0.03)
+    np.testing.assert_allclose(found.chains.mean(axis=0), found.probability)
 
 
 @pytest.mark.parametrize("anchored", [False, True])
@@ -52,16 +65,16 @@ def test_chains_reach_orders_that_differ_in_several_pairs_at_once(anchored):
 @pytest.mark.parametrize("p", [6, 30, 70, 130])
 def test_a_chain_stays_an_order_and_keeps_its_score_up_to_date(p):
     rng = np.random.default_rng(p)
-    weight = rng.normal(scale=4.0, size=(p, p)) - 3.0
-    start = best_order(weight, rng)
-    chain = Chain.at(start, weight, rng, score=order_score(start, weight, COVER_COST))
+    weights = any_weights(rng, p, 3.0)
+    start = best_order(weights, rng)
+    chain = Chain.at(start, weights, rng, score=weights.score(start))
     for _ in range(15):
         trace = chain.walk(4)
         matrix = chain.matrix()
         np.testing.assert_array_equal(transitive_closure(matrix), matrix)
         np.testing.assert_array_equal(unpack(chain.down, p).T, matrix)
         assert trace[-1] == chain.score
-        assert chain.score == pytest.approx(order_score(matrix, weight, COVER_COST), abs=1e-6)
+        assert chain.score == pytest.approx(weights.score(matrix), abs=1e-6)
 
 
 def test_drawn_orders_have_the_posterior_frequencies():
@@ -83,9 +96,9 @@ def test_local_search_comes_close_to_the_best_of_all_orders():
     orders, share = all_orders(4), []
     for seed in range(40):
         rng = np.random.default_rng([seed, 1])
-        weight = rng.normal(scale=3.0, size=(4, 4))
-        scores = [order_score(o, weight, 1.0) for o in orders]
-        reached = order_score(best_order(weight, rng), weight, 1.0)
+        weights = Weights.plain(rng.normal(scale=3.0, size=(4, 4)))
+        scores = [weights.score(o) for o in orders]
+        reached = weights.score(best_order(weights, rng))
         assert reached <= max(scores) + 1e-9
         share.append(reached / max(*scores, 1.0))
     assert np.mean(share) > 0.9

@@ -13,15 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.search import best_order, climb
-from jigsaw_crl.assembly.posterior.walk import (
-    COVER_COST,
-    SETTLED,
-    Chain,
-    n_proposals,
-    order_score,
-    unsettled,
-)
-from jigsaw_crl.evidence.priors import PAIR_COST
+from jigsaw_crl.assembly.posterior.walk import SETTLED, Chain, Weights, n_proposals, unsettled
 
 __all__ = ["Convergence", "Draws", "draw_orders", "sample_orders"]
 
@@ -68,9 +60,18 @@ class Convergence:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Probability of every ordered pair, shape (p, p), and whether the chains agree."""
+    """Probability of every ordered pair, and whether the chains agree.
+
+    Parameters
+    ----------
+    probability : array, shape (p, p)
+    chains : array, shape (n_chains, p, p)
+        The same from each chain alone.
+    convergence : Convergence
+    """
 
     probability: FloatArray
+    chains: FloatArray
     convergence: Convergence
 
 
@@ -81,51 +82,45 @@ class _Posterior:
     `grid` indexes a matrix over the labels such that the result is over the shuffled labels.
     """
 
-    weight: FloatArray
+    weights: Weights
     start: BoolMatrix
     active: npt.NDArray[np.int64]
     grid: tuple[npt.NDArray[np.intp], ...]
 
     @classmethod
     def of(
-        cls, evidence: FloatArray, rng: np.random.Generator, start: BoolMatrix | None
+        cls, evidence: Weights | FloatArray, rng: np.random.Generator, start: BoolMatrix | None
     ) -> _Posterior:
         """Start from the best order that local search finds if `start` is None."""
-        weight = evidence - PAIR_COST
-        start = best_order(weight, rng) if start is None else start
-        shuffle = rng.permutation(len(weight))
+        weights = Weights.of(evidence)
+        start = best_order(weights, rng) if start is None else start
+        shuffle = rng.permutation(len(weights))
         grid = np.ix_(shuffle, shuffle)
-        weight, start = np.ascontiguousarray(weight[grid]), start[grid]
-        return cls(weight, start, unsettled(weight, start), grid)
+        weights, start = weights.shuffled(shuffle), start[grid]
+        return cls(weights, start, unsettled(weights, start), grid)
 
     def chain(self, matrix: BoolMatrix, rng: np.random.Generator) -> Chain:
-        score = order_score(matrix, self.weight, COVER_COST)
-        return Chain.at(matrix, self.weight, rng, active=self.active, score=score)
+        score = self.weights.score(matrix)
+        return Chain.at(matrix, self.weights, rng, active=self.active, score=score)
 
     def scattered(self, n: int, rng: np.random.Generator) -> list[Chain]:
         """Chains from different orders: the start, and greedy orders of distorted evidence."""
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import greedy_order
 
+        weight = self.weights.direct
         chains = [self.chain(self.start, rng)]
         for number in range(1, n):
-            noise = rng.normal(scale=2.0 * number, size=self.weight.shape)
-            matrix = greedy_order(self.weight + noise * (np.abs(self.weight) < SETTLED))
-            if len(self.weight) > FEW:
-                matrix = climb(
-                    matrix,
-                    self.weight,
-                    rng,
-                    cover_cost=COVER_COST,
-                    active=self.active,
-                    sweeps=10,
-                )
+            noise = rng.normal(scale=2.0 * number, size=weight.shape)
+            matrix = greedy_order(weight + noise * (np.abs(weight) < SETTLED))
+            if len(weight) > FEW:
+                matrix = climb(matrix, self.weights, rng, active=self.active, sweeps=10)
             chains.append(self.chain(matrix, rng))
         return chains
 
 
 def sample_orders(
-    evidence: FloatArray,
+    evidence: Weights | FloatArray,
     rng: np.random.Generator,
     *,
     n_chains: int = N_CHAINS,
@@ -140,8 +135,8 @@ def sample_orders(
 
     Parameters
     ----------
-    evidence : array, shape (p, p)
-        Pooled log-odds E.
+    evidence : Weights, or array of shape (p, p)
+        What an order is worth, or pooled log-odds E: see `Weights.of`.
     rng : numpy.random.Generator
     n_chains : int
     first, most : int
@@ -175,13 +170,15 @@ def sample_orders(
             if agreed or 2 * half > most:
                 break
             half *= 2
-    probability = np.zeros((p, p))
+    probability, alone = np.zeros((p, p)), np.zeros((n_chains, p, p))
     probability[posterior.grid] = mean
-    return Draws(probability, Convergence(agreed, r_hat, error, 2 * half, n_chains))
+    for number in range(n_chains):
+        alone[number][posterior.grid] = (means[number] + means[number + n_chains]) / 2
+    return Draws(probability, alone, Convergence(agreed, r_hat, error, 2 * half, n_chains))
 
 
 def draw_orders(
-    evidence: FloatArray,
+    evidence: Weights | FloatArray,
     rng: np.random.Generator,
     n: int,
     *,

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.search import best_order
+from jigsaw_crl.assembly.posterior.walk import Weights
 
 __all__ = ["LEAST_F1", "decode"]
 
@@ -43,7 +44,8 @@ def decode(probability: FloatArray, rng: np.random.Generator) -> BoolMatrix:
         goal = max(value, LEAST_F1) if start is None else start
         reached = 0.0
         for _ in range(tries):
-            chosen = best_order(2.0 * probability - goal, rng, cover_cost=0.0, rounds=6)
+            gains = Weights.plain(2.0 * probability - goal, cover_cost=0.0)
+            chosen = best_order(gains, rng, rounds=6)
             score = 2.0 * float(probability[chosen].sum()) / max(chosen.sum() + total, 1e-12)
             if score > max(value, reached) + 1e-9:
                 best, reached = chosen, score

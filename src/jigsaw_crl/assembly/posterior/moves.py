@@ -2,7 +2,7 @@
 
 Orders are bit sets (see `base.bitsets`). The score of an order R is
 
-    Σ_{(a, d) ∈ R} weight[a, d]  −  cover_cost · (number of covers of R).
+    Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers (a, d)} cover[a, d] + Σ_{d with ancestors} ancestry[d]
 
 There are three moves, each proposed for a random pair (a, d):
 
@@ -12,7 +12,7 @@ There are three moves, each proposed for a random pair (a, d):
 `bridge`    adds or deletes most of A × D, where A is a with its ancestors and D is d with its
             descendants. In orders with many certain pairs, (a, d) can often not change alone.
             Deleting the bridge keeps those pairs of A × D that have a label outside A and D
-            between them, and those implied by a pair whose weight exceeds a threshold. Adding it
+            between them, and those implied by a pair worth more than a threshold. Adding it
             is proposed only if the order holds exactly the pairs that deletion would keep. Neither
             direction changes A, D or the kept pairs, so each is the inverse of the other and both
             are proposed with the same probability.
@@ -37,7 +37,7 @@ _ONE = np.uint64(1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _TO_UNIT = 2.0**-53
 # Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair.
-_LARGEST_BRIDGE = 256
+_LARGEST_BRIDGE = 1024
 # Rows and columns of a bridge, so that a set of them fits one word.
 _LONGEST_SIDE = 64
 # Part of `metropolis`. Inlined, because arrays are passed to compiled functions with a count of
@@ -63,23 +63,37 @@ def _n_between(up, down, a, d, most):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def _implied_with(up, down, a, d, n):  # type: ignore[no-untyped-def]
-    """Number of pairs (x, d), x above a, and (a, y), y below d, with exactly n labels between."""
-    found = 0
+def _covers_with(up, down, cover, a, d, n):  # type: ignore[no-untyped-def]
+    """Sum of `cover` over (x, d), x above a, and (a, y), y below d, with exactly n between."""
+    found = 0.0
     for w in range(up.shape[1]):
         rest = down[a, w]
         while rest != 0:
             low = rest & (~rest + _ONE)
             x = (w << 6) + n_bits(low - _ONE)
-            found += _n_between(up, down, x, d, n + 1) == n
+            if _n_between(up, down, x, d, n + 1) == n:
+                found += cover[x, d]
             rest ^= low
         rest = up[d, w]
         while rest != 0:
             low = rest & (~rest + _ONE)
             y = (w << 6) + n_bits(low - _ONE)
-            found += _n_between(up, down, a, y, n + 1) == n
+            if _n_between(up, down, a, y, n + 1) == n:
+                found += cover[a, y]
             rest ^= low
     return found
+
+
+@_inlined
+def _empty_but(words, row, one):  # type: ignore[no-untyped-def]
+    """Has the row no member except `one` (-1: no member at all)?"""
+    for w in range(words.shape[1]):
+        rest = words[row, w]
+        if one >= 0 and one >> 6 == w:
+            rest &= ~bit(one)
+        if rest != 0:
+            return False
+    return True
 
 
 @_inlined
@@ -112,21 +126,21 @@ def may_flip(up, down, a, d):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def flip(up, down, weight, cover_cost, a, d):  # type: ignore[no-untyped-def]
+def flip(up, down, implied, cover, ancestry, a, d):  # type: ignore[no-untyped-def]
     """Gain of adding the pair (a, d) if it is absent, deleting it if it is present."""
     if contains(up, a, d):
-        gain = -weight[a, d]
-        if cover_cost != 0.0:
-            gain += cover_cost * (1 - _implied_with(up, down, a, d, 1))
+        gain = _covers_with(up, down, cover, a, d, 1) - implied[a, d] - cover[a, d]
+        if ancestry[d] != 0.0 and _empty_but(down, d, a):
+            gain -= ancestry[d]
     else:
-        gain = weight[a, d]
-        if cover_cost != 0.0:
-            gain += cover_cost * (_implied_with(up, down, a, d, 0) - 1)
+        gain = implied[a, d] + cover[a, d] - _covers_with(up, down, cover, a, d, 0)
+        if ancestry[d] != 0.0 and _empty_but(down, d, -1):
+            gain += ancestry[d]
     return gain
 
 
 @_inlined
-def _mark_kept(up, down, weight, threshold, a, d, above, below, kept, after, before):  # type: ignore[no-untyped-def]
+def _mark_kept(up, down, implied, threshold, a, d, above, below, kept, after, before):  # type: ignore[no-untyped-def]
     """Fill `kept[i]`, bits over D: the pairs of row above[i] that stay without the bridge.
 
     Also fills, for each label of D, bits over D: `after` (itself and its descendants) and `before`
@@ -145,7 +159,7 @@ def _mark_kept(up, down, weight, threshold, a, d, above, below, kept, after, bef
         kept[i] = 0
         for j in range(len(below)):
             y = below[j]
-            has_evidence = weight[x, y] > threshold and i + j > 0
+            has_evidence = implied[x, y] > threshold and i + j > 0
             if has_evidence or _outside_between(up, down, x, y, a, d):
                 kept[i] |= after[j]
     for i in range(len(above)):
@@ -155,7 +169,9 @@ def _mark_kept(up, down, weight, threshold, a, d, above, below, kept, after, bef
 
 
 @_inlined
-def bridge(up, down, weight, cover_cost, changed, a, d, threshold, sides, masks):  # type: ignore[no-untyped-def]
+def bridge(  # type: ignore[no-untyped-def]
+    up, down, implied, cover, ancestry, changed, a, d, threshold, sides, masks
+):
     """Add the bridge from a to d if the pair is absent, delete it if the pair is a cover.
 
     `sides` and `masks` are working space.
@@ -170,9 +186,10 @@ def bridge(up, down, weight, cover_cost, changed, a, d, threshold, sides, masks)
     if too_long or n_above * n_below > len(changed):
         return 0, 0.0
     _mark_kept(
-        up, down, weight, threshold, a, d, above[:n_above], below[:n_below], kept, after, before
+        up, down, implied, threshold, a, d, above[:n_above], below[:n_below], kept, after, before
     )
-    n, gain, covers = 0, 0.0, 0
+    n, gain = 0, cover[a, d]
+    orphan = True  # d has no ancestor without the bridge
     for i in range(n_above):
         x = above[i]
         for j in range(n_below):
@@ -181,22 +198,34 @@ def bridge(up, down, weight, cover_cost, changed, a, d, threshold, sides, masks)
             if not present and stays != contains(up, x, y):
                 return 0, 0.0
             if not stays:
-                gain += weight[x, y]
+                gain += implied[x, y]
                 changed[n] = x * p + y
                 n += 1
-            elif cover_cost != 0.0 and kept[i] & before[j] == 0:
+                continue
+            if j == 0:
+                orphan = False
+            if kept[i] & before[j] == 0:
                 # A cover without the bridge, unless a label of A or an outside one is between.
                 between = _outside_between(up, down, x, y, a, d)
                 for k in range(n_above):
                     if contains(up, x, above[k]) and (kept[k] >> np.uint64(j)) & _ONE != 0:
                         between = True
-                covers += not between
-    gain -= cover_cost * (1 - covers)
+                if not between:
+                    gain -= cover[x, y]
+    if ancestry[d] != 0.0 and orphan:
+        for w in range(up.shape[1]):
+            rest = down[d, w] & ~down[a, w]
+            if a >> 6 == w:
+                rest &= ~bit(a)
+            if rest != 0:
+                orphan = False
+        if orphan:
+            gain += ancestry[d]
     return n, -gain if present else gain
 
 
 @_inlined
-def exchange(up, down, weight, changed, a, d):  # type: ignore[no-untyped-def]
+def exchange(up, down, implied, cover, ancestry, changed, a, d):  # type: ignore[no-untyped-def]
     """Swap the places of a and d."""
     p = up.shape[0]
     n, gain = 0, 0.0
@@ -208,25 +237,46 @@ def exchange(up, down, weight, changed, a, d):  # type: ignore[no-untyped-def]
             own |= bit(d)
         for lower in range(2):
             one = down if lower else up
-            rest = (one[a, w] ^ one[d, w]) & ~own
+            rest = (one[a, w] | one[d, w]) & ~own
             while rest != 0:
                 if n + 4 > len(changed):
                     return 0, 0.0
                 low = rest & (~rest + _ONE)
                 z = (w << 6) + n_bits(low - _ONE)
                 rest ^= low
-                first, second = (z * p + a, z * p + d) if lower else (a * p + z, d * p + z)
-                change = weight[z, d] - weight[z, a] if lower else weight[d, z] - weight[a, z]
-                gain += change if one[a, w] & low != 0 else -change
-                changed[n] = first
-                changed[n + 1] = second
-                n += 2
+                in_a, in_d = one[a, w] & low != 0, one[d, w] & low != 0
+                if lower:
+                    first, second = z * p + a, z * p + d
+                    covers_a = in_a and _n_between(up, down, z, a, 1) == 0
+                    covers_d = in_d and _n_between(up, down, z, d, 1) == 0
+                    by_cover = cover[z, d] - cover[z, a]
+                    change = implied[z, d] - implied[z, a]
+                else:
+                    first, second = a * p + z, d * p + z
+                    covers_a = in_a and _n_between(up, down, a, z, 1) == 0
+                    covers_d = in_d and _n_between(up, down, d, z, 1) == 0
+                    by_cover = cover[d, z] - cover[a, z]
+                    change = implied[d, z] - implied[a, z]
+                if covers_a:
+                    gain += by_cover
+                if covers_d:
+                    gain -= by_cover
+                if in_a != in_d:
+                    gain += change if in_a else -change
+                    changed[n] = first
+                    changed[n + 1] = second
+                    n += 2
     if contains(up, a, d) or contains(up, d, a):
-        change = weight[d, a] - weight[a, d]
-        gain += change if contains(up, a, d) else -change
+        x, y = (a, d) if contains(up, a, d) else (d, a)
+        gain += implied[y, x] - implied[x, y]
+        if _n_between(up, down, x, y, 1) == 0:
+            gain += cover[y, x] - cover[x, y]
         changed[n] = a * p + d
         changed[n + 1] = d * p + a
         n += 2
+    root_a, root_d = _empty_but(down, a, -1), _empty_but(down, d, -1)
+    if root_a != root_d:
+        gain += ancestry[a] - ancestry[d] if root_a else ancestry[d] - ancestry[a]
     return n, gain
 
 
@@ -277,7 +327,7 @@ def _count(up, counts):  # type: ignore[no-untyped-def]
 
 @compiled()
 def metropolis(  # type: ignore[no-untyped-def]
-    up, down, weight, cover_cost, random, score, active, proposals, beta, counts, trace
+    up, down, implied, cover, ancestry, random, score, active, proposals, beta, counts, trace
 ):
     """Run one sweep per entry of `trace`; `up`, `down` and `random` change in place.
 
@@ -286,8 +336,8 @@ def metropolis(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     up, down : array of uint64, shape (p, words)
-    weight : array of float, shape (p, p)
-    cover_cost : float
+    implied, cover : array of float, shape (p, p)
+    ancestry : array of float, shape (p,)
     random : array of uint64, shape (1,)
         State of the random generator.
     score : float
@@ -314,9 +364,9 @@ def metropolis(  # type: ignore[no-untyped-def]
     changed = np.empty(_LARGEST_BRIDGE, np.int64)
     n_pairs, n_active = np.uint64(p * p), np.uint64(active.shape[0])
     # Up to 64 labels (one word) a bridge costs little more than a flip, and they alternate. With
-    # more words its cost grows faster than a flip's, so it is proposed less often.
-    flips = 1 if up.shape[1] == 1 else 4 * up.shape[1] ** 2
-    # Deleting a bridge keeps the pairs with weights above one of these, drawn at random.
+    # more words it costs more and is proposed less often, but chains need it most there.
+    flips = 1 if up.shape[1] == 1 else 8
+    # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
     thresholds = np.array([np.inf, 8.0, 3.0, 1.0])
     for sweep in range(trace.shape[0]):
         for step in range(proposals):
@@ -335,13 +385,13 @@ def metropolis(  # type: ignore[no-untyped-def]
                 if not may_flip(up, down, a, d):
                     continue
                 changed[0], n = pair, 1
-                gain = flip(up, down, weight, cover_cost, a, d)
+                gain = flip(up, down, implied, cover, ancestry, a, d)
             elif (turn // (flips + 1)) & 3 == 3:
-                n, gain = exchange(up, down, weight, changed, a, d)
+                n, gain = exchange(up, down, implied, cover, ancestry, changed, a, d)
             else:
                 threshold = thresholds[np.int64(z & np.uint64(3))]
                 n, gain = bridge(
-                    up, down, weight, cover_cost, changed, a, d, threshold, sides, masks
+                    up, down, implied, cover, ancestry, changed, a, d, threshold, sides, masks
                 )
             if n > 0 and _accepts(random, beta, gain):
                 _apply(up, down, changed, n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior.walk import COLD, COVER_COST, Chain, order_score, unsettled
+from jigsaw_crl.assembly.posterior.walk import COLD, Chain, Weights, unsettled
 
 __all__ = ["best_order", "climb"]
 
@@ -15,10 +15,9 @@ BoolMatrix = npt.NDArray[np.bool_]
 
 def climb(
     matrix: BoolMatrix,
-    weight: FloatArray,
+    weights: Weights,
     rng: np.random.Generator,
     *,
-    cover_cost: float,
     active: npt.NDArray[np.int64],
     sweeps: int,
 ) -> BoolMatrix:
@@ -26,23 +25,20 @@ def climb(
     # Imported here because it loads the compiler.
     from jigsaw_crl.base.bitsets import greedy_order
 
-    chain = Chain.at(matrix, weight, rng, cover_cost=cover_cost, active=active)
+    chain = Chain.at(matrix, weights, rng, active=active)
     chain.walk(sweeps, beta=COLD)
-    return greedy_order(weight, chain.matrix())
+    return greedy_order(weights.insertion, chain.matrix())
 
 
 def best_order(
-    weight: FloatArray,
-    rng: np.random.Generator,
-    *,
-    cover_cost: float = COVER_COST,
-    rounds: int = 4,
+    weights: Weights | FloatArray, rng: np.random.Generator, *, rounds: int = 4
 ) -> BoolMatrix:
-    """An order with a high Σ weight − cover_cost · covers.
+    """An order of high worth.
 
     Parameters
     ----------
-    weight : array, shape (p, p)
+    weights : Weights, or array of shape (p, p)
+        An array stands for `Weights.plain`.
     rng : numpy.random.Generator
         Shuffles the labels, so that ties are broken at random and not by position.
     rounds : int
@@ -55,15 +51,15 @@ def best_order(
     """
     from jigsaw_crl.base.bitsets import greedy_order
 
-    p = len(weight)
-    shuffle = rng.permutation(p)
-    w = np.ascontiguousarray(weight[np.ix_(shuffle, shuffle)])
-    matrix = greedy_order(w)
+    given = weights if isinstance(weights, Weights) else Weights.plain(weights)
+    shuffle = rng.permutation(len(given))
+    w = given.shuffled(shuffle)
+    matrix = greedy_order(w.insertion)
     active = unsettled(w, matrix)
-    best = order_score(matrix, w, cover_cost)
+    best = w.score(matrix)
     for _ in range(rounds):
-        tried = climb(matrix, w, rng, cover_cost=cover_cost, active=active, sweeps=3)
-        score = order_score(tried, w, cover_cost)
+        tried = climb(matrix, w, rng, active=active, sweeps=3)
+        score = w.score(tried)
         if score <= best + 1e-9:
             break
         matrix, best = tried, score
