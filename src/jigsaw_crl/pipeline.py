@@ -148,7 +148,10 @@ def recover(
         options = {"method": "null-cone", "seed": seed, "closed_world": closed_world}
         order = assemble([r.fragment(basis=False) for r in recoveries], **options)
         known = PartialOrder.from_pairs(order.labels, order.pairs())
-        fragments = _map(n_jobs, _refine, [(r, known) for r in recoveries])
+        refined = _map(n_jobs, _refine, [(r, known) for r in recoveries])
+        order = order.with_refined({f.client: f for f in refined})
+        by_name = {f.client: f for f in order.fragments}
+        fragments = [by_name[c.name] for c in clients]
     findings = (*findings, *(f for piece in fragments for f in piece.findings if f not in findings))
     findings += tuple(check_districts({f.client: f for f in fragments}))
     return Result(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -205,6 +205,34 @@ class GlobalOrder:
             seed=self.seed,
             closed_world=self.closed_world,
         )
+
+    def with_refined(self, refined: Mapping[str, Fragment]) -> GlobalOrder:
+        """The same order, with the clients' districts, blocks and bases after refinement.
+
+        Verdicts and probabilities rest on the clients' evidence and statements, which stay as they
+        are. Explanations and designs also use districts: they use the refined ones.
+
+        Parameters
+        ----------
+        refined : mapping of str to Fragment
+            By client name. Blocks, their order, districts and basis are taken from these.
+        """
+        fragments = tuple(
+            replace(
+                own,
+                blocks=new.blocks,
+                block_order=new.block_order,
+                districts=new.districts,
+                basis=new.basis,
+            )
+            for own in self.fragments
+            for new in (refined[own.client],)
+        )
+        order = replace(self, fragments=fragments)
+        if "deduction" in self.__dict__:
+            # It follows from the statements alone, so it need not be derived again.
+            order.__dict__["deduction"] = self.deduction
+        return order
 
     def order(self) -> PartialOrder[str]:
         """The decoded order as a `PartialOrder`; a `CycleError` when Algorithm 3 made a cycle."""

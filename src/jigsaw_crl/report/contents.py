@@ -144,7 +144,7 @@ def _counts(verdicts: npt.NDArray[np.int8]) -> dict[str, int]:
 def _piece(result: Result, k: int) -> Piece:
     order = result.order
     claims = order.panel.claims[k]
-    fragment = result.fragments.get(claims.client, order.fragments[k])
+    fragment = order.fragments[k]
     grid = np.ix_(claims.members, claims.members)
     yes, no = (count[grid] for count in order.panel.counts)
     said, stance = order.verdicts[grid], claims.stance

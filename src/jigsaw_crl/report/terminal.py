@@ -37,13 +37,12 @@ def print_result(result: Result, console: Console | None = None) -> None:
     for name in ("client", "labels it accesses", "blocks", "trust"):
         table.add_column(name, overflow="fold")
     for fragment in result.order.fragments:
-        piece = result.fragments.get(fragment.client, fragment)
         blocks = "  ".join(
             "{" + ", ".join(sorted(b)) + "}" if len(b) > 1 else min(b)
-            for b in piece.block_order.topological()
+            for b in fragment.block_order.topological()
         )
         weight = f"{result.order.client_weights[fragment.client]:.2f}"
-        labels = ", ".join(sorted(piece.labels))
+        labels = ", ".join(sorted(fragment.labels))
         table.add_row(*(Text(cell) for cell in (fragment.client, labels, blocks, weight)))
     console.print(table)
     console.print()

@@ -47,7 +47,7 @@ class Result:
     Parameters
     ----------
     fragments : mapping of str to Fragment
-        By client name.
+        By client name: the very fragments that the order holds.
     order : GlobalOrder
         The assembled order.
     diagnostics : tuple of Finding
@@ -77,6 +77,7 @@ class Result:
         object.__setattr__(self, "diagnostics", tuple(self.diagnostics))
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+        _check_one_set(self)
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -167,6 +168,18 @@ class Result:
             f"{pluralise(len(self.order.labels), 'label')}, "
             f"{pluralise(len(self.order.pairs()), 'ancestor pair')}, "
             f"{pluralise(len(self.diagnostics), 'finding')})"
+        )
+
+
+def _check_one_set(result: Result) -> None:
+    """Refuse an order that rests on other fragments than those beside it."""
+    own = result.order.fragments
+    if len(own) != len(result.fragments) or any(
+        result.fragments.get(f.client) is not f for f in own
+    ):
+        raise InputError(
+            "the fragments are not those that the order was assembled from",
+            "Pass order.fragments, by client name.",
         )
 
 
