@@ -15,6 +15,7 @@ from jigsaw_crl.assembly.posterior.posterior import Convergence, draw_orders, sa
 from jigsaw_crl.assembly.posterior.weights import pool
 from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
@@ -39,7 +40,7 @@ FACT = 200.0
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalOrder:
+class GlobalOrder(ReadOnlyArrays):
     """What all clients say together about every ordered pair of labels.
 
     Built by `assemble`; the attributes below are for reading.

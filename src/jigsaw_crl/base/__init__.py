@@ -3,6 +3,7 @@
 ==============  ====================================================================
 `errors`        exceptions that say what is wrong, where, and what to do
 `findings`      observations about the data, with a severity and a remedy
+`frozen`        mappings and arrays that cannot be changed
 `text`          plural forms, short lists, suggestions for mistyped names
 `order`         `PartialOrder`: closure, covers, restriction, relabelling
 `threads`       the number of threads that linear algebra uses

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.base.threads import allowed_threads, one_thread
 from jigsaw_crl.client.checks import (
@@ -211,7 +211,7 @@ class Client:
             check_moments(parts, client=name, regime=regime)
         rank = len(regimes) if n_latent is None else n_latent
         names = check_features(name, features, control.n_features)
-        client = cls(name, control, MappingProxyType(regimes), rank, names, control_name)
+        client = cls(name, control, FrozenMapping(regimes), rank, names, control_name)
         check_client(client)
         return client
 
@@ -271,7 +271,7 @@ class Client:
         regimes = {label: tuple(ones) for label, ones in found.items()}
         rank = len(regimes) if n_latent is None else n_latent
         names = check_features(name, features, control.n_features)
-        client = cls(name, control, MappingProxyType(regimes), rank, names, control_name)
+        client = cls(name, control, FrozenMapping(regimes), rank, names, control_name)
         check_client(client)
         return client
 
@@ -309,14 +309,6 @@ class Client:
     def second_moments(self, label: str) -> list[FloatArray]:
         """Second moments of a label's regimes about the control mean."""
         return [second_moment_about(m, self.control.mean) for m in self.interventions[label]]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A mappingproxy does not pickle, and clients travel to worker processes.
-        return {**self.__dict__, "interventions": dict(self.interventions)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state["interventions"] = MappingProxyType(state["interventions"])
-        self.__dict__.update(state)
 
     def __repr__(self) -> str:
         size = "population" if self.is_population else pluralise(self.control.n or 0, "control row")

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import pluralise
 
@@ -85,7 +86,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class BayesFactors:
+class BayesFactors(ReadOnlyArrays):
     """Log Bayes factors of one client's pairs (nan where the client cannot say).
 
     Parameters
@@ -179,7 +180,7 @@ def _leaning_or_not(
 
 
 @dataclass(frozen=True, eq=False)
-class Statements:
+class Statements(ReadOnlyArrays):
     """Certain statements of a client that knows its exact moments.
 
     Parameters
@@ -203,7 +204,7 @@ class Statements:
 
 
 @dataclass(frozen=True, eq=False)
-class Fragment:
+class Fragment(ReadOnlyArrays):
     """What one client recovered.
 
     Parameters

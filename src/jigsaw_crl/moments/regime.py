@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dtrtrs
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 
 __all__ = [
     "Moments",
@@ -35,7 +36,7 @@ LARGEST_VALUE = 1e70
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(ReadOnlyArrays):
     """Mean and covariance of one regime.
 
     Parameters

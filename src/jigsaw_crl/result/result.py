@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.folder import COMPLETE, RESULT, write_folder
@@ -73,10 +73,10 @@ class Result:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fragments", MappingProxyType(dict(self.fragments)))
+        object.__setattr__(self, "fragments", FrozenMapping(self.fragments))
         object.__setattr__(self, "diagnostics", tuple(self.diagnostics))
-        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
-        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+        object.__setattr__(self, "provenance", FrozenMapping(self.provenance))
+        object.__setattr__(self, "options", FrozenMapping(self.options))
         _check_one_set(self)
 
     @property

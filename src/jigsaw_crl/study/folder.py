@@ -22,12 +22,12 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import did_you_mean, pluralise
 from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.client.client import CONTROL, Client
@@ -73,8 +73,8 @@ class Study:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clients", tuple(self.clients))
-        object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
-        object.__setattr__(self, "fingerprints", MappingProxyType(dict(self.fingerprints)))
+        object.__setattr__(self, "sources", FrozenMapping(self.sources))
+        object.__setattr__(self, "fingerprints", FrozenMapping(self.fingerprints))
         if not self.clients:
             raise InputError("the study has no clients", "Add at least one client.")
         _refuse_same_names(self.clients)
@@ -98,15 +98,6 @@ class Study:
         known = ", ".join(c.name for c in self.clients[:8])
         near = did_you_mean(name, [c.name for c in self.clients])
         raise InputError(f"the study has no client {name!r}", f"It has {known}. {near}".strip())
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A mappingproxy does not pickle.
-        plain = {"sources": dict(self.sources), "fingerprints": dict(self.fingerprints)}
-        return self.__dict__ | plain
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        frozen = {k: MappingProxyType(state[k]) for k in ("sources", "fingerprints")}
-        self.__dict__.update(state | frozen)
 
     def __repr__(self) -> str:
         return (

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 
 __all__ = ["INTERVENTIONS", "SEM", "Change", "Intervention", "Marginal"]
 
@@ -50,7 +51,7 @@ class Marginal:
 
 
 @dataclass(frozen=True, eq=False)
-class SEM:
+class SEM(ReadOnlyArrays):
     """A linear structural equation model `Z = A Z + E` with independent noises.
 
     Parameters
