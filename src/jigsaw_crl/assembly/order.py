@@ -15,6 +15,7 @@ from jigsaw_crl.assembly.posterior.posterior import Convergence, draw_orders, sa
 from jigsaw_crl.assembly.posterior.weights import pool
 from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
@@ -327,9 +328,7 @@ class GlobalOrder(ReadOnlyArrays):
         return len(self.labels)
 
     def _repr_html_(self) -> str:
-        from jigsaw_crl.report.notebook import order_html
-
-        return order_html(self)
+        return str(face("order.html")(self))
 
     def __repr__(self) -> str:
         opened = len(self.undetermined())

@@ -1,11 +1,11 @@
-"""What was noticed about the data: a severity, a number beside its threshold, and a remedy."""
+"""Observations about the data: a severity, a number beside its threshold, and a remedy."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Severity"]
+__all__ = ["Finding", "Severity", "Unread"]
 
 Severity = Literal["info", "warning", "error"]
 
@@ -51,3 +51,21 @@ class Finding:
         return (
             f"{self.severity}: {place + ': ' if place else ''}{self.message}{number}. {self.remedy}"
         )
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A label about which recovery states nothing, and the measurement that decided so.
+
+    Parameters
+    ----------
+    label : str
+    check : {"weak-intervention", "several-targets"}
+        The intervention is too weak to see, or it moved more than one target.
+    value, threshold : float
+    """
+
+    label: str
+    check: Literal["weak-intervention", "several-targets"]
+    value: float
+    threshold: float

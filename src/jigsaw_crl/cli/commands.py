@@ -1,6 +1,6 @@
-"""Which commands are there, and where do they live?
+"""The list of commands, each with its module and the first sentence of its help.
 
-A command's module is imported when the command is run, completed or explained. The list in
+A command's module is imported when the command is run or completed, or its own help is printed.
 `jigsaw --help` needs names and first sentences only, which are kept here.
 """
 
@@ -34,7 +34,7 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """A group that, asked for nothing, says what there is: as an error it would be one line."""
+    """A group that prints its whole help when it is called without a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:

@@ -1,16 +1,24 @@
-"""Commands of a federation: `jigsaw federate …`."""
+"""Commands of a federation: `jigsaw federate …`.
+
+What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
+completion load this module and should answer at once.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.commands import Commands
 from jigsaw_crl.cli.options import ClosedWorldOption, JsonOption, Method, MethodOption
+from jigsaw_crl.cli.output import print_table
 
 __all__ = ["register"]
 
@@ -76,7 +84,6 @@ def keygen(
     The private key stays at the site. The line that is printed goes to the coordinator, who adds it
     to the list of keys below [sites].
     """
-    from jigsaw_crl.cli.output import note, print_json
     from jigsaw_crl.fragment.signing import generate_key
 
     private = Path(f"{site}.key") if output is None else output
@@ -111,7 +118,6 @@ def init(
     They are NVFlare's: a project, and a kit for each participant. Kits hold private keys: hand each
     to its participant by a way that you trust.
     """
-    from jigsaw_crl.cli.output import print_json, print_table, working
     from jigsaw_crl.federated.kits import init_federation
 
     with working("making certificates"):
@@ -139,9 +145,6 @@ def start(
 
     Until it is interrupted.
     """
-    import os
-    import sys
-
     from jigsaw_crl.federated.running import start_command
 
     command = start_command(kit)
@@ -178,7 +181,6 @@ def submit(
     Every site is asked once; the coordinator assembles what comes. The result is in results/ROUND
     of the coordinator's kit; round.json there says which sites are missing or refused, and why.
     """
-    from jigsaw_crl.cli.output import print_json, working
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.running import submit_round
 
@@ -218,7 +220,6 @@ def simulate(
     as_json: JsonOption = False,
 ) -> None:
     """Run a round in NVFlare's simulator, on this machine."""
-    from jigsaw_crl.cli.output import print_json, working
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.simulator import simulate_round
     from jigsaw_crl.result.result import load_result

@@ -1,4 +1,8 @@
-"""Commands that make, keep and question a global order."""
+"""Commands that make a global order, explain it and report it.
+
+What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
+completion load this module and should answer at once.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.options import (
     ClosedWorldOption,
@@ -25,6 +30,7 @@ from jigsaw_crl.cli.options import (
     TauOption,
     method_options,
 )
+from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
@@ -75,7 +81,6 @@ def recover(
 
     Every client's fragment first, then their assembly.
     """
-    from jigsaw_crl.cli.output import working
     from jigsaw_crl.pipeline import recover as recover_study
     from jigsaw_crl.study import read_any
 
@@ -93,7 +98,7 @@ def recover(
         data = read_any(study, regime=regime, control=control, ignore=ignore or ())
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
-    _answer(result, out, as_json)
+    _answer(_to_keep(result, out), out, as_json)
 
 
 def assemble(
@@ -123,7 +128,6 @@ def assemble(
     No client's data are needed.
     """
     from jigsaw_crl.assembly import assemble as assemble_fragments
-    from jigsaw_crl.cli.output import working
     from jigsaw_crl.diagnostics import check_coverage, check_districts
     from jigsaw_crl.fragment.reading import read_fragments
     from jigsaw_crl.result.result import Result
@@ -149,9 +153,10 @@ def assemble(
     provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
     if received is not None:
         provenance["signatures"] = received.signatures
-    _answer(Result(pieces, order, findings, provenance, options), out, as_json)
+    result = Result(pieces, order, findings, provenance, options)
+    _answer(_to_keep(result, out), out, as_json)
     if received is not None:
-        # Last: a run killed before this can be run again.
+        # Last, so that a run that was killed before can be repeated.
         received.seen.save()
 
 
@@ -164,7 +169,6 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
-    from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.result.result import load_result
 
     result = load_result(folder)
@@ -207,7 +211,6 @@ def design(
     And what would it settle?
     """
     from jigsaw_crl.assembly.design import next_client
-    from jigsaw_crl.cli.output import note, print_json, working
     from jigsaw_crl.result.result import load_result
 
     order = load_result(folder).order
@@ -254,7 +257,6 @@ def report(
 
     Or its figures, for a paper.
     """
-    from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.result.result import load_result
 
     if output is None and figures is None:
@@ -276,23 +278,25 @@ def report(
 
 
 def _check_out(out: Path | None) -> None:
-    """Say before the work, not after it, that its result cannot be kept there."""
+    """Refuse a folder that cannot hold the result, before any work is done."""
     from jigsaw_crl.result.folder import check_folder
 
     if out is not None:
         check_folder(out)
 
 
+def _to_keep(result: Result, out: Path | None) -> Result:
+    """A result that is to be written gets its proposal first: writing only writes."""
+    if out is None:
+        return result
+    with working("searching for the next client"):
+        return result.with_proposal()
+
+
 # -- the answer ---------------------------------------------------------------------------------
 
 
 def _answer(result: Result, out: Path | None, as_json: bool) -> None:
-    from jigsaw_crl.cli.output import (
-        print_findings,
-        print_json,
-        print_left_out,
-        print_table,
-    )
     from jigsaw_crl.result.result import order_document
 
     if out is not None:

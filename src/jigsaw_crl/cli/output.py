@@ -1,12 +1,10 @@
-"""What commands print: JSON for machines on stdout, tables for people, progress on stderr."""
+"""Tables and lines that commands print for people."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,51 +12,11 @@ if TYPE_CHECKING:
     from jigsaw_crl.base.findings import Finding
     from jigsaw_crl.result.left_out import LeftOut
 
-__all__ = [
-    "note",
-    "print_findings",
-    "print_json",
-    "print_left_out",
-    "print_table",
-    "working",
-]
+__all__ = ["print_findings", "print_left_out", "print_table"]
 
-# Seconds after which a wait is explained.
-PATIENCE = 3.0
 # Lines about what is left out; the findings have them all.
 MOST_LEFT_OUT = 10
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
-
-
-def print_json(document: dict[str, Any]) -> None:
-    """One JSON object, on one line, on stdout."""
-    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
-
-
-def note(text: str) -> None:
-    """A line on stderr, so that stdout stays the answer."""
-    typer.echo(text, err=True)
-
-
-@contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show that work is going on, on a terminal's stderr."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from threading import Timer
-
-    from rich.console import Console
-
-    with Console(stderr=True).status(text) as status:
-        # Whoever waits for the first time waits longer, and should know why.
-        later = Timer(PATIENCE, status.update, [f"{text} (a first run also compiles, once)"])
-        later.daemon = True
-        later.start()
-        try:
-            yield
-        finally:
-            later.cancel()
 
 
 def print_table(
@@ -71,6 +29,7 @@ def print_table(
         for line in [list(columns), *lines]:
             typer.echo("\t".join(" ".join(cell.split()) for cell in line))
         return
+    # Imported here for start-up time: output in a pipe does without.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -106,8 +65,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
 
 
 def print_left_out(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> None:
-    """A line for each label or client that is not used, and one for labels that nobody is left
-    to speak of."""
+    """Print each label or client that is not used, and the labels missing from the order."""
     for part in parts[:MOST_LEFT_OUT]:
         typer.echo(f"left out: {part}")
     if len(parts) > MOST_LEFT_OUT:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import CONTROL, Client
+from jigsaw_crl.study import write_moments
 
 if TYPE_CHECKING:
     from jigsaw_crl.truth.simulate import World
@@ -70,8 +71,6 @@ def _write_client(
     seed: int,
     sensor_noise: float,
 ) -> Path:
-    from jigsaw_crl.study import write_moments
-
     name = world.view(k).name
     if samples is None:
         client = world.client(k)
@@ -105,6 +104,7 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
     elif file_format == "h5ad":
         _write_h5ad(path, rows, labels, features)
     else:
+        # Imported here for start-up time: exact moments need no table.
         import pyarrow as pa
         import pyarrow.csv
         import pyarrow.parquet
@@ -117,7 +117,7 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
 
 
 def _write_h5ad(path: Path, rows: FloatArray, labels: npt.NDArray[Any], names: list[str]) -> None:
-    try:
+    try:  # an optional dependency
         import anndata
         import pandas as pd
     except ImportError:

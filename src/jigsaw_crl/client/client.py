@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.base.threads import allowed_threads, one_thread
@@ -240,11 +241,10 @@ class Client:
         n_latent : int, optional
             Number of latents accessed; by default the number of labels.
         """
-        from jigsaw_crl.study import client_from_table
-
-        return client_from_table(
+        client: Client = face("client.from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent
         )
+        return client
 
     @classmethod
     def _build(

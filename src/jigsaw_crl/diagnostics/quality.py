@@ -31,30 +31,30 @@ UNEVEN = 1e3
 NOTICEABLE = 1e-3
 
 
-def visible_rank(space: Spectrum) -> int:
+def visible_rank(spectrum: Spectrum) -> int:
     """How many directions stand out of the noise.
 
     The smallest r whose trailing eigenvalues all lie below the edge that pure noise of their mean
     size would keep.
     """
-    values = space.eigenvalues
+    values = spectrum.eigenvalues
     d = len(values)
     real = int(np.count_nonzero(values > RANK_TOLERANCE * values[0]))
-    if real < d or not np.isfinite(space.n):
+    if real < d or not np.isfinite(spectrum.n):
         return real
     for r in range(d - 1):
         rest = values[r:]
-        if rest[0] <= rest.mean() * noise_edge(len(rest), space.n, FALSE_ALARM):
+        if rest[0] <= rest.mean() * noise_edge(len(rest), spectrum.n, FALSE_ALARM):
             return r
     return d
 
 
-def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
+def check_spectrum(client: Client, spectrum: Spectrum) -> list[Finding]:
     """Does the number of latents match the spectrum, and how much of it is noise?"""
-    if not space.visible:
+    if not spectrum.visible:
         return []
     findings = _uneven_units(client)
-    found, r = visible_rank(space), space.rank
+    found, r = visible_rank(spectrum), spectrum.rank
     if found > r:
         findings.append(
             Finding(
@@ -80,8 +80,8 @@ def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
                 client=client.name,
             )
         )
-    if space.noise_share >= NOTICEABLE:
-        findings.append(_noise(client, space))
+    if spectrum.noise_share >= NOTICEABLE:
+        findings.append(_noise(client, spectrum))
     return findings
 
 
@@ -105,15 +105,15 @@ def _uneven_units(client: Client) -> list[Finding]:
     ]
 
 
-def _noise(client: Client, space: Spectrum) -> Finding:
-    ratio = space.noise_floor / space.weakest
+def _noise(client: Client, spectrum: Spectrum) -> Finding:
+    ratio = spectrum.noise_floor / spectrum.weakest
     return Finding(
         "sensor-noise",
         "warning" if ratio > NOISY else "info",
-        f"the sensors add noise of {100 * space.noise_share:.2g} % of the signal's variance "
-        f"(floor {space.noise_floor:.3g}, gap {space.gap:.3g}) and make up {100 * ratio:.0f} % of "
-        "its weakest direction",
-        "The floor is taken off; for a sharper answer average repeated readings or add features.",
+        f"the sensors add noise of {100 * spectrum.noise_share:.2g} % of the signal's variance "
+        f"(floor {spectrum.noise_floor:.3g}, gap {spectrum.gap:.3g}); in the weakest direction it is "
+        f"{100 * ratio:.0f} %",
+        "The floor is subtracted. For a sharper answer, average repeated readings or add features.",
         value=ratio,
         threshold=NOISY,
         client=client.name,
@@ -164,27 +164,27 @@ def check_tails(client: Client) -> list[Finding]:
     return findings
 
 
-def check_drift(client: Client, space: Spectrum) -> list[Finding]:
+def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
     """Do early and late control rows follow the same law?
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
     when the mean stands still (W whitens by the control), and the covariances of the first and
     second half differ by no more than chance.
     """
-    parts = _long_enough(client.control.parts, 2 * space.rank)
+    parts = _long_enough(client.control.parts, 2 * spectrum.rank)
     if len(parts) < 2:
         return []
     findings = []
-    base = space.basis.T @ client.control_second_moment() @ space.basis
-    white = inverse_square_root(base) @ space.basis.T
+    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
+    white = inverse_square_root(base) @ spectrum.basis.T
     shifts = np.array([white @ (p.mean - client.control.mean) for p in parts])
     sizes = np.array([p.n for p in parts], dtype=np.float64)
     moved = float(sizes @ np.sum(shifts**2, axis=1))
-    edge = float(chdtri((len(parts) - 1) * space.rank, FALSE_ALARM))
+    edge = float(chdtri((len(parts) - 1) * spectrum.rank, FALSE_ALARM))
     if moved > edge:
         findings.append(_drift(client, "the mean of the control rows moves", moved, edge))
     first, second = _halves(parts)
-    inner = [space.basis.T @ m.covariance @ space.basis for m in (first, second)]
+    inner = [spectrum.basis.T @ m.covariance @ spectrum.basis for m in (first, second)]
     c = contrast(inner[0], first, inner[1], second, FALSE_ALARM)
     if c.seen:
         findings.append(_drift(client, "the spread of the control rows changes", c.strength, 1.0))

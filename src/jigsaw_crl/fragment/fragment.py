@@ -17,12 +17,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
@@ -333,9 +334,7 @@ class Fragment(ReadOnlyArrays):
         return replace(self, basis=None)
 
     def _repr_html_(self) -> str:
-        from jigsaw_crl.report.notebook import fragment_html
-
-        return fragment_html(self)
+        return str(face("fragment.html")(self))
 
     def __repr__(self) -> str:
         return (
@@ -344,12 +343,19 @@ class Fragment(ReadOnlyArrays):
         )
 
     # -- the file -------------------------------------------------------------------------------
+    # Imported where it is used, for start-up time: it loads pydantic.
 
     def to_json(self) -> str:
         """The fragment as it leaves the client: no basis, no moments, no rows."""
         from jigsaw_crl.fragment.file import fragment_json
 
         return fragment_json(self)
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as plain JSON values."""
+        from jigsaw_crl.fragment.file import fragment_document
+
+        return fragment_document(self)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, path: object | None = None) -> Fragment:

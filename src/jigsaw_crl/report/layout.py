@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fast_sugiyama import from_edges
 
 __all__ = ["Box", "Drawing", "lay_out", "shorten", "text_width"]
 
@@ -169,8 +170,6 @@ def _layers(
     Bends are numbered from n on. Boxes without an edge close the first layer when they are few,
     else they come last, in layers of their own.
     """
-    from fast_sugiyama import from_edges
-
     plain = sorted({(a, d) for a, d in edges if a != d})
     rows: list[list[int]] = []
     chains: dict[tuple[int, int], tuple[int, ...]] = {}

@@ -14,18 +14,18 @@ import os
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
+from jigsaw_crl.result.exports import to_graphml
 from jigsaw_crl.result.result import Result
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 __all__ = ["render_report", "write_report"]
 
@@ -146,8 +146,6 @@ def _order_csv(result: Result) -> bytes:
 
 
 def _graphml(result: Result) -> bytes:
-    from jigsaw_crl.result.exports import to_graphml
-
     return to_graphml(result.order).encode()
 
 
@@ -172,8 +170,6 @@ def _hash(text: str) -> str:
 
 def _as_json(data: dict[str, Any]) -> Any:
     """JSON that cannot end its block: no angle bracket or ampersand is left in it."""
-    from markupsafe import Markup
-
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -182,9 +178,6 @@ def _as_json(data: dict[str, Any]) -> Any:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
-
     environment = Environment(
         loader=FunctionLoader(_asset),
         autoescape=True,
@@ -203,8 +196,6 @@ def _environment() -> Environment:
 
 def _ticks(text: str) -> Any:
     """Escaped text, with what stands between backticks set as code."""
-    from markupsafe import Markup, escape
-
     parts = [escape(part) for part in text.split("`")]
     if len(parts) % 2 == 0:
         return escape(text)

@@ -5,29 +5,34 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from jigsaw_crl._version import __version__
+from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
+from jigsaw_crl.assembly.posterior.posterior import Convergence
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.folder import COMPLETE, RESULT, write_folder
+from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.result.left_out import LeftOut
-
 __all__ = ["Result", "load_result", "order_document"]
 
 FORMAT = "jigsaw-crl/result"
-VERSION = 1
+VERSION = 2
+# Version 1 had no proposal.
+READABLE = (1, VERSION)
 _FIELDS = {
     "format",
     "version",
@@ -37,12 +42,15 @@ _FIELDS = {
     "order",
     "diagnostics",
     "provenance",
+    "proposal",
 }
+# Larger orders get a proposal only when its size is asked for: the search takes seconds.
+MOST_LABELS_FOR_PROPOSAL = 60
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What `recover` and `jigsaw assemble` return.
+    """The order, the fragments it rests on, and what is known about their origin.
 
     Parameters
     ----------
@@ -51,11 +59,13 @@ class Result:
     order : GlobalOrder
         The assembled order.
     diagnostics : tuple of Finding
-        What was noticed about the data.
+        Observations about the data.
     provenance : mapping
-        Where it comes from: versions, seed, sample sizes, file hashes. Plain JSON values.
+        Versions, seed, sample sizes, files and their hashes, as plain JSON values.
     options : mapping
         The keyword arguments of `assemble` that made `order` from `fragments`.
+    proposal : Proposal or None
+        Which labels the next client should access; None until `with_proposal` has searched.
 
     Examples
     --------
@@ -71,6 +81,7 @@ class Result:
     diagnostics: tuple[Finding, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    proposal: Proposal | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fragments", FrozenMapping(self.fragments))
@@ -82,13 +93,11 @@ class Result:
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """Labels of clients, and whole clients, that were not used, and why."""
-        from jigsaw_crl.result.left_out import left_out
-
         return tuple(left_out(self.diagnostics, self.fragments))
 
     @property
     def lost_labels(self) -> Mapping[str, tuple[LeftOut, ...]]:
-        """Labels that a client has and the order has not: every client's part of it was left out.
+        """Labels missing from the order because they were left out of every client, and why.
 
         Examples
         --------
@@ -99,21 +108,52 @@ class Result:
         >>> [str(part) for part in jc.recover([lab]).lost_labels["z2"]]
         ["z2 of lab-1, because the regime holds the same rows as 'z1'"]
         """
-        from jigsaw_crl.result.left_out import lost_labels
-
         return lost_labels(self)
 
+    @property
+    def usual_size(self) -> int:
+        """The median number of labels of a client, at least 2."""
+        return max(2, int(np.median([len(f.labels) for f in self.order.fragments])))
+
+    def with_proposal(self, size: int | None = None, *, seed: int = 0) -> Result:
+        """The result with a proposal for the next client, which reports then show.
+
+        The search is a Monte-Carlo one and takes up to half as long as recovery, so `recover` does
+        not run it; `jigsaw recover --out` and `jigsaw assemble --out` do.
+
+        Parameters
+        ----------
+        size : int, optional
+            How many latents the client can access. By default `usual_size`, and no search for
+            orders of more than 60 labels or from Algorithm 3.
+        seed : int
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> world = jc.simulate.setting("A", 0)
+        >>> result = jc.recover([world.client(0), world.client(4)]).with_proposal(size=3)
+        >>> len(result.proposal.labels)
+        3
+        """
+        if size is None:
+            if len(self.order.labels) > MOST_LABELS_FOR_PROPOSAL or self.order.mode == "paper":
+                return self
+            size = self.usual_size
+        return replace(self, proposal=next_client(self.order, size, seed=seed))
+
     def to_document(self) -> dict[str, Any]:
-        """The result as plain JSON values; the latent bases stay behind."""
+        """The result as plain JSON values, without the latent bases."""
         return {
             "format": FORMAT,
             "version": VERSION,
             "written_by": f"jigsaw-crl {__version__}",
             "options": dict(self.options),
-            "fragments": [json.loads(f.to_json()) for f in self.fragments.values()],
+            "fragments": [f.to_document() for f in self.fragments.values()],
             "order": order_document(self.order),
             "diagnostics": [f.to_document() for f in self.diagnostics],
             "provenance": dict(self.provenance),
+            "proposal": None if self.proposal is None else asdict(self.proposal),
         }
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -125,42 +165,39 @@ class Result:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the one-file HTML report."""
-        from jigsaw_crl.report import write_report
-
-        target = Path(path)
-        write_report(self, target)
+        target: Path = face("result.report")(self, path)
         return target
 
     def plot_hasse(self, ax: Axes | None = None) -> Figure:
         """The Hasse diagram; `savefig` writes it as SVG or PDF."""
-        from jigsaw_crl.report.figures import plot_hasse
-
-        return plot_hasse(self.order, ax)
+        figure: Figure = face("result.plot_hasse")(self.order, ax)
+        return figure
 
     def plot_pairs(self, ax: Axes | None = None) -> Figure:
         """The pair matrix: verdicts and probabilities."""
-        from jigsaw_crl.report.figures import plot_pairs
-
-        return plot_pairs(self.order, ax)
+        figure: Figure = face("result.plot_pairs")(self.order, ax)
+        return figure
 
     def plot_spectrum(self, ax: Axes | None = None) -> Figure:
-        """The spectra of the clients' data, latents told from the rest."""
-        from jigsaw_crl.report.figures import plot_spectrum
-
-        return plot_spectrum(self, ax)
+        """The eigenvalues of each client's data; filled marks carry latents."""
+        figure: Figure = face("result.plot_spectrum")(self, ax)
+        return figure
 
     def plot_calibration(
         self, truth: Iterable[tuple[str, str]] | None = None, ax: Axes | None = None
     ) -> Figure:
-        """Are probabilities kept? Against `truth`, or the clients' against the verdicts."""
-        from jigsaw_crl.report.figures import plot_calibration
+        """Calibration of the probabilities against `truth`, or of each client against the verdicts.
 
-        return plot_calibration(self.order, truth, ax)
+        Parameters
+        ----------
+        truth : iterable of (ancestor, descendant), optional
+        ax : Axes, optional
+        """
+        figure: Figure = face("result.plot_calibration")(self.order, truth, ax)
+        return figure
 
     def _repr_html_(self) -> str:
-        from jigsaw_crl.report.notebook import result_html
-
-        return result_html(self)
+        return str(face("result.html")(self))
 
     def __repr__(self) -> str:
         return (
@@ -252,11 +289,6 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
 
 def _order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrder:
     """The order again; a `ValueError` when the document does not hold together."""
-    import numpy as np
-
-    from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.assembly.posterior.posterior import Convergence
-
     labels = tuple(document["labels"])
     shape = (len(labels), len(labels))
     verdicts = np.array(document["verdicts"], dtype=np.int8)
@@ -291,10 +323,28 @@ def _order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOr
         convergence=None if convergence is None else Convergence(**convergence),
     )
     if not document["sampled"]:
-        # Known already: spares the draw that would make them again.
+        # They need not be drawn again.
         probabilities.flags.writeable = False
         order.__dict__["probabilities"] = probabilities
     return order
+
+
+def _proposal_from(document: Any, order: GlobalOrder) -> Proposal | None:
+    """The proposal again; a `ValueError` when it speaks of labels that the order does not have."""
+    if document is None:
+        return None
+    pairs = {name: tuple((a, d) for a, d in document[name]) for name in ("settles", "cannot")}
+    proposal = Proposal(
+        labels=tuple(document["labels"]),
+        expected_gain=float(document["expected_gain"]),
+        chances=tuple(float(x) for x in document["chances"]),
+        undetermined=int(document["undetermined"]),
+        **pairs,
+    )
+    named = {*proposal.labels, *(x for pair in (*pairs["settles"], *pairs["cannot"]) for x in pair)}
+    if not named <= set(order.labels):
+        raise ValueError("the proposal names a label that the order does not have")
+    return proposal
 
 
 def _from_document(document: Any, path: Path) -> Result:
@@ -303,19 +353,20 @@ def _from_document(document: Any, path: Path) -> Result:
             "this is not a jigsaw-crl result", "Write one with `jigsaw recover --out`.", path=path
         )
     version = document.get("version")
-    if version != VERSION:
+    if version not in READABLE:
         newer = isinstance(version, int) and version > VERSION
         writer = str(document.get("written_by", "another program"))[:80]
         raise InputError(
             f"the result has format version {version!r} (written by {writer}), "
-            f"this program, jigsaw-crl {__version__}, reads {VERSION}",
+            f"this program, jigsaw-crl {__version__}, reads versions up to {VERSION}",
             "Upgrade jigsaw-crl." if newer else "Run the recovery again.",
             path=path,
         )
-    if set(document) != _FIELDS:
-        odd = sorted(set(document) ^ _FIELDS)
+    expected = _FIELDS if version == VERSION else _FIELDS - {"proposal"}
+    if set(document) != expected:
+        odd = sorted(set(document) ^ expected)
         raise InputError(
-            f"the result's fields are not those of version {VERSION}: {', '.join(odd)[:200]}",
+            f"the result's fields are not those of version {version}: {', '.join(odd)[:200]}",
             "Run the recovery again.",
             path=path,
         )
@@ -328,6 +379,7 @@ def _from_document(document: Any, path: Path) -> Result:
             tuple(Finding(**f) for f in document["diagnostics"]),
             dict(document["provenance"]),
             dict(document["options"]),
+            _proposal_from(document.get("proposal"), order),
         )
     except InputError:
         raise
@@ -337,6 +389,3 @@ def _from_document(document: Any, path: Path) -> Result:
             "Run the recovery again.",
             path=path,
         ) from None
-
-
-# -- the folder ---------------------------------------------------------------------------------

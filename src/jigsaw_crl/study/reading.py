@@ -19,7 +19,7 @@ from jigsaw_crl.study.folder import (
 )
 from jigsaw_crl.study.regimes import Naming, Source, client_from_source, warn_of_truths
 
-__all__ = ["read_any", "read_client", "read_client_noting", "read_study"]
+__all__ = ["read_any", "read_client", "read_client_with_findings", "read_study"]
 
 
 def read_client(
@@ -68,14 +68,14 @@ def read_client(
     >>> client.name, client.n_features
     ('lab-1', 8)
     """
-    client, findings = read_client_noting(
+    client, findings = read_client_with_findings(
         path, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore
     )
     warn_of_truths(findings, stacklevel=2)
     return client
 
 
-def read_client_noting(
+def read_client_with_findings(
     path: str | Path,
     *,
     regime: str | None = None,
@@ -164,7 +164,9 @@ def read_any(
         whole = given.is_dir() and not is_partitioned(given)
     if whole or given.suffix == ".toml":
         return read_study(given, regime=regime, control=control, ignore=ignore)
-    client, findings = read_client_noting(given, regime=regime, control=control, ignore=ignore)
+    client, findings = read_client_with_findings(
+        given, regime=regime, control=control, ignore=ignore
+    )
     return _study(client.name, [client], findings, {client.name: str(given)})
 
 

@@ -118,7 +118,7 @@ def run_demo(
     Result
     """
     import jigsaw_crl as jc
-    from jigsaw_crl.cli.output import working
+    from jigsaw_crl.base.terminal import working
     from jigsaw_crl.report.contents import relation_no_client_states
 
     start = time.perf_counter()
@@ -133,6 +133,7 @@ def run_demo(
         _compare("the paper's method", world, paper.order),
     ]
     across = relation_no_client_states(result)
+    result = result.with_proposal()
     folder = result.save(out)
     spent = time.perf_counter() - start
     if as_json:
@@ -227,7 +228,7 @@ def _print_json(
 ) -> None:
     from dataclasses import asdict
 
-    from jigsaw_crl.cli.output import print_json
+    from jigsaw_crl.base.terminal import print_json
 
     order = result.order
     print_json(

@@ -22,7 +22,7 @@ def objects() -> dict[str, Any]:
     world = jc.simulate.setting("A", 0)
     sampled, exact = world.clients(n_samples=1_000, seed=1), world.clients()
     result, certain = jc.recover(sampled), jc.recover(exact)
-    X = np.vstack([rows for rows in _rows(world).values()])
+    X = np.vstack(list(_rows(world).values()))
     y = np.repeat(list(_rows(world)), 500)
     return {
         "Client": sampled[0],
