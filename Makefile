@@ -1,8 +1,8 @@
-# Two commands are all a newcomer needs: `make demo` and `make test`.
+# New here? Run `make demo`, then `make test`.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One BLAS thread a worker: the suite runs two workers on two cores.
+# Number of pytest workers; each worker uses one BLAS thread.
 TEST_WORKERS ?= 2
 
 .PHONY: demo install test browser lint format docs bench clean
@@ -15,7 +15,7 @@ install: $(VENV)/.installed
 test: $(VENV)/.installed-dev lint browser
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope
 
-# The page is tested in a real browser where one can be had; without it those tests say so.
+# Installs Chromium where possible. Without a browser, the report's browser tests are skipped with a reason.
 browser:
 	sh scripts/install-chromium.sh
 
@@ -25,7 +25,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Pictures first: the pages show what the scripts in examples/ draw. Warnings are errors.
+# Draws the pictures with the scripts in examples/, then builds the site. Warnings are errors.
 docs: $(VENV)/.installed-dev
 	for script in examples/plot_*.py; do $(BIN)/python $$script docs/pictures || exit 1; done
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
@@ -35,7 +35,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix src tests
 	$(BIN)/ruff format src tests
 
-# Every ratio of docs/performance.md, side by side: about ten minutes on two idle cores. A part:
+# Measures every ratio of docs/performance.md: about ten minutes on two idle cores. To measure a part:
 # make bench BENCH="-k one_client --sizes 25,50"
 bench: $(VENV)/.installed-dev
 	mkdir -p build

@@ -1,4 +1,4 @@
-"""The documentation site: `make docs` builds it, warnings are errors, the network is not needed."""
+"""Sphinx configuration. `make docs` builds the site without network access; warnings are errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autosummary_generate = False
-# A single backquote in a docstring is code: a formula, a name or a value.
+# Text in single backquotes in a docstring is code: a formula, a name or a value.
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -1,4 +1,4 @@
-"""What the pictures share: circles for latents, arrows for causes, arcs for hidden ones."""
+"""Shared drawing functions: circles for latents, arrows for causes, arcs for hidden causes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 BLUE, RED, GREY, PALE = "#1f5fa8", "#c0392b", "#8a8a8a", "#e8eef6"
 Place = tuple[float, float]
 
-# The same picture is the same file: no date, no random identifiers, text kept as text.
+# Makes the files reproducible: no date, no random identifiers, text stored as text.
 plt.rcParams.update(
     {"svg.hashsalt": "jigsaw-crl", "svg.fonttype": "none", "font.size": 11, "axes.titlesize": 12}
 )
 
 
 def latents(ax: Axes, places: Mapping[str, Place], hidden: Iterable[str] = ()) -> None:
-    """A circle per latent; hidden ones dashed and grey."""
+    """Draw a circle for each latent; hidden latents are dashed and grey."""
     unseen = set(hidden)
     for name, place in places.items():
         grey = name in unseen
@@ -45,7 +45,7 @@ def latents(ax: Axes, places: Mapping[str, Place], hidden: Iterable[str] = ()) -
 def arrows(
     ax: Axes, places: Mapping[str, Place], pairs: Iterable[tuple[str, str]], colour: str = BLUE
 ) -> None:
-    """An arrow from each cause to its effect."""
+    """Draw an arrow from each cause to its effect."""
     for cause, effect in pairs:
         _join(ax, places[cause], places[effect], "-|>", colour, 0.0)
 
@@ -53,13 +53,13 @@ def arrows(
 def hidden_causes(
     ax: Axes, places: Mapping[str, Place], pairs: Iterable[tuple[str, str]], bend: float = -0.5
 ) -> None:
-    """A red arc between two latents that share a cause nobody here sees."""
+    """Draw a red arc between two latents that share a hidden cause."""
     for one, other in pairs:
         _join(ax, places[one], places[other], "<|-|>", RED, bend)
 
 
 def box(ax: Axes, low: Place, high: Place, text: str = "", colour: str = BLUE) -> None:
-    """A round box around a group."""
+    """Draw a rounded box with a caption around a group of latents."""
     width, height = high[0] - low[0], high[1] - low[1]
     shape = FancyBboxPatch(
         low, width, height, boxstyle="round,pad=0.12", fill=False, edgecolor=colour, linewidth=1.4
@@ -69,13 +69,13 @@ def box(ax: Axes, low: Place, high: Place, text: str = "", colour: str = BLUE) -
 
 
 def blank(ax: Axes, title: str, x: Place, y: Place) -> None:
-    """No axes, equal scales, a title."""
+    """Hide the axes, use equal scales and set the title."""
     ax.set(xlim=x, ylim=y, aspect="equal", title=title)
     ax.axis("off")
 
 
 def save(figure: Figure, name: str) -> Path:
-    """Write `name`.svg into the folder given on the command line (default: this one)."""
+    """Write `name`.svg to the folder given on the command line (default: the current folder)."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{name}.svg"

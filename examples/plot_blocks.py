@@ -1,4 +1,4 @@
-"""Why a client sees blocks: a hidden common cause ties its effects together."""
+"""Draw how a hidden common cause joins its effects into one block."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ def main() -> None:
 
     latents(system, PLACES, hidden=["h"])
     arrows(system, PLACES, [("a", "b"), ("h", "b"), ("h", "c"), ("b", "d")])
-    blank(system, "h is a cause of b and c,\nbut this client has no h", x, y)
+    blank(system, "h causes b and c, but this\nclient does not access h", x, y)
 
     seen = {name: place for name, place in PLACES.items() if name != "h"}
     latents(view, seen)
     arrows(view, seen, [("a", "b"), ("b", "d")])
     hidden_causes(view, seen, [("b", "c")])
     box(view, (0.5, 1.15), (3.5, 2.05), "one block {b, c}", RED)
-    blank(view, "what it can know: b and c\nare confounded, one block", x, y)
+    blank(view, "what this client identifies:\nb and c form one block", x, y)
 
     latents(both, PLACES)
     arrows(both, PLACES, [("a", "b"), ("h", "b"), ("h", "c"), ("b", "d")])
-    blank(both, "a client that has h too\nsees four arrows and no block", x, y)
+    blank(both, "a client that accesses h\nfinds four arrows and no block", x, y)
     save(figure, "blocks")
 
 

@@ -1,4 +1,4 @@
-"""What a fragment is: the hidden system, what one client measures, and what it hands over."""
+"""Draw the hidden system, what one client measures, and the fragment that it shares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> None:
     latents(system, PLACES, hidden=["flow"])
     arrows(system, PLACES, EDGES[:1])
     arrows(system, PLACES, EDGES[1:], GREY)
-    blank(system, "the system; this client\ndoes not see flow", x, y)
+    blank(system, "the system: this client\ndoes not access flow", x, y)
 
     seen = {"pump": (0.3, 3.0), "valve": (0.3, 1.7), "tank": (0.3, 0.4)}
     latents(sensors, seen)
@@ -32,7 +32,7 @@ def main() -> None:
     arrows(fragment, own, EDGES[:1])
     box(fragment, (-0.1, 1.1), (3.1, 3.6), colour=BLUE)
     fragment.text(1.5, 0.55, "no rows, no moments, no mixing", ha="center", color=GREY)
-    blank(fragment, "what it hands over:\nits fragment", x, y)
+    blank(fragment, "what it shares:\nits fragment", x, y)
     save(figure, "fragment")
 
 

@@ -1,4 +1,4 @@
-"""How pieces join: two fragments, recovered from exact moments, and the order they entail."""
+"""Draw two fragments, recovered from exact moments, and the order that they entail."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def main() -> None:
                 "connectionstyle": "arc3,rad=-0.45",
             },
         )  # fmt: skip
-    blank(axes[2], "together: pump is an ancestor\nof flow (red), which neither saw", x, y)
+    blank(axes[2], "together: pump is an ancestor\nof flow (red), which neither observes", x, y)
     save(figure, "join")
 
 

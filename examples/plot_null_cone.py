@@ -1,4 +1,4 @@
-"""The null cone: one intervention moves the covariance in a plane, along two lines."""
+"""Draw the null cone of one intervention and the two candidate lines of its target."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jigsaw_crl as jc
 
 
 def main() -> None:
-    # valve has one ancestor, pump; the client sees both through two sensors.
+    # valve has one ancestor, pump; the client measures both with two sensors.
     effects = np.array([[0.0, 0.0], [0.9, 0.0]])
     world = jc.simulate.world_from_graph(
         effects, [("pump", "valve")], (2,), seed=3, names=("pump", "valve"), intervention="weak"
@@ -21,7 +21,8 @@ def main() -> None:
     white = np.linalg.inv(np.linalg.cholesky(before))
     D = white @ after @ white.T - np.eye(2)
 
-    # D = λ₁ aaᵀ − λ₂ bbᵀ: the candidate lines are √λ₁ a ± √λ₂ b; nothing changes across them.
+    # D = λ₁ aaᵀ − λ₂ bbᵀ: the candidate lines are √λ₁ a ± √λ₂ b. The variance does not change in
+    # the directions perpendicular to them.
     values, vectors = np.linalg.eigh(D)
     a, b = np.sqrt(values[1]) * vectors[:, 1], np.sqrt(-values[0]) * vectors[:, 0]
     lines = [(a + sign * b) / np.linalg.norm(a + sign * b) for sign in (1, -1)]
@@ -34,14 +35,16 @@ def main() -> None:
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), width_ratios=(1, 1.1))
     for moment, colour, name in ((np.eye(2), GREY, "control"), (np.eye(2) + D, BLUE, "valve")):
-        # As far out as the standard deviation along that direction.
+        # The radius is the standard deviation in that direction.
         spread = np.sqrt(np.einsum("in,ij,jn->n", circle, moment, circle))
         left.plot(*(spread * circle), color=colour, label=name)
     for name, style, pair in (("no change", ":", unchanged), ("candidate lines", "-", lines)):
         for n, line in enumerate(pair):
             ends = np.outer(line, [-2.4, 2.4])
             left.plot(*ends, style, color=RED, linewidth=1.3, label=name if n == 0 else None)
-    left.set(aspect="equal", title="whitened spread", xlim=(-2.6, 2.6), ylim=(-2.6, 2.6))
+    left.set(
+        aspect="equal", title="standard deviation (whitened)", xlim=(-2.6, 2.6), ylim=(-2.6, 2.6)
+    )
     left.set(xticks=[], yticks=[])
     left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False)
 

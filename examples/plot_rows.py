@@ -1,4 +1,4 @@
-"""How many rows? E1 of both methods on the paper's setting B, as rows per regime grow."""
+"""Draw E1 of both methods on the paper's setting B against the number of rows per regime."""
 
 from __future__ import annotations
 

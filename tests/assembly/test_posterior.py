@@ -19,7 +19,7 @@ from jigsaw_crl.assembly.posterior.posterior import (
 )
 from jigsaw_crl.assembly.posterior.sampler import pack, unpack
 from jigsaw_crl.base.order import transitive_closure
-from jigsaw_crl.fragment.fragment import PAIR_COST
+from jigsaw_crl.evidence.priors import PAIR_COST
 
 from .test_entailment import all_orders
 

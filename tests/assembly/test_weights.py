@@ -9,7 +9,8 @@ import pytest
 
 from jigsaw_crl import Fragment, assemble
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.fragment.fragment import MISSED, BayesFactors, Statements
+from jigsaw_crl.evidence.priors import MISSED
+from jigsaw_crl.fragment import BayesFactors, Statements
 from jigsaw_crl.truth.simulate import World, random_world
 
 from .clients import lab, noisy, perfect, small_world

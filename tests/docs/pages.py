@@ -1,20 +1,20 @@
-"""Run the code blocks of a page, in order, in an empty folder, and compare what they print.
+"""Run the code blocks of a page in order, in an empty folder, and compare their output.
 
-    python tests/docs/pages.py README.md docs/faq.md      # write the printed output into the pages
+    python tests/docs/pages.py README.md docs/faq.md      # update the output shown in the pages
 
-- A ```python block runs in the page's own namespace. A ```text block right after it is what it
-  prints.
-- In a ```console block the lines `$ jigsaw …` are commands (`\\` at the end continues a line) and
-  the lines after each are what it prints, if any are shown; `> FILE` and `>> FILE` write it to a
-  file. A failing command shows its message.
+- A ```python block runs in the namespace of the page. A ```text block directly after it shows its
+  output.
+- In a ```console block, lines that start with `$ jigsaw` are commands (`\\` at the end continues a
+  line). The lines after a command show its output; without such lines, the output is not compared.
+  `> FILE` and `>> FILE` write the output to a file. A failing command shows its message.
 - A ```toml or ```csv block whose first line is `# file: NAME` is written to that file.
-- `...` in shown output stands for anything.
+- In shown output, `...` stands for any text, and decimal numbers may differ by `TOLERANCE`.
 """
 
 from __future__ import annotations
 
-import doctest
 import io
+import math
 import os
 import re
 import shlex
@@ -29,6 +29,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN, SHOWN, FILES = "python", "text", ("toml", "csv")
+# Relative. Sampled probabilities differ slightly between linear algebra libraries; counts do not.
+TOLERANCE = 0.02
+_DECIMAL = r"[+-]?\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)"
+_NUMBER = r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _FENCE = re.compile(
     r"^(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=fence) *$", re.M | re.S
 )
@@ -36,7 +40,7 @@ _FENCE = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, where the text is, and its line."""
+    """A fenced block with its language, text, the span of the text in the page, and line number."""
 
     language: str
     body: str
@@ -47,7 +51,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Output:
-    """What one block or command printed, and what the page shows (None: nothing)."""
+    """The output of one block or command, and the output shown in the page (None if not shown)."""
 
     line: int
     code: str
@@ -56,21 +60,19 @@ class Output:
 
     @property
     def agrees(self) -> bool:
-        if self.shown is None:
-            return True
-        check = doctest.OutputChecker().check_output
-        return check(_trimmed(self.shown), _trimmed(self.printed), doctest.ELLIPSIS)
+        """Whether the page shows what was printed, or shows nothing."""
+        return self.shown is None or same_output(self.shown, self.printed)
 
 
 def documentation_pages() -> list[Path]:
-    """The README and every page of the site."""
+    """Return the README and every page of the site."""
     built = ROOT / "docs" / "_build"
     pages = [p for p in sorted((ROOT / "docs").rglob("*.md")) if not p.is_relative_to(built)]
     return [ROOT / "README.md", *pages]
 
 
 def blocks_of(text: str) -> list[Block]:
-    """The fenced blocks of a page."""
+    """Return the fenced blocks of a page."""
     return [
         Block(m["language"].strip(), m["body"], *m.span("body"), text.count("\n", 0, m.start()) + 1)
         for m in _FENCE.finditer(text)
@@ -78,7 +80,7 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def run_page(path: Path) -> list[Output]:
-    """Run a page in the current folder."""
+    """Run the blocks of a page in the current folder and return their outputs."""
     text = path.read_text(encoding="utf-8")
     blocks, outputs = blocks_of(text), list[Output]()
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -95,7 +97,7 @@ def run_page(path: Path) -> list[Output]:
 
 
 def commands_of(body: str) -> Iterator[tuple[str, str | None]]:
-    """The commands of a console block, each with the output shown after it."""
+    """Yield the commands of a console block, each with the output shown after it."""
     command: str | None = None
     shown: list[str] = []
     lines = iter(body.splitlines())
@@ -109,12 +111,26 @@ def commands_of(body: str) -> Iterator[tuple[str, str | None]]:
         while command.endswith("\\"):
             command = command[:-1] + next(lines).strip()
     if command is None:
-        raise ValueError(f"a console block without a command:\n{body}")
+        raise ValueError(f"this console block has no command:\n{body}")
     yield command, "\n".join(shown) if shown else None
 
 
+def same_output(shown: str, printed: str) -> bool:
+    """Return whether the shown output matches the printed one, up to `TOLERANCE` and `...`."""
+    pieces = re.split(rf"({_DECIMAL}|\.\.\.)", _trimmed(shown))
+    texts, special = pieces[::2], pieces[1::2]
+    decimals = [float(piece) for piece in special if piece != "..."]
+    wildcards = [".*?" if piece == "..." else _NUMBER for piece in special]
+    pattern = "".join(map("".join, zip_longest(map(re.escape, texts), wildcards, fillvalue="")))
+    match = re.fullmatch(pattern, _trimmed(printed), re.S)
+    if match is None:
+        return False
+    found = zip(match.groups(), decimals, strict=True)
+    return all(math.isclose(float(a), b, rel_tol=TOLERANCE) for a, b in found)
+
+
 def _shows(text: str, block: Block, after: Block) -> bool:
-    """Is the next block what this one prints: text, with nothing written between them?"""
+    """Return whether the next block is a text block with nothing written in between."""
     between = text[block.end : after.start].replace("`", "")
     return after.language == SHOWN and between.strip() == SHOWN
 
@@ -128,7 +144,7 @@ def _write_file(block: Block) -> None:
 
 
 def _run_python(path: Path, block: Block, names: dict[str, Any]) -> str:
-    # Blank lines in front make a traceback name the page's own line.
+    # Leading blank lines make a traceback show the line number of the page.
     code = compile("\n" * block.line + block.body, str(path), "exec")
     printed = io.StringIO()
     with redirect_stdout(printed):
@@ -142,7 +158,7 @@ def _run_command(command: str) -> str:
     command, to, target = re.match(r"(.*?)(?: (>>?) (\S+))?$", command).groups()  # type: ignore[union-attr]
     program, *arguments = shlex.split(command)
     if program != "jigsaw":
-        raise ValueError(f"only jigsaw's commands are run, not: {command}")
+        raise ValueError(f"only jigsaw commands are run, not: {command}")
     printed, complaints = io.StringIO(), io.StringIO()
     with redirect_stdout(printed), redirect_stderr(complaints):
         code = run(_expanded(arguments))
@@ -158,7 +174,7 @@ def _run_command(command: str) -> str:
 
 
 def _expanded(arguments: list[str]) -> list[str]:
-    """As a shell does: `*` in an argument becomes the files that match."""
+    """Replace an argument that contains `*` by the matching files, as a shell does."""
     out: list[str] = []
     for argument in arguments:
         out += sorted(str(p) for p in Path().glob(argument)) if "*" in argument else [argument]
@@ -166,13 +182,13 @@ def _expanded(arguments: list[str]) -> list[str]:
 
 
 def _trimmed(text: str) -> str:
-    """Without outer blank lines, and with every gap of tabs or spaces inside a line two wide."""
+    """Remove outer blank lines, and replace tabs and runs of spaces within a line by two spaces."""
     lines = (line.rstrip() for line in text.strip("\n").splitlines())
     return "\n".join(re.sub(r"(?<=\S)(\t+| {2,})", "  ", line) for line in lines) + "\n"
 
 
 def _aligned(text: str) -> str:
-    """Tab-separated lines as columns, each as wide as in the lines beside it that have as many."""
+    """Align tab-separated lines in columns, separately for each run of equally many columns."""
     rows = [line.split("\t") for line in text.strip("\n").splitlines()]
     out: list[str] = []
     for _, group in groupby(rows, key=len):
@@ -185,15 +201,17 @@ def _aligned(text: str) -> str:
 
 
 def _rewrite(path: Path) -> None:
-    """Put what the page prints into its shown output."""
+    """Replace shown output that differs from the printed output."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         outputs = run_page(path)
     text = path.read_text(encoding="utf-8")
-    for output in outputs:
+    # From the end, so that the line numbers of earlier blocks stay valid.
+    for output in reversed(outputs):
         if output.agrees or output.shown is None:
             continue
         old = output.shown.rstrip("\n")
-        where = text.index(old, text.index(output.code.splitlines()[0]))
+        block = sum(map(len, text.splitlines(keepends=True)[: output.line]))
+        where = text.index(old, block)
         text = text[:where] + _aligned(output.printed) + text[where + len(old) :]
     path.write_text(text, encoding="utf-8")
 

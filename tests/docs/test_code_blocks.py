@@ -1,4 +1,4 @@
-"""Every code block of the README and the site runs, and prints what the page shows."""
+"""Every code block of the README and the site runs and prints the output that the page shows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from .pages import ROOT, blocks_of, documentation_pages, run_page
+from .pages import ROOT, blocks_of, documentation_pages, run_page, same_output
 
-# Languages that are run, written or shown; `sh` is for setting up a machine, none is for drawings.
+# Languages of blocks that are run, written to files or compared. `sh` blocks hold set-up commands;
+# blocks without a language hold drawings.
 KNOWN = {"python", "text", "console", "toml", "csv", "sh", "json", ""}
 SETTING_UP = re.compile(r"(pip|python3? (-m (pip|venv)|benchmarks/)|make|git clone|cd|source) ?")
-# Rounds between several machines, which tests/federated runs, and measurements that take hours.
-# That their commands exist is checked.
+# These pages describe rounds between several machines, which tests/federated runs, and measurements
+# that take hours. The tests only check that their commands exist.
 NOT_RUN = [p for p in documentation_pages() if p.stem in ("federated", "performance", "scale")]
 RUN = [p for p in documentation_pages() if p not in NOT_RUN]
 
@@ -27,13 +28,30 @@ def name_of(page: Path) -> str:
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    # The width that pages are written for.
+    # The pages show output at this width.
     monkeypatch.setenv("COLUMNS", "80")
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("log-odds +8.0; 3 rows", "log-odds +8.1; 3 rows", True),
+        ("log-odds +8.0; 3 rows", "log-odds +9.0; 3 rows", False),
+        ("log-odds +8.0; 3 rows", "log-odds +8.0; 4 rows", False),
+        ("first\n...\nlast 0.99", "first\nsecond\nthird\nlast 1", True),
+        ("first\n...\nlast", "first\nsecond", False),
+        ("a  b", "a\tb\n", True),
+    ],
+)
+def test_shown_output_may_differ_in_decimals_and_omitted_text_only(
+    shown: str, printed: str, same: bool
+) -> None:
+    assert same_output(shown, printed) is same
+
+
 @pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_a_pages_code_runs_in_an_empty_folder_and_prints_what_is_shown(
+def test_the_code_of_a_page_runs_in_an_empty_folder_and_prints_the_shown_output(
     page: Path, empty_folder: Path
 ) -> None:
     wrong = [o for o in run_page(page) if not o.agrees]
@@ -44,7 +62,7 @@ def test_a_pages_code_runs_in_an_empty_folder_and_prints_what_is_shown(
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_no_block_escapes_by_its_language(page: Path) -> None:
+def test_every_block_has_a_language_that_the_tests_handle(page: Path) -> None:
     for block in blocks_of(page.read_text(encoding="utf-8")):
         where = f"{page.name}, line {block.line}"
         if block.language.startswith("{"):
@@ -60,7 +78,7 @@ def test_no_block_escapes_by_its_language(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", NOT_RUN, ids=name_of)
-def test_commands_that_are_not_run_exist_with_the_options_they_are_shown_with(page: Path) -> None:
+def test_commands_that_are_not_run_exist_and_have_the_shown_options(page: Path) -> None:
     from jigsaw_crl.cli.app import app
 
     blocks = blocks_of(page.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Every public name is documented, its example runs, and a user's script type-checks against it."""
+"""Every public name is documented and has a running example; user scripts can be type-checked."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import pytest
 
 import jigsaw_crl as jc
 
-# A string: what it is, the site says.
 NAMES = [name for name in jc.__all__ if name != "__version__"]
 
-# Seconds after which mypy hangs; it needs a minute with an empty cache, and more when busy.
-HANG = 800
+# Seconds; mypy needs about a minute with an empty cache, and more on a busy machine.
+TIMEOUT = 800
 
 USER_SCRIPT = """\
 from pathlib import Path
@@ -59,7 +58,7 @@ def test_a_public_name_has_a_docstring_with_an_example_that_runs(name: str) -> N
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if inspect.isfunction(getattr(jc, n))])
-def test_what_a_public_function_takes_is_documented(name: str) -> None:
+def test_every_parameter_of_a_public_function_is_documented(name: str) -> None:
     function = getattr(jc, name)
     text = inspect.getdoc(function) or ""
     documented = text.split("Parameters\n----------")[-1].split("Returns\n-------")[0]
@@ -67,17 +66,17 @@ def test_what_a_public_function_takes_is_documented(name: str) -> None:
         assert parameter in documented, f"{name} does not explain {parameter}"
 
 
-def test_a_users_script_passes_mypy_strict(tmp_path: Path) -> None:
+def test_a_user_script_passes_mypy_strict(tmp_path: Path) -> None:
     script = tmp_path / "user.py"
     script.write_text(USER_SCRIPT, encoding="utf-8")
-    # With the project's own options its cache serves, and the check takes seconds and not a minute.
+    # Running in the project folder reuses mypy's cache, so the check takes seconds, not a minute.
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", str(script)],
         capture_output=True,
         text=True,
         cwd=Path(__file__).resolve().parents[2],
-        timeout=HANG,
+        timeout=TIMEOUT,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    # Not Any: the package's types reach the user.
+    # The revealed type is not Any, so the package exports its types.
     assert "frozenset[" in done.stdout, done.stdout

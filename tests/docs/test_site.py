@@ -1,4 +1,4 @@
-"""The site builds without a warning, and its pictures are what the example scripts draw."""
+"""The site builds without warnings, is complete, and its pictures match the example scripts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from .pages import ROOT, documentation_pages
 
-# Seconds after which a script hangs; nothing waits that long, however busy the machine.
-HANG = 800
+# Seconds; long enough for a busy machine.
+TIMEOUT = 800
 
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 PICTURES = ROOT / "docs" / "pictures"
@@ -26,18 +26,18 @@ def run(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=folder,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        timeout=HANG,
+        timeout=TIMEOUT,
     )
 
 
 def words(picture: Path) -> list[str]:
-    """The text in a picture; numbers on axes may differ between versions of matplotlib."""
+    """Return the text in a picture without axis numbers, which depend on the matplotlib version."""
     found = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
     return [word for word in found if re.search("[a-z]{2}", word)]
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda p: p.stem)
-def test_an_example_draws_the_sites_picture(script: Path, tmp_path: Path) -> None:
+def test_an_example_draws_the_picture_of_the_site(script: Path, tmp_path: Path) -> None:
     done = run(script, tmp_path, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     drawn = list(tmp_path.glob("*.svg"))
@@ -48,17 +48,17 @@ def test_an_example_draws_the_sites_picture(script: Path, tmp_path: Path) -> Non
         assert words(picture) == words(kept), f"{kept} is out of date: run make docs"
 
 
-def test_every_picture_is_shown_and_has_words_for_those_who_cannot_see_it() -> None:
+def test_every_picture_is_shown_with_alternative_text() -> None:
     shown = set()
     for page in documentation_pages():
         text = page.read_text(encoding="utf-8")
-        for words_for_it, target in re.findall(r"!\[([^\]]*)\]\(([^)]*\.svg)\)", text):
-            assert words_for_it, f"{page.name}: {target} has no description"
+        for alternative, target in re.findall(r"!\[([^\]]*)\]\(([^)]*\.svg)\)", text):
+            assert alternative, f"{page.name}: {target} has no alternative text"
             shown.add((page.parent / target).resolve())
     assert {p.resolve() for p in PICTURES.glob("*.svg")} <= shown
 
 
-def test_the_site_builds_without_warning_and_without_network(tmp_path: Path) -> None:
+def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path: Path) -> None:
     done = run(
         "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", ROOT / "docs", tmp_path / "html",
         "-d", tmp_path / "doctrees", folder=tmp_path,

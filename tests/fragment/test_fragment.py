@@ -13,14 +13,8 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.fragment.fragment import (
-    IN_DISTRICT,
-    MISSED,
-    BayesFactors,
-    Fragment,
-    Outcome,
-    Statements,
-)
+from jigsaw_crl.evidence.priors import IN_DISTRICT, MISSED
+from jigsaw_crl.fragment import BayesFactors, Fragment, Outcome, Statements
 
 LABELS = ("a", "b", "c", "d")
 BLOCKS = (frozenset("ab"), frozenset("c"), frozenset("d"))

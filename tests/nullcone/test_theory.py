@@ -125,9 +125,10 @@ def test_t5_the_choice_of_lines_leaves_what_is_said_across_districts_true():
     for world, k in cases():
         reading, truth = read(world.client(k)), world.truth(k)
         same, ancestor = relations(truth)
-        mean = reading.log_ancestor.max(axis=0)
+        factors, where = reading.factors, reading.hypotheses.where
+        mean, district = factors[where("ancestor")].max(axis=0), factors[where("district")][0]
         across = ~same & ~np.isnan(mean)
-        best_other = np.maximum(np.maximum(mean.T, reading.log_district), 0.0)
+        best_other = np.maximum(np.maximum(mean.T, district), 0.0)
         assert (mean[across & ancestor] > best_other[across & ancestor] + 10).all()
         unrelated = across & ~ancestor & ~ancestor.T
         assert (best_other[unrelated] == 0.0).all()

@@ -122,7 +122,7 @@ def _by_entailment(
 def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) -> GlobalOrder:
     rng = np.random.default_rng(seed)
     trust = weigh_clients(panel, rng)
-    evidence = pool(panel, trust.weights, trust.rate)
+    evidence = pool(panel, trust.weights, trust.rate).log_odds
     draws = sample_orders(evidence, rng)
     decoded = decode(draws.probability, rng)
     verdicts = _decide(draws.probability, evidence)

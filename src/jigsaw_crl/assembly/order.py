@@ -258,7 +258,7 @@ class GlobalOrder(ReadOnlyArrays):
         """Pooled log-odds E of every ordered pair, shape (p, p); ± a large number for facts."""
         if self.mode == "evidence":
             weights = np.array([self.client_weights[f.client] for f in self.fragments])
-            return pool(self.panel, weights, self.rate)
+            return pool(self.panel, weights, self.rate).log_odds
         return np.where(self.verdicts == YES, FACT, np.where(self.verdicts == NO, -FACT, 0.0))
 
     @cached_property

@@ -15,20 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.fragment.fragment import NO, YES, BayesFactors, Fragment, against_unrelated
+from jigsaw_crl.evidence.pooled import Pooled
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
 __all__ = ["Claims", "Panel", "read_fragments"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 
-# Prior of the four relations of a pair inside one client: three that fix ancestry, and one (same
-# district) that leaves it open.
-LOG_FIXED, LOG_OPEN = np.log(0.75), np.log(0.25)
 # A client "says" yes or no when its own log-odds pass log 3: three to one.
 SPEAKS = float(np.log(3.0))
-# Layers of a client's log-odds beside those of the effect scales.
-EXTRA = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +40,10 @@ class Claims:
         Yes, no or cannot say (1, 0, -1), where the client states rather than weighs.
     sure : bool
         The statements come from exact moments.
-    x : array, shape (n_scales + 3, p, p), or None
-        Log-odds of "row is an ancestor of column" per effect scale, then of leaning; 1 where one of
-        the two moved a single direction, and where the column did: see `combined`. nan where the
-        client cannot say.
+    evidence : Pooled or None
+        Where the client weighs rather than states; zero where it cannot say.
+    says : array of bool, shape (p, p)
+        Pairs about which the client states or weighs something.
     one_of : tuple of (tuple of int, int)
         Candidates, one of which is an ancestor of the last.
     spouses : array of bool, shape (p, p), or None
@@ -60,7 +56,8 @@ class Claims:
     members: npt.NDArray[np.intp]
     certain: npt.NDArray[np.int8] | None
     sure: bool
-    x: FloatArray | None
+    evidence: Pooled | None
+    says: BoolMatrix
     one_of: tuple[tuple[tuple[int, ...], int], ...]
     spouses: BoolMatrix | None
     together: BoolMatrix
@@ -71,8 +68,8 @@ class Claims:
         if self.certain is not None:
             out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
         else:
-            assert self.x is not None
-            mean = np.nan_to_num(combined(self.x), nan=0.0)
+            assert self.evidence is not None
+            mean = self.evidence.log_odds
             out = np.where(mean > SPEAKS, 1, np.where(mean < -SPEAKS, -1, 0))
         np.fill_diagonal(out, 0)
         return out.astype(np.int8)
@@ -128,12 +125,6 @@ class Panel:
         ]
 
 
-def combined(x: FloatArray) -> FloatArray:
-    """Log-odds from the layers of one client, or from their weighted sum over several."""
-    # Sums of weights from which some were taken off again end at rounding, not at zero.
-    return against_unrelated(x[:-3], x[-3], x[-2] > 1e-9, x[-1] > 1e-9)
-
-
 def read_fragments(fragments: Iterable[Fragment]) -> Panel:
     """Sort, number and check the fragments.
 
@@ -169,7 +160,7 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
 
 def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Claims:
     members = np.array([position[label] for label in fragment.labels], dtype=np.intp)
-    certain, x, one_of, spouses = None, None, [], None
+    certain, evidence, one_of, spouses = None, None, [], None
     sure = False
     if fragment.statements is not None:
         stated = fragment.statements
@@ -184,12 +175,13 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
                 i, j = (fragment.index(label) for label in pair)
                 spouses[i, j] = spouses[j, i] = True
     elif fragment.bayes is not None:
-        x = _layers(fragment.bayes)
-        if len(x) != n_scales + EXTRA:
-            mean = combined(x)
-            x = np.stack([*(mean,) * n_scales, *(0 * mean,) * EXTRA])
+        evidence, says = fragment.bayes.by_district()
+        if len(evidence.ancestor) != n_scales:
+            evidence = evidence.at_scales(n_scales)
     else:
         certain, sure = _from_blocks(fragment), fragment.n_samples is None
+    if certain is not None:
+        says = (certain != CANNOT_SAY) & ~np.eye(len(members), dtype=bool)
     groups = fragment.blocks if fragment.districts is None else fragment.districts
     together = np.zeros((len(members), len(members)), dtype=bool)
     for group in groups:
@@ -203,26 +195,12 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
         members=members[listed],
         certain=None if certain is None else certain[grid],
         sure=sure,
-        x=None if x is None else np.ascontiguousarray(x[:, listed[:, None], listed[None, :]]),
+        evidence=None if evidence is None else evidence.of(listed),
+        says=says[grid],
         one_of=tuple(sorted(one_of)),
         spouses=None if spouses is None else spouses[grid],
         together=together[grid],
     )
-
-
-def _layers(bayes: BayesFactors) -> FloatArray:
-    """x_τ = log[¾ e^{l_τ} + ¼ e^{l_D}] − log[¾ + ¼ e^{l_D}], and the same of leaning; single."""
-    silent = np.asarray(np.isnan(bayes.ancestor).any(axis=0), dtype=np.bool_)
-    np.fill_diagonal(silent, True)
-    # A client that cannot speak of districts has none to allow for.
-    open_ = LOG_OPEN + np.where(np.isnan(bayes.district), -np.inf, bayes.district)
-    factors = np.concatenate([bayes.ancestor, bayes.lean[None]])
-    fixed = LOG_FIXED + np.nan_to_num(factors, nan=0.0)
-    x = np.logaddexp(fixed, open_) - np.logaddexp(LOG_FIXED, open_)
-    single = np.broadcast_to(np.array(bayes.single), open_.shape)
-    layers = np.concatenate([x, bayes.doubtful[None], single[None]])
-    layers[:, silent] = np.nan
-    return layers
 
 
 def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:

@@ -13,7 +13,6 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,28 +27,14 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.evidence.factors import BayesFactors
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
 
 FloatArray = npt.NDArray[np.float64]
 Method = Literal["null-cone", "paper"]
 
-# Evidence is kept to four decimals: far below any decision's margin, it makes a fragment read from
-# a file equal to the one in memory, and it says no more about the data than it must.
-DECIMALS = 4
-
 YES, NO, CANNOT_SAY = 1, 0, -1
-# Prior log-odds against each relation: most pairs are unrelated. Inside a district nothing is known
-# about ancestry but that prior: either direction against neither.
-PAIR_COST = 1.0
-IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
-
-
-# A target with an ancestor moves two directions. Where one is seen, the other was missed with this
-# probability, and the line that is seen leans towards the target's ancestors: it may have some, and
-# it may look related to what else descends from them. Both are properties of the target, not of a
-# client: the doubt is paid once, however many clients saw it.
-MISSED = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,100 +69,6 @@ class Outcome:
 
     def __str__(self) -> str:
         return self.message if self.ok else f"{self.code}: {self.message} {self.remedy}".strip()
-
-
-@dataclass(frozen=True, eq=False)
-class BayesFactors(ReadOnlyArrays):
-    """Log Bayes factors of one client's pairs (nan where the client cannot say).
-
-    Parameters
-    ----------
-    scales : tuple of float
-        The effect scales τ.
-    ancestor : array, shape (n_scales, p, p)
-        `ancestor[s, a, d]`: log Bayes factor of "a is an ancestor of d, with an effect of scale
-        τ_s" against "unrelated".
-    district : array, shape (p, p)
-        Log Bayes factor of "same district" against "unrelated"; symmetric.
-    lean : array, shape (p, p), optional
-        The same of "unrelated, but a line leans" (see `MISSED`); symmetric, zeros by default.
-    single : tuple of bool, optional
-        Labels whose intervention moved a single direction; none by default.
-    """
-
-    scales: tuple[float, ...]
-    ancestor: FloatArray
-    district: FloatArray
-    lean: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    single: tuple[bool, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not np.size(self.lean):
-            object.__setattr__(self, "lean", np.zeros_like(self.district))
-        if not self.single:
-            object.__setattr__(self, "single", (False,) * len(self.district))
-        for name in ("ancestor", "district", "lean"):
-            value = np.round(np.array(getattr(self, name), dtype=np.float64), DECIMALS)
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
-
-    @property
-    def doubtful(self) -> npt.NDArray[np.bool_]:
-        """Pairs with a label that moved a single direction, shape (p, p)."""
-        single = np.array(self.single)
-        return np.asarray(single[:, None] | single)
-
-    @property
-    def log_odds(self) -> FloatArray:
-        """ "Row is an ancestor of column" against "unrelated", shape (p, p)."""
-        return against_unrelated(self.ancestor, self.lean, self.doubtful, np.array(self.single))
-
-
-def unrelated(lean: FloatArray, doubtful: npt.NDArray[np.bool_]) -> FloatArray:
-    """Log weight of "unrelated", leaning or not, against "unrelated" and not leaning.
-
-    Parameters
-    ----------
-    lean : array, shape (...)
-        Log Bayes factor of leaning, of one client or summed over several.
-    doubtful : array of bool, shape (...)
-        A line of the pair may lean.
-    """
-    return _leaning_or_not(np.zeros_like(lean), lean, doubtful)
-
-
-def against_unrelated(
-    ancestor: FloatArray,
-    lean: FloatArray,
-    doubtful: npt.NDArray[np.bool_],
-    single: npt.NDArray[np.bool_],
-) -> FloatArray:
-    """`log mean_τ e^{l_τ}` against "unrelated", less what a missed direction costs.
-
-    Parameters
-    ----------
-    ancestor : array, shape (n_scales, ...)
-        Log Bayes factors of one client, or their sum over several: an effect has one scale, and a
-        line leans or not, at all of them.
-    lean, doubtful : array, shape (...)
-        See `unrelated`.
-    single : array of bool, shape (...)
-        The column moved a single direction.
-    """
-    with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
-        mean = np.logaddexp.reduce(ancestor, axis=0) - np.log(len(ancestor))
-    # An ancestor's line can lean as well: what a lean explains speaks neither for nor against.
-    mean = _leaning_or_not(mean, np.fmax(mean, lean), doubtful)
-    return np.asarray(mean - unrelated(lean, doubtful) + np.log(MISSED) * single)
-
-
-def _leaning_or_not(
-    plain: FloatArray, leaning: FloatArray, doubtful: npt.NDArray[np.bool_]
-) -> FloatArray:
-    """`log[(1 − m) e^plain + m e^leaning]` with m = MISSED where in doubt; nan in plain stays."""
-    with np.errstate(invalid="ignore"):
-        mixed = np.logaddexp(plain + np.log(1.0 - MISSED), np.nan_to_num(leaning) + np.log(MISSED))
-    return np.asarray(np.where(doubtful, mixed, plain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,10 +181,8 @@ class Fragment(ReadOnlyArrays):
     def evidence(self) -> FloatArray:
         """Log-odds that the row label is an ancestor of the column label, shape (p, p).
 
-        Each relation (either direction, same district) starts `PAIR_COST` below "unrelated",
-        effect scales are averaged, and a district leaves ancestry at its prior; nan where the
-        client cannot say. Exact statements are ±inf. This is a summary for people: assembly works
-        with `bayes` and `statements`.
+        NaN where the client cannot say, ±inf for exact statements. This is a summary for people:
+        assembly works with `bayes` and `statements`.
         """
         p = len(self.labels)
         out = np.full((p, p), np.nan)
@@ -301,14 +190,7 @@ class Fragment(ReadOnlyArrays):
             out[self.statements.ancestor == YES] = np.inf
             out[self.statements.ancestor == NO] = -np.inf
         elif self.bayes is not None:
-            open_ = unrelated(self.bayes.lean, self.bayes.doubtful)
-            inside = self.bayes.district - open_ - PAIR_COST
-            yes = self.bayes.log_odds - PAIR_COST
-            with np.errstate(invalid="ignore"):  # nan says "cannot say", and stays nan
-                for_it = np.logaddexp(yes, inside + np.log(IN_DISTRICT))
-                against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-IN_DISTRICT))
-                out = for_it - against
-            out = np.round(out, DECIMALS)
+            out = self.bayes.summary()
         np.fill_diagonal(out, np.nan)
         out.flags.writeable = False
         return out

@@ -1,13 +1,12 @@
-"""The null-cone method: what a client really reveals, and how to read it from data.
+"""The null-cone method: from a client's moments to its fragment.
 
 ==============  =============================================================================
 `whitening`     the control covariance that all regimes support, and coordinates whitened by it
-`spikes`        which directions an intervention moved, against the noise
+`spikes`        directions that an intervention moved, told from noise
 `lines`         the two lines that may carry a target's own noise
-`pairs`         how the lines of two targets meet, with the joint covariance of their products
-`evidence`      unrelated, ancestor, descendant, same district: four hypotheses compared
+`pairs`         inner products of the lines of two targets, with their covariance
 `signs`         which of its two lines is a target's own
-`reading`       all of these in order: moments in, log Bayes factors out
+`reading`       these steps in order: moments in, log Bayes factors out
 `structure`     districts, ancestry, blocks
 `statements`    what exact moments make certain
 `basis`         the functionals Q̂ that read the latents

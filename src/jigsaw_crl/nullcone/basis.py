@@ -1,4 +1,4 @@
-"""Which functional of the features reads each latent? The rows of Q̂.
+"""Rows of Q̂: the functional of the features that reads each latent.
 
 In whitened coordinates the functional of target i is `q_i`, so on features it is `q_iᵀ L⁻¹`. The
 structure says which inner products ⟨q_i, q_j⟩ and ⟨q_i, c_j⟩ are exactly zero. Given the errors
@@ -28,11 +28,11 @@ Single = npt.NDArray[np.float32]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
 
-# The problem is mildly non-linear: the second round removes what the first left at second order.
+# The problem is mildly non-linear: a second round removes the second-order remainder.
 ROUNDS = 2
 MAX_STEPS = 200
-# The products may stay this many standard errors from zero (root mean square): a hundredth of a
-# sampling error moves no functional visibly.
+# Root mean square of the products, in standard errors, at which the solver stops: a hundredth
+# of the sampling error does not change a functional visibly.
 RESIDUAL = 0.05
 
 
@@ -105,7 +105,7 @@ class _Problem:
         r, _, p = vectors.shape
         self.exact = vectors.reshape(2 * r, p)
         self.must = must.reshape(2 * r, 2 * r)
-        # The correction is wanted to a few digits: single precision halves its cost.
+        # The correction is needed to a few digits only, and single precision is twice as fast.
         self.vectors: Single = vectors.astype(np.float32)
         self.flat = self.vectors.reshape(2 * r, p)
         self.n, self.n_eff = np.repeat(n.astype(np.float32), 2), np.float32(n_eff)

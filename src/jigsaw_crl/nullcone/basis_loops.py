@@ -1,7 +1,7 @@
-"""The arithmetic of `basis` that is neither a large matrix product nor worth an array, compiled.
+"""Compiled loops of `basis`: everything that is not a large matrix product.
 
 Sums over coordinates may be taken in any order (`reassoc`), which lets the processor add several
-at once; they carry a sampling error anyway.
+at once; the rounding is far below the sampling error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["advance", "line_errors", "off_ancestors", "spread"]
 
 @compiled(fastmath={"reassoc", "contract"}, kept=False)
 def _dot(x, y, stop):  # type: ignore[no-untyped-def]
-    total = 0 * x[0]
+    total = x.dtype.type(0)  # not 0 · x[0]: working space may hold NaN
     for a in range(stop):
         total += x[a] * y[a]
     return total
@@ -61,7 +61,7 @@ def line_errors(v, vectors, F, Mm, mMm, m, h, n, mH, d):  # type: ignore[no-unty
 def advance(out, must, precision, square, direction, residual, y):  # type: ignore[no-untyped-def]
     """One step of conjugate gradients, given `out + outᵀ`, the operator's image of `direction`.
 
-    Returns the new scaled square of the residual; 0 where the operator says no more.
+    Returns the new scaled square of the residual; 0 if the operator is singular in this direction.
     """
     lines = len(out)
     curvature = 0.0

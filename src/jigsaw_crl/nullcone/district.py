@@ -1,4 +1,4 @@
-"""What can be said inside a district from exact moments? Spouses, and some ancestry.
+"""Spouses and some ancestry inside a district, from exact moments.
 
 Let the q's of a district have Gram matrix Γ, and let `x_j` be the coordinates of c_j in them,
 `x_j = Γ⁻¹⟨q, c_j⟩`. Up to the length of each q, `Γ⁻¹ = Σ` (the noise covariance), so its zeros
@@ -7,11 +7,12 @@ ancestors of j and `u_j` on its spouses. For l in `N_j` (the district without j 
 with K(l) the bidirected component of l inside N_j, ∂K(l) the spouses of j adjacent to it, and
 `y_j = Σ[N_j,N_j]⁻¹ x_j[N_j]`:
 
-- `x_j[l] = 0` says that j has no ancestor in {l} ∪ spouses(l); otherwise one of them is one;
-- `y_j[l] = 0` says that j has no ancestor in {l} ∪ ∂K(l); otherwise one of them is one.
+- `x_j[l] = 0` means that j has no ancestor in {l} ∪ spouses(l); otherwise one of these is an
+  ancestor of j;
+- `y_j[l] = 0` means that j has no ancestor in {l} ∪ ∂K(l); otherwise one of these is.
 
-The lines are chosen to have as many of these zeros as possible, by single and double flips; what
-is said is what all equally good choices say.
+The lines are chosen to have as many of these zeros as possible, by single and double flips. Only
+facts that hold under all equally good choices are stated.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
 
-# Between "zero" and "clearly not zero" lies a factor in which nothing is said.
+# Numbers between the tolerance and this multiple of it are neither zero nor clearly non-zero.
 GREY = 1e3
 # The search over lines grows with the square of the district; larger ones are left open.
 LARGEST_DISTRICT = 32

@@ -1,4 +1,4 @@
-"""Which two lines may carry a target's own noise?
+"""The two candidate lines of a target's own noise.
 
 With `D = λ₁ a aᵀ − λ₂ b bᵀ` (λ₁, λ₂ > 0), the null cone of D within its plane is the pair of lines
 
@@ -35,7 +35,7 @@ class Lines:
     rank : array of int, shape (r,)
     sign : array, shape (r,)
         σ of a rank-1 regime, 0 otherwise.
-    tilt : array, shape (r,)
+    lean : array, shape (r,)
         How far (as a tangent) the line of a rank-1 regime may lean from q because a second
         eigenvalue was too small to see: `√(limit/|λ|)`; 0 otherwise.
     """
@@ -44,7 +44,7 @@ class Lines:
     m: FloatArray
     rank: npt.NDArray[np.intp]
     sign: FloatArray
-    tilt: FloatArray
+    lean: FloatArray
 
     @property
     def form(self) -> FloatArray:
@@ -77,7 +77,7 @@ def null_lines(spikes: Spikes) -> Lines:
     sign[one] = np.where(high, 1.0, -1.0)
     n[one, 0] = np.sqrt(size / 2) * a
     m[one, 0] = sign[one][:, None] * a / np.sqrt(2 * size)
-    tilt = np.zeros(r)
+    lean = np.zeros(r)
     missing = np.where(high, spikes.low_limit[one], spikes.high_limit[one])
-    tilt[one] = np.sqrt(missing / size[:, 0])
-    return Lines(n, m, rank, sign, tilt)
+    lean[one] = np.sqrt(missing / size[:, 0])
+    return Lines(n, m, rank, sign, lean)

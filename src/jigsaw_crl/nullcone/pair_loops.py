@@ -1,4 +1,4 @@
-"""The arithmetic of `pairs` and `evidence`, one pair after the other, compiled.
+"""The arithmetic of `pairs`, one pair after the other, compiled.
 
 A pair of regimes costs a few thousand operations on 4 × 4 and 8 × 8 matrices. As arrays over pairs
 each of them would pass through memory many times; here a pair stays in registers.
@@ -10,7 +10,7 @@ import numpy as np
 
 from jigsaw_crl.base.compiled import compiled
 
-__all__ = ["densities", "products", "sums"]
+__all__ = ["products", "readings"]
 
 
 @compiled()
@@ -102,119 +102,27 @@ def _add_own(M, K, W, own):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def densities(T, C, first, second, rank, tilt, cos, prior, confounding, table):  # type: ignore[no-untyped-def]
-    """Fill the log densities of every pair under every choice of lines: see `PairEvidence`."""
+def readings(T, C, first, second, rank, cos, slab, values, covariance, rest):  # type: ignore[no-untyped-def]
+    """Fill the statistics of every reading of a pair: see `pairs.by_reading`."""
     B, S = np.zeros((4, 4)), np.empty((4, 4))
-    g, z, off, precision = np.empty(4), np.empty(3), np.empty(3), np.empty(3)
+    g = np.empty(4)
     place = np.empty(4, np.int64)
-    scales, logs = np.zeros((11, 3)), np.empty(11)
-    each = np.empty(11)
     for k in range(len(first)):
         i, j = first[k], second[k]
-        i_one, j_one = rank[i] == 1, rank[j] == 1
-        hypotheses(i_one, j_one, tilt[i], tilt[j], prior, scales, logs)
         _own_parts(cos[i], cos[j], B)
-        for choice in range(4):
-            s, t = choice // 2, choice % 2
-            # A regime with one line has no second choice: the same again.
-            same = 2 * (0 if i_one else s) + (0 if j_one else t)
-            if same < choice:
-                for h in range(table.shape[2]):
-                    table[k, choice, h] = table[k, same, h]
-                continue
-            place[0], place[1] = choice, 2 * s + 1 - t
+        for reading in range(4):
+            s, t = reading // 2, reading % 2
+            place[0], place[1] = reading, 2 * s + 1 - t
             place[2], place[3] = 2 * (1 - s) + t, 2 * (1 - s) + 1 - t
             _turned(T[k], C[k], place, B, g, S)
-            rest = 0.0
-            if not (i_one or j_one):
-                # No hypothesis restricts ⟨c_i, c_j⟩.
-                total = S[3, 3] + prior.scales[0] ** 2
-                rest = -0.5 * (np.log(total) + g[3] ** 2 / total)
-            # In standard errors; statistics that say nothing count as known and zero.
-            scale = 1.0
             for a in range(3):
-                used = not ((a == 1 and j_one) or (a == 2 and i_one))
-                precision[a] = 1.0 / S[a, a] if used and S[a, a] > 0 else 1.0
-                scale *= precision[a]
-                z[a] = g[a] * np.sqrt(precision[a]) if used else 0.0
-            log_sd = -0.5 * np.log(scale)
-            off[0] = 0.0 if j_one else S[0, 1] * np.sqrt(precision[0] * precision[1])
-            off[1] = 0.0 if i_one else S[0, 2] * np.sqrt(precision[0] * precision[2])
-            off[2] = 0.0 if i_one or j_one else S[1, 2] * np.sqrt(precision[1] * precision[2])
-            for c in range(11):
-                each[c] = -np.inf
-                if logs[c] > -np.inf and (c < 6 or confounding):
-                    each[c] = (
-                        _log_normal(z, precision, off, scales, c, prior.jitter) - log_sd + logs[c]
-                    )
-            if not (i_one or j_one):
-                each[1] = each[0]
-            for h in range(6):
-                table[k, choice, h] = each[h]
-            table[k, choice, 6] = _log_sum(each, 6, 11)
-            table[k, choice, 7] = rest
-            # The four hypotheses at ¼, scales averaged, with what a missed eigenvalue costs.
-            each[0] += np.log(1.0 - prior.missed)
-            each[1] += np.log(prior.missed)
-            for c in range(2, 6):
-                each[c] -= np.log(2.0)
-                if (j_one and c < 4) or (i_one and c >= 4):
-                    each[c] += np.log(prior.missed)
-            table[k, choice, 8] = _log_sum(each, 0, 11) - np.log(4.0) + rest
-
-
-@compiled(kept=False)
-def hypotheses(i_one, j_one, tilt_i, tilt_j, prior, scales, logs):  # type: ignore[no-untyped-def]
-    """Scales of the three statistics, (11, 3), and log weights, (11,), of each component.
-
-    Component 0 is "unrelated", 1 "unrelated, but a line leans", 2–3 "i ancestor of j", 4–5 "j
-    ancestor of i", 6–10 "same district". If i is of rank 1, its line may lean by up to its tilt
-    φ_i towards its ancestors and spouses. Then ⟨q_i,q_j⟩ can reach φ_i when j is one of those, and
-    ⟨q_i,c_j⟩ when i and j share an ancestor.
-    """
-    scales[:] = 0.0
-    missed_i, missed_j = min(tilt_i, prior.missed), min(tilt_j, prior.missed)
-    tilt = max(tilt_i, tilt_j)
-    logs[0] = 0.0
-    logs[1] = 0.0 if i_one or j_one else -np.inf
-    scales[1, 0] = prior.leans[0] * tilt if i_one and j_one else 0.0
-    scales[1, 1] = prior.leans[0] * tilt_i if i_one else 0.0
-    scales[1, 2] = prior.leans[0] * tilt_j if j_one else 0.0
-    for c in range(2):
-        lean_i, lean_j = prior.leans[c] * tilt_i, prior.leans[c] * tilt_j
-        logs[2 + c] = 0.0
-        logs[4 + c] = 0.0
-        if j_one:
-            scales[2 + c, 0] = lean_j
-            scales[2 + c, 2] = 0.0 if i_one else lean_j
-        else:
-            scales[2 + c, 1] = prior.scales[c]
-        if i_one:
-            scales[4 + c, 0] = lean_i
-            scales[4 + c, 1] = 0.0 if j_one else lean_i
-        else:
-            scales[4 + c, 2] = prior.scales[c]
-    single = i_one or j_one
-    for c in range(5):
-        if single:
-            scales[6 + c, 0] = prior.leans[prior.single_lean[c]] * tilt
-            scales[6 + c, 1] = scales[6 + c, 2] = prior.single[c]
-            logs[6 + c] = _log(max(missed_i, missed_j) * prior.single_weight[c])
-        else:
-            for a in range(3):
-                scales[6 + c, a] = prior.district[c, a]
-            logs[6 + c] = _log(prior.district_weight[c])
-    # A target of rank 1 has no c, so the statistic with it says nothing.
-    for c in range(11):
-        if j_one:
-            scales[c, 1] = 0.0
-        if i_one:
-            scales[c, 2] = 0.0
-
-
-@compiled(kept=False)
-def _log(x):  # type: ignore[no-untyped-def]
-    return np.log(x) if x > 0 else -np.inf
+                values[k, reading, a] = g[a]
+                for b in range(3):
+                    covariance[k, reading, a, b] = S[a, b]
+            rest[k, reading] = 0.0
+            if rank[i] == 2 and rank[j] == 2:
+                total = S[3, 3] + slab**2
+                rest[k, reading] = -0.5 * (np.log(total) + g[3] ** 2 / total)
 
 
 @compiled(kept=False)
@@ -250,65 +158,3 @@ def _turned(T, C, place, B, g, S):  # type: ignore[no-untyped-def]
                     inner += C[place[b], place[e]] * B[d, e]
                 total += B[a, b] * inner
             S[a, d] = S[d, a] = total
-
-
-@compiled(kept=False)
-def _log_normal(z, precision, off, scales, row, jitter):  # type: ignore[no-untyped-def]
-    """Log density, up to a constant, of N(z; 0, A), A = 1 + precision · scale² on the diagonal."""
-    a = 1.0 + precision[0] * scales[row, 0] ** 2 + jitter
-    b = 1.0 + precision[1] * scales[row, 1] ** 2 + jitter
-    c = 1.0 + precision[2] * scales[row, 2] ** 2 + jitter
-    d, e, f = off[0], off[1], off[2]
-    x, y, w = z[0], z[1], z[2]
-    m_a, m_b, m_c = b * c - f * f, a * c - e * e, a * b - d * d
-    m_d, m_e, m_f = e * f - d * c, d * f - b * e, d * e - a * f
-    det = a * m_a + d * m_d + e * m_e
-    quad = x * x * m_a + y * y * m_b + w * w * m_c
-    quad += 2 * (x * y * m_d + x * w * m_e + y * w * m_f)
-    return -0.5 * (np.log(det) + quad / det)
-
-
-@compiled(kept=False)
-def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
-    most = -np.inf
-    for a in range(start, stop):
-        most = max(most, x[a])
-    if most == -np.inf:
-        return most
-    total = 0.0
-    for a in range(start, stop):
-        total += np.exp(x[a] - most)
-    return most + np.log(total)
-
-
-@compiled()
-def sums(table, weight, certain, first, second, owner, total, count):  # type: ignore[no-untyped-def]
-    """Add up each pair's log densities, averaged over the choice of lines with log `weight`.
-
-    `total`, shape (4, p, p), gets "row is an ancestor of column" at both scales, "a line leans" and
-    "same district", all against "unrelated"; `count`, shape (p, p), how many pairs of regimes
-    spoke.
-    """
-    logs, each = np.empty(7), np.empty(4)
-    for k in range(len(first)):
-        i = owner[first[k]]
-        j = owner[second[k]]
-        most = -np.inf
-        for h in range(7):
-            for c in range(4):
-                each[c] = table[k, c, h] + weight[k, c]
-            logs[h] = _log_sum(each, 0, 4)
-            most = max(most, logs[h])
-        for h in range(7):
-            # Exact moments rule hypotheses out by squares of 1e12. Against the best one, and
-            # floored, the small differences between those that fit survive the division by
-            # "unrelated".
-            logs[h] = max(logs[h] - most, -certain)
-        for h in range(2):
-            total[h, i, j] += logs[2 + h] - logs[0]
-            total[h, j, i] += logs[4 + h] - logs[0]
-            both = logs[6 if h else 1] - logs[0]
-            total[2 + h, i, j] += both
-            total[2 + h, j, i] += both
-        count[i, j] += 1
-        count[j, i] += 1

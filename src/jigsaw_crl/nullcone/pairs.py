@@ -20,9 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.evidence.mixture import Statistics
+from jigsaw_crl.evidence.priors import STRONG
 from jigsaw_crl.nullcone.lines import Lines
 
-__all__ = ["PairStatistics", "pair_statistics"]
+__all__ = ["PairStatistics", "by_reading", "pair_statistics"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -73,3 +75,34 @@ def _gram(lines: Lines, metric: FloatArray | None = None) -> FloatArray:
     r = len(lines.rank)
     flat = np.concatenate([lines.n, lines.m], axis=1).reshape(4 * r, -1)
     return np.asarray(flat @ (flat.T if metric is None else metric @ flat.T))
+
+
+def by_reading(pairs: PairStatistics, lines: Lines) -> tuple[Statistics, FloatArray]:
+    """Statistics of q and c for each reading of a pair, and the log density of ⟨c_i, c_j⟩.
+
+    A reading says which line of i (s) and of j (t) is its q; the other one is its c, which is
+    replaced by its unit part orthogonal to q. Readings are (s, t) = 00, 01, 10, 11. No hypothesis
+    restricts ⟨c_i, c_j⟩, so its density cancels between hypotheses; readings are compared on the
+    same four statistics only if it is counted. Zero where a target has a single line.
+    """
+    # Compiled on first use, as in `pair_statistics`.
+    from jigsaw_crl.nullcone.pair_loops import readings
+
+    i, j = pairs.first, pairs.second
+    k = len(i)
+    values, covariance, rest = np.empty((k, 4, 3)), np.empty((k, 4, 3, 3)), np.empty((k, 4))
+    cosine = _between(lines)
+    readings(pairs.T, pairs.covariance, i, j, lines.rank, cosine, STRONG, values, covariance, rest)
+    two_i, two_j = lines.rank[i] == 2, lines.rank[j] == 2
+    used = np.stack([np.ones(k, dtype=bool), two_j, two_i], axis=1)
+    # A target with one line has no second choice: its second reading repeats the first.
+    s, t = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    same_as = 2 * (s * two_i[:, None]) + t * two_j[:, None]
+    return Statistics(i, j, values, covariance, used, same_as), rest
+
+
+def _between(lines: Lines) -> FloatArray:
+    """Cosine of the angle between the two lines of each regime, 0 where there is one, (r,)."""
+    inner = np.einsum("rp,rp->r", lines.n[:, 0], lines.n[:, 1])
+    norms = np.linalg.norm(lines.n, axis=2).prod(axis=1)
+    return np.asarray(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0))

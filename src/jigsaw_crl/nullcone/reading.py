@@ -1,7 +1,7 @@
 """From a client's moments to log Bayes factors: pooling, lines, pairs, choice of lines.
 
 `read` runs the client's inference in the order of the modules beside this one and keeps what the
-later steps (structure, basis, statements, findings) need; the moments themselves are let go.
+later steps (structure, basis, statements, findings) need. The moments are not kept.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.nullcone.evidence import SCALES, PairEvidence, pair_evidence
+from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, quantities
+from jigsaw_crl.evidence.mixture import Statistics, by_label, densities
 from jigsaw_crl.nullcone.lines import Lines, null_lines
-from jigsaw_crl.nullcone.pairs import PairStatistics, pair_statistics
+from jigsaw_crl.nullcone.pairs import PairStatistics, by_reading, pair_statistics
 from jigsaw_crl.nullcone.signs import choose_lines
 from jigsaw_crl.nullcone.spikes import Spikes
 from jigsaw_crl.nullcone.whitening import Reduced, Start, Whitened, pool, reduce
@@ -24,9 +25,6 @@ __all__ = ["Reading", "read"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
-
-# Log odds beyond this are certainty; files and sums stay finite.
-CERTAIN = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +56,9 @@ class Reading:
         Log evidence for that choice.
     z : array, shape (r, r)
         ⟨q_i, q_j⟩ in standard errors, nan where there is none.
-    log_ancestor : array, shape (n_scales, p, p)
-        Log Bayes factor of "row is an ancestor of column" against "unrelated"; nan where unseen.
-    log_lean, log_district : array, shape (p, p)
-        The same of "unrelated, but a line leans" and of "same district"; symmetric.
+    hypotheses : Hypotheses
+    factors : array, shape (n_hypotheses, p, p)
+        Log Bayes factor of each hypothesis against the first, "unrelated"; NaN where unseen.
     """
 
     exact: bool
@@ -78,24 +75,35 @@ class Reading:
     choice: IntArray
     margin: FloatArray
     z: FloatArray
-    log_ancestor: FloatArray
-    log_lean: FloatArray
-    log_district: FloatArray
+    hypotheses: Hypotheses
+    factors: FloatArray
 
 
-def read(client: Client, *, confounding: bool = True, start: Start | None = None) -> Reading:
-    """Run the client's inference up to the choice of lines, from what the checks found."""
+def read(
+    client: Client, *, hypotheses: Hypotheses = HYPOTHESES, start: Start | None = None
+) -> Reading:
+    """Run the client's inference up to the evidence of each pair.
+
+    Parameters
+    ----------
+    client : Client
+    hypotheses : Hypotheses
+        What may be true of a pair.
+    start : Start, optional
+        What the checks of the client already computed.
+    """
     reduced = reduce(client, None if start is None else start.space)
     whitened = pool(reduced, None if start is None else start.extremes)
     spikes = whitened.spikes
     lines = null_lines(spikes)
     statistics = _statistics(reduced, whitened, spikes, lines)
-    evidence = pair_evidence(statistics, lines, confounding=confounding)
-    F = _agreement(statistics, evidence, lines, reduced, whitened)
+    readings, rest = by_reading(statistics, lines)
+    density = densities(readings, hypotheses, _quantities(readings, lines))
+    F = _agreement(statistics, density.total + rest, lines, reduced, whitened)
     choice = choose_lines(F, lines.rank == 2)
-    weight = choice.log_weight(F, statistics.first, statistics.second) + evidence.rest
-    log_ancestor, log_lean, log_district = _by_label(
-        statistics, evidence, weight, reduced.owner, len(client.labels)
+    weight = choice.log_weight(F, statistics.first, statistics.second) + rest
+    factors = by_label(
+        readings, density.rows, weight, hypotheses, reduced.owner, len(client.labels)
     )
     return Reading(
         exact=reduced.exact,
@@ -112,9 +120,8 @@ def read(client: Client, *, confounding: bool = True, start: Start | None = None
         choice=choice.line,
         margin=choice.margin,
         z=_standard_scores(statistics, choice.line, len(lines.rank)),
-        log_ancestor=log_ancestor,
-        log_lean=log_lean,
-        log_district=log_district,
+        hypotheses=hypotheses,
+        factors=factors,
     )
 
 
@@ -132,7 +139,7 @@ def _statistics(
 
 def _agreement(
     statistics: PairStatistics,
-    evidence: PairEvidence,
+    log_density: FloatArray,
     lines: Lines,
     reduced: Reduced,
     whitened: Whitened,
@@ -140,7 +147,7 @@ def _agreement(
     """`F[i, j, s, t]` for the choice of lines, shape (r, r, 2, 2)."""
     r = len(lines.rank)
     F = np.zeros((r, r, 2, 2))
-    mixture = evidence.mixture.reshape(-1, 2, 2)
+    mixture = log_density.reshape(-1, 2, 2)
     F[statistics.first, statistics.second] = mixture
     F[statistics.second, statistics.first] = np.swapaxes(mixture, 1, 2)
     # Regimes of one label have one q: their chosen lines must be parallel. A direction in d
@@ -166,21 +173,7 @@ def _standard_scores(statistics: PairStatistics, choice: IntArray, r: int) -> Fl
     return z
 
 
-def _by_label(
-    statistics: PairStatistics, evidence: PairEvidence, weight: FloatArray, owner: IntArray, p: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Log Bayes factors: ancestor, lean, district.
-
-    They are averaged over the choice of lines and over the regimes of two labels. The regimes of a
-    label share the other label's error, so their evidence does not simply add; the average never
-    claims more than one pair of regimes would.
-    """
-    from jigsaw_crl.nullcone.pair_loops import sums
-
-    total, count = np.zeros((len(SCALES) + 2, p, p)), np.zeros((p, p))
-    weight = weight - weight.max(axis=1, keepdims=True)
-    pairs = statistics.first, statistics.second
-    sums(evidence.table, weight, CERTAIN, *pairs, owner, total, count)
-    count[count == 0] = np.nan
-    total /= count
-    return total[:-2], total[-2], total[-1]
+def _quantities(statistics: Statistics, lines: Lines) -> dict[str, FloatArray]:
+    """The quantities of each pair that hypotheses refer to."""
+    i, j, single = statistics.first, statistics.second, lines.rank == 1
+    return quantities(lines.lean[i], lines.lean[j], single[i], single[j])

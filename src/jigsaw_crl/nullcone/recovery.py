@@ -14,9 +14,10 @@ from jigsaw_crl.base.findings import Unread
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Outcome, Statements
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.evidence.hypotheses import HYPOTHESES
+from jigsaw_crl.fragment.fragment import Fragment, Outcome, Statements
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
-from jigsaw_crl.nullcone.evidence import SCALES
 from jigsaw_crl.nullcone.reading import Reading, read
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.statements import certain_statements
@@ -92,7 +93,8 @@ class Recovery:
         """
         _check_choice("confounding", confounding, ("allow", "none"))
         _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
-        reading = read(client, confounding=confounding == "allow", start=start)
+        possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
+        reading = read(client, hypotheses=possible, start=start)
         return cls(client.name, client.labels, client.n_samples, client.n_latent, rank_one, reading)
 
     @cached_property
@@ -118,15 +120,10 @@ class Recovery:
     @cached_property
     def bayes(self) -> BayesFactors:
         """The reading's factors, without what the reading of rank-1 targets forbids to say."""
-        ancestor = self.reading.log_ancestor.copy()
-        if self.not_identified:
-            ancestor[:] = np.nan
-        else:
-            ancestor[:, :, self._ancestors_open] = np.nan
-        single = tuple((self.rank == 1).tolist())
-        return BayesFactors(
-            SCALES, ancestor, self.reading.log_district, self.reading.log_lean, single
-        )
+        hypotheses, factors = self.reading.hypotheses, self.reading.factors.copy()
+        unsaid = np.ones_like(self._ancestors_open) if self.not_identified else self._ancestors_open
+        factors[np.ix_(hypotheses.where("ancestor"), np.arange(len(unsaid)), unsaid)] = np.nan
+        return BayesFactors.of(factors, hypotheses, tuple((self.rank == 1).tolist()))
 
     def fragment(self, *, basis: bool = True) -> Fragment:
         """The client's fragment, from its own data alone; without findings.
@@ -182,7 +179,7 @@ class Recovery:
         strong second direction would be seen.
         """
         lean = np.zeros(len(self.labels))
-        np.maximum.at(lean, self.reading.owner, self.reading.lines.tilt)
+        np.maximum.at(lean, self.reading.owner, self.reading.lines.lean)
         unsure = np.full(len(lean), self.rank_one == "unsure")
         return np.asarray((self.rank == 1) & (unsure | (lean > LARGEST_LEAN)), dtype=bool)
 

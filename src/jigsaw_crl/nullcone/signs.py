@@ -1,8 +1,8 @@
-"""Which of its two lines is a target's own? The choice that makes the pairs fit best.
+"""The choice between the two candidate lines of each target.
 
 Each regime of rank 2 has two candidate lines (T5). With `F_ij[s,t]` the log evidence of a pair
 under the choices s and t, maximise `Σ_{i,j} F_ij[s_i, s_j]` by best single flips from
-`s_i = argmax_s Σ_j max_t F_ij[s,t]`. Where the choice is close, what is said of a pair is averaged
+`s_i = argmax_s Σ_j max_t F_ij[s,t]`. Where the choice is close, the evidence of a pair is averaged
 over its lines, with weights from all the other pairs.
 """
 

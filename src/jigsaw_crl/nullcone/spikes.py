@@ -1,4 +1,4 @@
-"""Which directions did an intervention move? Eigenvalues that leave the noise.
+"""Directions that an intervention moved: eigenvalues outside the noise.
 
 In coordinates whitened by the control, `M_j − I = D_j` has at most one positive and one negative
 eigenvalue in the population. From samples the bulk of `M_j`'s eigenvalues fills the
@@ -25,7 +25,8 @@ Edges = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 # Tracy–Widom (real case) has mean −1.2 and standard deviation 1.27: 3.3 scales beyond the edge is
 # three and a half standard deviations, exceeded by about one null eigenvalue in 5,000.
 MARGIN = 3.3
-# A regime is refused only on clear evidence: heavy tails push single eigenvalues out of the bulk.
+# A regime is left out only on clear evidence: heavy tails push single eigenvalues out of the
+# bulk.
 SEVERAL = 10.0
 # Share of the sampling error that a computation may add to it.
 NEGLIGIBLE = 0.01
@@ -86,7 +87,7 @@ def bulk_edges(d: int, n: FloatArray) -> Edges:
     gap = np.maximum(root_n - root_d, 0.0)
     lower = gap**2 / n
     lower_scale = gap * np.maximum(1 / root_d - 1 / root_n, 0.0) ** (1 / 3) / n
-    # With n hardly above d the lower edge is at zero and has no scale of its own.
+    # With n close to d the lower edge is at zero and has no scale.
     return lower, np.maximum(lower_scale, 1e-3 * upper_scale), upper, upper_scale
 
 
@@ -128,8 +129,8 @@ def find(
     """The same for matrices that need not be formed; `before` are rows close to the answer.
 
     `ratio` when the whitening comes from a sample no larger than the regimes' own: see
-    `ratio_edges`. `known` are the pairs of this very form, if somebody knows them; in many
-    dimensions they are not known precisely enough, and no more than a start.
+    `ratio_edges`. `known` are the eigenpairs of this form, precomputed; in many dimensions
+    they are too imprecise, and only serve as a start.
     """
     p = form.dimension
     size = _size(n, n_eff)

@@ -1,4 +1,4 @@
-"""What follows with certainty from exact moments?
+"""What follows with certainty from exact moments.
 
 Across districts ancestry is settled either way (T3). Inside a district the rules of `district` say
 some of it, provided that every latent of the client is intervened on.

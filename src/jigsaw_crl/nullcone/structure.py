@@ -1,8 +1,8 @@
-"""What does the client itself conclude? Districts, ancestry, blocks.
+"""The client's own conclusions: districts, ancestry, blocks.
 
-Districts are the components of the pairs whose "same district" outweighs the rest; ancestry grows
-greedily, strongest evidence first, and stays closed; blocks are the classes of mutual reachability
-under ancestry ∪ same-district, as in the paper.
+Districts are the connected components of the pairs for which "same district" is more probable than
+not. Ancestry grows greedily, strongest evidence first, and stays transitively closed. Blocks are
+the classes of mutual reachability under ancestry ∪ same-district, as in the paper.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
-from jigsaw_crl.fragment.fragment import PAIR_COST, BayesFactors, unrelated
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["Structure", "decide", "greedy_order"]
 
@@ -63,7 +64,7 @@ def decide(bayes: BayesFactors, order: BoolArray | None = None) -> Structure:
     known = ~np.isnan(bayes.district)
     log_odds = bayes.log_odds
     ahead = np.where(known & ~np.isnan(log_odds), log_odds, -np.inf)
-    district = np.where(known, bayes.district - unrelated(bayes.lean, bayes.doubtful), -np.inf)
+    district = np.where(known, bayes.district_log_odds, -np.inf)
     if order is None:
         rest = np.logaddexp(np.logaddexp(0.0, ahead), ahead.T)
     else:

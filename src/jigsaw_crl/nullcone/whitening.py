@@ -1,4 +1,4 @@
-"""What does the client look like when nobody intervenes? The pooled control covariance.
+"""The control covariance that all regimes support, and coordinates whitened by it.
 
 Every regime j agrees with the control covariance `C₀` except on the plane ⟨q_j, c_j⟩ that its
 intervention moves. So every regime says something about `C₀`. In coordinates whitened by a current
@@ -35,7 +35,8 @@ MAX_ROUNDS = 4
 NEGLIGIBLE = 0.05
 # Relative residual of the correction: what is left of it is the next round's.
 RESIDUAL = 1e-3
-# Keeps I + H positive definite when a wild first estimate asks for too much.
+# Smallest eigenvalue of a correction H: it keeps I + H positive definite when the first estimate is
+# far off.
 SMALLEST_STEP = -0.7
 
 
@@ -65,7 +66,7 @@ class Reduced:
     control : array, shape (p, p)
     regimes : Regimes
         In feature space, one per regime (a label has several when it was applied at several
-        strengths); they are large and stay where they are.
+        strengths); they are large and not copied.
     owner : array of int, shape (r,)
         Index of the label of each regime.
     n_control : float
@@ -132,7 +133,7 @@ def rounding_size(condition: float, p: int) -> float:
 def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
     """Restrict a client's moments to the space of its latents, without the sensors' noise floor.
 
-    `space` is that of `reduce_to_rank`, if somebody knows it.
+    `space` is the leading space, precomputed; computed if None.
     """
     space = reduce_to_rank(client) if space is None else space
     small = space.project(client.control_second_moment())
@@ -157,7 +158,7 @@ def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:
     """Whiten all regimes by the control covariance that all of them support.
 
     `start` are the outermost eigenpairs of the regimes whitened by the control alone, noise
-    included, if somebody knows them.
+    included, precomputed; computed if None.
     """
     L: FloatArray = np.asarray(np.linalg.cholesky(reduced.control), dtype=np.float64)
     p = len(L)
@@ -169,7 +170,7 @@ def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:
     before = None if start is None else start.vectors
     spikes, pairs = find(form, reduced.n, n_eff, before, ratio=not reduced.exact, known=known)
     for _ in range(0 if reduced.exact else MAX_ROUNDS):
-        # A regime with several targets differs from C₀ in more directions than we project off.
+        # A regime with several targets differs from C₀ in more directions than are projected off.
         silent = np.where(spikes.several, reduced.n, 0.0)
         n = reduced.n - silent
         pooled = total - reduced.regimes.weighted(silent) if silent.any() else total
@@ -198,7 +199,7 @@ def _whitening(L: FloatArray, reduced: Reduced) -> Form:
 
 
 def effective_size(n_control: float, n: FloatArray) -> float:
-    """Size of the pool behind C₀: a regime counts half, since it is silent about its own plane."""
+    """Rows behind the pooled C₀: a regime counts half, because it says nothing about its plane."""
     return float(n_control + 0.5 * n.sum())
 
 

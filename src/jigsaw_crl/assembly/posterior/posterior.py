@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.fragment.fragment import PAIR_COST
+from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["Convergence", "Draws", "best_order", "draw_orders", "sample_orders"]
 

@@ -14,14 +14,17 @@ punished for erring as often as it said.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.panel import EXTRA, Claims, Panel, combined
+from jigsaw_crl.assembly.panel import Claims, Panel
 from jigsaw_crl.assembly.posterior.posterior import best_order
-from jigsaw_crl.fragment.fragment import PAIR_COST
+from jigsaw_crl.evidence.pooled import Pooled
+from jigsaw_crl.evidence.priors import PAIR_COST
+from jigsaw_crl.fragment.fragment import YES
 
 __all__ = ["Trust", "pool", "weigh_clients"]
 
@@ -73,32 +76,28 @@ class Trust:
         return lost >= DISAGREEMENT * len(self.weights) or self.typical < TRUCE
 
 
-def log_odds(claims: Claims, rate: float, n_scales: int) -> tuple[FloatArray, BoolMatrix]:
-    """x of one client, zero where it cannot say; and where it says."""
-    if claims.certain is not None:
-        strength = np.log((1.0 - rate) / rate)
-        says = np.asarray(claims.certain >= 0, dtype=bool)
-        x = np.zeros((n_scales + EXTRA, *says.shape))
-        x[:n_scales] = np.where(says, strength * (2.0 * claims.certain - 1.0), 0.0)
-    else:
-        assert claims.x is not None
-        says = np.asarray(~np.isnan(claims.x).any(axis=0), dtype=bool)
-        x = np.where(says, claims.x, 0.0)
-    says = says & ~np.eye(len(says), dtype=bool)
-    return x * says, says
+def evidence_of(claims: Claims, rate: float, n_scales: int) -> Pooled:
+    """What a client says as evidence; a statement counts as wrong with probability `rate`."""
+    if claims.evidence is not None:
+        return claims.evidence
+    strength = np.log((1.0 - rate) / rate)
+    own = Pooled.zero(n_scales, len(claims.members))
+    own.ancestor[:] = np.where(claims.says, np.where(claims.certain == YES, strength, -strength), 0)
+    return own
 
 
-def pool(
-    panel: Panel, weights: FloatArray, rate: float, *, without: set[int] | None = None
-) -> FloatArray:
-    """E of `combined(Σ_k w_k x_k)`, shape (p, p); zero where no client says anything."""
-    p = len(panel.labels)
-    total = np.zeros((panel.n_scales + EXTRA, p, p))
-    for k, claims in enumerate(panel.claims):
-        if weights[k] > 0.0 and not (without and k in without):
-            x, _ = log_odds(claims, rate, panel.n_scales)
-            total[:, claims.members[:, None], claims.members[None, :]] += weights[k] * x
-    return combined(total)
+def pool(panel: Panel, weights: FloatArray, rate: float) -> Pooled:
+    """Weighted sum of what all clients say."""
+    everyone = np.arange(len(panel.claims))
+    return Pooled.sum(panel.n_scales, len(panel.labels), _parts(panel, weights, rate, everyone))
+
+
+def _parts(
+    panel: Panel, weights: FloatArray, rate: float, clients: npt.NDArray[np.int64]
+) -> Iterator[tuple[float, npt.NDArray[np.intp], Pooled]]:
+    for k in clients.tolist():
+        claims = panel.claims[k]
+        yield float(weights[k]), claims.members, evidence_of(claims, rate, panel.n_scales)
 
 
 def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
@@ -116,10 +115,10 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
     search = int(p * p * n_groups <= MOST_WORK // 4)
     for number in range(ROUNDS):
         groups = np.array_split(rng.permutation(n), n_groups)
-        total = _totals(panel, weights, rate)
+        total = pool(panel, weights, rate)
         ratio, errors, said = np.full(n, np.nan), np.zeros(n), np.zeros(n)
         for group in groups:
-            rest = combined(_subtract(total, panel, weights, rate, group))
+            rest = total.minus(_parts(panel, weights, rate, group)).log_odds
             order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
                 agreement[k], ratio[k], errors[k], said[k] = _agreement(
@@ -166,30 +165,6 @@ def _first_weights(panel: Panel) -> FloatArray:
     return np.clip((share - 0.3) / 0.4, 0.0, 1.0)
 
 
-def _totals(panel: Panel, weights: FloatArray, rate: float) -> FloatArray:
-    p = len(panel.labels)
-    total = np.zeros((panel.n_scales + EXTRA, p, p))
-    for k, claims in enumerate(panel.claims):
-        x, _ = log_odds(claims, rate, panel.n_scales)
-        total[:, claims.members[:, None], claims.members[None, :]] += weights[k] * x
-    return total
-
-
-def _subtract(
-    total: FloatArray,
-    panel: Panel,
-    weights: FloatArray,
-    rate: float,
-    group: npt.NDArray[np.int64],
-) -> FloatArray:
-    rest = total.copy()
-    for k in group.tolist():
-        claims = panel.claims[k]
-        x, _ = log_odds(claims, rate, panel.n_scales)
-        rest[:, claims.members[:, None], claims.members[None, :]] -= weights[k] * x
-    return rest
-
-
 def _agreement(
     claims: Claims, order: BoolMatrix, rest: FloatArray, rate: float, n_scales: int
 ) -> tuple[float, float, float, float]:
@@ -199,8 +174,7 @@ def _agreement(
     |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
     """
     grid = np.ix_(claims.members, claims.members)
-    x, says = log_odds(claims, rate, n_scales)
-    mean = combined(x)
+    mean, says = evidence_of(claims, rate, n_scales).log_odds, claims.says
     theirs = order[grid]
     direct = rest[grid]
     # Evidence for a pair that was too little for the others' order is no contradiction of it.

@@ -1,0 +1,14 @@
+"""The evidence model: from statistics of a pair of labels to pooled log-odds of ancestry.
+
+==============  =============================================================================
+`priors`        constants of the model, each with its reason
+`hypotheses`    what may be true of a pair: a table of named rows
+`mixture`       log densities of any such table, compiled
+`reference`     the same in plain NumPy: the specification that `mixture` is tested against
+`factors`       `BayesFactors`: what one client says about its pairs
+`pooled`        `Pooled`: what several clients say together; add clients with `+`
+==============  =============================================================================
+
+The derivation is in the docs, on the page "From samples to evidence to order". To change the
+model, change the table in `hypotheses` or a constant in `priors`.
+"""

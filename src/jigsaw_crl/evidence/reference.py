@@ -1,0 +1,78 @@
+"""The evidence of pairs in plain NumPy: slow, and close to the formulas.
+
+This is the specification of `mixture`, which is tested against it. For a pair with statistics g and
+sampling covariance C, a component with scales v has the density `N(g; 0, C + diag(v²))`; a
+hypothesis is the weighted sum of its components; what a pair says about a hypothesis is the log
+ratio of its density to that of the first hypothesis, each averaged over the readings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.evidence.hypotheses import Hypotheses
+from jigsaw_crl.evidence.mixture import CERTAIN, JITTER, Densities, Statistics
+
+__all__ = ["by_label", "densities"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def densities(
+    statistics: Statistics, hypotheses: Hypotheses, sizes: dict[str, FloatArray]
+) -> Densities:
+    """What `mixture.densities` returns."""
+    scales, weights, priors = hypotheses.of_pairs(sizes)
+    owner = np.array([h for h, _ in hypotheses.components])
+    with np.errstate(divide="ignore"):
+        log_weights, log_priors = np.log(weights), np.log(priors)
+    each = np.stack(
+        [
+            _log_normal(statistics, scales[:, c]) + log_weights[:, c, None]
+            for c in range(len(owner))
+        ],
+        axis=-1,
+    )
+    rows = np.stack(
+        [_log_sum(each[..., owner == h]) for h in range(len(hypotheses))],
+        axis=-1,
+    )
+    return Densities(rows, _log_sum(rows + log_priors[:, None, :]))
+
+
+def _log_normal(statistics: Statistics, scales: FloatArray) -> FloatArray:
+    """`log N(g; 0, C + diag(v²))` up to a constant, shape (k, n_readings), over existing g."""
+    out = np.zeros(statistics.values.shape[:2])
+    for k, reading in np.ndindex(out.shape):
+        exists = statistics.used[k]
+        g = statistics.values[k, reading][exists]
+        C = statistics.covariance[k, reading][np.ix_(exists, exists)]
+        A = C + np.diag(JITTER * np.diagonal(C) + scales[k][exists] ** 2)
+        out[k, reading] = -0.5 * (np.linalg.slogdet(A)[1] + g @ np.linalg.solve(A, g))
+    return out
+
+
+def _log_sum(x: FloatArray) -> FloatArray:
+    return np.asarray(np.logaddexp.reduce(x, axis=-1, initial=-np.inf))
+
+
+def by_label(
+    statistics: Statistics,
+    rows: FloatArray,
+    log_weight: FloatArray,
+    hypotheses: Hypotheses,
+    owner: npt.NDArray[np.intp],
+    n_labels: int,
+) -> FloatArray:
+    """What `mixture.by_label` returns."""
+    said: dict[tuple[int, int], list[FloatArray]] = {}
+    for k, (i, j) in enumerate(zip(owner[statistics.first], owner[statistics.second], strict=True)):
+        logs = _log_sum((rows[k] + log_weight[k][:, None]).T)
+        logs = np.maximum(logs - logs.max(), -CERTAIN)
+        said.setdefault((i, j), []).append(logs - logs[0])
+        said.setdefault((j, i), []).append(logs[hypotheses.mirror] - logs[0])
+    out = np.full((len(hypotheses), n_labels, n_labels), np.nan)
+    for (i, j), all_of_pair in said.items():
+        out[:, i, j] = np.mean(all_of_pair, axis=0)
+    return out

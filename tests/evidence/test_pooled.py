@@ -1,0 +1,89 @@
+"""Evidence of several clients adds up, in any order, and doubts about a target count once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.evidence.pooled import Pooled
+from jigsaw_crl.evidence.priors import FIXED, MISSED, OPEN
+
+
+def random_factors(rng, p, n_scales=2):
+    district = rng.normal(size=(p, p)) * 3
+    district += district.T
+    lean = rng.normal(size=(p, p))
+    ancestor = rng.normal(size=(n_scales, p, p)) * 4
+    ancestor[:, rng.random((p, p)) < 0.2] = np.nan
+    single = tuple((rng.random(p) < 0.4).tolist())
+    return BayesFactors(tuple(range(n_scales)), ancestor, district, lean + lean.T, single)
+
+
+def same(one, other, tolerance=0.0):
+    for name in ("ancestor", "lean", "in_doubt", "single", "log_odds"):
+        a, b = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 6), st.integers(1, 5))
+def test_a_sum_is_the_same_in_any_order_and_without_what_was_added_and_taken_off(seed, p, n):
+    rng = np.random.default_rng(seed)
+    parts = [(w, np.arange(p), random_factors(rng, p).by_district()[0]) for w in rng.random(n)]
+    total = Pooled.sum(2, p, parts)
+    same(total, Pooled.sum(2, p, parts[::-1]), 1e-10)
+    same(total.minus(parts[:1]), Pooled.sum(2, p, parts[1:]), 1e-10)
+
+
+@given(st.integers(0, 10_000))
+def test_addition_is_the_sum_of_two_clients(seed):
+    rng = np.random.default_rng(seed)
+    one, other = (random_factors(rng, 4).by_district()[0] for _ in range(2))
+    whole = np.arange(4)
+    same(one + other, Pooled.sum(2, 4, [(1.0, whole, one), (1.0, whole, other)]), 1e-12)
+
+
+@given(st.integers(0, 10_000), st.permutations(range(5)))
+def test_every_field_of_the_evidence_follows_the_labels(seed, order):
+    factors = random_factors(np.random.default_rng(seed), 5)
+    index = np.array(order)
+    grid = np.ix_(index, index)
+    permuted = BayesFactors(
+        factors.scales,
+        factors.ancestor[:, index[:, None], index[None, :]],
+        factors.district[grid],
+        factors.lean[grid],
+        tuple(factors.single[i] for i in order),
+    )
+    np.testing.assert_array_equal(permuted.log_odds, factors.log_odds[grid])
+    np.testing.assert_array_equal(permuted.district_log_odds, factors.district_log_odds[grid])
+    np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
+    (moved, says), (here, spoke) = permuted.by_district(), factors.by_district()
+    same(moved, here.of(index))
+    np.testing.assert_array_equal(says, spoke[grid])
+
+
+def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():
+    ancestor, district = 5.0, 2.0
+    p = np.zeros((2, 2))
+    p[0, 1] = ancestor
+    d = np.array([[0.0, district], [district, 0.0]])
+    evidence, says = BayesFactors((0.5,), p[None], d).by_district()
+    open_ = OPEN * np.exp(district)
+    wanted = np.log((FIXED * np.exp(ancestor) + open_) / (FIXED + open_))
+    assert evidence.log_odds[0, 1] == pytest.approx(wanted)
+    assert says.tolist() == [[False, True], [True, False]]
+
+
+def test_a_missed_direction_is_counted_once_however_many_clients_saw_one():
+    p = np.zeros((2, 2, 2))
+    one = BayesFactors((0.5, 0.05), p, np.full((2, 2), -50.0), single=(False, True))
+    evidence, _ = one.by_district()
+    total = evidence
+    for _ in range(9):
+        total = total + evidence
+    assert total.log_odds[0, 1] == pytest.approx(evidence.log_odds[0, 1])
+    assert total.log_odds[0, 1] == pytest.approx(np.log(MISSED))
+    assert total.log_odds[1, 0] == pytest.approx(0.0)
