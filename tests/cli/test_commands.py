@@ -272,7 +272,7 @@ def test_a_column_that_is_no_feature_is_told_where_the_fragment_is_made(tmp_path
     pd.concat(frames).to_parquet(tmp_path / "lab.parquet")
     output = str(tmp_path / "lab.json")
     assert cli.run(["fragment", str(tmp_path / "lab.parquet"), "-o", output]) == 0
-    assert "the column 'flag' is no feature: it is of truth values" in capsys.readouterr().err
+    assert "the column 'flag' is boolean, so it is not used as a feature" in capsys.readouterr().err
 
 
 def test_a_table_is_tab_separated_in_a_pipe(study, capsys):

@@ -288,7 +288,7 @@ def test_a_client_that_makes_no_sense_is_refused(build, says):
 
 @pytest.mark.parametrize("name", ["", "  ", None, 3])
 def test_a_client_without_a_name_is_refused(name):
-    with pytest.raises(InputError, match="no name"):
+    with pytest.raises(InputError, match="not a name"):
         jc.Client.from_samples(name, observational=X0, interventions={"valve": X1})
 
 
@@ -352,7 +352,7 @@ def test_regimes_worked_on_at_once_give_the_same_moments_and_the_same_errors(mon
 
     rng_rows = rng.normal(size=(500, 4))
     alone = client()
-    monkeypatch.setattr("jigsaw_crl.client.client.MANY", 0)
+    monkeypatch.setattr("jigsaw_crl.client.client.PARALLEL_VALUES", 0)
     monkeypatch.setattr("jigsaw_crl.client.client.allowed_threads", lambda: 3)
     together = client()
     assert together.labels == alone.labels

@@ -24,7 +24,7 @@ TRUTHS = np.arange(60) % 2 == 0
 @pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas, pa.Table.from_pandas])
 def test_truth_values_in_a_table_are_ignored_with_a_warning(kind, convert):
     frame = convert(_with_extra(pd.Series(TRUTHS).astype(kind)))
-    with pytest.warns(UserWarning, match="'lab': the column 'extra' .* truth values.* 0 and 1"):
+    with pytest.warns(UserWarning, match="'lab': the column 'extra' .* boolean.* 0 and 1"):
         client = jc.Client.from_table(frame, name="lab")
     assert client.features == ("left", "right")
 
@@ -34,11 +34,11 @@ def test_truth_values_in_a_file_are_ignored_with_a_warning_or_a_finding(ending, 
     path = tmp_path / f"lab.{ending}"
     frame = _with_extra(TRUTHS)
     frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    with pytest.warns(UserWarning, match="the column 'extra' .* truth values"):
+    with pytest.warns(UserWarning, match="the column 'extra' .* boolean"):
         jc.read_client(path)
     (finding,) = jc.read_study(tmp_path).findings
     assert finding.check == "ignored-column"
-    assert "truth values" in finding.message
+    assert "boolean" in finding.message
 
 
 @pytest.mark.parametrize("kind", ["complex128", "object"])

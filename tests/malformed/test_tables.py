@@ -212,7 +212,7 @@ def test_an_output_folder_that_does_not_exist_is_refused(tmp_path, refused):
 
 
 IN_MEMORY: dict[str, tuple[Callable[[], object], str]] = {
-    "no table": (lambda: 3, "no table"),
+    "no table": (lambda: 3, "type int is not a table"),
     "a column named twice": (
         lambda: pd.concat([good(), good()[["x1"]]], axis=1),
         "'x1' appears twice",

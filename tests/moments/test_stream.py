@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments import stream as stream_module
-from jigsaw_crl.moments.regime import LARGEST_VALUE, MOST_PARTS, Moments
-from jigsaw_crl.moments.stream import MomentStream, block_rows
+from jigsaw_crl.moments.checks import LARGEST_VALUE
+from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, block_rows
 
 
 def _rows(n: int, d: int, seed: int = 0, offset: float = 0.0) -> np.ndarray:
@@ -69,8 +70,8 @@ def test_the_result_does_not_depend_on_the_chunks(data):
     for chunk in np.split(rows, cuts):
         stream.add(np.asfortranarray(chunk) if data.draw(st.booleans()) else chunk)
         if stream.n:
-            stream.moments()  # asking on the way changes nothing
-    _assert_same(stream.moments(), Moments.from_rows(rows, parts=True))
+            Moments.from_stream(stream)  # asking on the way changes nothing
+    _assert_same(Moments.from_stream(stream), Moments.from_rows(rows, parts=True))
 
 
 def _twice_as_wide(rows: np.ndarray) -> np.ndarray:
@@ -117,7 +118,7 @@ def test_the_result_depends_on_neither_layout_nor_width_nor_chunks(layout, block
         stream = MomentStream(d, parts=True)
         for start, stop in pairwise([0, *cuts, len(rows)]):
             stream.add(laid_out[start:stop])
-        _assert_same(stream.moments(), expected)
+        _assert_same(Moments.from_stream(stream), expected)
 
 
 def test_rows_may_change_after_they_were_added():
@@ -129,7 +130,7 @@ def test_rows_may_change_after_they_were_added():
         chunk[: len(piece)] = piece
         stream.add(chunk[: len(piece)])
         chunk.fill(np.nan)
-    _assert_same(stream.moments(), Moments.from_rows(rows))
+    _assert_same(Moments.from_stream(stream), Moments.from_rows(rows))
 
 
 def _exact(rows: np.ndarray) -> list[list[Fraction]]:
@@ -281,7 +282,7 @@ def test_a_stream_refuses_bad_values_too():
         stream = MomentStream(2)
         with pytest.raises(InputError, match="missing or infinite"):  # noqa: PT012
             stream.add(rows)
-            stream.moments()
+            Moments.from_stream(stream)
 
 
 def test_few_rows_do_not_load_the_compiler():
@@ -368,7 +369,7 @@ def test_stretches_are_kept_only_when_asked_for():
 
 def test_an_empty_stream_has_no_moments():
     with pytest.raises(InputError, match="no rows"):
-        MomentStream(3).moments()
+        Moments.from_stream(MomentStream(3))
 
 
 def test_rows_of_another_width_are_refused():

@@ -1,4 +1,4 @@
-"""What every other package may use; it imports nothing of ours.
+"""Building blocks that every other package may import; they import only each other.
 
 ==============  ====================================================================
 `errors`        exceptions that say what is wrong, where, and what to do
@@ -7,6 +7,7 @@
 `files`         atomic writes, readable errors
 `frozen`        mappings and arrays that cannot be changed
 `text`          plural forms, short lists, suggestions for mistyped names
+`files`         atomic writes; system errors become an `InputError` that names the file
 `order`         `PartialOrder`: closure, covers, restriction, relabelling
 `terminal`      JSON, notes and progress of the commands
 `threads`       the number of threads that linear algebra uses

@@ -1,6 +1,7 @@
-"""Functions compiled when they are first called, and kept on disk for the next process.
+"""Functions compiled by numba and cached on disk for the next process.
 
-Importing this module loads the compiler; modules that need it are imported where they are used.
+Importing this module loads numba (about half a second), so modules that use it are imported where
+they are needed.
 """
 
 from __future__ import annotations
@@ -14,14 +15,21 @@ __all__ = ["compiled"]
 
 
 def compiled(*signatures: Any, kept: bool = True, **options: Any) -> Any:
-    """A decorator: `numba.njit` without the interpreter's lock, dividing as numpy does.
+    """Decorator: `numba.njit` that releases the GIL and divides by zero as numpy does.
 
-    `kept=False` for functions that only compiled ones call: they become part of their callers. They
-    also come with several types of arguments, and two processes that fill the disk's index of
-    such a function at once can mix them up; a function with one type cannot be mixed up.
+    Without a writable cache folder (a container without a home, for instance) every process
+    compiles for itself.
 
-    Where neither the package's folder nor the user's cache can be written to (a container without
-    a home, say), every process compiles for itself.
+    Parameters
+    ----------
+    *signatures
+        Types of the arguments; compiled at the first call if there are none.
+    kept : bool
+        Cache on disk. Use False for functions that only compiled functions call: they become part
+        of their callers, and two processes that cache several signatures of one function at the
+        same time can corrupt its index.
+    **options
+        Passed on to `numba.njit`.
     """
     settings = {"nogil": True, "error_model": "numpy", **options}
 

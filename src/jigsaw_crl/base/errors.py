@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 __all__ = ["InputError", "JigsawError"]
 
 
 class JigsawError(Exception):
-    """Base of every error this package raises on purpose.
-
-    The message is always a single line.
+    """Base class of the errors that this package raises on purpose; the message is one line.
 
     Examples
     --------
@@ -22,7 +22,7 @@ class JigsawError(Exception):
 
 
 class InputError(JigsawError, ValueError):
-    """The input cannot be used; the message names the place and the remedy.
+    """The input cannot be used; the message says where, why, and what to do.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class InputError(JigsawError, ValueError):
     remedy : str
         What the user can do about it.
     client, regime, path : str, optional
-        Where it is wrong.
+        Where the problem is.
 
     Examples
     --------
@@ -63,12 +63,19 @@ class InputError(JigsawError, ValueError):
         text = f"{head}: {what}. {remedy}" if head else f"{what}. {remedy}"
         super().__init__(" ".join(text.split()))
 
+    def located(
+        self, *, client: str | None = None, regime: str | None = None, path: object | None = None
+    ) -> InputError:
+        """The same error with a more precise place; what is None here is kept."""
+        return InputError(
+            self.what,
+            self.remedy,
+            client=self.client if client is None else client,
+            regime=self.regime if regime is None else regime,
+            path=self.path if path is None else path,
+        )
+
     def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments need help to cross a process boundary.
-        return _rebuild, (self.what, self.remedy, self.client, self.regime, self.path)
-
-
-def _rebuild(
-    what: str, remedy: str, client: str | None, regime: str | None, path: object | None
-) -> InputError:
-    return InputError(what, remedy, client=client, regime=regime, path=path)
+        # By default exceptions are rebuilt from positional arguments alone.
+        build = partial(type(self), client=self.client, regime=self.regime, path=self.path)
+        return build, (self.what, self.remedy)

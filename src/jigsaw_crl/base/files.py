@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and what the system refuses becomes a readable error."""
+"""Atomic writes; errors of the file system become an `InputError` that names the file."""
 
 from __future__ import annotations
 
@@ -13,46 +13,35 @@ from typing import BinaryIO
 
 from jigsaw_crl.base.errors import InputError
 
-__all__ = ["fingerprint", "readable", "write_file", "write_text"]
+__all__ = ["fingerprint", "readable", "writable", "write_file", "write_text"]
+
+# Hashing a file of this size takes less than a second.
+LARGEST_HASHED = 1 << 28
 
 
-def write_file(path: Path, write: Callable[[BinaryIO], None]) -> Path:
-    """Write through a temporary neighbour that takes the file's name once it is complete."""
-    temporary: str | None = None
+@contextmanager
+def writable(path: Path, what: str = "it") -> Iterator[None]:
+    """Turn an `OSError` while writing into an `InputError` that names the file or folder.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        Subject of the message, for instance ``"the folder"``.
+    """
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:80]}-", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-        temporary = None
+        yield
     except OSError as error:
         raise InputError(
-            f"it cannot be written ({error.strerror or error})",
-            "Choose another place, or mend its permissions and free space.",
+            f"{what} cannot be written ({error.strerror or error})",
+            "Choose another place, or check its permissions and free space.",
             path=path,
         ) from None
-    finally:
-        if temporary is not None:
-            os.unlink(temporary)
-    return path
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Write text in UTF-8, whole or not at all."""
-    data = text.encode("utf-8")
-    return write_file(path, lambda file: _ignore(file.write(data)))
-
-
-def _ignore(_: int) -> None:
-    return None
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn an error of the system while reading into one that names the file."""
+    """Turn a system error while reading into an `InputError` that names the file."""
     try:
         yield
     except FileNotFoundError:
@@ -62,21 +51,42 @@ def readable(path: Path) -> Iterator[None]:
             "it may not be read", "Ask for permission to read it.", path=path
         ) from None
     except (OSError, EOFError, zlib.error) as error:
-        text = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"it cannot be read ({' '.join(str(text).split())[:200]})",
+            f"it cannot be read ({reason[:200]})",
             "Copy the file again; it may be truncated.",
             path=path,
         ) from None
 
 
-# Reading a file again to hash it should cost less than a second.
-MOST_HASHED = 1 << 28
+def write_file(path: Path, write: Callable[[BinaryIO], object]) -> Path:
+    """Write a file completely or not at all, through a temporary file in the same folder."""
+    temporary: str | None = None
+    with writable(path):
+        try:
+            handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:80]}-", dir=path.parent)
+            with os.fdopen(handle, "wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+            temporary = None
+        finally:
+            if temporary is not None:
+                os.unlink(temporary)
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write text in UTF-8, completely or not at all."""
+    data = text.encode("utf-8")
+    return write_file(path, lambda file: file.write(data))
 
 
 def fingerprint(path: Path) -> str | None:
-    """SHA-256 of a file, for provenance; None for folders and very large files."""
-    if not path.is_file() or path.stat().st_size > MOST_HASHED:
+    """SHA-256 of a file, for provenance; None for folders and for files above 256 MB."""
+    if not path.is_file() or path.stat().st_size > LARGEST_HASHED:
         return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Observations about the data: a severity, a number beside its threshold, and a remedy."""
+"""Findings: observations about the data, each with a severity, a measured number and a remedy."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Finding:
     severity : {"info", "warning", "error"}
         An error means that the regime or client is not used.
     message : str
-        What was seen, in a sentence.
-    value, threshold : float or None
-        The measured number and what it was compared with.
+        What was observed, in a sentence.
     remedy : str
         What the user can do.
+    value, threshold : float or None
+        The measured number and the threshold it was compared with.
     client, regime : str or None
-        Where.
+        Where it was observed.
     """
 
     check: str
@@ -45,12 +45,10 @@ class Finding:
 
     def __str__(self) -> str:
         place = "/".join(p for p in (self.client, self.regime) if p)
-        number = "" if self.value is None else f" ({self.value:.3g}"
-        if self.value is not None:
-            number += ")" if self.threshold is None else f", threshold {self.threshold:.3g})"
-        return (
-            f"{self.severity}: {place + ': ' if place else ''}{self.message}{number}. {self.remedy}"
-        )
+        where = f"{place}: " if place else ""
+        threshold = "" if self.threshold is None else f", threshold {self.threshold:.3g}"
+        number = "" if self.value is None else f" ({self.value:.3g}{threshold})"
+        return f"{self.severity}: {where}{self.message}{number}. {self.remedy}"
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,12 @@ T = TypeVar("T", bound=Hashable)
 S = TypeVar("S", bound=Hashable)
 BoolMatrix = npt.NDArray[np.bool_]
 
-# Up to this many elements a product of whole matrices costs less than a pass over rows.
-FEW = 100
+# Up to this size, squaring the matrix is faster than Warshall's algorithm.
+SMALL = 100
 
 
 class CycleError(InputError):
-    """The relation has a cycle, so it is no strict order."""
+    """The relation has a cycle, so it is not a strict order."""
 
 
 def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
@@ -50,19 +50,19 @@ def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
     [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     """
     closed = np.array(relation, dtype=bool)
-    if closed.shape[0] <= FEW:
+    if closed.shape[0] <= SMALL:
         return _squared(closed)
-    # Warshall, a row of bits at a time.
+    # Warshall's algorithm on rows of bits.
     packed = np.packbits(closed, axis=1)
     for via in range(closed.shape[0]):
-        # closed[:, via] must be read from the packed rows, which change as we go.
+        # The column is read from the packed rows, which change in every step.
         column = (packed[:, via >> 3] >> (7 - (via & 7))) & 1
         packed[column.astype(bool)] |= packed[via]
     return np.unpackbits(packed, axis=1, count=closed.shape[1]).astype(bool)
 
 
 def _squared(relation: BoolMatrix) -> BoolMatrix:
-    """Closure by squaring: few matrix products, and a single one when there is nothing to add."""
+    """Closure by repeated squaring: log₂ m products, or one if the relation is closed already."""
     reach = relation.astype(np.float32)
     while True:
         longer = np.minimum(reach + reach @ reach, np.float32(1))
@@ -72,7 +72,7 @@ def _squared(relation: BoolMatrix) -> BoolMatrix:
 
 
 def strongly_connected(relation: npt.ArrayLike) -> list[list[int]]:
-    """Classes of mutual reachability, each sorted, ordered by their smallest member."""
+    """Strongly connected components, each sorted, ordered by their smallest member."""
     reach = transitive_closure(relation)
     mutual = reach & reach.T
     np.fill_diagonal(mutual, True)
@@ -155,10 +155,11 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
         """Position of `element`; an `InputError` when it is unknown."""
         try:
             return self._position[element]
-        except (KeyError, TypeError):  # not known, or nothing that can be
+        except (KeyError, TypeError):  # unknown, or not hashable
+            near = did_you_mean(element, self.elements)
             raise InputError(
                 f"{element!r} is not an element of the order",
-                f"It knows {few(self.elements)}. {did_you_mean(element, self.elements)}".strip(),
+                f"Its elements are {few(self.elements)}. {near}".strip(),
             ) from None
 
     def is_ancestor(self, ancestor: T, descendant: T) -> bool:
@@ -174,15 +175,12 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
 
     def pairs(self) -> frozenset[tuple[T, T]]:
         """Every `(ancestor, descendant)` pair."""
-        return frozenset(
-            (self.elements[a], self.elements[d])
-            for a, d in zip(*np.nonzero(self.matrix), strict=True)
-        )
+        return self._named(self.matrix)
 
     @cached_property
     def cover_matrix(self) -> BoolMatrix:
         """`cover[a, d]`: a is an ancestor of d with nothing strictly between."""
-        # float32 counts are exact here (at most m < 2**24) and use the BLAS.
+        # A product of floats uses the BLAS; float32 counts are exact up to 2**24.
         counts = self.matrix.astype(np.float32)
         cover = self.matrix & ~((counts @ counts) > 0.5)
         cover.flags.writeable = False
@@ -190,19 +188,21 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
 
     def covers(self) -> frozenset[tuple[T, T]]:
         """Pairs of the Hasse diagram: `(ancestor, descendant)` with nothing strictly between."""
+        return self._named(self.cover_matrix)
+
+    def _named(self, matrix: BoolMatrix) -> frozenset[tuple[T, T]]:
         return frozenset(
-            (self.elements[a], self.elements[d])
-            for a, d in zip(*np.nonzero(self.cover_matrix), strict=True)
+            (self.elements[a], self.elements[d]) for a, d in zip(*np.nonzero(matrix), strict=True)
         )
 
     def restrict(self, elements: Iterable[T]) -> PartialOrder[T]:
-        """The same order, on some of its elements."""
+        """The order restricted to some of its elements."""
         kept = tuple(elements)
         chosen = [self.index(e) for e in kept]
         return PartialOrder.from_matrix(kept, self.matrix[np.ix_(chosen, chosen)])
 
     def relabel(self, rename: Callable[[T], S]) -> PartialOrder[S]:
-        """The same order under other names."""
+        """The same order with renamed elements."""
         return PartialOrder.from_matrix([rename(e) for e in self.elements], self.matrix)
 
     def topological(self) -> tuple[T, ...]:
@@ -213,7 +213,7 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
         return len(self.elements)
 
     def __eq__(self, other: object) -> bool:
-        """Equal when they hold the same pairs on the same set of elements."""
+        """Orders are equal if they have the same elements and the same pairs."""
         if not isinstance(other, PartialOrder):
             return NotImplemented
         return set(self.elements) == set(other.elements) and self.pairs() == other.pairs()

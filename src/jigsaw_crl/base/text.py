@@ -7,13 +7,12 @@ from difflib import get_close_matches
 
 __all__ = ["did_you_mean", "few", "pluralise"]
 
-# Similarity as difflib measures it, between 0 and 1: "contrl" and "control" have .92, "pump" and
-# "valve" .22.
+# difflib's similarity, between 0 and 1: "contrl" and "control" have 0.92, "pump" and "valve" 0.22.
 SIMILAR = 0.6
 
 
 def pluralise(number: int, singular: str, plural: str = "") -> str:
-    """A number with its noun.
+    """The number and its noun, in the singular or plural.
 
     Examples
     --------
@@ -25,7 +24,7 @@ def pluralise(number: int, singular: str, plural: str = "") -> str:
 
 
 def few(names: Iterable[object], most: int = 8) -> str:
-    """The first names, and how many more there are.
+    """The first names, and the number of the others.
 
     Examples
     --------

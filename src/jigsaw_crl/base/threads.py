@@ -1,6 +1,6 @@
-"""How many threads does linear algebra use?
+"""Limits on the threads of linear algebra.
 
-Our matrices are small, or many: what runs at once is clients or regimes, not parts of a product.
+The matrices are small or many, so clients and regimes run in parallel, not parts of a product.
 """
 
 from __future__ import annotations
@@ -8,23 +8,23 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import scipy.linalg  # noqa: F401 (loads a BLAS of its own, which the controller must find)
+from threadpoolctl import ThreadpoolController
+
 __all__ = ["allowed_threads", "one_thread"]
 
 
 @cache
 def _libraries() -> Any:
-    """The linear algebra libraries of this process; looking for them takes milliseconds."""
-    import scipy.linalg  # noqa: F401 (brings a library of its own)
-    from threadpoolctl import ThreadpoolController
-
+    """The BLAS libraries of this process; finding them takes milliseconds."""
     return ThreadpoolController().select(user_api="blas")
 
 
 def one_thread() -> Any:
-    """A context in which linear algebra runs in one thread; it costs microseconds."""
+    """A context manager that runs linear algebra in one thread; entering it takes microseconds."""
     return _libraries().limit(limits=1)
 
 
 def allowed_threads() -> int:
-    """Threads that the user, or the machine, allows linear algebra; at least one."""
+    """Number of threads that linear algebra may use (at least 1)."""
     return int(min((library["num_threads"] for library in _libraries().info()), default=1))

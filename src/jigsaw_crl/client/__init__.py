@@ -1,10 +1,10 @@
-"""One site: its moments in every regime, and the space of its latents.
+"""One client: its moments in every regime, and the space of its latents.
 
 ==============  ====================================================================
 `client`        `Client`: a control regime and labelled interventions
-`checks`        checks on what a client is built from
-`spectrum`      the leading space of a client's features and its noise floor
-`extremes`      outermost eigenpairs of many regimes
+`checks`        checks of what a client is built from
+`spectrum`      eigenvalues, leading space and noise floor of a client
+`extremes`      lowest and highest eigenpairs of every regime
 ==============  ====================================================================
 """
 

@@ -1,7 +1,7 @@
 """One client: a control regime and labelled interventional regimes, as moments.
 
-A client never holds rows. Exact population moments (`n_samples=None`) and estimates are the same
-type; only `Moments.n` tells them apart.
+A client never holds rows. Exact population moments (`n_samples=None`) and estimates have the same
+type and differ only in `Moments.n`.
 """
 
 from __future__ import annotations
@@ -21,27 +21,22 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.base.threads import allowed_threads, one_thread
 from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
-    Regimes,
+    LabelData,
     SampleSizes,
-    check_client,
     check_features,
     check_latents,
     check_mapping,
     check_moments,
     check_names,
     check_rank,
+    column_names,
     in_order,
-    named_columns,
-    regimes_of,
+    matrices_of,
     sizes_of,
+    validate_client,
 )
-from jigsaw_crl.moments.regime import (
-    Moments,
-    check_rows,
-    check_second_moment,
-    fixed_rank_pinv,
-    second_moment_about,
-)
+from jigsaw_crl.moments.checks import check_rows, check_second_moment
+from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -50,20 +45,23 @@ __all__ = ["CONTROL", "RANK_TOLERANCE", "Client"]
 
 FloatArray = npt.NDArray[np.float64]
 CONTROL = "control"
-# Numbers from which regimes are worked on at once: some hundredths of a second.
-MANY = 10_000_000
+# With at least this many values (some hundredths of a second) regimes are summed in parallel.
+PARALLEL_VALUES = 10_000_000
+# Data of one regime, the regime's name, and its sample size if given.
+Given = tuple[Any, str, int | None]
 
 
-def _of_each(
-    moments: Callable[[Any, str, int | None], Moments], given: list[tuple[Any, str, int | None]]
+def _moments_of_each(
+    compute: Callable[[Any, str, int | None], Moments], given: list[Given]
 ) -> list[Moments]:
-    """`moments` of each regime; where there are many numbers, of several regimes at once."""
-    if sum(getattr(x, "size", 0) for x, _, _ in given) >= MANY:
+    """Moments of each regime, computed in parallel if there are many values."""
+    workers = 1
+    if sum(getattr(x, "size", 0) for x, _, _ in given) >= PARALLEL_VALUES:
         workers = min(allowed_threads(), len(given))
-        if workers > 1:
-            with one_thread(), ThreadPoolExecutor(workers) as pool:
-                return list(pool.map(lambda one: moments(*one), given))
-    return [moments(*one) for one in given]
+    if workers == 1:
+        return [compute(*one) for one in given]
+    with one_thread(), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda one: compute(*one), given))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +74,11 @@ class Client:
     Parameters
     ----------
     name : str
-        The client's name; names a fragment's origin.
+        The client's name, which its fragment carries.
     control : Moments
         The observational regime.
     interventions : mapping of str to tuple of Moments
-        One entry per label; several moments when the label was applied at several strengths.
+        One entry per label; several moments if the label was applied at several strengths.
     n_latent : int
         Number of latent variables this client accesses (p_k).
     features : tuple of str
@@ -114,26 +112,24 @@ class Client:
         name: str,
         *,
         observational: npt.ArrayLike,
-        interventions: Mapping[str, Regimes],
+        interventions: Mapping[str, LabelData],
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
     ) -> Client:
         """A client from rows: matrices of shape (n_rows, n_features), one per regime."""
+        features = column_names(observational) if features is None else features
 
-        features = named_columns(observational) if features is None else features
-
-        def moments(rows: npt.ArrayLike, regime: str, _: int | None) -> Moments:
+        def compute(rows: npt.ArrayLike, regime: str, _: int | None) -> Moments:
             rows = in_order(rows, features, client=name, regime=regime)
             x = check_rows(rows, client=name, regime=regime)
             try:
                 return Moments.from_rows(x, parts=regime == control_name)
             except InputError as error:
-                # The same error, with its place.
-                raise InputError(error.what, error.remedy, client=name, regime=regime) from None
+                raise error.located(client=name, regime=regime) from None
 
         return cls._build(
-            name, observational, interventions, 0, n_latent, features, control_name, moments
+            name, observational, interventions, None, n_latent, features, control_name, compute
         )
 
     @classmethod
@@ -142,7 +138,7 @@ class Client:
         name: str,
         *,
         observational: npt.ArrayLike,
-        interventions: Mapping[str, Regimes],
+        interventions: Mapping[str, LabelData],
         n_samples: SampleSizes,
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
@@ -154,12 +150,12 @@ class Client:
         (the control under its own name) to int.
         """
 
-        def moments(matrix: npt.ArrayLike, regime: str, n: int | None) -> Moments:
+        def compute(matrix: npt.ArrayLike, regime: str, n: int | None) -> Moments:
             c = check_second_moment(matrix, client=name, regime=regime)
-            return Moments(n, np.zeros(c.shape[0]), c)
+            return Moments(n, np.zeros(len(c)), c)
 
         return cls._build(
-            name, observational, interventions, n_samples, n_latent, features, control_name, moments
+            name, observational, interventions, n_samples, n_latent, features, control_name, compute
         )
 
     @classmethod
@@ -168,7 +164,7 @@ class Client:
         name: str,
         *,
         observational: npt.ArrayLike,
-        interventions: Mapping[str, Regimes],
+        interventions: Mapping[str, LabelData],
         n_samples: SampleSizes,
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
@@ -179,15 +175,14 @@ class Client:
         rank = len(interventions) if n_latent is None else n_latent
         check_latents(name, rank, len(interventions))
 
-        def moments(matrix: npt.ArrayLike, regime: str, n: int | None) -> Moments:
+        def compute(matrix: npt.ArrayLike, regime: str, n: int | None) -> Moments:
             theta = check_second_moment(matrix, client=name, regime=regime)
-            check_rank(theta, min(rank, theta.shape[0]), client=name, regime=regime)
-            return Moments(
-                n, np.zeros(theta.shape[0]), fixed_rank_pinv(theta, min(rank, len(theta)))
-            )
+            d = len(theta)
+            check_rank(theta, min(rank, d), client=name, regime=regime)
+            return Moments(n, np.zeros(d), fixed_rank_pinv(theta, min(rank, d)))
 
         return cls._build(
-            name, observational, interventions, n_samples, n_latent, features, control_name, moments
+            name, observational, interventions, n_samples, n_latent, features, control_name, compute
         )
 
     @classmethod
@@ -201,20 +196,16 @@ class Client:
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
     ) -> Client:
-        """A client from finished moments, for instance of a stream."""
+        """A client from moments that are computed already, for instance from a stream."""
         check_mapping(name, interventions)
         check_names(name, list(interventions), control_name)
         regimes = {
             label: (value,) if isinstance(value, Moments) else tuple(value)
             for label, value in interventions.items()
         }
-        for regime, parts in ((control_name, (control,)), *regimes.items()):
-            check_moments(parts, client=name, regime=regime)
-        rank = len(regimes) if n_latent is None else n_latent
-        names = check_features(name, features, control.n_features)
-        client = cls(name, control, FrozenMapping(regimes), rank, names, control_name)
-        check_client(client)
-        return client
+        for regime, moments in ((control_name, (control,)), *regimes.items()):
+            check_moments(moments, client=name, regime=regime)
+        return cls._checked(name, control, regimes, n_latent, features, control_name)
 
     @classmethod
     def from_table(
@@ -251,31 +242,43 @@ class Client:
         cls,
         name: str,
         observational: npt.ArrayLike,
-        interventions: Mapping[str, Regimes],
+        interventions: Mapping[str, LabelData],
         n_samples: SampleSizes,
         n_latent: int | None,
         features: Sequence[str] | None,
         control_name: str,
-        moments: Callable[[Any, str, int | None], Moments],
+        compute: Callable[[Any, str, int | None], Moments],
     ) -> Client:
+        """Compute the moments of every regime with `compute`."""
         check_mapping(name, interventions)
         check_names(name, list(interventions), control_name)
         sizes = sizes_of(name, n_samples, interventions, control_name)
         given = [(observational, control_name, sizes[control_name][0])]
         for label, value in interventions.items():
-            given += [(x, label, n) for x, n in zip(regimes_of(value), sizes[label], strict=True)]
-        control, *others = _of_each(moments, given)
-        found: dict[str, list[Moments]] = {label: [] for label in interventions}
-        for (_, label, _), one in zip(given[1:], others, strict=True):
-            found[label].append(one)
-        regimes = {label: tuple(ones) for label, ones in found.items()}
-        rank = len(regimes) if n_latent is None else n_latent
+            given += [(x, label, n) for x, n in zip(matrices_of(value), sizes[label], strict=True)]
+        control, *others = _moments_of_each(compute, given)
+        regimes: dict[str, tuple[Moments, ...]] = dict.fromkeys(interventions, ())
+        for (_, label, _), moments in zip(given[1:], others, strict=True):
+            regimes[label] += (moments,)
+        return cls._checked(name, control, regimes, n_latent, features, control_name)
+
+    @classmethod
+    def _checked(
+        cls,
+        name: str,
+        control: Moments,
+        regimes: dict[str, tuple[Moments, ...]],
+        n_latent: int | None,
+        features: Sequence[str] | None,
+        control_name: str,
+    ) -> Client:
+        p = len(regimes) if n_latent is None else n_latent
         names = check_features(name, features, control.n_features)
-        client = cls(name, control, FrozenMapping(regimes), rank, names, control_name)
-        check_client(client)
+        client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
+        validate_client(client)
         return client
 
-    # -- what it holds --------------------------------------------------------------------------
+    # -- contents -------------------------------------------------------------------------------
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -287,7 +290,7 @@ class Client:
 
     @property
     def is_population(self) -> bool:
-        """True when the moments are exact."""
+        """True if the moments are exact."""
         return self.control.n is None
 
     @property

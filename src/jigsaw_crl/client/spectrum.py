@@ -1,9 +1,9 @@
-"""The space the latents live in, when there are more features than latents.
+"""The space of a client's latents when there are more features than latents.
 
-With sensor noise, `X = G Z + ε`, `Cov(ε) = σ² I`: every regime's second moment is
-`G Cov(Z) Gᵀ + σ² I`, so all of them share the leading p-dimensional space (the columns of G) and
-the floor σ² on the other d − p directions. The floor is measured there, where there is nothing
-else, and taken off the leading block.
+With sensor noise, `X = G Z + ε` and `Cov(ε) = σ² I`, every regime's second moment is
+`G Cov(Z) Gᵀ + σ² I`. All regimes share the leading p-dimensional space (the columns of G) and the
+noise floor σ² on the other d − p directions. The floor is estimated on those directions and
+subtracted from the leading block.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ __all__ = ["Spectrum", "reduce_to_rank"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# The floor is itself an estimate: taking off more than this share of the weakest direction could
-# leave a covariance that is not positive.
+# The floor is an estimate: subtracting more than this share of the weakest direction could leave a
+# covariance that is not positive definite.
 MOST_SUBTRACTED = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Leading space, noise floor and spectrum of a client.
+    """Eigenvalues, leading space and noise floor of a client.
 
     Parameters
     ----------
-    basis : array, shape (d, r)
-        Orthonormal basis of the leading space; r is the client's `n_latent`.
+    basis : array, shape (d, p)
+        Orthonormal basis of the leading space; p is the client's `n_latent`.
     eigenvalues : array, shape (d,)
         Of the average second moment, largest first.
     noise_floor : float
-        σ², the variance of the sensor noise in each direction; 0 when there is none, or when
-        there are as many latents as features and it cannot be seen.
+        σ², the variance of the sensor noise in each direction; 0 if there is none, or if there are
+        as many latents as features and it cannot be estimated.
     visible : bool
-        Could the floor be measured?
+        Whether the floor could be estimated.
     subtracted : float
-        What `project` takes off: the floor, or a little less than the weakest direction.
+        The variance that `project` subtracts: the floor, or a little less than `weakest`.
     weakest : float
-        Variance of the control along the quietest direction of the leading space.
+        Smallest variance of the control along any direction of the leading space.
     n : float
-        Effective rows behind the spectrum; infinite for exact moments.
+        Effective number of rows behind the eigenvalues; infinite for exact moments.
 
     Examples
     --------
     >>> import jigsaw_crl as jc
     >>> from jigsaw_crl.client.spectrum import reduce_to_rank
     >>> client = jc.simulate.setting("A", 0).client(0)
-    >>> space = reduce_to_rank(client)
-    >>> space.basis.shape == (client.n_features, client.n_latent), space.noise_floor
+    >>> spectrum = reduce_to_rank(client)
+    >>> spectrum.basis.shape == (client.n_features, client.n_latent), spectrum.noise_floor
     (True, 0.0)
     """
 
@@ -71,14 +71,12 @@ class Spectrum:
 
     @property
     def gap(self) -> float:
-        """`λ_r / λ_{r+1}`; infinite when nothing lies beyond, or there is no r+1."""
+        """`λ_p / λ_{p+1}`; infinite if λ_{p+1} is zero up to rounding or does not exist."""
         if self.rank == len(self.eigenvalues):
             return float("inf")
-        below = float(self.eigenvalues[self.rank])
+        last, below = self.eigenvalues[self.rank - 1 : self.rank + 1].tolist()
         negligible = RANK_TOLERANCE * float(self.eigenvalues[0])
-        return (
-            float("inf") if below <= negligible else float(self.eigenvalues[self.rank - 1]) / below
-        )
+        return float("inf") if below <= negligible else float(last / below)
 
     @property
     def noise_share(self) -> float:
@@ -88,13 +86,13 @@ class Spectrum:
         return noise / signal if signal > 0 else float("inf")
 
     def project(self, second_moment: FloatArray) -> FloatArray:
-        """`Bᵀ S B − σ² I`, shape (r, r): what the latents alone contribute."""
+        """`Bᵀ S B − σ² I`, shape (p, p): the second moment without the sensors' noise."""
         inner = self.basis.T @ second_moment @ self.basis
         return np.asarray((inner + inner.T) / 2 - self.subtracted * np.eye(self.rank))
 
 
 def reduce_to_rank(client: Client) -> Spectrum:
-    """Leading `n_latent`-dimensional space of a client's features, and the noise beside it.
+    """Leading `n_latent`-dimensional space of a client's features, and its noise floor.
 
     Parameters
     ----------
@@ -107,32 +105,32 @@ def reduce_to_rank(client: Client) -> Spectrum:
     control = client.control_second_moment()
     regimes = Regimes.of(client)
     sizes = [m.n for label in client.labels for m in client.interventions[label]]
-    r, d = client.n_latent, client.n_features
-    exact = client.control.n is None
-    # Each regime is scaled to the control's trace, so that none rules the average.
+    p, d = client.n_latent, client.n_features
+    exact = client.is_population
+    # Each regime is scaled to the control's trace, so that none dominates the average.
     trace = float(np.trace(control))
     scales = trace / np.maximum(regimes.traces(), np.finfo(np.float64).tiny)
     average = (control + regimes.weighted(scales)) / (1 + len(regimes))
     values, vectors = np.linalg.eigh(average)
     values, vectors = values[::-1].copy(), vectors[:, ::-1]
-    basis = np.ascontiguousarray(vectors[:, :r])
+    basis = np.ascontiguousarray(vectors[:, :p])
     weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
-    weights = np.array([client.control.n or 1, *(m or 1 for m in sizes)], dtype=np.float64)
-    n = float("inf") if exact else _effective(np.append(1.0, scales), weights)
-    if d == r:
+    weights = np.array([client.control.n or 1, *(size or 1 for size in sizes)], dtype=np.float64)
+    n = float("inf") if exact else _effective_rows(np.append(1.0, scales), weights)
+    if d == p:
         return Spectrum(basis, values, 0.0, False, 0.0, weakest, n)
-    beyond = vectors[:, r:]
+    beyond = vectors[:, p:]
     pooled = (weights[0] * control + regimes.weighted(weights[1:])) / weights.sum()
-    floor = float(np.sum(beyond * (pooled @ beyond))) / (d - r)
-    # The trailing directions were chosen as the quietest, which costs them r of their n degrees of
+    floor = float(np.sum(beyond * (pooled @ beyond))) / (d - p)
+    # The trailing directions were chosen for their low variance, which costs p of n degrees of
     # freedom.
-    floor *= 1.0 if exact else n / max(n - r, 1.0)
+    floor *= 1.0 if exact else n / max(n - p, 1.0)
     if floor <= RANK_TOLERANCE * values[0]:
         return Spectrum(basis, values, 0.0, True, 0.0, weakest, n)
-    taken = min(floor, MOST_SUBTRACTED * weakest)
-    return Spectrum(basis, values, floor, True, taken, weakest, n)
+    subtracted = min(floor, MOST_SUBTRACTED * weakest)
+    return Spectrum(basis, values, floor, True, subtracted, weakest, n)
 
 
-def _effective(scales: FloatArray, rows: FloatArray) -> float:
-    """Rows of one sample whose noise is as even as that of the scaled average: `(Σs)²/Σ(s²/n)`."""
+def _effective_rows(scales: FloatArray, rows: FloatArray) -> float:
+    """Size of one sample with the sampling error of the scaled average: `(Σs)² / Σ(s²/n)`."""
     return float(scales.sum() ** 2 / np.sum(scales**2 / rows))

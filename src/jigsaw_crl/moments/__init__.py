@@ -1,9 +1,10 @@
 """From rows to moments, one regime at a time.
 
 ==============  ====================================================================
-`regime`        `Moments`: size, mean, covariance and fourth moments of one regime
-`stream`        moments of rows that arrive in blocks, in constant memory
+`regime`        `Moments`: size, mean, covariance and higher moments of one regime
+`stream`        `MomentStream`: moments of rows that arrive in chunks, in constant memory
 `power_sums`    the compiled sums behind `stream`
+`checks`        checks of rows and covariance matrices
 ==============  ====================================================================
 """
 

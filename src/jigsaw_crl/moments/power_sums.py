@@ -1,8 +1,7 @@
-"""Sums of powers of a block of rows, and their place in the sums so far, compiled.
+"""Compiled power sums of a block of rows, and their merging into running sums.
 
-Loading this module loads the compiler, so `stream` does so when the first block is full. The
-signatures are given, so each function is compiled once, for read-only rows as for any others;
-the loops are plain, so that takes less than a second.
+Importing this module loads numba, so `stream` imports it when the first block is full. Explicit
+signatures let each function be compiled once, for read-only and other rows alike.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ _Pair = nb.float64[:, :, ::1]
 
 @compiled(nb.void(_Rows, _Vector, _Matrix, _Matrix))
 def add_powers(rows, typical, shifted, sums):  # type: ignore[no-untyped-def]
-    """Shift rows by a typical value and add up their powers, in one pass.
+    """Subtract a typical value from the rows and add up their powers, in one pass.
 
     Parameters
     ----------
     rows : array, shape (n, d)
-        Not the same memory as `shifted`.
+        Must not share memory with `shifted`.
     typical : array, shape (d,)
     shifted : array, shape (n, d)
         Receives the rows minus the typical value.
@@ -45,30 +44,30 @@ def add_powers(rows, typical, shifted, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled(nb.void(nb.int64, nb.int64, _Vector, _Vector, _Matrix, _Matrix, _Pair, _Pair))
-def merge_block(before, n, mean, shift, sums, product, vectors, seconds):  # type: ignore[no-untyped-def]
-    """Merge the sums of a block into the sums so far, about the mean of both.
+def merge_block(n_before, n, mean, shift, sums, product, vectors, seconds):  # type: ignore[no-untyped-def]
+    """Merge the sums of a block into the running sums, about the common mean.
 
     Parameters
     ----------
-    before, n : int
-        Rows so far and in the block.
+    n_before, n : int
+        Rows before the block and in it.
     mean : array, shape (d,)
         Mean of the block's shifted rows.
     shift : array, shape (d,)
-        Mean of the block's rows minus the mean so far.
+        Mean of the block's rows minus the running mean.
     sums : array, shape (3, d)
-        As `add_powers` leaves them.
+        From `add_powers`.
     product : array, shape (d, d)
-        Sum of the products of the shifted rows.
+        Sum of the outer products of the shifted rows.
     vectors : array, shape (2, 3, d)
-        The mean so far (from any origin), the sums of third and of fourth powers about it; then
-        their rounding errors.
+        Updated: the running mean (relative to any origin) and the sums of third and fourth powers
+        about it; then their rounding errors.
     seconds : array, shape (2, d, d)
-        The sums of products about the mean so far; then their rounding errors.
+        Updated: the sums of products about the running mean; then their rounding errors.
     """
     d = product.shape[0]
-    here = before / (before + n)
-    there = n / (before + n)
+    here = n_before / (n_before + n)
+    there = n / (n_before + n)
     weight = here * n
     for i in range(d):
         mu = mean[i]
@@ -90,14 +89,14 @@ def merge_block(before, n, mean, shift, sums, product, vectors, seconds):  # typ
                 term = fb + weight * (here * here - here * there + there * there) * (s * s * s * s)
                 term += 6 * (s * s) * (here * here * vb + there * there * va)
                 term += 4 * s * (here * tb - there * ta)
-            # The rounding error of a sum is known exactly (Knuth's two-sum).
+            # Knuth's two-sum gives the rounding error of an addition exactly.
             old = vectors[0, k, i]
             total = old + term
             back = total - old
             vectors[0, k, i] = total
             vectors[1, k, i] += (old - (total - back)) + (term - back)
         for j in range(d):
-            # Brackets around what is symmetric keep the matrix so to the last bit.
+            # Brackets around the symmetric factors keep the matrix exactly symmetric.
             term = product[i, j] - n * (mu * mean[j]) + weight * (s * shift[j])
             old = seconds[0, i, j]
             total = old + term

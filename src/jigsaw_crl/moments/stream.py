@@ -1,69 +1,134 @@
 """Moments of rows that arrive in chunks, in one pass and constant memory.
 
-Rows are gathered into blocks whose size depends on the number of features alone, so the result does
-not depend on how the rows were cut into chunks: a CSV file, a Parquet file and an array in memory
-with the same rows give the same moments to the last bit.
+Rows are collected into blocks whose size depends only on the number of features, so the result does
+not depend on how the rows were cut into chunks: a CSV file, a Parquet file and an array with the
+same rows give the same moments to the last bit.
 
-Each block is summed about a typical value of its own and merged into the sums so far, about the
-mean of both. With `n_a` rows before and `n_b` in the block, `δ = μ_b − μ_a` and `n = n_a + n_b`,
+Each block is summed about a typical value of its own and merged into the running sums. With `n_a`
+rows before and `n_b` in the block, `δ = μ_b − μ_a` and `n = n_a + n_b`,
 
     M₂ ← M₂ + M₂ᵇ + δδᵀ n_a n_b / n
 
 and likewise for the third and fourth powers of each feature. No large numbers are subtracted, so a
-mean far from zero costs nothing; each sum carries its rounding error along (compensated
-summation), so a billion rows cost no digits either.
+mean far from zero costs no precision; compensated summation keeps the rounding error of each sum,
+so a billion rows cost none either.
 
-A block is read from memory once: compiled code shifts it into a buffer that stays in a core's
-cache, where the matrix product finds it. Fewer rows than fill one block are summed without: the
-compiler takes longer to load than they do.
+Compiled code shifts a block into a buffer that stays in a core's cache, where the matrix product
+reads it. Fewer rows than one block are summed by numpy, because loading numba takes longer.
 """
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from copy import copy
+from typing import NamedTuple, Protocol, Self, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments.regime import LARGEST_VALUE, MOST_PARTS, Moments, check_values, coarsened
+from jigsaw_crl.moments.checks import LARGEST_VALUE, check_values
 
-__all__ = ["MomentStream", "block_rows", "moments_of"]
+__all__ = ["MOST_PARTS", "MomentStream", "Summary", "block_rows", "coarsened"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# A block of 2**17 numbers (1 MB) stays in a core's cache; from some 350 features on a block has as
-# many rows as features, so that the update of the d-by-d sums never costs more than the product.
+# Eight stretches show a trend or a jump, and cost eight matrices.
+MOST_PARTS = 8
+# A block of 2**17 numbers (1 MB) stays in a core's cache. From about 350 features on, a block has
+# as many rows as features, so that updating the d-by-d sums never costs more than the product.
 _BLOCK_VALUES = 1 << 17
 _MOST_BLOCK_ROWS = 8192
-# A block is this many times as long as the shortest stretch of rows whose moments are kept.
-# Stretches double, so their ends come to be ends of blocks.
-_STRETCHES = 64
-_FEWEST_ROWS = 16
-
-# Short rows are summed end to end, several at a time: a loop over eight numbers spends its time on
-# starting and stopping.
+# Blocks are a multiple of the shortest stretch. Stretches double in length, so later on they end
+# where blocks end.
+_STRETCHES_PER_BLOCK = 64
+_FEWEST_STRETCH_ROWS = 16
+# Rows shorter than this are summed several at a time: short inner loops are slow.
 _LONG_ROW = 256
-
-# When a typical value and all distances from it are below a tenth of the largest value allowed, so
-# are the values: the sums show it without another look at the rows.
-_TAME = LARGEST_VALUE / 10
+# If the typical value and all distances from it are below a tenth of the largest value allowed, so
+# are the values; the sums show this without another pass over the rows.
+_SURELY_ALLOWED = LARGEST_VALUE / 10
 
 
 def block_rows(n_features: int) -> int:
-    """Rows in a block."""
+    """Number of rows in a block."""
     fitting = min(_MOST_BLOCK_ROWS, _BLOCK_VALUES // max(n_features, 1))
-    return max(fitting // _STRETCHES, -(-n_features // _STRETCHES)) * _STRETCHES
+    stretch = max(fitting // _STRETCHES_PER_BLOCK, -(-n_features // _STRETCHES_PER_BLOCK))
+    return stretch * _STRETCHES_PER_BLOCK
+
+
+# -- summaries ------------------------------------------------------------------------------------
+
+
+class Summary(NamedTuple):
+    """Size, mean, covariance (divisor n), third and fourth central moments of some rows."""
+
+    n: int
+    mean: FloatArray
+    covariance: FloatArray
+    third: FloatArray | None
+    fourth: FloatArray | None
+
+    def merge(self, other: Summary) -> Summary:
+        """Summary of both sets of rows together; higher moments only where both have them."""
+        n = self.n + other.n
+        here, there = self.n / n, other.n / n
+        both = here * there
+        shift = other.mean - self.mean
+        mean = self.mean + there * shift
+        covariance = here * self.covariance + there * other.covariance
+        covariance += both * np.outer(shift, shift)
+        if self.third is None or other.third is None or self.fourth is None or other.fourth is None:
+            return Summary(n, mean, covariance, None, None)
+        var_a, var_b = np.diagonal(self.covariance), np.diagonal(other.covariance)
+        third = here * self.third + there * other.third + both * (here - there) * shift**3
+        third += 3 * both * shift * (var_b - var_a)
+        fourth = here * self.fourth + there * other.fourth
+        fourth += both * (here**2 - both + there**2) * shift**4
+        fourth += 6 * both * shift**2 * (here * var_b + there * var_a)
+        fourth += 4 * both * shift * (other.third - self.third)
+        return Summary(n, mean, covariance, third, fourth)
+
+
+class _Mergeable(Protocol):
+    def merge(self, other: Self, /) -> Self: ...
+
+
+_M = TypeVar("_M", bound=_Mergeable)
+
+
+def coarsened(parts: tuple[_M, ...], most: int = MOST_PARTS) -> tuple[_M, ...]:
+    """Merge neighbouring parts in pairs until at most `most` are left."""
+    while len(parts) > most:
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = tuple(p[0] if len(p) == 1 else p[0].merge(p[1]) for p in pairs)
+    return parts
+
+
+def _summary_of_few(rows: FloatArray) -> Summary:
+    """Summary of fewer rows than one block."""
+    n = len(rows)
+    typical = _median(rows[0], rows[n // 2], rows[n - 1])
+    x = rows - typical
+    mean = x.sum(axis=0) / n
+    x -= mean
+    squares = x * x
+    third = np.einsum("ij,ij->j", squares, x) / n
+    fourth = np.einsum("ij,ij->j", squares, squares) / n
+    return Summary(n, typical + mean, x.T @ x / n, third, fourth)
+
+
+def _median(a: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    """Median of three rows; NaN where one of them is."""
+    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+
+
+# -- blocks and running sums ----------------------------------------------------------------------
 
 
 class _Workspace:
-    """Buffers for one block after another."""
+    """Buffers that consecutive blocks of up to `n` rows share."""
 
     def __init__(self, n: int, n_features: int) -> None:
-        # Compiled code waits for the first full block.
-        from jigsaw_crl.moments.power_sums import add_powers
-
-        self.add_powers = add_powers
         self.together = k = max(_LONG_ROW // max(n_features, 1), 1)
         self.shifted = np.empty((n, n_features))
         self.product = np.empty((n_features, n_features))
@@ -72,16 +137,17 @@ class _Workspace:
 
 
 class _Block:
-    """Sums of powers of one block about a typical value, the median of three rows.
+    """Power sums of one block about a typical value, the median of three rows.
 
-    From these follow the sums about the block's own mean: `Σ(x−μ)² = Σx² − nμ²` and so on. Two of
+    The sums about the block's own mean follow from these: `Σ(x−μ)² = Σx² − nμ²` and so on. Two of
     the three rows lie within √n standard deviations, so few digits can cancel, and a constant gives
-    exactly 0.
-
-    The product is the workspace's: it holds until the next block.
+    exactly 0. `product` is a buffer of the workspace, valid until the next block.
     """
 
     def __init__(self, rows: FloatArray, work: _Workspace) -> None:
+        # Imported here because it loads numba.
+        from jigsaw_crl.moments.power_sums import add_powers
+
         n, d = rows.shape
         shifted, k = work.shifted[:n], work.together
         even = n - n % k
@@ -89,7 +155,7 @@ class _Block:
         typical = _median(rows[0], rows[n // 2], rows[n - 1])
         work.typical[:] = typical
         work.sums.fill(0)
-        work.add_powers(
+        add_powers(
             rows[:even].reshape(long_rows),
             work.typical.reshape(k * d),
             shifted[:even].reshape(long_rows),
@@ -97,10 +163,10 @@ class _Block:
         )
         sums = np.add.reduce(work.sums, axis=1)
         if even < n:
-            work.add_powers(rows[even:], typical, shifted[even:], sums)
-        # Not the other way round: no comparison with nan holds.
-        tame = np.maximum.reduce(abs(typical), initial=0) <= _TAME
-        if not (tame and np.maximum.reduce(sums[2], initial=0) <= _TAME**4):
+            add_powers(rows[even:], typical, shifted[even:], sums)
+        # Written with <= so that NaN fails the test.
+        allowed = np.maximum.reduce(abs(typical), initial=0) <= _SURELY_ALLOWED
+        if not (allowed and np.maximum.reduce(sums[2], initial=0) <= _SURELY_ALLOWED**4):
             check_values(rows)
         self.n = n
         self.typical = typical
@@ -108,21 +174,11 @@ class _Block:
         self.product = np.matmul(shifted.T, shifted, out=work.product)
 
 
-def _ready(rows: npt.NDArray[np.generic]) -> TypeGuard[FloatArray]:
-    """Can rows be summed where they are? Others are copied first, block by block."""
-    return rows.dtype == np.float64 and rows.flags.c_contiguous and rows.flags.aligned
+class _RunningSums:
+    """Power sums about the running mean, each with its rounding error.
 
-
-def _median(a: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
-    """The median of three rows; nan where one of them is."""
-    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
-
-
-class _Sums:
-    """Sums of powers about the running mean, each with its rounding error.
-
-    Means are counted from the first block's typical value: where they are far from zero, the
-    distance between two of them has digits that neither has.
+    Means are stored relative to the first block's typical value: far from zero, their differences
+    have digits that the means themselves lack.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -132,36 +188,90 @@ class _Sums:
         self._seconds = np.zeros((2, n_features, n_features))
 
     def add(self, block: _Block) -> None:
+        # Imported here because it loads numba.
         from jigsaw_crl.moments.power_sums import merge_block
 
         if self.n == 0:
             self._origin = block.typical
         mean = block.sums[0] / block.n
-        so_far = self._vectors[0, 0] + self._vectors[1, 0]
-        shift = (block.typical - self._origin) - so_far + mean
+        mean_before = self._vectors[0, 0] + self._vectors[1, 0]
+        shift = (block.typical - self._origin) - mean_before + mean
         merge_block(
             self.n, block.n, mean, shift, block.sums, block.product, self._vectors, self._seconds
         )
         self.n += block.n
 
-    def moments(self, parts: tuple[Moments, ...] = ()) -> Moments:
+    def summary(self) -> Summary:
         n = self.n
         mean, third, fourth = self._vectors[0] + self._vectors[1]
         covariance = (self._seconds[0] + self._seconds[1]) / n
-        return Moments(n, self._origin + mean, covariance, third / n, fourth / n, parts)
+        return Summary(n, self._origin + mean, covariance, third / n, fourth / n)
 
-    def copy(self) -> _Sums:
-        twin = _Sums.__new__(_Sums)
+    def __copy__(self) -> _RunningSums:
+        twin = _RunningSums.__new__(_RunningSums)
         twin.n, twin._origin = self.n, self._origin
         twin._vectors, twin._seconds = self._vectors.copy(), self._seconds.copy()
         return twin
 
 
-class MomentStream:
-    """Moments of one regime, row chunk by row chunk.
+class _Stretches:
+    """Summaries of consecutive stretches of rows, which grow longer as rows arrive.
 
-    Values that are missing, infinite or too large for their fourth powers are refused with an
-    `InputError`, by `add` or by `moments`; a stream that refused rows is of no further use.
+    When there are `MOST_PARTS` of them, neighbours are merged, and from then on stretches are twice
+    as long.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self._n_features = n_features
+        # One full block at least is added, so shorter stretches would be merged at once.
+        self._rows = _stretch_rows(block_rows(n_features), n_features)
+        self._done: tuple[Summary, ...] = ()
+        self._open = _RunningSums(n_features)
+
+    def add(self, rows: FloatArray, block: _Block, work: _Workspace) -> None:
+        start = 0
+        while start < len(rows):
+            taken = rows[start : start + self._rows - self._open.n]
+            start += len(taken)
+            self._open.add(block if len(taken) == len(rows) else _Block(taken, work))
+            if self._open.n < self._rows:
+                continue
+            self._done += (self._open.summary(),)
+            self._open = _RunningSums(self._n_features)
+            if len(self._done) == MOST_PARTS:
+                self._done = coarsened(self._done, MOST_PARTS // 2)
+                self._rows *= 2
+
+    def summaries(self) -> tuple[Summary, ...]:
+        return self._done + ((self._open.summary(),) if self._open.n else ())
+
+    def __copy__(self) -> _Stretches:
+        twin = _Stretches.__new__(_Stretches)
+        twin.__dict__.update(self.__dict__, _open=copy(self._open))
+        return twin
+
+
+def _stretch_rows(n: int, n_features: int) -> int:
+    """Rows per stretch when there are `n` in all: few, but with fewer than `MOST_PARTS` full."""
+    rows = block_rows(n_features) // _STRETCHES_PER_BLOCK
+    while rows < _FEWEST_STRETCH_ROWS or n // rows >= MOST_PARTS:
+        rows *= 2
+    return rows
+
+
+def _stretches_of_few(rows: FloatArray) -> tuple[Summary, ...]:
+    n, length = len(rows), _stretch_rows(*rows.shape)
+    return tuple(_summary_of_few(rows[start : start + length]) for start in range(0, n, length))
+
+
+# -- the stream -----------------------------------------------------------------------------------
+
+
+class MomentStream:
+    """Collects the moments of one regime from chunks of rows; see `Moments.from_stream`.
+
+    Missing, infinite and too large values raise an `InputError`, in `add` or in `summaries`;
+    afterwards the stream cannot be used.
 
     Parameters
     ----------
@@ -172,11 +282,12 @@ class MomentStream:
     Examples
     --------
     >>> import numpy as np
+    >>> from jigsaw_crl.moments.regime import Moments
     >>> from jigsaw_crl.moments.stream import MomentStream
     >>> stream = MomentStream(2)
     >>> stream.add(np.array([[0.0, 1.0]]))
     >>> stream.add(np.array([[2.0, 1.0]], dtype=np.float32))
-    >>> stream.moments().covariance.tolist()
+    >>> Moments.from_stream(stream).covariance.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
 
@@ -185,12 +296,12 @@ class MomentStream:
         self._block = block_rows(n_features)
         self._waiting = np.empty((0, n_features))
         self._filled = 0
-        self._sums = _Sums(n_features)
+        self._sums = _RunningSums(n_features)
         self._stretches = _Stretches(n_features) if parts else None
 
     @property
     def n(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return self._sums.n + self._filled
 
     def add(self, rows: npt.ArrayLike) -> None:
@@ -201,26 +312,31 @@ class MomentStream:
                 f"rows of shape {x.shape} in a stream of {self.n_features} features",
                 "Pass matrices with one column per feature.",
             )
-        ready = _ready(x)
+        in_place = _summable_in_place(x)
         # Buffers are not kept between calls: a table can have thousands of streams.
         work: _Workspace | None = None
         start = 0
         while start < len(x):
             taken = x[start : start + self._block - self._filled]
             start += len(taken)
-            whole = ready and len(taken) == self._block
+            whole = in_place and len(taken) == self._block
             if not whole:
                 self._wait(taken)
                 if self._filled < self._block:
                     continue
             work = work or _Workspace(self._block, self.n_features)
             self._filled = 0
-            self._take(taken if whole else self._waiting, work)
+            full = taken if whole else self._waiting
+            block = _Block(full, work)
+            self._sums.add(block)
+            if self._stretches is not None:
+                self._stretches.add(full, block, work)
 
     def _wait(self, rows: npt.NDArray[np.generic]) -> None:
+        """Keep rows until a block is full."""
         needed = self._filled + len(rows)
         if needed > len(self._waiting):
-            # Grow by doubling: a regime of forty rows should not reserve a whole block.
+            # Doubling the buffer keeps it small for regimes with few rows.
             size = min(self._block, max(needed, 2 * len(self._waiting), 64))
             grown = np.empty((size, self.n_features))
             grown[: self._filled] = self._waiting[: self._filled]
@@ -228,105 +344,25 @@ class MomentStream:
         self._waiting[self._filled : needed] = rows
         self._filled = needed
 
-    def _take(self, rows: FloatArray, work: _Workspace) -> None:
-        block = _Block(rows, work)
-        self._sums.add(block)
-        if self._stretches is not None:
-            self._stretches.add(rows, block, work)
-
-    def moments(self) -> Moments:
-        """Moments of all rows so far; the stream may go on afterwards."""
+    def summaries(self) -> tuple[Summary, tuple[Summary, ...]]:
+        """Summary of all rows so far and of their stretches; the stream can be continued."""
         if self.n == 0:
             raise InputError("there are no rows", "Add rows before asking for their moments.")
         sums, stretches, rows = self._sums, self._stretches, self._waiting[: self._filled]
         if sums.n == 0:
             check_values(rows)
-            return _of_few(rows, () if stretches is None else _stretches_of_few(rows))
+            return _summary_of_few(rows), () if stretches is None else _stretches_of_few(rows)
         if self._filled:
             work = _Workspace(len(rows), self.n_features)
             block = _Block(rows, work)
-            sums = sums.copy()
+            sums = copy(sums)
             sums.add(block)
             if stretches is not None:
-                stretches = stretches.copy()
+                stretches = copy(stretches)
                 stretches.add(rows, block, work)
-        return sums.moments(() if stretches is None else stretches.parts())
+        return sums.summary(), () if stretches is None else stretches.summaries()
 
 
-def moments_of(rows: npt.NDArray[np.generic], *, parts: bool) -> Moments:
-    """Moments of a matrix in memory: those of a stream, to the last bit."""
-    stream = MomentStream(rows.shape[1], parts=parts)
-    if _ready(rows):
-        end = len(rows) - len(rows) % stream._block
-        stream.add(rows[:end])
-        # The rest waits where it is: neither will it change nor do other rows come.
-        stream._waiting, stream._filled = rows[end:], len(rows) - end
-    else:
-        stream.add(rows)
-    return stream.moments()
-
-
-class _Stretches:
-    """Moments of consecutive stretches of rows, coarser and coarser as rows arrive.
-
-    When there are `MOST_PARTS` of them, neighbours are merged and stretches are twice as long from
-    then on. A full block has come before anything is asked, so they need not start shorter than
-    that would leave them.
-    """
-
-    def __init__(self, n_features: int) -> None:
-        self._n_features = n_features
-        self._rows = _stretch_rows(block_rows(n_features), n_features)
-        self._done: tuple[Moments, ...] = ()
-        self._open = _Sums(n_features)
-
-    def add(self, rows: FloatArray, block: _Block, work: _Workspace) -> None:
-        start = 0
-        while start < len(rows):
-            taken = rows[start : start + self._rows - self._open.n]
-            start += len(taken)
-            self._open.add(block if len(taken) == len(rows) else _Block(taken, work))
-            if self._open.n < self._rows:
-                continue
-            self._done += (self._open.moments(),)
-            self._open = _Sums(self._n_features)
-            if len(self._done) == MOST_PARTS:
-                self._done = coarsened(self._done, MOST_PARTS // 2)
-                self._rows *= 2
-
-    def parts(self) -> tuple[Moments, ...]:
-        return self._done + ((self._open.moments(),) if self._open.n else ())
-
-    def copy(self) -> _Stretches:
-        twin = _Stretches.__new__(_Stretches)
-        twin.__dict__.update(self.__dict__)
-        twin._open = self._open.copy()
-        return twin
-
-
-def _stretch_rows(n: int, n_features: int) -> int:
-    """Rows in a stretch when there are `n` in all: short, but fewer than `MOST_PARTS` are full."""
-    rows = block_rows(n_features) // _STRETCHES
-    while rows < _FEWEST_ROWS or n // rows >= MOST_PARTS:
-        rows *= 2
-    return rows
-
-
-def _stretches_of_few(rows: FloatArray) -> tuple[Moments, ...]:
-    """The stretches of rows that fill no block."""
-    n = len(rows)
-    length = _stretch_rows(n, rows.shape[1])
-    return tuple(_of_few(rows[start : start + length]) for start in range(0, n, length))
-
-
-def _of_few(rows: FloatArray, parts: tuple[Moments, ...] = ()) -> Moments:
-    """Moments of rows that fill no block."""
-    n = len(rows)
-    typical = _median(rows[0], rows[n // 2], rows[n - 1])
-    x = rows - typical
-    mean = x.sum(axis=0) / n
-    x -= mean
-    squares = x * x
-    third = np.einsum("ij,ij->j", squares, x) / n
-    fourth = np.einsum("ij,ij->j", squares, squares) / n
-    return Moments(n, typical + mean, x.T @ x / n, third, fourth, parts)
+def _summable_in_place(rows: npt.NDArray[np.generic]) -> TypeGuard[FloatArray]:
+    """Can the compiled code read these rows? Others are copied first, block by block."""
+    return rows.dtype == np.float64 and rows.flags.c_contiguous and rows.flags.aligned

@@ -186,6 +186,11 @@ def manifest_entries(
     return manifest.name, entries, manifest.labels
 
 
+def is_partitioned(folder: Path) -> bool:
+    """Is the folder one client's table, divided into `column=value` sub-folders?"""
+    return any(p.is_dir() and "=" in p.name for p in folder.iterdir())
+
+
 def _client_files(folder: Path) -> list[Path]:
     found = []
     for path in sorted(folder.iterdir()):

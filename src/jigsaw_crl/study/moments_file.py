@@ -1,14 +1,17 @@
-"""The sufficient-statistics file: what `jigsaw moments` writes and every command accepts.
+"""The moments file, which `jigsaw moments` writes and every command accepts in place of rows.
 
-A NumPy archive without pickles. `header` is JSON text (client, labels, features, versions); the
-arrays hold, regime by regime with the control first, counts (−1 for exact moments), means,
-covariances and, where known, third and fourth central moments; arrays named `part_…` hold those of
+It is a NumPy archive without pickles. `header` is JSON text (client, labels, features, versions).
+The arrays have one entry per regime, the control first: counts (−1 for exact moments), means,
+covariances and, where known, third and fourth central moments. Arrays named `part_…` hold those of
 consecutive stretches of the control's rows.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.moments.regime import Moments, check_second_moment
+from jigsaw_crl.moments.checks import check_second_moment
+from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
 
@@ -30,9 +34,12 @@ _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
 _PARTS = {"part_n", "part_mean", "part_covariance"}
 
+Arrays = dict[str, npt.NDArray[Any]]
+Fail = Callable[[str], InputError]
+
 
 def write_moments(client: Client, path: str | Path) -> Path:
-    """Write a client's moments; read them with `read_client`.
+    """Write a client's moments to a file that `read_client` reads.
 
     Examples
     --------
@@ -57,15 +64,14 @@ def write_moments(client: Client, path: str | Path) -> Path:
         "n_latent": int(client.n_latent),
         "features": list(client.features),
     }
-    arrays: dict[str, npt.NDArray[Any]] = {"header": np.array(json.dumps(header))}
-    arrays |= _stack("", regimes)
+    arrays: Arrays = {"header": np.array(json.dumps(header)), **_stack("", regimes)}
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
     return write_file(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))
 
 
-def _stack(prefix: str, moments: list[Moments]) -> dict[str, npt.NDArray[Any]]:
-    arrays: dict[str, npt.NDArray[Any]] = {
+def _stack(prefix: str, moments: list[Moments]) -> Arrays:
+    arrays: Arrays = {
         f"{prefix}n": np.array([-1 if m.n is None else m.n for m in moments], dtype=np.int64),
         f"{prefix}mean": np.array([m.mean for m in moments]),
         f"{prefix}covariance": np.array([m.covariance for m in moments]),
@@ -77,16 +83,14 @@ def _stack(prefix: str, moments: list[Moments]) -> dict[str, npt.NDArray[Any]]:
 
 
 def is_moments_file(names: set[str]) -> bool:
-    """Does an archive with these arrays claim to be a moments file?"""
+    """Does an archive with these arrays look like a moments file?"""
     return names >= _ARRAYS
 
 
 def read_moments(path: Path, *, name: str | None = None, n_latent: int | None = None) -> Client:
-    """A client from its moments file; everything in it is checked."""
-
-    def fail(what: str) -> InputError:
-        return InputError(what, "Write it again with `jigsaw moments`.", client=name, path=path)
-
+    """A client from its moments file; header and arrays are checked."""
+    again = "Write the file again with `jigsaw moments`."
+    fail = partial(InputError, remedy=again, client=name, path=path)
     with readable(path):
         try:
             with np.load(path, allow_pickle=False) as archive:
@@ -95,19 +99,16 @@ def read_moments(path: Path, *, name: str | None = None, n_latent: int | None = 
         except OSError:
             raise
         except Exception as error:
-            # zipfile, zlib and numpy each have their own ways to say that a file is broken.
-            raise fail(f"the moments cannot be read ({' '.join(str(error).split())[:150]})") from (
-                None
-            )
+            # zipfile, zlib and numpy raise many types for a broken file.
+            raise fail(f"the moments cannot be read ({str(error)[:150]})") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise fail("this is not a jigsaw-crl moments file")
     version = header.get("version")
     if version != VERSION:
         newer = isinstance(version, int) and version > VERSION
-        raise InputError(
+        raise fail(
             f"the moments have format version {version!r}, this program reads {VERSION}",
-            "Upgrade jigsaw-crl." if newer else "Write the file again with `jigsaw moments`.",
-            path=path,
+            remedy="Upgrade jigsaw-crl." if newer else again,
         )
     _check_header(header, fail)
     known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
@@ -115,12 +116,10 @@ def read_moments(path: Path, *, name: str | None = None, n_latent: int | None = 
         raise fail(f"the file has unknown arrays {', '.join(sorted(set(arrays) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
     own = header["client"] if name is None else name
-    parts = _unstack("part_", arrays, d, None, own, [], fail) if "part_n" in arrays else []
-    names = [header["control"], *labels]
-    control, *rest = _unstack("", arrays, d, len(names), own, names, fail)
-    control = Moments(
-        control.n, control.mean, control.covariance, control.third, control.fourth, tuple(parts)
-    )
+    control, *rest = _unstack("", arrays, d, [header["control"], *labels], own, fail)
+    if "part_n" in arrays:
+        names = [header["control"]] * arrays["part_n"].size
+        control = replace(control, parts=tuple(_unstack("part_", arrays, d, names, own, fail)))
     interventions: dict[str, list[Moments]] = {}
     for label, moments in zip(labels, rest, strict=True):
         interventions.setdefault(label, []).append(moments)
@@ -134,7 +133,7 @@ def read_moments(path: Path, *, name: str | None = None, n_latent: int | None = 
     )
 
 
-def _check_header(header: dict[str, Any], fail: Any) -> None:
+def _check_header(header: dict[str, Any], fail: Fail) -> None:
     for key, kind in (("client", str), ("control", str), ("labels", list), ("features", list)):
         if not isinstance(header.get(key), kind) or not header[key]:
             raise fail(f"the header's {key!r} is missing or not a {kind.__name__}")
@@ -145,50 +144,38 @@ def _check_header(header: dict[str, Any], fail: Any) -> None:
 
 
 def _unstack(
-    prefix: str,
-    arrays: dict[str, npt.NDArray[Any]],
-    d: int,
-    count: int | None,
-    client: str,
-    regimes: list[str],
-    fail: Any,
+    prefix: str, arrays: Arrays, d: int, regimes: list[str], client: str, fail: Fail
 ) -> list[Moments]:
-    try:
-        sizes = arrays[f"{prefix}n"]
-        r = len(sizes) if count is None else count
-        shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
-        shapes |= {h: (r, d) for h in _HIGHER if f"{prefix}{h}" in arrays}
-        for key, shape in shapes.items():
-            array = arrays[prefix + key]
-            if array.shape != shape or array.dtype.kind not in ("i" if key == "n" else "f"):
-                raise fail(f"the array {prefix + key} has type {array.dtype}, shape {array.shape}")
-            if not np.isfinite(array).all():
-                raise fail(f"the array {prefix + key} has missing or infinite entries")
-    except (KeyError, TypeError) as error:
-        raise fail(f"an array is missing or has the wrong shape ({error})") from None
+    """Moments of each regime from the arrays whose names start with `prefix`."""
+    r = len(regimes)
+    shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
+    shapes |= {h: (r, d) for h in _HIGHER if prefix + h in arrays}
+    missing = [prefix + key for key in shapes if prefix + key not in arrays]
+    if missing:
+        raise fail(f"the array {missing[0]} is missing")
+    own = {key: arrays[prefix + key] for key in shapes}
+    for key, array in own.items():
+        if array.shape != shapes[key] or array.dtype.kind != ("i" if key == "n" else "f"):
+            raise fail(f"the array {prefix + key} has type {array.dtype}, shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise fail(f"the array {prefix + key} has missing or infinite entries")
+    sizes = own.pop("n")
     if ((sizes < 1) & (sizes != -1)).any():
         raise fail("a regime has no rows")
-    moments = []
-    for i in range(r):
-        regime = regimes[i] if regimes else "control"
-        check_second_moment(arrays[f"{prefix}covariance"][i], client=client, regime=regime)
-        third, fourth = (arrays[prefix + h][i] if prefix + h in arrays else None for h in _HIGHER)
-        n = None if sizes[i] == -1 else int(sizes[i])
-        mean, covariance = arrays[f"{prefix}mean"][i], arrays[f"{prefix}covariance"][i]
-        moments.append(Moments(n, mean, covariance, third, fourth))
-    return moments
+    for regime, covariance in zip(regimes, own["covariance"], strict=True):
+        check_second_moment(covariance, client=client, regime=regime)
+    return [
+        Moments(None if n == -1 else n, **{key: array[i] for key, array in own.items()})
+        for i, n in enumerate(sizes.tolist())
+    ]
 
 
 def merge_clients(earlier: Client, later: Client) -> Client:
-    """The client with the rows of both: yesterday's moments and tomorrow's rows.
+    """The client with the rows of both, for adding new rows to earlier moments.
 
-    Labels of either are kept; a label applied at several strengths must have the same number of
-    them in both.
+    The labels of both are kept; a label in both must have the same number of strengths.
     """
-
-    def fail(what: str, remedy: str, regime: str | None = None) -> InputError:
-        return InputError(what, remedy, client=earlier.name, regime=regime)
-
+    fail = partial(InputError, client=earlier.name)
     if set(earlier.features) != set(later.features):
         odd = sorted(set(earlier.features) ^ set(later.features))
         raise fail(
@@ -200,12 +187,12 @@ def merge_clients(earlier: Client, later: Client) -> Client:
             "Add rows of the same client, or say that they are with --name.",
         )
     if _same_regime(earlier.control, later.control):
-        raise fail("these rows are in the file already", "Add each table once.")
+        raise fail("these rows are already in the file", "Add each table once.")
     position = {f: i for i, f in enumerate(later.features)}
     order = np.array([position[f] for f in earlier.features], dtype=np.intp)
     merged: dict[str, list[Moments]] = {k: list(v) for k, v in earlier.interventions.items()}
     for label, regimes in later.interventions.items():
-        added = [_reordered(m, order) for m in regimes]
+        added = [m.select(order) for m in regimes]
         if label not in merged:
             merged[label] = added
         elif len(merged[label]) == len(added):
@@ -214,11 +201,11 @@ def merge_clients(earlier: Client, later: Client) -> Client:
             raise fail(
                 f"{pluralise(len(merged[label]), 'strength')} cannot be merged with {len(added)}",
                 "Merge moments with the same strengths of a label.",
-                label,
+                regime=label,
             )
     return Client.from_moments(
         earlier.name,
-        control=earlier.control.merge(_reordered(later.control, order)),
+        control=earlier.control.merge(later.control.select(order)),
         interventions=merged,
         n_latent=max(earlier.n_latent, later.n_latent, len(merged)),
         features=earlier.features,
@@ -227,7 +214,7 @@ def merge_clients(earlier: Client, later: Client) -> Client:
 
 
 def _same_regime(earlier: Moments, later: Moments) -> bool:
-    """Do both hold the same rows, as a whole or as a stretch that was merged before?"""
+    """Do both have the same rows, as a whole or in a stretch that was merged earlier?"""
     return any(
         a.n == b.n
         and a.mean.shape == b.mean.shape
@@ -235,15 +222,4 @@ def _same_regime(earlier: Moments, later: Moments) -> bool:
         and np.array_equal(a.covariance, b.covariance)
         for a in (earlier, *earlier.parts)
         for b in (later, *later.parts)
-    )
-
-
-def _reordered(m: Moments, order: npt.NDArray[np.intp]) -> Moments:
-    return Moments(
-        m.n,
-        m.mean[order],
-        m.covariance[np.ix_(order, order)],
-        None if m.third is None else m.third[order],
-        None if m.fourth is None else m.fourth[order],
-        tuple(_reordered(part, order) for part in m.parts),
     )

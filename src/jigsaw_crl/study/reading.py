@@ -15,6 +15,7 @@ from jigsaw_crl.study.folder import (
     Entry,
     Study,
     client_name,
+    is_partitioned,
     manifest_entries,
 )
 from jigsaw_crl.study.regimes import Naming, Source, client_from_source, warn_of_truths
@@ -155,8 +156,6 @@ def read_any(
     ignore: Sequence[str] = (),
 ) -> Study:
     """A study from whatever the user points at: folder, manifest, or one client's file."""
-    from jigsaw_crl.study.arrow import is_partitioned
-
     given = Path(path)
     with readable(given):
         if not given.exists():

@@ -1,0 +1,106 @@
+"""Checks of rows and of covariance matrices that a user passes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+
+__all__ = ["LARGEST_VALUE", "as_numbers", "check_rows", "check_second_moment", "check_values"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Rounding can make a matrix slightly asymmetric or indefinite: products of d numbers carry a
+# relative error of about d·eps, and text files often keep only eight digits. A larger deviation is
+# an error of the input.
+SYMMETRY_TOLERANCE = 1e-8
+
+# Fourth powers of the values are summed; 1e70 to the fourth leaves room for 1e28 rows below 1e308.
+LARGEST_VALUE = 1e70
+
+
+def as_numbers(rows: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """Rows as a numeric array; numeric arrays keep their type and are not copied."""
+    if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
+        return np.asarray(rows)
+    return np.asarray(rows, dtype=np.float64)
+
+
+def check_rows(rows: npt.ArrayLike, *, client: str, regime: str) -> npt.NDArray[np.generic]:
+    """Rows as a numeric matrix; an `InputError` if they are not one.
+
+    The values themselves are checked when they are summed.
+    """
+    fail = partial(InputError, client=client, regime=regime)
+    try:
+        x = as_numbers(rows)
+    except (TypeError, ValueError):
+        raise fail(
+            "the rows hold values that are not numbers", "Drop or encode the non-numeric columns."
+        ) from None
+    if x.ndim != 2 or 0 in x.shape:
+        raise fail(
+            f"the rows have shape {x.shape}",
+            "Pass a matrix with one row per sample and one column per feature.",
+        )
+    return x
+
+
+def check_values(x: npt.NDArray[np.generic]) -> None:
+    """Raise an `InputError` for values that are missing, infinite or too large to be summed."""
+    # A missing value makes both NaN, and every comparison with NaN is false.
+    low, high = float(x.min(initial=0)), float(x.max(initial=0))
+    if low >= -LARGEST_VALUE and high <= LARGEST_VALUE:
+        return
+    bad = x.size - int(np.count_nonzero(np.isfinite(x)))
+    if bad:
+        raise InputError(
+            f"{bad} of {x.size} values are missing or infinite",
+            "Drop those rows, or impute them before passing the data.",
+        )
+    raise InputError(
+        f"the values reach {max(-low, high):.3g}, whose fourth power cannot be represented",
+        "Rescale the columns.",
+    )
+
+
+def check_second_moment(matrix: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:
+    """The matrix, exactly symmetric; an `InputError` if it is not positive semi-definite."""
+    fail = partial(InputError, client=client, regime=regime)
+    try:
+        c = np.array(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise fail(
+            "the matrix holds values that are not numbers",
+            "Pass a numeric covariance or precision matrix.",
+        ) from None
+    if c.ndim != 2 or c.shape[0] != c.shape[1] or c.shape[0] == 0:
+        raise fail(
+            f"the matrix has shape {c.shape}",
+            "Pass a square matrix with one row and one column per feature.",
+        )
+    if not np.isfinite(c).all():
+        raise fail("the matrix has missing or infinite entries", "Recompute it from complete rows.")
+    slack = SYMMETRY_TOLERANCE * max(float(np.abs(c).max()), np.finfo(np.float64).tiny)
+    gap = float(np.abs(c - c.T).max())
+    if gap > slack:
+        raise fail(
+            f"the matrix is not symmetric (largest difference {gap:.3g})",
+            "Pass a covariance or precision matrix.",
+        )
+    c = (c + c.T) / 2
+    try:
+        # Much cheaper than the eigenvalues, which are needed only for the message.
+        np.linalg.cholesky(c + slack * np.eye(len(c)))
+    except np.linalg.LinAlgError:
+        smallest = float(np.linalg.eigvalsh(c)[0])
+        if smallest < -slack:
+            raise fail(
+                f"the matrix is indefinite (smallest eigenvalue {smallest:.3g})",
+                "Pass a covariance or precision matrix; pairwise-complete estimates are often "
+                "indefinite.",
+            ) from None
+    return c

@@ -1,0 +1,105 @@
+"""Which columns of a table are features: the numeric ones that the user does not ignore."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import did_you_mean, few
+
+__all__ = ["BOOLEAN", "ON_REQUEST", "feature_columns", "kept_positions", "plain_rows", "quoted"]
+
+# Why a boolean column is not a feature.
+BOOLEAN = "boolean"
+# Why a column that the user ignores is not a feature; such columns are not reported.
+ON_REQUEST = "ignored on request"
+
+
+def feature_columns(
+    columns: Sequence[str],
+    not_numbers: Mapping[str, str],
+    regime: str,
+    ignore: Sequence[str],
+    *,
+    path: object | None,
+    client: str,
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The columns that are features; the columns that are ignored, and why.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    not_numbers : mapping of str to str
+        Columns without numbers, and what they hold instead.
+    regime : str
+        The regime column.
+    ignore : sequence of str
+        Columns that the user does not want.
+    """
+    fail = partial(InputError, client=client, path=path)
+    twice = next((name for name, count in Counter(columns).items() if count > 1), None)
+    if twice is not None:
+        raise fail(f"the column {twice!r} appears twice", "Name every column once.")
+    if regime not in columns:
+        raise fail(
+            f"there is no column {regime!r}; the columns are {quoted(columns)}",
+            "Name the column that holds the regime of each row with --regime or in study.toml. "
+            f"{did_you_mean(regime, columns) or _only_text_column(not_numbers)}".strip(),
+        )
+    kept_positions(columns, ignore, fail)
+    ignored = {}
+    for name in columns:
+        if name == regime:
+            continue
+        if name in ignore:
+            ignored[name] = ON_REQUEST
+        elif name in not_numbers:
+            ignored[name] = not_numbers[name]
+        elif name.strip() == "" or name == "Unnamed: 0" or name.startswith("__index_level_"):
+            ignored[name] = "a row index"
+    features = tuple(n for n in columns if n != regime and n not in ignored)
+    if not features:
+        raise fail(
+            "there is no numeric column beside the regime",
+            "Every feature is a numeric column of the table.",
+        )
+    return features, ignored
+
+
+def kept_positions(
+    names: Sequence[str],
+    ignore: Sequence[str],
+    fail: Callable[[str, str], InputError],
+    *,
+    what: str = "column",
+) -> npt.NDArray[np.intp]:
+    """Positions of the names that are not ignored; an error if one to ignore is unknown."""
+    unknown = [name for name in ignore if name not in names]
+    if unknown:
+        raise fail(
+            f"there is no {what} {unknown[0]!r} to ignore",
+            did_you_mean(unknown[0], names) or "Check the spelling.",
+        )
+    return np.array([i for i, name in enumerate(names) if name not in ignore], dtype=np.intp)
+
+
+def plain_rows(rows: npt.NDArray[np.number], kept: npt.NDArray[np.intp]) -> npt.NDArray[np.number]:
+    """The columns in `kept`, as float32 if they are float32, otherwise as float64."""
+    if len(kept) < rows.shape[1]:
+        rows = rows[:, kept]
+    return rows if rows.dtype == np.float32 else rows.astype(np.float64)
+
+
+def _only_text_column(not_numbers: Mapping[str, str]) -> str:
+    """Suggest the only column that is not numeric as the regime column."""
+    return f"Is it {next(iter(not_numbers))!r}?" if len(not_numbers) == 1 else ""
+
+
+def quoted(names: Sequence[str], most: int = 6) -> str:
+    """The first names in quotes, and the number of the others."""
+    return few((repr(name[:60]) for name in names), most)
