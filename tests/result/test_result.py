@@ -151,6 +151,29 @@ def test_a_result_of_a_newer_version_is_refused_by_name(results, tmp_path):
         jc.load_result(root)
 
 
+def test_a_proposal_is_kept_with_the_result(results, tmp_path):
+    result = results["evidence"].with_proposal(size=3)
+    assert result.proposal == jc.next_client(result.order, size=3)
+    assert jc.load_result(result.save(tmp_path / "out")).proposal == result.proposal
+
+
+def test_a_result_without_a_proposal_says_how_to_get_one(results, tmp_path):
+    page = results["evidence"].report(tmp_path / "page.html").read_text()
+    assert "jigsaw design DIR --size" in page
+
+
+def test_algorithm_3_proposes_no_client(results):
+    assert results["paper"].with_proposal().proposal is None
+
+
+def test_a_result_of_version_1_is_still_read(results, tmp_path):
+    root = results["evidence"].save(tmp_path / "out")
+    document = json.loads((root / "result.json").read_text())
+    del document["proposal"]
+    (root / "result.json").write_text(json.dumps(document | {"version": 1}))
+    assert jc.load_result(root).order.pairs() == results["evidence"].order.pairs()
+
+
 def test_strange_labels_survive(tmp_path):
     world = jc.simulate.setting("A", 0)
     names = dict(zip(world.labels, ["<b>&", 'q"uote', "emoji 🧩", "ä, ;", "x" * 200], strict=True))

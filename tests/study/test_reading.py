@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli.simulated import write_table
-from jigsaw_crl.study import merge_clients, read_any, read_client_noting, write_moments
+from jigsaw_crl.study import merge_clients, read_any, read_client_with_findings, write_moments
 
 FORMATS = ["csv", "parquet", "npz", "h5ad"]
 SLOW_OR_SHARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -172,7 +172,7 @@ def test_text_and_constant_columns_are_left_out_and_reported(tmp_path, reference
     for kind in ("csv", "parquet"):
         path = tmp_path / f"lab-1.{kind}"
         (frame.to_csv if kind == "csv" else frame.to_parquet)(path, index=False)
-        client, findings = read_client_noting(path)
+        client, findings = read_client_with_findings(path)
         _assert_same(client, reference)
         text = " ".join(f.message for f in findings)
         assert all(name in text for name in ("batch", "shift", "when"))
