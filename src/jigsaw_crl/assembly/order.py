@@ -138,7 +138,7 @@ class GlobalOrder(ReadOnlyArrays):
 
     def hasse(self) -> nx.DiGraph[str]:
         """The decoded order without its implied pairs, edges from ancestor to descendant."""
-        import networkx as nx
+        import networkx as nx  # here for start-up time
 
         graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_nodes_from(self.labels)
@@ -163,7 +163,7 @@ class GlobalOrder(ReadOnlyArrays):
         Columns: ancestor, descendant, verdict, probability, and how many clients say yes
         (supporting) and no (contradicting) of themselves.
         """
-        import pandas as pd
+        import pandas as pd  # here for start-up time
 
         p = len(self.labels)
         a, d = np.nonzero(~np.eye(p, dtype=bool))

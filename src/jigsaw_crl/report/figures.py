@@ -1,7 +1,7 @@
 """Static figures for papers, with matplotlib: Hasse diagram, pair matrix, spectra, calibration.
 
 Every function returns a `Figure`; `savefig("name.svg")` or `"name.pdf"` writes it. Text stays text
-in SVG, and colours are told apart without colour vision.
+in SVG, and the colours can be distinguished without colour vision.
 """
 
 from __future__ import annotations
@@ -10,21 +10,20 @@ import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import matplotlib
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
+from matplotlib.path import Path as Curve
 
+from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.report.contents import client_log_odds
 from jigsaw_crl.report.drawing import draw_hasse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.result.result import Result
+from jigsaw_crl.result.result import Result
 
 __all__ = ["plot_calibration", "plot_hasse", "plot_pairs", "plot_spectrum", "write_figures"]
 
@@ -48,9 +47,6 @@ def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     >>> len(result.plot_hasse().axes)
     1
     """
-    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
-    from matplotlib.path import Path as Curve
-
     picture = draw_hasse(order)
     inches = (POINT / 72) * np.array([picture.width, picture.height])
     figure, ax = _axes(ax, *np.clip(inches, 2.0, 40.0))
@@ -104,8 +100,6 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     >>> result.plot_pairs().axes[0].get_xlabel()
     'descendant'
     """
-    from matplotlib.patches import Patch, Rectangle
-
     p = len(order.labels)
     layers = draw_hasse(order).layers
     chain = sorted(range(p), key=lambda i: (layers[i], order.labels[i]))
@@ -232,8 +226,6 @@ def plot_calibration(
 
 def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
     """Every figure the result allows, as SVG and PDF; the files written."""
-    import matplotlib
-
     root = Path(folder)
     figures = {
         "hasse": result.plot_hasse(),
@@ -292,8 +284,6 @@ def _clients_against_verdicts(
 
 def _axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
     """A figure of its own, outside pyplot's list of open figures, unless axes are given."""
-    from matplotlib.figure import Figure
-
     if ax is not None:
         found = ax.get_figure(root=True)
         assert isinstance(found, Figure)

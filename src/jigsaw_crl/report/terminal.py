@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from jigsaw_crl.assembly import Certificate, GlobalOrder
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.layout import lay_out
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from jigsaw_crl.assembly import Certificate, GlobalOrder
-    from jigsaw_crl.result.result import Result
+from jigsaw_crl.result.result import Result
 
 __all__ = ["print_certificate", "print_order", "print_result"]
 
@@ -29,9 +27,6 @@ def print_result(result: Result, console: Console | None = None) -> None:
     >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
     >>> print_result(result)  # doctest: +SKIP
     """
-    from rich.table import Table
-    from rich.text import Text
-
     console = console or _console()
     table = Table(header_style="bold", box=None, pad_edge=False)
     for name in ("client", "labels it accesses", "blocks", "trust"):
@@ -56,8 +51,6 @@ def print_result(result: Result, console: Console | None = None) -> None:
 
 def print_order(order: GlobalOrder, console: Console | None = None) -> None:
     """Each label with what lies directly below it, layer by layer."""
-    from rich.text import Text
-
     console = console or _console()
     graph = order.hasse()
     position = {label: i for i, label in enumerate(order.labels)}
@@ -88,8 +81,6 @@ def print_order(order: GlobalOrder, console: Console | None = None) -> None:
 
 def print_certificate(certificate: Certificate, console: Console | None = None) -> None:
     """The certificate's own text, its first line set off."""
-    from rich.text import Text
-
     head, *steps = str(certificate).split("\n")
     console = console or _console()
     console.print(Text(head, style="bold"))
@@ -98,6 +89,4 @@ def print_certificate(certificate: Certificate, console: Console | None = None) 
 
 
 def _console() -> Console:
-    from rich.console import Console
-
     return Console(highlight=False)

@@ -12,14 +12,11 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import networkx as nx
+
+from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
-
-if TYPE_CHECKING:
-    import networkx as nx
-
-    from jigsaw_crl.assembly import GlobalOrder
 
 __all__ = ["FORMATS", "export_graph", "to_adjacency_csv", "to_dot", "to_graphml", "to_json"]
 
@@ -41,8 +38,6 @@ def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> sorted(nx.parse_graphml(to_graphml(order)).edges) == sorted(order.hasse().edges)
     True
     """
-    import networkx as nx
-
     graph = _graph(order, closure)
     clean = {label: _NOT_IN_XML.sub("\ufffd", label) for label in graph}
     if len(set(clean.values())) < len(clean):
@@ -172,8 +167,6 @@ def export_graph(
 def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:
     if not closure:
         return order.hasse()
-    import networkx as nx
-
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(order.labels)
     for a, d in sorted(order.pairs()):

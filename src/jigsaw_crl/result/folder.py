@@ -68,6 +68,7 @@ def check_folder(root: Path) -> None:
 
 
 def _write_files(result: Result, stage: Path) -> None:
+    # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
     from jigsaw_crl.result.exports import to_graphml
 
     document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
