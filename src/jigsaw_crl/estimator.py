@@ -1,4 +1,4 @@
-"""The scikit-learn face of one client: rows and their regimes in, latent coordinates out."""
+"""The scikit-learn estimator of one client: rows and regimes in, latent coordinates out."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_latent : int, optional
         Latents the client accesses; by default the number of labels.
     unfit : {"warn", "raise"}, default="warn"
-        What to do with data that the diagnostics refuse, for instance because no regime differs
-        from the control: answer with a warning, as scikit-learn's estimators do, or raise.
+        What to do with data that the checks refuse, for instance because no regime differs from
+        the control: fit with a warning, as scikit-learn's estimators do, or raise.
 
     Attributes
     ----------
     fragment_ : Fragment
-        All that was recovered.
+        The client's fragment.
     labels_ : tuple of str
         Intervention labels, the rows of `components_`.
     blocks_ : tuple of frozenset of str
@@ -118,7 +118,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(X @ self.components_.T.astype(X.dtype))
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """The labels: one column of Ẑ each."""
+        """The labels, one for each column of Ẑ."""
         del input_features
         check_is_fitted(self)
         return np.asarray(self.labels_, dtype=object)

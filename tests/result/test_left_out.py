@@ -101,7 +101,7 @@ def test_the_terminal_says_so(study, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
     assert "left out: client broken, because a few rows carry the variance of 's0'" in out
-    assert "not in the order, because every client's part was left out: z1\n" in out
+    assert "missing from the order, because left out of every client: z1\n" in out
     assert cli.run(["explain", str(tmp_path / "out"), "z1", "z3"]) == 2
     err = capsys.readouterr().err
     assert "'z1' is not in the order" in err
@@ -124,7 +124,7 @@ def test_the_page_says_so_and_escapes_it(result):
     page = render_report(result)
     assert 'id="left-out"' in page
     assert "because the regime holds the same rows as &#39;first&#39;" in page
-    assert "every client's part was left out: <bdi>z1</bdi>." in page
+    assert "because they were left out of every client: <bdi>z1</bdi>." in page
     bad = Finding("x", "error", "<b>saw</b>", "do", client="<i>", regime="<u>")
     odd = jc.Result(result.fragments, result.order, (bad,))
     assert "<i>" not in render_report(odd)

@@ -203,14 +203,15 @@ def fragment(
 ) -> None:
     """Recover one client's fragment: all that a site shares.
 
-    It holds labels, blocks, their order, evidence and sample sizes; no rows, no moments.
+    The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
+    moments.
     """
     from jigsaw_crl.pipeline import recover_fragment
     from jigsaw_crl.study import read_client_with_findings
 
     options = method_options(method, tau, confounding, rank_one)
     if output is None and not show:
-        raise InputError("there is nothing to do", "Pass -o FILE, --show or both.")
+        raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     key = None
     if sign is not None:
         from jigsaw_crl.fragment.signing import read_private_key, sign_fragment

@@ -55,7 +55,7 @@ class CommandsOnDemand(Commands):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list as typer lays it out, from the table above."""
+        """Format the list as typer does, from `COMMANDS`."""
         del ctx
         limit = formatter.width - 6 - max(map(len, COMMANDS))
         with formatter.section("Commands"):
@@ -68,7 +68,7 @@ class CommandsOnDemand(Commands):
 
 
 class _Loaded(Mapping[str, Any]):
-    """From names to commands; asking for one imports its module."""
+    """A mapping from names to commands; a command's module is imported on first access."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}

@@ -24,9 +24,7 @@ __all__ = ["register"]
 
 MinSitesOption = Annotated[
     int,
-    typer.Option(
-        "--min-sites", metavar="N", min=1, help="With fewer fragments there is no result."
-    ),
+    typer.Option("--min-sites", metavar="N", min=1, help="Least number of fragments for a result."),
 ]
 TimeoutOption = Annotated[
     int,
@@ -38,7 +36,7 @@ DeadlineOption = Annotated[
         "--deadline",
         metavar="SECONDS",
         min=1,
-        help="Seconds for the whole (timeout and 2 minutes).",
+        help="Seconds for the whole round (default: timeout and 2 minutes).",
     ),
 ]
 SeedOption = Annotated[
@@ -81,8 +79,8 @@ def keygen(
 ) -> None:
     """Make a site's key pair to sign fragments with.
 
-    The private key stays at the site. The line that is printed goes to the coordinator, who adds it
-    to the list of keys below [sites].
+    The private key stays at the site. Send the printed line to the coordinator, who adds it to the
+    list of keys below [sites].
     """
     from jigsaw_crl.fragment.signing import generate_key
 
@@ -115,8 +113,8 @@ def init(
 ) -> None:
     """Make certificates and hardened kits for a federation.
 
-    They are NVFlare's: a project, and a kit for each participant. Kits hold private keys: hand each
-    to its participant by a way that you trust.
+    Writes an NVFlare project and one kit for each participant. Kits hold private keys: send each one
+    to its participant over a channel that you trust.
     """
     from jigsaw_crl.federated.kits import init_federation
 
@@ -143,7 +141,7 @@ def start(
 ) -> None:
     """Run the coordinator or a site from its kit.
 
-    Until it is interrupted.
+    It runs until it is interrupted.
     """
     from jigsaw_crl.federated.running import start_command
 
@@ -169,7 +167,7 @@ def submit(
     ] = 15.0,
     max_age: Annotated[
         float | None,
-        typer.Option("--max-age", metavar="HOURS", min=0, help="Hours; older fragments are stale."),
+        typer.Option("--max-age", metavar="HOURS", min=0, help="Refuse fragments older than this."),
     ] = None,
     method: MethodOption = Method.null_cone,
     closed_world: ClosedWorldOption = False,
@@ -178,8 +176,8 @@ def submit(
 ) -> None:
     """Ask every site for its fragment, and assemble them.
 
-    Every site is asked once; the coordinator assembles what comes. The result is in results/ROUND
-    of the coordinator's kit; round.json there says which sites are missing or refused, and why.
+    Each site is asked once, and the coordinator assembles the answers. The result is in
+    results/ROUND of the coordinator's kit, where round.json lists missing and refused sites.
     """
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.running import submit_round

@@ -79,7 +79,7 @@ def recover(
 ) -> None:
     """Recover the global order of a study.
 
-    Every client's fragment first, then their assembly.
+    Recovers every client's fragment, then assembles the fragments.
     """
     from jigsaw_crl.pipeline import recover as recover_study
     from jigsaw_crl.study import read_any
@@ -111,12 +111,12 @@ def assemble(
         typer.Option(
             "--keys",
             metavar="FILE",
-            help="List of the sites' keys; then only signed fragments count.",
+            help="List of the sites' keys; unsigned fragments are then refused.",
         ),
     ] = None,
     again: Annotated[
         bool,
-        typer.Option("--again", help="Signed fragments that were used last may be used again."),
+        typer.Option("--again", help="Accept signed fragments that have been used before."),
     ] = False,
     method: MethodOption = Method.null_cone,
     closed_world: ClosedWorldOption = False,
@@ -125,7 +125,7 @@ def assemble(
 ) -> None:
     """Assemble fragments into one global order.
 
-    No client's data are needed.
+    Needs the fragment files only, not the clients' data.
     """
     from jigsaw_crl.assembly import assemble as assemble_fragments
     from jigsaw_crl.diagnostics import check_coverage, check_districts
@@ -177,7 +177,7 @@ def explain(
         if label in result.lost_labels:
             why = "; ".join(str(part) for part in result.lost_labels[label])
             raise InputError(
-                f"the label {label!r} is not in the order; left out were {why[:400]}",
+                f"the label {label!r} is missing from the order, because these were left out: {why[:400]}",
                 "See the findings for what to do about it.",
             )
     certificate = order.explain(ancestor, descendant)
@@ -208,7 +208,7 @@ def design(
 ) -> None:
     """Which latents should the next client access?
 
-    And what would it settle?
+    Prints the labels, the expected gain in bits, and the pairs that the client may settle.
     """
     from jigsaw_crl.assembly.design import next_client
     from jigsaw_crl.result.result import load_result
@@ -255,12 +255,12 @@ def report(
 ) -> None:
     """Write the one-file HTML report of a result.
 
-    Or its figures, for a paper.
+    With --figures, also writes its figures for a paper.
     """
     from jigsaw_crl.result.result import load_result
 
     if output is None and figures is None:
-        raise InputError("there is nothing to write", "Pass -o FILE, --figures DIR or both.")
+        raise InputError("no output is asked for", "Pass -o FILE, --figures DIR or both.")
     result = load_result(folder)
     drawn: list[Path] = []
     if output is not None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_findings", "print_left_out", "print_table"]
 
-# Lines about what is left out; the findings have them all.
+# Most lines about what is left out; the findings have them all.
 MOST_LEFT_OUT = 10
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
@@ -22,7 +22,7 @@ _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, styles: bool = True
 ) -> None:
-    """A table: drawn on a terminal, tab-separated in a pipe."""
+    """Print a table: drawn on a terminal, tab-separated in a pipe."""
     lines = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         typer.echo(f"# {title}")
@@ -45,7 +45,7 @@ def print_table(
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """A table of findings, the severe ones first."""
+    """Print a table of findings, the most severe first."""
     if not findings:
         typer.echo("No findings: nothing in the data speaks against the method's assumptions.")
         return
@@ -72,7 +72,7 @@ def print_left_out(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> None:
         typer.echo(f"left out: {len(parts) - MOST_LEFT_OUT} more, see the findings")
     names = ", ".join(lost)
     if names:
-        typer.echo(f"not in the order, because every client's part was left out: {names}")
+        typer.echo(f"missing from the order, because left out of every client: {names}")
 
 
 def _number(finding: Finding) -> str:

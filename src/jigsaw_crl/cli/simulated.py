@@ -1,4 +1,4 @@
-"""Write the study of a simulated world as files, in any format the reader knows."""
+"""Write the study of a simulated world as files, in any format that can be read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_study(
     seed: int,
     sensor_noise: float = 0.0,
 ) -> dict[str, Path]:
-    """One file per client and `truth/truth.json`; the folder appears whole or not at all."""
+    """Write one file per client and `truth/truth.json`, all of them or none."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("it exists already", "Choose a new folder for the study.", path=out)
     try:
@@ -87,7 +87,7 @@ def _write_client(
         client = Client.from_samples(
             name,
             observational=regimes.pop(CONTROL),
-            # Sorted, as a reader of tables does it.
+            # Sorted, as in clients read from tables.
             interventions=dict(sorted(regimes.items())),
         )
         return write_moments(client, folder / f"{name}.moments.npz")
@@ -95,7 +95,7 @@ def _write_client(
 
 
 def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) -> Path:
-    """Rows of all regimes as one table in the format of a client's file."""
+    """Write the rows of all regimes as one table in the format of a client's file."""
     labels = np.repeat(list(regimes), [len(x) for x in regimes.values()])
     rows = np.vstack(list(regimes.values()))
     features = [f"x{i + 1}" for i in range(rows.shape[1])]
@@ -130,7 +130,7 @@ def _write_h5ad(path: Path, rows: FloatArray, labels: npt.NDArray[Any], names: l
 
 
 def _truth(world: World) -> dict[str, Any]:
-    """The truth as plain JSON values: for the judge, never read by the learner."""
+    """The truth as plain JSON values; recovery never reads it."""
     clients = {}
     for k in range(world.n_clients):
         truth = world.truth(k)

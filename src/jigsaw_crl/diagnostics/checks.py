@@ -1,7 +1,7 @@
 """All checks of a client, or of a study, in one report.
 
-An error that names a regime leaves that regime out; one that names only a client leaves the client
-out; one that names neither, or leaves nothing over, means that the study is refused.
+An error that names a regime excludes that regime; one that names only a client excludes the client.
+The study is refused if an error names neither, or if no client is left.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit
 
 @dataclass(frozen=True, eq=False)
 class ClientReport:
-    """What the checks measured in one client.
+    """The findings and measurements of the checks of one client.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class ClientReport:
         }
 
     def to_row(self) -> tuple[str, ...]:
-        """A line of the terminal's table."""
+        """The report as a row of the terminal's table."""
         s = self.spectrum
         label, strength = min(self.strength.items(), key=lambda item: item[1])
         weakest = f"{label} ({strength:.3g})" if self.n_samples is not None else label
@@ -83,13 +83,13 @@ class ClientReport:
 
 @dataclass(frozen=True, eq=False)
 class StudyReport:
-    """Reports of all clients, and what was seen in the study as a whole.
+    """Reports of all clients, and findings about the study as a whole.
 
     Parameters
     ----------
     clients : tuple of ClientReport
     reading : tuple of Finding
-        Noticed while the files were read.
+        From reading the files.
     across : tuple of Finding
         About several clients together: copies, and which labels they share.
     """
@@ -111,7 +111,7 @@ class StudyReport:
 
 
 def check_client(client: Client) -> ClientReport:
-    """Every check that one client's moments allow.
+    """Run every check that one client's moments allow.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def check_client(client: Client) -> ClientReport:
 def check_study(
     clients: Iterable[Client], reports: Iterable[ClientReport] | None = None
 ) -> StudyReport:
-    """Every check of every client, and of their labels together.
+    """Run every check of every client, and those of all clients together.
 
     Parameters
     ----------
@@ -158,17 +158,22 @@ def check_study(
 
 
 def is_fit(findings: Iterable[Finding]) -> bool:
-    """Would recovery accept every client? Regimes that are left out do not count.
+    """True if no whole client is excluded; single regimes may be.
 
-    Whether it would accept the study, if need be without some clients, is what `usable` says.
+    `usable` tells whether recovery accepts the study without the excluded clients.
     """
     return not any(f.severity == "error" and f.regime is None for f in findings)
 
 
 def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Client]:
-    """The clients without what the findings rule out; an `InputError` if nothing is left.
+    """The clients without the labels and clients that errors among the findings exclude.
 
-    A client that loses a label keeps its `n_latent`: the latent is still there.
+    A client that loses a label keeps its `n_latent`, because the latent is still there.
+
+    Raises
+    ------
+    InputError
+        No client is left, or an error concerns the whole study.
     """
     own, errors = list(clients), [f for f in findings if f.severity == "error"]
     whole = {f.client: f for f in errors if f.regime is None}

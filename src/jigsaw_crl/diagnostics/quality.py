@@ -1,4 +1,4 @@
-"""Are the moments what they seem? Latents against the spectrum, sensor noise, tails, drift."""
+"""Checks of one client's moments: number of latents, sensor noise, heavy tails, drift."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.nulls import noise_edge
-from jigsaw_crl.diagnostics.regimes import FALSE_ALARM, contrast, excess_spread
+from jigsaw_crl.diagnostics.regimes import FALSE_ALARM, contrast
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_drift", "check_spectrum", "check_tails", "visible_rank"]
@@ -32,7 +32,7 @@ NOTICEABLE = 1e-3
 
 
 def visible_rank(spectrum: Spectrum) -> int:
-    """How many directions stand out of the noise.
+    """The number of directions that stand out of the noise.
 
     The smallest r whose trailing eigenvalues all lie below the edge that pure noise of their mean
     size would keep.
@@ -50,7 +50,7 @@ def visible_rank(spectrum: Spectrum) -> int:
 
 
 def check_spectrum(client: Client, spectrum: Spectrum) -> list[Finding]:
-    """Does the number of latents match the spectrum, and how much of it is noise?"""
+    """Findings about the number of latents and the noise, from the spectrum."""
     if not spectrum.visible:
         return []
     findings = _uneven_units(client)
@@ -121,7 +121,7 @@ def _noise(client: Client, spectrum: Spectrum) -> Finding:
 
 
 def check_tails(client: Client) -> list[Finding]:
-    """Is the variance carried by a few rows? One finding per regime that is in doubt."""
+    """Findings about regimes whose variance is carried by a few rows."""
     findings = []
     for regime, m in _regimes(client):
         if m.fourth is None or m.n is None:
@@ -153,8 +153,7 @@ def check_tails(client: Client) -> list[Finding]:
                     "warning",
                     f"the tails of {name!r} are so heavy (kurtosis {value:.3g}) that variances "
                     f"are as uncertain as from {2 * m.n / (value - 1):.0f} rows",
-                    "Transform or winsorise the feature; probabilities are too sure of "
-                    "themselves as it is.",
+                    "Transform or winsorise the feature; otherwise probabilities are too extreme.",
                     value=value,
                     threshold=HEAVY,
                     client=client.name,
@@ -165,7 +164,7 @@ def check_tails(client: Client) -> list[Finding]:
 
 
 def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
-    """Do early and late control rows follow the same law?
+    """Findings about early and late control rows that follow different laws.
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
     when the mean stands still (W whitens by the control), and the covariances of the first and
@@ -192,7 +191,7 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
 
 
 def _long_enough(parts: tuple[Moments, ...], rows: int) -> list[Moments]:
-    """Stretches of more than `rows` rows; a shorter one joins the one before it."""
+    """Stretches of more than `rows` rows; a shorter one is merged into the one before it."""
     joined: list[Moments] = []
     for part in parts:
         if joined and min(part.n or 0, joined[-1].n or 0) <= rows:
@@ -230,8 +229,3 @@ def _drift(client: Client, what: str, value: float, threshold: float) -> Finding
 def _regimes(client: Client) -> list[tuple[str, Moments]]:
     regimes = [(client.control_name, client.control)]
     return regimes + [(label, m) for label, ms in client.interventions.items() for m in ms]
-
-
-def inflation(client: Client) -> float:
-    """The largest widening of a variance's error by heavy tails, over all regimes."""
-    return max(excess_spread(m) for _, m in _regimes(client))

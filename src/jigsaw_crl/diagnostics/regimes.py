@@ -4,10 +4,10 @@ In coordinates whitened by the control, a regime's second moment is `M = I + D`.
 intervention D has at most one positive and one negative eigenvalue. So, against the null of the
 ratio of two sample covariances:
 
-- neither the largest nor the smallest eigenvalue of M leaves it: too weak to see;
-- the second largest or second smallest does: more than one node was touched. (With signature
-  (1, 1) the second largest eigenvalue of M lies below the largest of the null, so the test is
-  exact or on the safe side, never too eager.)
+- if neither the largest nor the smallest eigenvalue of M leaves it, the regime is too weak to see;
+- if the second largest or second smallest does, the regime moves more than one node. (With
+  signature (1, 1) the second largest eigenvalue of M lies below the largest of the null, so the
+  test is exact or conservative.)
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Chance of a false alarm of one kind in one client.
 FALSE_ALARM = 1e-3
-# Two regimes this many times further apart than samples of one law, on average, need no test: even
-# tails four times as heavy as a Gaussian's do not bring them there.
+# Two regimes this many times further apart than samples of one law are on average need no test:
+# even tails four times as heavy as a Gaussian's do not explain that.
 CLEARLY_APART = 16.0
 # Eigenvalues are needed to this share of the interval that chance fills.
 CLOSE = 1e-2
@@ -47,7 +47,7 @@ SAME_ROWS = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Eigenvalues of one regime against another, and the interval they keep by chance."""
+    """Eigenvalues of one regime against another, and the interval that holds them by chance."""
 
     values: Sequence[float]
     low: float
@@ -60,12 +60,12 @@ class Contrast:
 
     @property
     def strength(self) -> float:
-        """How far beyond chance the strongest direction is: 1 is the edge, on a log scale."""
+        """Size of the strongest direction on a log scale; 1 is the edge of chance."""
         return _beyond(self.values[0], self.values[-1], self.low, self.high)
 
     @property
     def third(self) -> float:
-        """The same for the strongest direction beyond one rise and one fall."""
+        """The same for the strongest direction beside one increase and one decrease."""
         if len(self.values) < 2:
             return 0.0
         return _beyond(self.values[1], self.values[-2], self.low, self.high)
@@ -76,10 +76,10 @@ def _beyond(lowest: float, highest: float, low: float, high: float) -> float:
 
 
 def excess_spread(moments: Moments) -> float:
-    """By how much heavy tails widen the error of a variance: `(κ − 1)/2`, at least 1.
+    """The factor by which heavy tails increase the variance of a variance: `(κ − 1)/2`, at least 1.
 
-    κ is the mean kurtosis of the features (3 for Gaussian rows); n rows then say about variances
-    what n divided by this would.
+    κ is the mean kurtosis of the features (3 for Gaussian rows). Divided by this factor, n is the
+    number of Gaussian rows with the same error.
     """
     if moments.fourth is None:
         return 1.0
@@ -112,7 +112,7 @@ def _positive(values: FloatArray) -> FloatArray:
 def _edges(
     base: FloatArray, base_moments: Moments, moments: Moments, level: float
 ) -> tuple[float, float]:
-    """Interval that the eigenvalues of one regime against another keep by chance."""
+    """Interval that holds the eigenvalues of one regime against another by chance."""
     p = len(base)
     if base_moments.n is None or moments.n is None:
         size = np.linalg.eigvalsh(base)
@@ -178,7 +178,7 @@ def _against_control(
 
 
 def _inner(second_moment: FloatArray, spectrum: Spectrum) -> FloatArray:
-    """In the leading space, noise included: it is in both sides of a contrast alike."""
+    """A second moment in the leading space, noise included: both sides of a contrast have it."""
     return np.asarray(spectrum.basis.T @ second_moment @ spectrum.basis)
 
 
@@ -207,7 +207,7 @@ def _same_regimes(
     level: float,
     strength: Mapping[str, float],
 ) -> Iterator[Finding]:
-    """Regimes with the same rows, or with the same law, as another one."""
+    """Findings about regimes with the same rows, or the same law, as another one."""
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     named = [(client.control_name, client.control), *regimes]
     variances = np.array([np.diagonal(m.covariance) for _, m in named])
@@ -262,7 +262,7 @@ def _differ_along(
 
 
 def _nearest_before(form: Form) -> list[tuple[int, int, float]]:
-    """For each regime the most similar one before it (a twin is always that), and how far it is.
+    """For each regime, the nearest one before it and the distance to it; a copy is the nearest.
 
     The control is number 0 and whitened to I. The distance is `‖M_i − M_j‖²` over
     `tr(M_j)² + ‖M_j‖²`: for two samples of one law with Gaussian rows it is `1/n_i + 1/n_j` on
@@ -303,10 +303,10 @@ def _same_rows(a: Moments, b: Moments, variance: FloatArray, other: FloatArray) 
 
 
 def _swapped_control(client: Client, spectrum: Spectrum, level: float) -> Iterator[Finding]:
-    """Is there a regime that would make a better control than the control?
+    """Findings about a regime that fits better as control than the given one.
 
-    Against a regime in the control's place every other regime would show two nodes (its own and
-    the impostor's); against the true control each shows one.
+    If the control is swapped with a regime, every other regime moves two nodes against it: its own
+    and that of the swapped regime. Against the true control each moves one.
     """
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     for label, candidate in regimes:

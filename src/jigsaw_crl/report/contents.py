@@ -29,7 +29,7 @@ MOST_ASKED, LONG_ENOUGH = 300, 5
 
 @dataclass(frozen=True)
 class Piece:
-    """One client's card.
+    """What the page shows of one client.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class Piece:
     hidden : tuple of str
         Labels of other clients that this one does not access.
     alone : tuple of (ancestor, descendant, verdict)
-        Decided pairs that this client states and no other does.
+        Decided pairs that no other client states.
     says : mapping of str to int
-        Ordered pairs by what the client says of them: yes, no, nothing.
+        Number of ordered pairs on which the client says yes, no, or nothing.
     against : int
-        Pairs on which it says the opposite of the order's verdict.
+        Pairs on which it contradicts the order's verdict.
     weight : float
     rows : int or None
         Rows in all regimes; None for exact moments.
@@ -173,7 +173,7 @@ def _bars(result: Result, client: str) -> tuple[tuple[float, bool], ...]:
 
 
 def _provenance(result: Result) -> list[tuple[str, str]]:
-    """Name and value, flat, in the order a reader looks for them."""
+    """Pairs of name and value for the table of provenance."""
     given = dict(result.provenance)
     hashes = given.pop("sha256", {})
     given.pop("spectra", None)

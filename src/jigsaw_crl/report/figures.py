@@ -50,7 +50,7 @@ def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     picture = draw_hasse(order)
     inches = (POINT / 72) * np.array([picture.width, picture.height])
     figure, ax = _axes(ax, *np.clip(inches, 2.0, 40.0))
-    # Drawn larger or smaller than it was laid out, the type changes with it.
+    # The font size follows the scale at which the layout is drawn.
     size = 10 * min(1.0, float(figure.get_figwidth() / inches[0]))
     for edge in picture.edges:
         points, codes = [edge.points[0]], [Curve.MOVETO]
@@ -107,7 +107,7 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     opened = (order.verdicts == -1)[np.ix_(chain, chain)]
     np.fill_diagonal(chance, np.nan)
     if order.mode == "paper":
-        # Algorithm 3 gives no probabilities: what it does not state has no shade.
+        # Algorithm 3 gives no probabilities: pairs that it does not state have no shade.
         chance[opened] = np.nan
     side = float(np.clip(0.32 * p + 2.0, 4.0, 12.0))
     figure, ax = _axes(ax, side + 0.8, side)
@@ -178,14 +178,14 @@ def plot_calibration(
     ax: Axes | None = None,
     bins: int = 10,
 ) -> Figure:
-    """How often a probability comes true.
+    """Calibration: how often pairs of a given probability are true.
 
     Parameters
     ----------
     order : GlobalOrder
     truth : iterable of (ancestor, descendant), optional
-        With it, the order's probabilities against the truth. Without it, each client's own
-        probabilities against the verdicts of all clients together, on decided pairs.
+        The order's probabilities are compared with it. If None, each client's own probabilities
+        are compared with the verdicts, on decided pairs.
     ax : Axes, optional
     bins : int
 
@@ -225,7 +225,7 @@ def plot_calibration(
 
 
 def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
-    """Every figure the result allows, as SVG and PDF; the files written."""
+    """Write every figure that the result allows as SVG and PDF; returns the files."""
     root = Path(folder)
     figures = {
         "hasse": result.plot_hasse(),
@@ -242,7 +242,7 @@ def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
             matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}),
             warnings.catch_warnings(),
         ):
-            # A label may hold characters that the figure's font lacks: a box stands for them.
+            # A character that the font lacks is drawn as a box.
             warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
             for name, figure in figures.items():
                 for ending, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
@@ -252,7 +252,7 @@ def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
     except OSError as error:
         raise InputError(
             f"the figures cannot be written ({error.strerror or error})",
-            "Choose another folder, or mend its permissions.",
+            "Choose another folder, or check its permissions.",
             path=root,
         ) from None
     return written
@@ -283,7 +283,7 @@ def _clients_against_verdicts(
 
 
 def _axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of its own, outside pyplot's list of open figures, unless axes are given."""
+    """The figure of the given axes, or a new one, which pyplot does not keep open."""
     if ax is not None:
         found = ax.get_figure(root=True)
         assert isinstance(found, Figure)
@@ -298,5 +298,5 @@ def _bare(ax: Axes) -> None:
 
 
 def _plain(text: str) -> str:
-    """A label as matplotlib shows it literally: a dollar sign would start a formula."""
+    """The label with dollar signs escaped, which would start a formula in matplotlib."""
     return text.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""The order on a terminal: layers from ancestors to descendants, then what is open."""
+"""The order on a terminal: layers from ancestors to descendants, then undetermined pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_LABELS, MOST_OPEN = 60, 10
 
 
 def print_result(result: Result, console: Console | None = None) -> None:
-    """The clients, the order and the findings.
+    """Print the clients, the order and the findings.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
 
 
 def print_order(order: GlobalOrder, console: Console | None = None) -> None:
-    """Each label with what lies directly below it, layer by layer."""
+    """Print each label with the labels directly below it, layer by layer."""
     console = console or _console()
     graph = order.hasse()
     position = {label: i for i, label in enumerate(order.labels)}
@@ -80,7 +80,7 @@ def print_order(order: GlobalOrder, console: Console | None = None) -> None:
 
 
 def print_certificate(certificate: Certificate, console: Console | None = None) -> None:
-    """The certificate's own text, its first line set off."""
+    """Print a certificate's text, the first line in bold."""
     head, *steps = str(certificate).split("\n")
     console = console or _console()
     console.print(Text(head, style="bold"))

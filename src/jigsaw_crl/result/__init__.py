@@ -1,4 +1,4 @@
-"""What is kept of a recovery.
+"""The result of a recovery, its file and its exports.
 
 ==============  ====================================================================
 `result`        `Result` and its document

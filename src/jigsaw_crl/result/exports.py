@@ -95,7 +95,7 @@ def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
 
 
 def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
-    """A table with one row and one column per label: 1 where the row is above the column.
+    """CSV table with one row and one column per label: 1 where the row is above the column.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def export_graph(
     except OSError as error:
         raise InputError(
             f"it cannot be written ({error.strerror or error})",
-            "Choose another file, or mend its folder's permissions.",
+            "Choose another file, or check its folder's permissions.",
             path=target,
         ) from None
     return target
@@ -177,6 +177,6 @@ def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:
 
 
 def _quoted(label: str) -> str:
-    """A DOT string. Inside quotes only the quote ends it, and a backslash starts an escape."""
+    """A label as a DOT string, with quotes, backslashes and line breaks escaped."""
     inner = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{inner}"'

@@ -1,12 +1,12 @@
-"""A study: a folder with one file per client, or a manifest `study.toml` that says what is what.
+"""A study: a folder with one file per client, optionally described by a manifest `study.toml`.
 
 Everything in the manifest is optional::
 
     name = "light tunnel"
     regime = "arm"                  # column with the regime; also per client
     control = "untreated"           # its value on observational rows; also per client
-    ignore = ["batch"]              # columns that are no features; also per client
-    labels = ["pump", "valve"]      # the only labels there may be
+    ignore = ["batch"]              # columns that are not features; also per client
+    labels = ["pump", "valve"]      # the permitted labels
 
     [rename]                        # regime value -> label; also per client
     "pump (5 V)" = "pump"
@@ -44,14 +44,14 @@ _CLIENT = {**_COMMON, "file": str, "n_latent": int}
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Clients that speak of the same labels.
+    """Clients whose labels have the same meaning.
 
     Parameters
     ----------
     name : str
     clients : tuple of Client
     findings : tuple of Finding
-        What was noticed while reading.
+        From reading the files.
     sources : mapping of str to str
         The file each client was read from.
     fingerprints : mapping of str to str
@@ -82,7 +82,7 @@ class Study:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Every label that some client has, sorted."""
+        """The labels of all clients, sorted."""
         return tuple(sorted({label for client in self.clients for label in client.labels}))
 
     def __iter__(self) -> Iterator[Client]:
@@ -113,7 +113,7 @@ def _refuse_same_names(clients: tuple[Client, ...]) -> None:
         if folded in seen:
             raise InputError(
                 f"two clients are called {seen[folded]!r} and {client.name!r}",
-                "Give every client one file and its own name.",
+                "Give each client a name of its own.",
                 client=client.name,
             )
         seen[folded] = client.name
@@ -228,7 +228,7 @@ def _file_of(
 
 
 def client_name(path: Path) -> str:
-    """A client is named after its file."""
+    """The name of a client: that of its file, without the ending."""
     name = path.name
     if path.is_file() or not path.exists():
         folded = name.casefold()
@@ -239,7 +239,7 @@ def client_name(path: Path) -> str:
 
 def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[str, Any]) -> Naming:
     def choose(key: str, default: Any) -> Any:
-        # The command line wins over the client's own table, that over the manifest's head.
+        # First the command line, then the client's own table, then the manifest's head.
         return next((s[key] for s in (given, own, common) if s.get(key) is not None), default)
 
     return Naming(

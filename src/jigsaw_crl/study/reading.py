@@ -157,7 +157,7 @@ def read_any(
     control: str | None = None,
     ignore: Sequence[str] = (),
 ) -> Study:
-    """A study from whatever the user points at: folder, manifest, or one client's file."""
+    """A study from a folder, a manifest, or one client's file."""
     given = Path(path)
     with readable(given):
         if not given.exists():
