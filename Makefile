@@ -19,9 +19,10 @@ test: $(VENV)/.installed-dev lint browser
 browser:
 	sh scripts/install-chromium.sh
 
+CODE := src tests benchmarks examples
 lint: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -32,8 +33,8 @@ docs: $(VENV)/.installed-dev
 	@echo "The site is in docs/_build/html/index.html"
 
 format: $(VENV)/.installed-dev
-	$(BIN)/ruff check --fix src tests
-	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
 
 # Measures every ratio of docs/performance.md: about ten minutes on two idle cores. To measure a part:
 # make bench BENCH="-k one_client --sizes 25,50"

@@ -1,4 +1,4 @@
-"""Ways to spoil a client's statements, shared by the assembly benchmarks."""
+"""Clients without error, and ways to spoil their statements, for the assembly benchmarks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
-from jigsaw_crl import Fragment, GlobalOrder, PartialOrder
+from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
-from jigsaw_crl.truth.simulate import World, random_world
+from jigsaw_crl.truth.simulate import World, random_world, world_from_graph
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 
 KINDS = ("permuted", "reversed", "colluding")
 
 
-def plain(fragment: Fragment, ancestor: np.ndarray) -> Fragment:
+def plain(fragment: Fragment, ancestor: npt.NDArray[np.int8]) -> Fragment:
     """The fragment with other statements, and without sets or spouses, which no longer fit."""
     return replace(fragment, statements=Statements(ancestor))
 
@@ -87,15 +88,8 @@ def perfect(world: World) -> list[Fragment]:
     return [perfect_fragment(world.truth(k)) for k in range(world.n_clients)]
 
 
-def f1(order: GlobalOrder, world: World) -> float:
-    """F1 of the decoded pairs against all true ones."""
-    said, true = order.pairs(), world.order.pairs()
-    return 1.0 if not said and not true else 2 * len(said & true) / (len(said) + len(true))
-
-
-def decided(order: GlobalOrder, world: World) -> tuple[int, int, int]:
-    """Ordered pairs, decided ones, and wrong ones among these."""
-    true = world.order.restrict(order.labels).matrix
-    off = ~np.eye(len(true), dtype=bool)
-    known = (order.verdicts >= 0) & off
-    return int(off.sum()), int(known.sum()), int((known & ((order.verdicts == 1) != true)).sum())
+def large_world(labels: int, clients: int, size: int, rng: np.random.Generator) -> World:
+    """A sparse world with clients that access `size` labels each."""
+    present = np.triu(rng.random((labels, labels)) < 3 / labels, 1)
+    sets = [sorted(rng.choice(labels, size=size, replace=False).tolist()) for _ in range(clients)]
+    return world_from_graph(present.T, sets, [size] * clients, seed=0)

@@ -5,15 +5,14 @@ python benchmarks/assembly_design.py --worlds 100
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
 
 import numpy as np
 from assembly_corruption import perfect
+from reporting import header, options, row
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.design import next_client
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 from jigsaw_crl.truth.simulate.world import View
 
@@ -40,37 +39,26 @@ def extra_clients(
             return number, 0, slowest
         if rng is None:
             start = time.perf_counter()
-            labels = list(next_client(order, size).labels)
+            labels = list(jc.next_client(order, size).labels)
             slowest = max(slowest, time.perf_counter() - start)
         else:
-            labels = rng.choice(order.labels, size=min(size, len(order.labels)), replace=False)
-            labels = labels.tolist()
+            count = min(size, len(order.labels))
+            labels = rng.choice(order.labels, size=count, replace=False).tolist()
         order = order.add(observe(world, labels, f"extra-{number:02d}"))
     return most, len(order.undetermined() - hopeless), slowest
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--worlds", type=int, default=100)
-    parser.add_argument("--latent", type=int, default=20)
-    parser.add_argument("--clients", type=int, default=5)
-    parser.add_argument("--size", type=int, default=12)
-    parser.add_argument("--most", type=int, default=30)
-    options = parser.parse_args()
-    print("| clients | extra needed (mean) | largest | worlds not finished | slowest design (s) |")
-    print("|---|---|---|---|---|")
+    given = options(__doc__, worlds=100, latent=20, clients=5, size=12, most=30).parse_args()
+    header("clients", "extra needed (mean)", "largest", "worlds not finished", "slowest design (s)")
     for kind in ("designed", "random"):
-        rows = []
-        for seed in range(options.worlds):
-            world = jc.simulate.random_world(options.latent, options.clients, 0.6, seed=seed)
+        found = []
+        for seed in range(given.worlds):
+            world = jc.simulate.random_world(given.latent, given.clients, 0.6, seed=seed)
             rng = None if kind == "designed" else np.random.default_rng([seed, 8])
-            rows.append(extra_clients(world, options.size, options.most, rng))
-        needed, left, spent = (np.array(column) for column in zip(*rows, strict=True))
-        print(
-            f"| {kind} | {needed.mean():.2f} | {needed.max()} | {int((left > 0).sum())} "
-            f"| {spent.max():.2f} |",
-            flush=True,
-        )
+            found.append(extra_clients(world, given.size, given.most, rng))
+        needed, left, spent = (np.array(column) for column in zip(*found, strict=True))
+        row(kind, needed.mean(), needed.max(), int((left > 0).sum()), spent.max())
 
 
 if __name__ == "__main__":

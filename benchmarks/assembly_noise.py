@@ -5,63 +5,57 @@ python benchmarks/assembly_noise.py --worlds 100
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
-from assembly_corruption import decided, f1, flipped, perfect, weighed
+from assembly_corruption import flipped, perfect, weighed
+from reporting import header, options, row, share
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.fragment.fragment import YES
+from jigsaw_crl.truth.metrics import VerdictCounts
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--worlds", type=int, default=100)
-    parser.add_argument("--latent", type=int, default=20)
-    parser.add_argument("--clients", type=int, default=15)
+    parser = options(__doc__, worlds=100, latent=20, clients=15)
     parser.add_argument("--rates", type=float, nargs="*", default=[0.01, 0.05, 0.1, 0.2])
-    options = parser.parse_args()
-    print("| rate | log-odds | F1 | F1 Algorithm 3 | decided | of these wrong | converged | s |")
-    print("|---|---|---|---|---|---|---|---|")
-    for rate in options.rates:
+    given = parser.parse_args()
+    names = ("F1", "F1 Algorithm 3", "decided", "of these wrong", "converged", "s")
+    header("rate", "log-odds", *names)
+    for rate in given.rates:
         for known in (True, False):
-            rows, baseline, counts, agreed, spent = [], [], np.zeros(3), 0, 0.0
-            for seed in range(options.worlds):
-                world = jc.simulate.random_world(options.latent, options.clients, 0.6, seed=seed)
+            means, counts = [], VerdictCounts()
+            for seed in range(given.worlds):
+                world = jc.simulate.random_world(given.latent, given.clients, 0.6, seed=seed)
                 rng = np.random.default_rng([seed, 5])
                 spoilt = [flipped(f, rate, rng) for f in perfect(world)]
-                given = [weighed(f, rate) for f in spoilt] if known else spoilt
+                fragments = [weighed(f, rate) for f in spoilt] if known else spoilt
                 start = time.perf_counter()
-                order = jc.assemble(given)
-                spent += time.perf_counter() - start
-                rows.append(f1(order, world))
-                counts += decided(order, world)
-                agreed += order.convergence is None or order.convergence.converged
-                baseline.append(union_f1(spoilt, world))
-            print(
-                f"| {rate:.2f} | {'given' if known else 'estimated'} | {np.mean(rows):.3f} "
-                f"| {np.mean(baseline):.3f} | {counts[1] / counts[0]:.3f} "
-                f"| {counts[2] / counts[1]:.4f} | {agreed / options.worlds:.2f} "
-                f"| {spent / options.worlds:.2f} |",
-                flush=True,
-            )
+                order = jc.assemble(fragments)
+                seconds = time.perf_counter() - start
+                counts += jc.metrics.verdict_counts(world.order, order)
+                converged = order.convergence is None or order.convergence.converged
+                f1 = jc.metrics.global_f1(world.order, order)
+                means.append((f1, union_f1(spoilt, world), converged, seconds))
+            f1, baseline, agreed, spent = np.mean(means, axis=0)
+            wrong = share(counts.wrong_yes + counts.wrong_no, counts.yes + counts.no)
+            how = "given" if known else "estimated"
+            row(rate, how, f1, baseline, counts.decided, wrong, agreed, spent)
 
 
 def union_f1(fragments: list[jc.Fragment], world: jc.simulate.World) -> float:
-    """The union of all positive statements, closed: what Algorithm 3 does with statements."""
-    from jigsaw_crl.base.order import transitive_closure
-
-    labels = world.labels
-    position = {label: i for i, label in enumerate(labels)}
-    relation = np.zeros((len(labels), len(labels)), dtype=bool)
+    """F1 of the union of all positive statements, closed: what Algorithm 3 does with statements."""
+    position = {label: i for i, label in enumerate(world.labels)}
+    relation = np.zeros((len(position), len(position)), dtype=bool)
     for fragment in fragments:
         where = [position[label] for label in fragment.labels]
         assert fragment.statements is not None
-        relation[np.ix_(where, where)] |= fragment.statements.ancestor == 1
-    said = transitive_closure(relation)
-    np.fill_diagonal(said, False)
-    true = world.order.restrict(labels).matrix
-    return float(2 * (said & true).sum() / max(said.sum() + true.sum(), 1))
+        relation[np.ix_(where, where)] |= fragment.statements.ancestor == YES
+    closed = transitive_closure(relation)
+    np.fill_diagonal(closed, False)
+    pairs = {(world.labels[a], world.labels[d]) for a, d in zip(*np.nonzero(closed), strict=True)}
+    return jc.metrics.global_f1(world.order, pairs)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--{name}", type=kind, default=default, help=f"{what} ({default})")
 
 
-@pytest.hookimpl(trylast=True)  # so that the threads vary first, then the size
+@pytest.hookimpl(trylast=True)  # the threads vary first, then the size
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "size" in metafunc.fixturenames:
         sizes = metafunc.config.getoption("sizes")
@@ -49,10 +49,10 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def in_turns(benchmark: BenchmarkFixture) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """Least seconds of ours and of the peer, for each of `count` pairs (ours, peer).
+    """Minimum seconds of ours and of the peer, for each of `count` pairs (ours, peer).
 
     The peer runs before every round of ours, by the same clock, so that a busy machine slows both.
-    Pairs may come from a generator: a pair's data need to exist only while its rounds last.
+    Pairs may come from a generator, so that only one pair's data are in memory.
     """
 
     def run(
@@ -70,6 +70,7 @@ def in_turns(benchmark: BenchmarkFixture) -> Callable[..., tuple[np.ndarray, np.
 
         benchmark.pedantic(lambda ours: ours(), setup=peer_first, rounds=rounds * count)
         benchmark.extra_info["peer_times"] = peer_times
+        assert benchmark.stats is not None  # `pedantic` has run
         both = np.reshape([benchmark.stats.stats.data, peer_times], (2, count, rounds))
         ours, peer = both.min(axis=2)
         return ours, peer
@@ -84,9 +85,9 @@ def record(benchmark: BenchmarkFixture, threads: int) -> Callable[..., None]:
     def write(
         what: str, case: str, ours: ArrayLike, peer: ArrayLike, limit: float, **more: object
     ) -> None:
-        row = {"what": what, "case": case, "threads": threads, "limit": limit, **more}
-        row |= {"ours": float(np.sum(ours)), "peer": float(np.sum(peer))}
-        benchmark.extra_info.update(row, ratio=row["ours"] / row["peer"])
+        sums = {"ours": float(np.sum(ours)), "peer": float(np.sum(peer))}
+        row = {"what": what, "case": case, "threads": threads, "limit": limit, **more, **sums}
+        benchmark.extra_info.update(row, ratio=sums["ours"] / sums["peer"])
 
     return write
 

@@ -1,17 +1,14 @@
 """Peak memory and time of `jigsaw moments` on a large Parquet client.
 
-The time is set beside that of reading the same file and forming one `XᵀX` per chunk, the least that
-any method does. Both run in processes of their own, alternately, in one run of this script.
+The time is compared with that of reading the same file and forming one `XᵀX` per chunk, the minimum
+of work that any method does. Both run in processes of their own, in turns.
 
     python benchmarks/moments.py --gigabytes 4 --features 50 --repeats 3
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +18,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from reporting import options
+
+from jigsaw_crl.study.regimes import chunk_rows
 
 MEMORY_LIMIT_MB, TIME_LIMIT = 400, 2.0
 
@@ -39,7 +39,7 @@ with pq.ParquetFile(sys.argv[1], pre_buffer=False, buffer_size=1 << 16) as file:
 
 
 def write_client(path: Path, gigabytes: float, d: int, labels: int, shuffled: bool) -> int:
-    """A Parquet file of the asked size; the number of its rows."""
+    """Write a Parquet file of the given size and return its number of rows."""
     rows = int(gigabytes * 1e9 / (8 * d))
     rng = np.random.default_rng(0)
     names = np.array(["control", *(f"label-{i}" for i in range(labels))])
@@ -78,31 +78,24 @@ def measured(command: list[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--gigabytes", type=float, default=1.0)
-    parser.add_argument("--features", type=int, default=50)
-    parser.add_argument("--labels", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser = options(__doc__, gigabytes=1.0, features=50, labels=20, repeats=3)
     parser.add_argument("--shuffled", action="store_true", help="rows of all regimes mixed")
     parser.add_argument("--folder", type=Path, default=None, help="where to put the file")
-    options = parser.parse_args()
-    from jigsaw_crl.study.regimes import chunk_rows
-
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         path, out = Path(folder) / "lab-1.parquet", Path(folder) / "lab-1.moments.npz"
         start = time.perf_counter()
-        rows = write_client(
-            path, options.gigabytes, options.features, options.labels, options.shuffled
-        )
+        rows = write_client(path, given.gigabytes, given.features, given.labels, given.shuffled)
         size = path.stat().st_size / 1e9
         print(f"{size:.2f} GB, {rows} rows written in {time.perf_counter() - start:.0f} s")
         jigsaw = [sys.executable, "-c", "from jigsaw_crl.cli import main; main()"]
         ours = [*jigsaw, "moments", str(path), "-o", str(out)]
-        chunk = str(chunk_rows(options.features))
+        chunk = str(chunk_rows(given.features))
         least = [sys.executable, "-c", READ_AND_MULTIPLY, str(path), chunk]
-        path.read_bytes() if size < 2 else None  # both start from a warm or both from a cold cache
+        if size < 2:
+            path.read_bytes()  # small enough for the page cache: then both start from a warm one
         best = {"ours": (np.inf, 0.0), "least": (np.inf, 0.0)}
-        for _ in range(options.repeats):
+        for _ in range(given.repeats):
             for name, command in (("least", least), ("ours", ours)):
                 seconds, peak = measured(command)
                 print(f"  {name:5} {seconds:7.2f} s  {peak:6.0f} MB", flush=True)
@@ -110,7 +103,6 @@ def main() -> None:
     ratio = best["ours"][0] / best["least"][0]
     print(f"peak memory {best['ours'][1]:.0f} MB (limit {MEMORY_LIMIT_MB})")
     print(f"time {ratio:.2f} times reading and one XᵀX per chunk (limit {TIME_LIMIT})")
-    print(f"threads: {os.cpu_count()} cores, this process {resource.getpagesize()} byte pages")
     sys.exit(best["ours"][1] > MEMORY_LIMIT_MB or ratio > TIME_LIMIT)
 
 

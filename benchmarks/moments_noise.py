@@ -5,12 +5,13 @@ python benchmarks/moments_noise.py --worlds 6 --latent 10 --clients 10 --rows 10
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 
 import numpy as np
+from reporting import header, mean_and_error, options, row, share
 
 import jigsaw_crl as jc
+from jigsaw_crl.truth.metrics import VerdictCounts
 
 
 def noisy_client(
@@ -29,38 +30,24 @@ def noisy_client(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--worlds", type=int, default=6)
-    parser.add_argument("--latent", type=int, default=10)
-    parser.add_argument("--clients", type=int, default=10)
-    parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--noise", default="gaussian")
-    options = parser.parse_args()
-    print("share   E1 (s.e.)      decided wrong  undetermined  findings")
-    for share in (0.0, 0.01, 0.05, 0.2):
-        scores, wrong, decided, left = [], 0, 0, 0
+    given = options(
+        __doc__, worlds=6, latent=10, clients=10, rows=10_000, noise="gaussian"
+    ).parse_args()
+    header("share", "E1", "decided", "of these wrong", "findings")
+    for part in (0.0, 0.01, 0.05, 0.2):
+        scores, counts = [], VerdictCounts()
         found: Counter[str] = Counter()
-        for seed in range(options.worlds):
-            world = jc.simulate.random_world(options.latent, options.clients, 0.6, seed)
+        for seed in range(given.worlds):
+            world = jc.simulate.random_world(given.latent, given.clients, 0.6, seed)
             result = jc.recover(
-                noisy_client(world, k, options.rows, share, options.noise, seed)
-                for k in range(options.clients)
+                noisy_client(world, k, given.rows, part, given.noise, seed)
+                for k in range(given.clients)
             )
-            truth, order = world.order.pairs(), result.order
-            scores.append(jc.metrics.global_f1(truth, order.pairs()))
-            for i, a in enumerate(order.labels):
-                for j, d in enumerate(order.labels):
-                    if i != j and order.verdicts[i, j] >= 0:
-                        decided += 1
-                        wrong += bool(order.verdicts[i, j]) != ((a, d) in truth)
-            left += len(order.undetermined())
+            scores.append(jc.metrics.global_f1(world.order, result.order))
+            counts += jc.metrics.verdict_counts(world.order, result.order)
             found.update(f"{f.check} ({f.severity})" for f in result.diagnostics)
-        error = np.std(scores, ddof=1) / np.sqrt(len(scores))
-        print(
-            f"{share:5.2f}   {np.mean(scores):.3f} ({error:.3f})  {wrong:5d} of {decided:<5d}"
-            f"  {left:6d}       {dict(found)}",
-            flush=True,
-        )
+        wrong = share(counts.wrong_yes + counts.wrong_no, counts.yes + counts.no)
+        row(part, mean_and_error(scores), counts.decided, wrong, dict(found))
 
 
 if __name__ == "__main__":

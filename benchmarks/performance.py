@@ -2,7 +2,7 @@
 
     python benchmarks/performance.py build/performance.json > build/performance.md
 
-Every row says whether the ratio keeps its limit.
+Every row says whether the ratio is within its limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def slopes(rows: list[Row]) -> Iterator[Row]:
             points[r["kind"], r["threads"]].append((np.log(r["size"] ** 3), np.log(r["ours"])))
     for (kind, threads), found in points.items():
         if len(found) > 1:
-            slope = float(np.polyfit(*zip(*found, strict=True), 1)[0])
+            sizes, times = np.transpose(found)
+            slope = float(np.polyfit(sizes, times, 1)[0])
             yield {
                 "what": "growth with p_k³ (log-log slope)", "case": kind, "threads": threads,
                 "ours": slope, "peer": 1.0, "ratio": slope, "limit": 1.3,
@@ -53,7 +54,7 @@ def markdown(run: Row) -> str:
     head = (
         f"{cpu['count']} cores, {cpu.get('brand_raw', 'unknown CPU')}; Python "
         f"{machine['python_version']}, numpy {machine['numpy']}, {', '.join(machine['blas'])}. "
-        f"Least seconds of each by `{machine['clock']}`; processes by the clock on the wall."
+        f"Minimum seconds of each by `{machine['clock']}`; processes by wall-clock time."
     )
     return "\n".join([head, "", HEAD, *map(line, [*rows, *slopes(rows)])])
 

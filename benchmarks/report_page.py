@@ -1,4 +1,4 @@
-"""The report's page: time to write, size, first paint and clicks in a real browser.
+"""The report page: time to write, size, first paint and clicks in a real browser.
 
     python benchmarks/report_page.py --labels 5 60 300
 
@@ -7,13 +7,15 @@ Needs Chromium (scripts/install-chromium.sh) and the `dev` extra.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
+
+from playwright.sync_api import Browser, sync_playwright
+from reporting import header, options, row
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
@@ -37,34 +39,30 @@ CLICK = """([target, answer]) => new Promise((done) => {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__, repeats=5)
     parser.add_argument("--labels", type=int, nargs="*", default=[5, 60, 300])
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-    from playwright.sync_api import sync_playwright
-
-    print("| labels | clients | write (s) | size (MB) | first paint (ms) | ready (ms) "
-          "| click label (ms) | click pair (ms) | filter (ms) |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|")
+    given = parser.parse_args()
+    milliseconds = ("first paint", "ready", "click label", "click pair", "filter")
+    columns = ("labels", "clients", "write (s)", "size (MB)")
+    header(*columns, *(f"{name} (ms)" for name in milliseconds))
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         chromium = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        for p in options.labels:
+        for p in given.labels:
             clients, coverage = (5, 0.7) if p < 10 else (15, 0.5) if p < 100 else (40, 0.2)
             result = large_result(p, clients, coverage, seed=1)
             page = Path(folder) / f"{p}.html"
             start = time.perf_counter()
             write_report(result, page)
             wrote = time.perf_counter() - start
-            rows = [measure(browser, page) for _ in range(options.repeats)]
-            numbers = " | ".join(f"{median(column):.0f}" for column in zip(*rows, strict=True))
-            size = page.stat().st_size / 1e6
-            print(f"| {p} | {clients} | {wrote:.1f} | {size:.2f} | {numbers} |", flush=True)
+            rows = [measure(browser, page) for _ in range(given.repeats)]
+            medians = [round(median(column)) for column in zip(*rows, strict=True)]
+            row(p, clients, wrote, page.stat().st_size / 1e6, *medians)
         browser.close()
 
 
-def measure(browser: object, path: Path) -> tuple[float, ...]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})  # type: ignore[attr-defined]
+def measure(browser: Browser, path: Path) -> tuple[float, ...]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-ready=yes]", timeout=120_000)

@@ -11,13 +11,16 @@ noise, as the paper does; a client's mixing would absorb any other unit.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import time
+from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
+from reporting import header, options, row
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -26,7 +29,7 @@ NETWORKS = ("ecoli70", "magic-niab", "magic-irri", "arth150")
 KINDS = ("paper", "hard-replace")
 
 
-def network(name: str) -> tuple[list[str], np.ndarray]:
+def network(name: str) -> tuple[list[str], npt.NDArray[np.float64]]:
     """Labels and the weights A in units of each node's noise: `A[i, j] σ_j / σ_i`."""
     # The files are read without importing pgmpy, which would need torch.
     found = importlib.util.find_spec("pgmpy")
@@ -47,66 +50,65 @@ def network(name: str) -> tuple[list[str], np.ndarray]:
     return labels, A * sigma / sigma[:, None]
 
 
-def row(
-    name: str, kind: str, clients: int, coverage: float, n: int, seed: int, rank_one: str
+def one_world(
+    name: str,
+    protocol: jc.simulate.Intervention,
+    clients: int,
+    coverage: float,
+    n: int,
+    seed: int,
+    rank_one: Literal["no-ancestor", "unsure"],
 ) -> dict[str, float]:
-    """One world: cut, recover, compare."""
+    """Cut one network into clients, recover it, and compare with the truth."""
     labels, A = network(name)
     rng = np.random.default_rng([seed, 77])
-    views = [
-        rng.choice(len(labels), size=max(2, round(coverage * len(labels))), replace=False)
-        for _ in range(clients)
-    ]
-    world = jc.simulate.world_from_graph(
-        A, [v.tolist() for v in views], None, seed, names=labels, intervention=kind
-    )
+    size = max(2, round(coverage * len(labels)))
+    views = [rng.choice(len(labels), size=size, replace=False).tolist() for _ in range(clients)]
+    world = jc.simulate.world_from_graph(A, views, None, seed, names=labels, intervention=protocol)
     data = world.clients(n_samples=n, seed=seed)
     start = time.perf_counter()
     order = jc.recover(data, rank_one=rank_one).order
     seconds = time.perf_counter() - start
-    truth = np.array([[a != d and world.order.is_ancestor(a, d) for d in order.labels]
-                      for a in order.labels])  # fmt: skip
-    off = ~np.eye(len(truth), dtype=bool)
-    yes, no = order.verdicts == 1, (order.verdicts == 0) & off
+    counts = jc.metrics.verdict_counts(world.order, order)
     return {
         "latents": len(labels),
-        "ancestor pairs": float(truth.sum()),
+        "ancestor pairs": counts.ancestors,
         "E1": jc.metrics.global_f1(world.order, order),
-        "undetermined": ((order.verdicts < 0) & off).sum() / off.sum(),
-        "wrong yes": (yes & ~truth).sum() / max(yes.sum(), 1),
-        "wrong no": (no & truth).sum() / max(no.sum(), 1),
+        "undetermined": 1 - counts.decided,
+        "wrong yes": counts.wrong_yes / max(counts.yes, 1),
+        "wrong no": counts.wrong_no / max(counts.no, 1),
         "seconds": seconds,
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, clients=15, coverage=0.5, seeds=2)
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS))
-    parser.add_argument("--clients", type=int, default=15)
-    parser.add_argument("--coverage", type=float, default=0.5)
+    parser.add_argument(
+        "--shift",
+        type=float,
+        nargs=2,
+        default=(0.0, 0.0),
+        metavar=("LOW", "HIGH"),
+        help="range of the mean shifts, in standard deviations of the target's noise",
+    )
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--rank-one", default="no-ancestor", choices=("no-ancestor", "unsure"))
-    parser.add_argument("--seeds", type=int, default=2)
     given = parser.parse_args()
     columns = ("network", "interventions", "rows", "latents", "ancestor pairs", "E1")
-    print("|", " | ".join((*columns, "undetermined", "wrong yes", "wrong no", "seconds")), "|")
-    print("|" + "---|" * 10, flush=True)
-    for name in given.networks:
-        for kind in given.kinds:
-            for n in given.rows:
-                with threadpool_limits(1):
-                    rows = [
-                        row(name, kind, given.clients, given.coverage, n, seed, given.rank_one)
-                        for seed in range(given.seeds)
-                    ]
-                m = {key: float(np.mean([r[key] for r in rows])) for key in rows[0]}
-                print(
-                    f"| {name} | {kind} | {n} | {m['latents']:.0f} | {m['ancestor pairs']:.0f} | "
-                    f"{m['E1']:.2f} | {m['undetermined']:.3f} | {m['wrong yes']:.3f} | "
-                    f"{m['wrong no']:.3f} | {m['seconds']:.0f} |",
-                    flush=True,
-                )
+    header(*columns, "undetermined", "wrong yes", "wrong no", "seconds")
+    for name, kind, n in product(given.networks, given.kinds, given.rows):
+        protocol = jc.simulate.Intervention.named(kind, shift=tuple(given.shift))
+        with threadpool_limits(1):
+            worlds = [
+                one_world(name, protocol, given.clients, given.coverage, n, seed, given.rank_one)
+                for seed in range(given.seeds)
+            ]
+        mean = {key: float(np.mean([w[key] for w in worlds])) for key in worlds[0]}
+        sizes = (round(mean.pop("latents")), round(mean.pop("ancestor pairs")))
+        seconds = round(mean.pop("seconds"))
+        row(name, kind, n, *sizes, *mean.values(), seconds)
 
 
 if __name__ == "__main__":

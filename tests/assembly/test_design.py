@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jigsaw_crl import InputError, assemble, next_client
-from jigsaw_crl.assembly.exact import districts
-from jigsaw_crl.assembly.exact.districts import chances
+from jigsaw_crl.assembly import districts
+from jigsaw_crl.assembly.districts import chances
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 from jigsaw_crl.truth.simulate.world import View, World

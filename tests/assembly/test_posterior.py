@@ -1,33 +1,18 @@
-"""The sampler against full enumeration, and what it says about itself."""
+"""Sampling, search and decoding compared with the enumeration of all orders."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from jigsaw_crl.assembly.posterior.posterior import (
-    COVER_COST,
-    LEAST_F1,
-    _active,
-    _chain,
-    _walk,
-    best_order,
-    decode,
-    draw_orders,
-    order_score,
-    sample_orders,
-)
-from jigsaw_crl.assembly.posterior.sampler import pack, unpack
+from jigsaw_crl.assembly.posterior import best_order, decode, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior.decode import LEAST_F1
+from jigsaw_crl.assembly.posterior.walk import COVER_COST, Chain, order_score
+from jigsaw_crl.base.bitsets import unpack
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.priors import PAIR_COST
 
 from .test_entailment import all_orders
-
-
-@pytest.mark.parametrize("m", [1, 5, 64, 65, 130])
-def test_packing_into_words_is_undone_by_unpacking(m):
-    matrix = np.random.default_rng(m).random((7, m)) < 0.3
-    np.testing.assert_array_equal(unpack(pack(matrix), m), matrix)
 
 
 def exact_marginals(evidence: np.ndarray) -> np.ndarray:
@@ -38,7 +23,7 @@ def exact_marginals(evidence: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_sampled_probabilities_are_those_of_the_enumerated_posterior(seed):
+def test_sampled_probabilities_match_the_enumerated_posterior(seed):
     rng = np.random.default_rng(seed)
     evidence = rng.normal(scale=2.5, size=(4, 4))
     found = sample_orders(evidence, rng, first=8000)
@@ -47,9 +32,9 @@ def test_sampled_probabilities_are_those_of_the_enumerated_posterior(seed):
 
 
 @pytest.mark.parametrize("anchored", [False, True])
-def test_chains_cross_where_no_single_pair_can(anchored):
+def test_chains_reach_orders_that_differ_in_several_pairs_at_once(anchored):
     # 0, 1 and 2 are certainly ancestors of 3. Either 3 and all of them are ancestors of 4, or none
-    # is (but for 0, when that is certain as well); one pair alone would cost e^-13 or so.
+    # is (except 0, if anchored). Changing one pair alone has a probability of about e^-13.
     evidence = np.zeros((5, 5)) - 6.0
     evidence[:3, 3] = 20.0
     evidence[:3, 4] = -2.5
@@ -65,17 +50,17 @@ def test_chains_cross_where_no_single_pair_can(anchored):
 
 
 @pytest.mark.parametrize("p", [6, 30, 70, 130])
-def test_a_chain_keeps_account_of_its_score(p):
+def test_a_chain_stays_an_order_and_keeps_its_score_up_to_date(p):
     rng = np.random.default_rng(p)
     weight = rng.normal(scale=4.0, size=(p, p)) - 3.0
-    chain = _chain(best_order(weight, rng), rng)
-    chain.score = order_score(chain.matrix(), weight, COVER_COST)
-    active = _active(weight, chain.matrix())
+    start = best_order(weight, rng)
+    chain = Chain.at(start, weight, rng, score=order_score(start, weight, COVER_COST))
     for _ in range(15):
-        _walk(chain, weight, active, cover_cost=COVER_COST, beta=1.0, sweeps=4)
+        trace = chain.walk(4)
         matrix = chain.matrix()
         np.testing.assert_array_equal(transitive_closure(matrix), matrix)
         np.testing.assert_array_equal(unpack(chain.down, p).T, matrix)
+        assert trace[-1] == chain.score
         assert chain.score == pytest.approx(order_score(matrix, weight, COVER_COST), abs=1e-6)
 
 
@@ -106,7 +91,7 @@ def test_local_search_comes_close_to_the_best_of_all_orders():
     assert np.mean(share) > 0.9
 
 
-def test_chains_that_cannot_agree_in_time_say_so():
+def test_chains_that_do_not_agree_in_time_are_reported():
     rng = np.random.default_rng(3)
     evidence = rng.normal(scale=6.0, size=(40, 40))
     found = sample_orders(evidence, rng, first=2, most=2)
@@ -114,7 +99,7 @@ def test_chains_that_cannot_agree_in_time_say_so():
     assert "do not agree" in str(found.convergence)
 
 
-def test_decoding_maximises_the_expected_f1_over_all_orders_nearly():
+def test_decoding_comes_close_to_the_best_expected_f1_of_all_orders():
     orders = all_orders(4)
     lost = []
     for seed in range(60):
@@ -132,7 +117,7 @@ def test_decoding_maximises_the_expected_f1_over_all_orders_nearly():
     assert min(lost) > -1e-9
 
 
-def test_decoding_claims_nothing_where_nothing_is_known():
+def test_decoding_claims_nothing_if_every_pair_is_improbable():
     probability = np.full((6, 6), 0.1)
     np.fill_diagonal(probability, 0.0)
     assert not decode(probability, np.random.default_rng(0)).any()

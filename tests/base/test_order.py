@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.order import CycleError, PartialOrder, strongly_connected, transitive_closure
+from jigsaw_crl.base.order import (
+    SMALL,
+    CycleError,
+    PartialOrder,
+    strongly_connected,
+    transitive_closure,
+)
 
 
 @st.composite
@@ -43,13 +49,25 @@ def test_closure_is_reachability_by_a_path_of_at_least_one_step(relation):
     assert np.array_equal(transitive_closure(got), got)
 
 
+@given(relations(), st.integers(0, 9))
+@settings(max_examples=60, deadline=None)
+def test_large_relations_have_the_same_closure_as_small_ones(relation, extra):
+    size = SMALL + 1 + extra
+    places = np.random.default_rng(extra).permutation(size)[: len(relation)]
+    large = np.zeros((size, size), dtype=bool)
+    large[np.ix_(places, places)] = relation
+    expected = np.zeros_like(large)
+    expected[np.ix_(places, places)] = transitive_closure(relation)
+    assert np.array_equal(transitive_closure(large), expected)
+
+
 @given(relations())
 @settings(max_examples=100, deadline=None)
-def test_classes_of_mutual_reachability_are_the_strong_components(relation):
-    classes = strongly_connected(relation)
+def test_components_are_those_of_networkx_in_sorted_order(relation):
+    components = strongly_connected(relation)
     expected = {frozenset(c) for c in nx.strongly_connected_components(graph_of(relation))}
-    assert {frozenset(c) for c in classes} == expected
-    assert classes == sorted(sorted(c) for c in classes)
+    assert {frozenset(c) for c in components} == expected
+    assert components == sorted(sorted(c) for c in components)
 
 
 @given(relations(acyclic=True))
@@ -73,7 +91,7 @@ def test_ancestors_and_descendants_agree_with_networkx(relation):
 
 @given(relations(acyclic=True), st.integers(0, 2**32 - 1))
 @settings(max_examples=100, deadline=None)
-def test_the_listing_of_elements_does_not_matter(relation, seed):
+def test_equality_does_not_depend_on_the_order_of_the_elements(relation, seed):
     order = order_of(relation)
     mix = np.random.default_rng(seed).permutation(len(relation))
     again = PartialOrder.from_matrix([f"e{i}" for i in mix], relation[np.ix_(mix, mix)])
@@ -84,7 +102,7 @@ def test_the_listing_of_elements_does_not_matter(relation, seed):
 
 @given(relations(acyclic=True), st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
-def test_a_restriction_keeps_exactly_the_pairs_inside(relation, seed):
+def test_a_restriction_keeps_the_pairs_of_its_elements(relation, seed):
     order = order_of(relation)
     rng = np.random.default_rng(seed)
     kept = {x for x in order.elements if rng.random() < 0.6}
@@ -94,7 +112,7 @@ def test_a_restriction_keeps_exactly_the_pairs_inside(relation, seed):
 
 @given(relations(acyclic=True))
 @settings(max_examples=60, deadline=None)
-def test_ancestors_come_first_in_the_topological_list(relation):
+def test_topological_order_lists_ancestors_first(relation):
     order = order_of(relation)
     place = {x: i for i, x in enumerate(order.topological())}
     assert all(place[a] < place[d] for a, d in order.pairs())
@@ -102,7 +120,7 @@ def test_ancestors_come_first_in_the_topological_list(relation):
 
 @given(relations())
 @settings(max_examples=100, deadline=None)
-def test_a_cycle_is_refused_and_nothing_else_is(relation):
+def test_exactly_the_cyclic_relations_are_refused(relation):
     cyclic = not nx.is_directed_acyclic_graph(graph_of(relation))
     if cyclic:
         with pytest.raises(CycleError, match="cycle"):
@@ -110,6 +128,13 @@ def test_a_cycle_is_refused_and_nothing_else_is(relation):
     else:
         order = order_of(relation)
         assert not np.diagonal(order.matrix).any()
+
+
+@given(relations(acyclic=True))
+@settings(max_examples=60, deadline=None)
+def test_renaming_back_gives_the_same_order(relation):
+    order = order_of(relation)
+    assert order.relabel(lambda e: ("new", e)).relabel(lambda e: e[1]) == order
 
 
 def test_relabelling_renames_the_pairs():
@@ -145,7 +170,7 @@ def test_the_matrix_is_a_read_only_copy():
         (lambda: PartialOrder.from_pairs("ab", []).restrict("az"), "'z' is not an element"),
     ],
 )
-def test_what_is_no_order_is_refused_in_one_line(call, says):
+def test_invalid_input_raises_an_error_of_one_line(call, says):
     with pytest.raises(InputError, match=says) as caught:
         call()
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""One row and two rows, and the name that was meant."""
+"""Plural forms, short lists, and suggestions for mistyped names."""
 
 from __future__ import annotations
 
@@ -7,30 +7,40 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.text import did_you_mean, pluralise
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.cli.app import run
 
 
-def test_one_thing_is_singular_and_any_other_number_plural():
+def test_one_is_singular_and_every_other_number_plural():
     assert pluralise(1, "row") == "1 row"
     assert [pluralise(n, "row") for n in (0, 2)] == ["0 rows", "2 rows"]
     assert pluralise(3, "matrix", "matrices") == "3 matrices"
 
 
+@given(st.lists(st.text("abc", min_size=1), max_size=12), st.integers(1, 9))
+def test_a_short_list_accounts_for_every_name(names, most):
+    text = few(names, most)
+    shown, _, rest = text.partition(" and ")
+    assert shown == ", ".join(names[:most])
+    assert (int(rest.split()[0]) if rest else 0) == max(len(names) - most, 0)
+
+
 @pytest.mark.parametrize("asked", ["contrl", "Control ", "CONTROL", "controls"])
-def test_a_near_name_is_offered(asked):
+def test_a_similar_name_is_suggested(asked):
     assert did_you_mean(asked, ["pump", "control", "valve"]) == "Did you mean 'control'?"
 
 
-def test_nothing_is_offered_where_nothing_is_near():
+def test_nothing_is_suggested_if_no_name_is_similar():
     assert did_you_mean("tank", ["pump", "flow"]) == ""
     assert did_you_mean("pump", []) == ""
     assert did_you_mean("pump", ["pump"]) == ""
 
 
-def test_a_client_of_one_is_spoken_of_in_the_singular():
+def test_reprs_use_the_singular_for_one():
     rng = np.random.default_rng(0)
     lab = jc.Client.from_samples(
         "lab", observational=rng.normal(size=(50, 1)), interventions={"a": rng.normal(size=(9, 1))}
@@ -50,7 +60,7 @@ def numbered() -> jc.GlobalOrder:
     ).order
 
 
-def test_a_number_in_place_of_a_label_is_told_how_to_be_one(numbered):
+def test_a_number_in_place_of_a_label_is_answered_with_the_text(numbered):
     for ask in (numbered.explain, numbered.verdict, numbered.probability):
         with pytest.raises(jc.InputError, match=r"no client has the label 1.*text: write '1'"):
             ask(1, 2)
@@ -60,7 +70,7 @@ def test_a_number_in_place_of_a_label_is_told_how_to_be_one(numbered):
         numbered.ancestors(["1"])
 
 
-def test_a_control_and_a_regime_column_of_other_names_are_guessed(tmp_path, capsys):
+def test_common_names_of_control_and_regime_column_are_suggested(tmp_path, capsys):
     path = Path(table(tmp_path, "DMSO"))
     assert run(["recover", str(path)]) == 2
     assert "with --control. Is it 'DMSO'?" in capsys.readouterr().err
@@ -85,7 +95,7 @@ def table(tmp_path, control: str) -> str:
         (["--control", "untreated", "--ignore", "lft"], "Did you mean 'left'?"),
     ],
 )
-def test_a_mistyped_name_is_answered_with_the_nearest(options, near, tmp_path, capsys):
+def test_a_mistyped_option_is_answered_with_the_most_similar_name(options, near, tmp_path, capsys):
     assert run(["recover", table(tmp_path, "untreated"), *options]) == 2
     err = capsys.readouterr().err
     assert near in err

@@ -16,12 +16,11 @@ HERE = Path(__file__).parent
 JIGSAW = str(Path(sys.executable).with_name("jigsaw"))
 COORDINATOR, ADMIN = "localhost", "coordinator@jigsaw.local"
 SITES = ("client-1", "client-2", "client-3")
-# Has a certificate of the federation, but no part in its rounds.
+# Has a certificate of the federation, but takes no part in its rounds.
 OUTSIDER = "client-4"
-# The largest answer the coordinator of these tests takes.
+# The largest answer that the coordinator of these tests accepts.
 MOST_BYTES = 200_000
-# Seconds after which something hangs. Nothing waits that long: even a machine ten times too busy is
-# done with any one step sooner.
+# Seconds after which a step is given up. Each takes far less, even on a busy machine.
 HANG = 600
 
 
@@ -61,14 +60,16 @@ class Deployment:
         ours = {"sites": list(SITES), "most_bytes": MOST_BYTES}
         path.write_text(json.dumps({**json.loads(path.read_text()), **ours}))
         self.results = self.kits / COORDINATOR / "results"
-        # Seconds that sites get where one of them will never answer: by then the others must have.
+        # Timeout in seconds of rounds in which one site never answers; the others need less.
         self.enough = 10
 
     def start(self, *names: str) -> None:
         for name in names:
             environment = {
                 **os.environ,
-                "PYTHONPATH": str(HERE / "rogue"),
+                "PYTHONPATH": os.pathsep.join(
+                    filter(None, [str(HERE / "rogue"), os.environ.get("PYTHONPATH")])
+                ),
                 "JIGSAW_TEST_ROGUE": str(self.rogue(name)),
                 "JIGSAW_TEST_HOLD": str(self.hold(name)),
                 "OMP_NUM_THREADS": "1",
@@ -88,11 +89,11 @@ class Deployment:
         return self.root / f"{name}.log"
 
     def rogue(self, site: str) -> Path:
-        """What a site answers instead of its fragment, while this file is there."""
+        """The file with the answer that a site gives instead of its own, while it exists."""
         return self.root / f"{site}.rogue"
 
     def hold(self, site: str) -> Path:
-        """While this file is there, the site's part in a job waits with its answer."""
+        """The file that makes a site wait with its answer, while it exists."""
         return self.root / f"{site}.hold"
 
     def said(self, name: str) -> str:
@@ -100,10 +101,10 @@ class Deployment:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def wait_for_sites(self, since: int = 0) -> None:
-        """Until every site has joined; `since` skips what the coordinator's log said before.
+        """Wait until every site has joined; `since` is where to start in the coordinator's log.
 
-        A site's part in a round takes about as long to start as the site itself, so that this also
-        shows how fast the machine is now.
+        A job at a site takes about as long to start as the site itself, so the time this takes
+        also sets the timeout of later rounds.
         """
         began = time.monotonic()
 
@@ -116,7 +117,7 @@ class Deployment:
         self.enough = max(self.enough, round(3 * (time.monotonic() - began)))
 
     def kill_jobs_of(self, name: str) -> None:
-        """End the processes that a participant has started for a job."""
+        """End the processes that a participant started for a job."""
         for child in psutil.Process(self.processes[name].pid).children(recursive=True):
             try:
                 if any("_process" in word for word in child.cmdline()):
@@ -125,13 +126,13 @@ class Deployment:
                 continue
 
     def wait_for_hold(self, site: str) -> None:
-        """Until the site's part in a job has come to its answer, and holds it back."""
+        """Wait until the site was asked and holds its answer back."""
         wait_until(lambda: self.hold(site).read_text() == "holding", f"{site} to be asked")
 
     def kill(self, name: str) -> None:
         process = self.processes.pop(name)
         children = psutil.Process(process.pid).children(recursive=True)
-        # The participant first: it would report the end of its job, and NVFlare give up the round.
+        # The participant first: else it reports the end of its job, and NVFlare ends the round.
         process.kill()
         process.wait()
         for child in children:

@@ -1,4 +1,4 @@
-"""Submit any job from an admin's kit and print how it ended: what a hostile coordinator would do.
+"""Submit any job from an admin's kit and print how it ended, as a hostile coordinator would.
 
 python submit_any.py KIT JOB SECONDS
 """

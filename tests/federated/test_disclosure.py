@@ -1,4 +1,4 @@
-"""What leaves a site: the documented list, and nothing else."""
+"""What leaves a site: the documented fields and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.disclosure import LEAVES, shown, size_bound
+from jigsaw_crl.federated.disclosure import FIELDS, shown, size_bound
 from jigsaw_crl.fragment import BayesFactors
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
@@ -65,14 +65,14 @@ def pieces():
 
 def test_a_fragment_has_the_documented_fields_and_no_other(pieces):
     for piece in pieces:
-        assert list(json.loads(piece.to_json())) == list(LEAVES)
-    assert list(FragmentDocument.model_fields) == list(LEAVES)
+        assert list(json.loads(piece.to_json())) == list(FIELDS)
+    assert list(FragmentDocument.model_fields) == list(FIELDS)
 
 
 def test_the_guide_lists_exactly_what_leaves_a_site():
     text = GUIDE.read_text(encoding="utf-8")
     table = text.split("## What leaves a site")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.M) == list(LEAVES)
+    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.M) == list(FIELDS)
 
 
 def test_the_schema_is_closed_at_every_level(pieces):
@@ -100,7 +100,7 @@ def test_no_array_has_the_length_of_the_features(pieces):
         assert piece.labels
         found = set(lengths(json.loads(piece.to_json())))
         assert FEATURES not in found
-        assert max(found) <= max(len(LEAVES), len(piece.labels) ** 2, len(piece.findings))
+        assert max(found) <= max(len(FIELDS), len(piece.labels) ** 2, len(piece.findings))
 
 
 def test_no_feature_is_named_and_no_basis_is_sent(pieces):
@@ -151,13 +151,15 @@ def test_the_size_is_bounded_by_the_labels_alone(pieces):
 
 
 def test_the_largest_numbers_stay_within_the_bound():
-    """Evidence as long as it can be written, on every pair and scale."""
+    """Long numbers for every pair and scale."""
     labels = tuple(f"label {i}" for i in range(40))
     p = len(labels)
     bayes = BayesFactors(
         tuple(np.linspace(0.1, 1, 10)),
         np.full((10, p, p), -12345678901.2345),
         np.full((p, p), -12345678901.2345),
+        np.full((p, p), -12345678901.2345),
+        (True,) * p,
     )
     blocks = tuple(frozenset([x]) for x in labels)
     order = jc.PartialOrder.from_pairs(
@@ -186,7 +188,7 @@ def test_show_prints_every_number_that_is_written(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["fragment"] == document
 
 
-def test_show_needs_no_file_and_nothing_is_an_error(tmp_path, capsys):
+def test_show_works_without_a_file_and_one_of_both_is_needed(tmp_path, capsys):
     study = tmp_path / "study"
     assert cli.run(["simulate", "--setting", "A", "--out", str(study)]) == 0
     table = str(next(study.glob("client-1.*")))

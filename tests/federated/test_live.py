@@ -1,4 +1,4 @@
-"""A live federation: separate processes, TLS on loopback, and everything that can go wrong.
+"""A live federation of separate processes with TLS on loopback, and what can go wrong in it.
 
 The tests share one deployment and run in the order they are written, in one worker
 (`tests/conftest.py`).
@@ -13,6 +13,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,16 @@ from jigsaw_crl.federated.job import RoundOptions, write_job
 
 pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
 from .deployment import (
     ADMIN,
     COORDINATOR,
     HANG,
     HERE,
+    JIGSAW,
     MOST_BYTES,
     OUTSIDER,
     SITES,
@@ -38,7 +44,7 @@ from .deployment import (
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> Path:
-    """Three clients of setting A, each with the rows of its own."""
+    """Three clients of setting A, each with rows of its own."""
     root = tmp_path_factory.mktemp("live") / "study"
     done = jigsaw("simulate", "--setting", "A", "--samples", 2000, "--out", root)
     assert done.returncode == 0, done.stderr
@@ -80,7 +86,7 @@ def pairs(folder: Path) -> set[tuple[str, str]]:
 
 
 def first_words(live, certificate: Path | None, key: Path | None) -> bytes:
-    """What the coordinator says to a client with this certificate; nothing if it hangs up."""
+    """What the coordinator sends to a client with this certificate; empty if it hangs up."""
     context = ssl.create_default_context(cafile=live.kits / ADMIN / "startup" / "rootCA.pem")
     context.set_alpn_protocols(["h2"])
     if certificate is not None:
@@ -96,12 +102,6 @@ def first_words(live, certificate: Path | None, key: Path | None) -> bytes:
 
 
 def self_signed(folder: Path, name: str) -> tuple[Path, Path]:
-    from datetime import UTC, datetime, timedelta
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -127,9 +127,9 @@ def self_signed(folder: Path, name: str) -> tuple[Path, Path]:
     return paths
 
 
-def test_a_certificate_of_the_federation_is_needed_to_say_a_word(live, tmp_path):
+def test_the_coordinator_answers_only_certificates_of_the_federation(live, tmp_path):
     startup = live.kits / OUTSIDER / "startup"
-    # A site is answered (HTTP/2 settings); who has no certificate, or one of its own, is not.
+    # A site gets HTTP/2 settings; a client without certificate, or with a self-signed one, nothing.
     assert first_words(live, startup / "client.crt", startup / "client.key")[3] == 4
     assert first_words(live, None, None) == b""
     assert first_words(live, *self_signed(tmp_path, ADMIN)) == b""
@@ -137,7 +137,7 @@ def test_a_certificate_of_the_federation_is_needed_to_say_a_word(live, tmp_path)
 
 @pytest.fixture(scope="module")
 def impostors(live, tmp_path_factory):
-    """Submissions with an admin's kit whose certificate is not an admin's, all at once."""
+    """Rounds submitted at once from admin kits with another certificate."""
     started = {}
     for kind in ("self-signed", "site", "site-by-name"):
         kit = tmp_path_factory.mktemp(kind) / "kit"
@@ -150,7 +150,7 @@ def impostors(live, tmp_path_factory):
         if kind == "site-by-name":
             path = kit / "startup" / "fed_admin.json"
             path.write_text(path.read_text().replace(ADMIN, OUTSIDER))
-        command = [*jigsaw_command("federate", "submit", kit, "--round", f"impostor-{kind}")]
+        command = [JIGSAW, "federate", "submit", str(kit), "--round", f"impostor-{kind}"]
         started[kind] = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -158,10 +158,6 @@ def impostors(live, tmp_path_factory):
     for process in started.values():
         process.kill()
         process.communicate()
-
-
-def jigsaw_command(*words: object) -> list[str]:
-    return [str(Path(sys.executable).with_name("jigsaw")), *(str(w) for w in words)]
 
 
 def test_three_sites_give_the_order_of_the_pooled_study(live, impostors, study):
@@ -175,7 +171,7 @@ def test_three_sites_give_the_order_of_the_pooled_study(live, impostors, study):
 
 
 @pytest.mark.parametrize("kind", ["self-signed", "site", "site-by-name"])
-def test_a_certificate_that_is_no_admin_s_cannot_start_a_round(kind, live, impostors):
+def test_a_round_cannot_be_started_without_the_certificate_of_the_admin(kind, live, impostors):
     out, err = impostors[kind].communicate(timeout=HANG)
     assert impostors[kind].returncode == 2, out + err
     assert "refuses this kit" in err
@@ -204,14 +200,14 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
     assert set(result.provenance["refused"]) == {"client-1", "client-2"}
 
 
-def test_our_coordinator_does_not_even_take_a_job_that_ships_code(live, tmp_path):
+def test_the_coordinator_refuses_a_job_that_ships_code(live, tmp_path):
     meta = submit_any(live, hostile_job(live, tmp_path, "spy.Spy", "class Spy: ..."))
     assert meta["status"] == "FINISHED:FAILED_TO_RUN"
     assert meta["job_deploy_detail"] == ["server: BYOC not permitted"]
 
 
-def test_a_site_killed_in_mid_round_is_named_and_a_stale_fragment_refused(live, fragments):
-    """client-1 sends an old fragment, client-2 dies, client-3 is well."""
+def test_a_site_killed_during_a_round_is_missing_and_a_stale_fragment_is_refused(live, fragments):
+    """client-1 sends an old fragment, client-2 is killed, client-3 answers."""
     stale = live.kits / "client-1" / "fragment.json"
     before = stale.stat().st_mtime_ns
     os.utime(stale, ns=(before, before - 10**12))
@@ -310,7 +306,7 @@ def test_a_job_that_ships_its_own_code_is_refused_by_every_site(live, tmp_path):
     meta = submit_any(live, hostile_job(live, tmp_path, "spy.Spy", SPY.format(marker=marker)))
     assert meta["byoc"] is True
     assert meta["status"] == "FINISHED:FAILED_TO_RUN"
-    # The hostile coordinator has nothing against it; each site has.
+    # The hostile coordinator accepts it; the sites do not.
     detail = dict(line.split(": ", 1) for line in meta["job_deploy_detail"] if ": " in line)
     assert detail["server"] == "OK"
     for site in SITES:

@@ -1,4 +1,4 @@
-"""A round in NVFlare's simulator, by the command."""
+"""The command `jigsaw federate simulate`."""
 
 from __future__ import annotations
 

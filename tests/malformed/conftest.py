@@ -1,5 +1,5 @@
-"""What every malformed input must meet: exit 2, one line that says what, where and what to do,
-nothing on stdout, nothing written, nothing changed."""
+"""Every malformed input leads to exit code 2 and one line that says what, where and what to do;
+nothing is printed on stdout, written or changed."""
 
 from __future__ import annotations
 

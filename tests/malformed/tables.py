@@ -1,4 +1,4 @@
-"""A small good table, and ways to spoil it."""
+"""A small valid table, and ways to write it."""
 
 from __future__ import annotations
 

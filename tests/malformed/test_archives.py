@@ -1,4 +1,4 @@
-"""NumPy archives, moments files and AnnData files that cannot be a client's."""
+"""Malformed NumPy archives, moments files and AnnData files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ARCHIVES: dict[str, tuple[Callable[[], Arrays], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", ARCHIVES)
-def test_a_spoilt_archive_is_refused(case, tmp_path, refused):
+def test_a_malformed_archive_is_refused(case, tmp_path, refused):
     make, says = ARCHIVES[case]
     np.savez(tmp_path / "lab-1.npz", **make())
     refused(["moments", tmp_path / "lab-1.npz", "-o", tmp_path / "o.npz"], "lab-1", *says)
@@ -162,7 +162,7 @@ MOMENTS: dict[str, tuple[Callable[[Arrays], Arrays], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", MOMENTS)
-def test_a_spoilt_moments_file_is_refused(case, moments, tmp_path, refused):
+def test_a_malformed_moments_file_is_refused(case, moments, tmp_path, refused):
     spoil, says = MOMENTS[case]
     with np.load(moments) as archive:
         arrays = spoil({k: archive[k] for k in archive.files})

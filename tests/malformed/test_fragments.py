@@ -1,4 +1,4 @@
-"""Fragment files and result folders that cannot be trusted."""
+"""Malformed fragment files and result folders."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _million(document: Document) -> Document:
     return {**document, "labels": [f"l{i}" for i in range(1_000_000)]}
 
 
-SPOILT: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
+MALFORMED: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
     "a list": (lambda d: [d], ("not a jigsaw-crl fragment",)),
     "a number": (lambda _: 3, ("not a jigsaw-crl fragment",)),
     "another format": (_set("format", "mine"), ("not a jigsaw-crl fragment",)),
@@ -69,9 +69,9 @@ SPOILT: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("case", SPOILT)
-def test_a_spoilt_fragment_is_refused(case, pieces, tmp_path, refused):
-    spoil, says = SPOILT[case]
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_malformed_fragment_is_refused(case, pieces, tmp_path, refused):
+    spoil, says = MALFORMED[case]
     paths = []
     for i, piece in enumerate(pieces):
         document = json.loads(piece.to_json())
@@ -90,7 +90,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_text_that_is_no_fragment_is_refused(case, tmp_path, refused):
+def test_text_that_is_not_a_fragment_is_refused(case, tmp_path, refused):
     path = tmp_path / "lab-1.fragment.json"
     path.write_text(TEXTS[case])
     refused(["assemble", path, "--out", tmp_path / "out"], "lab-1.fragment.json")
@@ -112,7 +112,7 @@ def test_infinite_evidence_is_refused(pieces, tmp_path, refused):
     refused(["assemble", path], "lab-1.fragment.json")
 
 
-def test_binary_data_are_no_fragment(tmp_path, refused):
+def test_binary_data_are_refused_as_a_fragment(tmp_path, refused):
     path = tmp_path / "lab-1.fragment.json"
     path.write_bytes(os.urandom(1000))
     refused(["assemble", path], "lab-1.fragment.json")
@@ -136,7 +136,7 @@ def test_a_fragment_that_does_not_exist_is_refused(tmp_path, refused):
     refused(["assemble", tmp_path / "none.json"], "none.json", "no such file")
 
 
-def test_a_folder_is_no_fragment(tmp_path, refused):
+def test_a_folder_is_refused_as_a_fragment(tmp_path, refused):
     (tmp_path / "folder").mkdir()
     refused(["assemble", tmp_path / "folder"], "folder")
 
@@ -156,7 +156,7 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
     "another format": (_set("format", "mine"), ("not a jigsaw-crl result",)),
     "an extra field": (_set("colour", "red"), ("colour",)),
     "a missing field": (_drop("order"), ("order",)),
-    "a spoilt fragment": (_set("fragments", [{"format": "mine"}]), ("fragment",)),
+    "a malformed fragment": (_set("fragments", [{"format": "mine"}]), ("fragment",)),
     "no fragments": (_set("fragments", []), ("hold together",)),
     "a verdict of 7": (_inside("order", "verdicts", lambda m: [[7] * len(m)] * len(m)), ("hold",)),
     "a missing row": (_inside("order", "decoded", lambda m: m[:-1]), ("hold together",)),
@@ -170,14 +170,14 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", RESULTS)
-def test_a_spoilt_result_is_refused(case, folder, refused):
+def test_a_malformed_result_is_refused(case, folder, refused):
     spoil, says = RESULTS[case]
     path = folder / "result.json"
     path.write_text(json.dumps(spoil(json.loads(path.read_text()))))
     refused(["explain", folder, "z1", "z2"], "result.json", *says)
 
 
-def test_a_result_that_is_no_json_is_refused(folder, refused):
+def test_a_result_that_is_not_json_is_refused(folder, refused):
     (folder / "result.json").write_text("{")
     refused(["report", folder, "-o", folder / "r.html"], "result.json", "JSON")
 

@@ -1,4 +1,4 @@
-"""Folders and manifests that are no study, and options that make no sense."""
+"""Folders and manifests that are not a study, and invalid options."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_label_unknown_to_the_manifest_is_refused(tmp_path, refused):
     refused(["check", root], "'c'", "lab-2", "study.toml")
 
 
-def test_one_bad_client_spoils_nothing_but_the_run(tmp_path, refused):
+def test_one_bad_client_stops_the_run_and_nothing_is_written(tmp_path, refused):
     root = _study(tmp_path / "study")
     (root / "lab-3.csv").write_text("")
     refused(["recover", root, "--out", tmp_path / "out"], "lab-3.csv", "empty")
@@ -92,7 +92,7 @@ MANIFESTS = {
 
 
 @pytest.mark.parametrize("case", MANIFESTS)
-def test_a_spoilt_manifest_is_refused(case, tmp_path, refused):
+def test_a_malformed_manifest_is_refused(case, tmp_path, refused):
     text, says = MANIFESTS[case]
     refused(["check", _study(tmp_path / "study", text)], *says)
 
@@ -171,7 +171,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("case", OPTIONS)
-def test_options_that_make_no_sense_are_refused(case, tmp_path, refused, monkeypatch):
+def test_invalid_options_are_refused(case, tmp_path, refused, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments, says = OPTIONS[case]
     refused(arguments, *says)

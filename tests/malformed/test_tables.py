@@ -1,4 +1,4 @@
-"""Tables that cannot be a client's, in text and in Parquet."""
+"""Malformed tables, in text, in Parquet and in memory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _rank_deficient(frame: Frame) -> Frame:
     return frame.drop(columns="x3")
 
 
-SPOILT: dict[str, tuple[Callable[[Frame], Frame], tuple[str, ...]]] = {
+MALFORMED: dict[str, tuple[Callable[[Frame], Frame], tuple[str, ...]]] = {
     "header only": (lambda f: f.head(0), ("no rows",)),
     "no regime column": (lambda f: f.drop(columns="regime"), ("'regime'", "--regime")),
     "no control rows": (lambda f: f[f.regime != "control"], ("control", "--control")),
@@ -93,9 +93,9 @@ SPOILT: dict[str, tuple[Callable[[Frame], Frame], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("case", SPOILT)
-def test_a_spoilt_csv_file_is_refused(case, tmp_path, refused):
-    spoil, says = SPOILT[case]
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_malformed_csv_file_is_refused(case, tmp_path, refused):
+    spoil, says = MALFORMED[case]
     path = csv(spoil(good()), tmp_path / "lab-1.csv")
     refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1", *says)
 
@@ -113,7 +113,7 @@ BYTES = {
 
 
 @pytest.mark.parametrize("case", BYTES)
-def test_bytes_that_are_no_table_are_refused(case, tmp_path, refused):
+def test_bytes_that_are_not_a_table_are_refused(case, tmp_path, refused):
     data, says = BYTES[case]
     path = tmp_path / "lab-1.csv"
     path.write_bytes(data)
@@ -198,7 +198,7 @@ def test_a_part_of_another_type_is_refused(tmp_path, refused):
     refused(["moments", tmp_path / "lab-1", "-o", tmp_path / "o.npz"], "'x2'", "two.parquet")
 
 
-def test_a_folder_without_parquet_files_is_no_client(tmp_path, refused):
+def test_a_folder_without_parquet_files_is_refused(tmp_path, refused):
     (tmp_path / "lab-1").mkdir()
     refused(["moments", tmp_path / "lab-1", "-o", tmp_path / "o.npz"], "Parquet")
 
@@ -212,10 +212,10 @@ def test_an_output_folder_that_does_not_exist_is_refused(tmp_path, refused):
 
 
 IN_MEMORY: dict[str, tuple[Callable[[], object], str]] = {
-    "no table": (lambda: 3, "type int is not a table"),
+    "no table": (lambda: 3, "the int cannot be used as a table"),
     "a column named twice": (
         lambda: pd.concat([good(), good()[["x1"]]], axis=1),
-        "'x1' appears twice",
+        "'x1' 2 times",
     ),
     "numbers and text mixed": (lambda: _with("x2", 3, "oops")(good()), "'oops' among numbers"),
     "no regime column": (lambda: good().drop(columns="regime"), "no column 'regime'"),
@@ -225,7 +225,7 @@ IN_MEMORY: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("case", IN_MEMORY)
-def test_a_spoilt_table_in_memory_is_refused(case):
+def test_a_malformed_table_in_memory_is_refused(case):
     import jigsaw_crl as jc
 
     make, says = IN_MEMORY[case]

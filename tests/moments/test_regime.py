@@ -1,6 +1,8 @@
-"""Moments of a regime and the linear algebra done with them."""
+"""Moments of a regime and the linear algebra that is done with them."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 import pytest
@@ -14,7 +16,11 @@ from jigsaw_crl.moments.regime import (
     fixed_rank_pinv,
     inverse_square_root,
     second_moment_about,
+    solve_lower,
 )
+from jigsaw_crl.moments.stream import MOST_PARTS
+
+from .agreement import assert_close, assert_same, laplace_rows
 
 
 def low_rank(rng, size, rank):
@@ -25,7 +31,7 @@ def low_rank(rng, size, rank):
 seeds = st.integers(0, 2**32 - 1)
 
 
-def test_moments_of_rows_are_numpy_s():
+def test_moments_of_rows_agree_with_numpy():
     rows = np.random.default_rng(0).normal(size=(50, 4)) + 3
     moments = Moments.from_rows(rows)
     assert moments.n == 50
@@ -34,7 +40,7 @@ def test_moments_of_rows_are_numpy_s():
     assert np.allclose(moments.covariance, np.cov(rows.T, bias=True))
 
 
-def test_rows_with_bad_values_have_no_moments():
+def test_bad_values_are_counted_and_refused():
     rows = np.ones((40, 3))
     rows[3, 1] = rows[17, 0] = np.nan
     rows[39, 2] = -np.inf
@@ -44,24 +50,51 @@ def test_rows_with_bad_values_have_no_moments():
         Moments.from_rows(np.array([[1.0, 2e80], [-1e80, 0.0]]))
 
 
-@given(seeds, st.lists(st.integers(1, 30), min_size=2, max_size=5))
+@given(
+    st.lists(st.integers(1, 2000), min_size=2, max_size=5),
+    st.integers(1, 5),
+    st.floats(-1e4, 1e4),
+    st.floats(1e-3, 1e3),
+    st.randoms(use_true_random=False),
+)
 @settings(max_examples=60, deadline=None)
-def test_merged_moments_are_those_of_all_rows_in_any_order(seed, sizes):
-    rng = np.random.default_rng(seed)
-    parts = [rng.normal(size=(n, 3)) * 10 + rng.normal(size=3) * 100 for n in sizes]
-    whole = Moments.from_rows(np.vstack(parts))
-    forward, backward = (_merged(ps) for ps in (parts, parts[::-1]))
-    for merged in (forward, backward):
-        assert merged.n == whole.n
-        assert np.allclose(merged.mean, whole.mean)
-        assert np.allclose(merged.covariance, whole.covariance, atol=1e-8)
+def test_merged_moments_are_those_of_all_rows_in_any_order(sizes, d, offset, scale, random):
+    pieces = [scale * laplace_rows(n, d, i, offset * i) for i, n in enumerate(sizes)]
+    whole = Moments.from_rows(np.vstack(pieces))
+    random.shuffle(pieces)
+    merged = functools.reduce(Moments.merge, map(Moments.from_rows, pieces))
+    assert_close(merged, whole, 1e-11)
 
 
-def _merged(parts):
-    total = Moments.from_rows(parts[0])
-    for part in parts[1:]:
-        total = total.merge(Moments.from_rows(part))
-    return total
+@given(st.lists(st.integers(1, 6000), min_size=2, max_size=6))
+@settings(max_examples=30, deadline=None)
+def test_merged_parts_stay_few_and_cover_all_rows(sizes):
+    pieces = [Moments.from_rows(laplace_rows(n, 2, i), parts=True) for i, n in enumerate(sizes)]
+    merged = functools.reduce(Moments.merge, pieces)
+    assert len(merged.parts) <= MOST_PARTS
+    assert_close(functools.reduce(Moments.merge, merged.parts), merged, 1e-11)
+
+
+def test_higher_moments_and_parts_are_merged_only_where_both_have_them():
+    rows = laplace_rows(200, 2)
+    plain, full = Moments(5, np.zeros(2), np.eye(2)), Moments.from_rows(rows, parts=True)
+    for merged in (plain.merge(full), full.merge(plain)):
+        assert merged.third is None
+        assert merged.fourth is None
+        assert merged.parts == ()
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_selected_moments_are_those_of_the_selected_columns(data):
+    d = data.draw(st.integers(1, 6))
+    rows = np.round(100 * laplace_rows(300, d))
+    moments = Moments.from_rows(rows, parts=True)
+    order = np.array(data.draw(st.permutations(range(d)))[: data.draw(st.integers(1, d))])
+    assert_close(moments.select(order), Moments.from_rows(rows[:, order]), 1e-12)
+    mask = np.isin(np.arange(d), order)
+    assert_same(moments.select(mask), moments.select(np.flatnonzero(mask)))
+    assert [p.n for p in moments.select(mask).parts] == [p.n for p in moments.parts]
 
 
 def test_moments_that_do_not_fit_are_not_merged():
@@ -126,3 +159,13 @@ def test_whitening_makes_the_identity():
     root = inverse_square_root(matrix)
     assert np.allclose(root, root.T)
     assert np.allclose(root @ matrix @ root, np.eye(4))
+
+
+@given(seeds, st.integers(1, 8))
+@settings(max_examples=40, deadline=None)
+def test_triangular_systems_are_solved_from_either_side(seed, size):
+    rng = np.random.default_rng(seed)
+    L = np.tril(rng.normal(size=(size, size)), -1) + np.diag(rng.uniform(1, 2, size))
+    right = rng.normal(size=(size, 3))
+    assert np.allclose(L @ solve_lower(L, right), right)
+    assert np.allclose(L.T @ solve_lower(L, right, transposed=True), right)

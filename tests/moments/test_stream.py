@@ -1,4 +1,4 @@
-"""Streaming moments: one pass, whatever the chunks, to the last digits."""
+"""Streaming moments do not depend on chunks or layout, and lose no digits."""
 
 from __future__ import annotations
 
@@ -19,34 +19,12 @@ from jigsaw_crl.moments.checks import LARGEST_VALUE
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, block_rows
 
-
-def _rows(n: int, d: int, seed: int = 0, offset: float = 0.0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return rng.laplace(size=(n, d)) @ rng.normal(size=(d, d)) + offset
-
-
-def _assert_close(a: Moments, b: Moments, rtol: float) -> None:
-    assert a.n == b.n
-    size = np.abs(b.covariance).max()
-    np.testing.assert_allclose(a.mean, b.mean, rtol=rtol, atol=rtol * np.sqrt(size))
-    np.testing.assert_allclose(a.covariance, b.covariance, rtol=0, atol=rtol * size)
-    np.testing.assert_allclose(a.third, b.third, rtol=0, atol=rtol * size**1.5 * 10)
-    np.testing.assert_allclose(a.fourth, b.fourth, rtol=0, atol=rtol * np.abs(b.fourth).max())
-
-
-def _assert_same(a: Moments, b: Moments) -> None:
-    """The same to the last bit."""
-    assert a.n == b.n
-    for name in ("mean", "covariance", "third", "fourth"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-    assert len(a.parts) == len(b.parts)
-    for part, other in zip(a.parts, b.parts, strict=True):
-        _assert_same(part, other)
+from .agreement import assert_close, assert_same, laplace_rows
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
 def test_moments_agree_with_extended_precision(offset):
-    rows = _rows(30_000, 4, offset=offset)
+    rows = laplace_rows(30_000, 4, offset=offset)
     exact = rows.astype(np.longdouble)
     mean = exact.mean(axis=0)
     centred = exact - mean
@@ -64,14 +42,14 @@ def test_moments_agree_with_extended_precision(offset):
 def test_the_result_does_not_depend_on_the_chunks(data):
     d = data.draw(st.integers(1, 6))
     n = data.draw(st.integers(1, 20_000))
-    rows = _rows(n, d, seed=data.draw(st.integers(0, 99)))
+    rows = laplace_rows(n, d, seed=data.draw(st.integers(0, 99)))
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=12)))
     stream = MomentStream(d, parts=True)
     for chunk in np.split(rows, cuts):
         stream.add(np.asfortranarray(chunk) if data.draw(st.booleans()) else chunk)
         if stream.n:
-            Moments.from_stream(stream)  # asking on the way changes nothing
-    _assert_same(Moments.from_stream(stream), Moments.from_rows(rows, parts=True))
+            Moments.from_stream(stream)  # moments on the way change nothing
+    assert_same(Moments.from_stream(stream), Moments.from_rows(rows, parts=True))
 
 
 def _twice_as_wide(rows: np.ndarray) -> np.ndarray:
@@ -108,21 +86,21 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("blocks", "d"), [(0.01, 3), (2.3, 3), (3.0, 40), (1.6, 300)])
-def test_the_result_depends_on_neither_layout_nor_width_nor_chunks(layout, blocks, d):
+def test_the_result_does_not_depend_on_layout_type_or_chunks(layout, blocks, d):
     # Whole numbers below 2**24: the same values in every type.
-    rows = np.round(1e4 * _rows(int(blocks * block_rows(d)), d))
+    rows = np.round(1e4 * laplace_rows(int(blocks * block_rows(d)), d))
     expected = Moments.from_rows(rows, parts=True)
     laid_out = LAYOUTS[layout](rows)
-    _assert_same(Moments.from_rows(laid_out, parts=True), expected)
+    assert_same(Moments.from_rows(laid_out, parts=True), expected)
     for cuts in ([], [len(rows) // 2], [1, 2, len(rows) // 3, len(rows) - 1]):
         stream = MomentStream(d, parts=True)
         for start, stop in pairwise([0, *cuts, len(rows)]):
             stream.add(laid_out[start:stop])
-        _assert_same(Moments.from_stream(stream), expected)
+        assert_same(Moments.from_stream(stream), expected)
 
 
-def test_rows_may_change_after_they_were_added():
-    rows, d = _rows(2 * block_rows(3) + 100, 3), 3
+def test_changing_rows_after_adding_them_has_no_effect():
+    rows, d = laplace_rows(2 * block_rows(3) + 100, 3), 3
     stream = MomentStream(d)
     chunk = np.empty((1000, d))
     for start in range(0, len(rows), len(chunk)):
@@ -130,7 +108,7 @@ def test_rows_may_change_after_they_were_added():
         chunk[: len(piece)] = piece
         stream.add(chunk[: len(piece)])
         chunk.fill(np.nan)
-    _assert_same(Moments.from_stream(stream), Moments.from_rows(rows))
+    assert_same(Moments.from_stream(stream), Moments.from_rows(rows))
 
 
 def _exact(rows: np.ndarray) -> list[list[Fraction]]:
@@ -186,12 +164,12 @@ def _hard_rows(case: str, n: int) -> np.ndarray:
     ],
 )
 def test_moments_agree_with_exact_sums_on_hard_rows(case, blocks, monkeypatch):
-    # Blocks of 512 rows, so that exact sums of several of them can be had.
-    monkeypatch.setattr(stream_module, "_MOST_BLOCK_ROWS", 512)
+    # Blocks of 512 rows, so that exact sums over several blocks are affordable.
+    monkeypatch.setattr(stream_module, "MOST_BLOCK_ROWS", 512)
     assert block_rows(3) == 512
     rows = _hard_rows(case, int(blocks * 512))
     found = Moments.from_rows(rows)
-    # A typical value √n deviations off costs n·eps and more; others cost a few eps.
+    # A typical value √n deviations off costs at least n·eps; others cost a few eps.
     eps = np.finfo(float).eps * (10 * len(rows) if case.startswith("outliers") else 50)
     exact = _exact(rows)
     for j, (mean, *powers) in enumerate(exact):
@@ -206,13 +184,13 @@ def test_moments_agree_with_exact_sums_on_hard_rows(case, blocks, monkeypatch):
     assert _gap(found.covariance[0, 1], truth) <= eps * float(variance) ** 0.5 * float(other) ** 0.5
 
 
-def test_block_by_block_is_as_all_at_once(monkeypatch):
-    rows = _rows(5000, 4, offset=50.0)
+def test_blocks_give_the_moments_of_all_rows_at_once(monkeypatch):
+    rows = laplace_rows(5000, 4, offset=50.0)
     at_once = Moments.from_rows(rows, parts=True)
     assert at_once.n < block_rows(4)
-    monkeypatch.setattr(stream_module, "_MOST_BLOCK_ROWS", 64)
+    monkeypatch.setattr(stream_module, "MOST_BLOCK_ROWS", 64)
     in_blocks = Moments.from_rows(rows, parts=True)
-    _assert_close(in_blocks, at_once, 1e-13)
+    assert_close(in_blocks, at_once, 1e-13)
 
 
 def test_a_constant_has_no_variance():
@@ -225,7 +203,7 @@ def test_a_constant_has_no_variance():
 
 def test_covariances_are_symmetric_to_the_last_bit():
     for n in (100, 3 * block_rows(30) + 5):
-        covariance = Moments.from_rows(_rows(n, 30, offset=7.0)).covariance
+        covariance = Moments.from_rows(laplace_rows(n, 30, offset=7.0)).covariance
         np.testing.assert_array_equal(covariance, covariance.T)
 
 
@@ -237,8 +215,8 @@ def _places(n: int, block: int) -> list[int]:
 @pytest.mark.parametrize("d", [1, 5, 36])
 @pytest.mark.parametrize("blocks", [0.3, 1.0, 2.4])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e71, -1.1e70, 1e300])
-def test_a_bad_value_is_found_wherever_it_is(d, blocks, value):
-    rows = _rows(int(blocks * block_rows(d)), d)
+def test_a_bad_value_is_refused_wherever_it_is(d, blocks, value):
+    rows = laplace_rows(int(blocks * block_rows(d)), d)
     what = (
         f"the values reach {abs(value):.3g}, whose fourth power"
         if np.isfinite(value)
@@ -256,7 +234,7 @@ def test_a_bad_value_is_found_wherever_it_is(d, blocks, value):
 
 @pytest.mark.parametrize("blocks", [0.3, 2.4])
 def test_a_column_of_bad_values_is_refused(blocks):
-    rows = _rows(int(blocks * block_rows(3)), 3)
+    rows = laplace_rows(int(blocks * block_rows(3)), 3)
     for value, what in ((np.nan, "missing"), (np.inf, "missing"), (1e80, r"reach 1e\+80")):
         rows[:, 1] = value
         with pytest.raises(InputError, match=what):
@@ -265,7 +243,7 @@ def test_a_column_of_bad_values_is_refused(blocks):
 
 @pytest.mark.parametrize("blocks", [0.3, 2.4])
 def test_the_largest_value_allowed_is_allowed(blocks):
-    rows = _rows(int(blocks * block_rows(3)), 3)
+    rows = laplace_rows(int(blocks * block_rows(3)), 3)
     rows[0] = rows[7] = LARGEST_VALUE
     rows[-1] = -LARGEST_VALUE
     found = Moments.from_rows(rows)
@@ -277,7 +255,7 @@ def test_the_largest_value_allowed_is_allowed(blocks):
 
 def test_a_stream_refuses_bad_values_too():
     for n in (10, block_rows(2) + 10):
-        rows = _rows(n, 2)
+        rows = laplace_rows(n, 2)
         rows[5, 1] = np.nan
         stream = MomentStream(2)
         with pytest.raises(InputError, match="missing or infinite"):  # noqa: PT012
@@ -285,7 +263,7 @@ def test_a_stream_refuses_bad_values_too():
             Moments.from_stream(stream)
 
 
-def test_few_rows_do_not_load_the_compiler():
+def test_few_rows_do_not_load_numba():
     code = (
         "import sys, numpy as np, jigsaw_crl as jc\n"
         "x = np.random.default_rng(0).normal(size=(100, 3))\n"
@@ -295,46 +273,8 @@ def test_few_rows_do_not_load_the_compiler():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(1, 3000),
-    st.integers(1, 3000),
-    st.integers(1, 5),
-    st.floats(-1e4, 1e4),
-    st.floats(1e-3, 1e3),
-)
-def test_two_halves_merge_to_the_whole(n, m, d, offset, scale):
-    first, second = scale * _rows(n, d, 1), scale * (_rows(m, d, 2) + 0.1) + offset * scale
-    whole = Moments.from_rows(np.vstack([first, second]))
-    merged = Moments.from_rows(first).merge(Moments.from_rows(second))
-    _assert_close(merged, whole, 1e-12)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(1, 400), min_size=2, max_size=6), st.randoms(use_true_random=False))
-def test_merging_does_not_depend_on_the_order(sizes, random):
-    pieces = [Moments.from_rows(_rows(n, 3, seed=i)) for i, n in enumerate(sizes)]
-    shuffled = pieces[:]
-    random.shuffle(shuffled)
-
-    def merged(parts: list[Moments]) -> Moments:
-        total = parts[0]
-        for part in parts[1:]:
-            total = total.merge(part)
-        return total
-
-    _assert_close(merged(shuffled), merged(pieces), 1e-12)
-
-
-def test_single_precision_rows_are_summed_in_double():
-    rows = _rows(200_000, 2).astype(np.float32)
-    found = Moments.from_rows(rows)
-    exact = Moments.from_rows(rows.astype(np.float64))
-    np.testing.assert_array_equal(found.covariance, exact.covariance)
-
-
 def test_the_stretches_cover_the_rows_in_their_order():
-    rows = np.arange(50_000.0)[:, None] + _rows(50_000, 1)
+    rows = np.arange(50_000.0)[:, None] + laplace_rows(50_000, 1)
     parts = Moments.from_rows(rows, parts=True).parts
     assert 3 <= len(parts) <= MOST_PARTS
     assert sum(p.n for p in parts) == 50_000
@@ -344,27 +284,19 @@ def test_the_stretches_cover_the_rows_in_their_order():
 
 @pytest.mark.parametrize("d", [1, 36, 200])
 @pytest.mark.parametrize("blocks", [0.01, 0.3, 0.999, 1.0, 1.001, 4.0, 7.3])
-def test_stretches_are_equally_long_but_for_the_last(d, blocks):
+def test_stretches_have_equal_length_except_the_last(d, blocks):
     n = max(int(blocks * block_rows(d)), 1)
-    sizes = [p.n for p in Moments.from_rows(_rows(n, d), parts=True).parts]
+    sizes = [p.n for p in Moments.from_rows(laplace_rows(n, d), parts=True).parts]
     assert sum(sizes) == n
     assert len(sizes) <= MOST_PARTS
     assert len(set(sizes[:-1])) <= 1
     assert sizes[-1] <= sizes[0]
-    # As fine as that allows, unless so short that their moments say nothing.
+    # At least half as many as allowed, unless they are very short.
     assert len(sizes) >= MOST_PARTS // 2 or sizes[0] <= 128
 
 
-def test_merged_stretches_stay_few():
-    a = Moments.from_rows(_rows(4000, 2), parts=True)
-    b = Moments.from_rows(_rows(6000, 2, 1), parts=True)
-    merged = a.merge(b)
-    assert len(merged.parts) <= MOST_PARTS
-    assert sum(p.n for p in merged.parts) == 10_000
-
-
 def test_stretches_are_kept_only_when_asked_for():
-    assert Moments.from_rows(_rows(5000, 2)).parts == ()
+    assert Moments.from_rows(laplace_rows(5000, 2)).parts == ()
 
 
 def test_an_empty_stream_has_no_moments():
@@ -375,17 +307,6 @@ def test_an_empty_stream_has_no_moments():
 def test_rows_of_another_width_are_refused():
     with pytest.raises(InputError, match="3 features"):
         MomentStream(3).add(np.zeros((2, 4)))
-
-
-def test_population_moments_do_not_merge():
-    exact = Moments(None, np.zeros(2), np.eye(2))
-    with pytest.raises(InputError, match="population"):
-        exact.merge(Moments.from_rows(_rows(5, 2)))
-
-
-def test_merging_without_higher_moments_gives_none():
-    plain = Moments(5, np.zeros(2), np.eye(2))
-    assert plain.merge(Moments.from_rows(_rows(5, 2))).fourth is None
 
 
 def test_a_block_has_at_least_as_many_rows_as_features():

@@ -1,4 +1,4 @@
-"""The demo: what it recovers, what it tells, what it leaves behind."""
+"""The demo: what it recovers, prints and writes."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from rich.console import Console
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.truth.demo import EDGES, LABS, light_tunnel, run_demo
+from jigsaw_crl.truth.demo import LABS, light_tunnel, run_demo
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def printed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "out"
     console = Console(file=io.StringIO(), width=120)
     result = run_demo(folder, console=console)
     return result, folder, console.file.getvalue()
 
 
-def test_the_tunnel_has_the_edges_of_the_light_tunnel():
+def test_the_world_has_the_order_and_the_labs_of_the_light_tunnel():
     world = light_tunnel()
-    assert {(a, d) for a, d, _ in EDGES} == {
+    assert world.order.covers() == {
         ("blue", "green"),
-        ("blue", "pol_2"),
         ("green", "red"),
         ("green", "pol_2"),
         ("pol_1", "red"),
     }
-    assert world.order.ancestors("red") == {"blue", "green", "pol_1"}
-    assert world.n_clients == 5
+    assert {t.client: set(t.labels) for t in map(world.truth, range(world.n_clients))} == {
+        lab: set(labels) for lab, labels in LABS.items()
+    }
 
 
 def test_no_lab_has_both_blue_and_red():
     assert not any({"blue", "red"} <= set(labels) for labels in LABS.values())
 
 
-def test_the_order_is_recovered(told):
-    result, _, _ = told
+def test_the_order_is_recovered(printed):
+    result, _, _ = printed
     assert result.order.pairs() == light_tunnel().order.pairs()
 
 
-def test_the_tunnel_is_no_lucky_seed():
+def test_the_order_is_recovered_with_other_seeds_too():
     right = 0
     for seed in range(10, 16):
         world = light_tunnel(seed)
@@ -52,16 +52,16 @@ def test_the_tunnel_is_no_lucky_seed():
     assert right >= 5
 
 
-def test_the_story_explains_what_no_lab_could_establish(told):
-    result, _, text = told
+def test_a_relation_that_no_lab_could_establish_is_explained(printed):
+    result, _, text = printed
     for line in str(result.order.explain("blue", "red")).splitlines():
         assert line in text
     assert "No client has both labels" in text
     assert "the paper's method" in text
 
 
-def test_the_result_and_the_report_are_left_behind(told):
-    _, folder, text = told
+def test_the_result_and_the_report_are_written(printed):
+    _, folder, text = printed
     names = {path.name for path in folder.iterdir()}
     assert names == {"result.json", "order.csv", "hasse.graphml", "report.html"}
     assert str(folder / "report.html") in text
@@ -75,7 +75,6 @@ def test_jigsaw_is_no_worse_than_the_paper_s_method(tmp_path, capsys):
     assert ours["f1"] == 1.0
     assert paper["f1"] <= ours["f1"]
     assert said["across"] == ["blue", "red"]
-    assert said["seconds"] < 20
 
 
 def test_a_larger_world_can_be_asked_for(tmp_path):
@@ -85,6 +84,6 @@ def test_a_larger_world_can_be_asked_for(tmp_path):
     assert "5 clients" in console.file.getvalue()
 
 
-def test_half_a_size_is_refused(tmp_path):
+def test_latent_without_clients_is_refused(tmp_path):
     with pytest.raises(jc.InputError, match="only one of"):
         run_demo(tmp_path / "out", latent=8)

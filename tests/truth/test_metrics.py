@@ -1,4 +1,4 @@
-"""E1, E2 and E3."""
+"""E1, E2 and E3, wrong verdicts, and stated probabilities against the truth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import pytest
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
+from jigsaw_crl.pipeline import recover
+from jigsaw_crl.truth.metrics import (
+    VerdictCounts,
+    global_f1,
+    reliability,
+    subspace_error,
+    support_leakage,
+    verdict_counts,
+)
 from jigsaw_crl.truth.simulate import random_world, setting
 
 
@@ -155,10 +163,51 @@ def test_what_cannot_be_scored_is_refused():
         subspace_error(truth, fragment.without_basis())
     with pytest.raises(InputError, match="no fragment of this client"):
         subspace_error([truth], [replace(fragment, client="other")])
-    with pytest.raises(InputError, match="does not know"):
+    with pytest.raises(InputError, match="truth does not have"):
         support_leakage(
             setting("A", 0).truth(0),
             replace(exact_fragment(setting("A", 0).truth(3)), client=truth.client),
         )
     with pytest.raises(InputError, match="no client"):
         subspace_error([], [])
+
+
+@pytest.fixture(scope="module")
+def settled():
+    """A world and its order, recovered from exact moments without an open pair."""
+    world = setting("A", 0)
+    return world, recover(world.clients()).order
+
+
+def test_verdicts_are_counted_against_the_truth(settled):
+    world, order = settled
+    true = len(world.order.pairs())
+    assert verdict_counts(world.order, order) == VerdictCounts(20, true, true, 0, 20 - true, 0)
+    turned = PartialOrder.from_pairs(world.labels, [(d, a) for a, d in world.order.pairs()])
+    assert verdict_counts(turned, order) == VerdictCounts(20, true, true, true, 20 - true, true)
+
+
+def test_pairs_with_a_label_that_the_order_lacks_are_undecided(settled):
+    world, order = settled
+    larger = PartialOrder.from_pairs([*world.labels, "new"], world.order.pairs())
+    counts = verdict_counts(larger, order, larger.elements)
+    assert (counts.pairs, counts.yes + counts.no) == (30, 20)
+    assert counts.decided == pytest.approx(2 / 3)
+
+
+def test_counts_of_several_worlds_add_up():
+    total = VerdictCounts(20, 9, 8, 1, 10, 2) + VerdictCounts(30, 10, 5, 0, 7, 1)
+    assert total == VerdictCounts(50, 19, 13, 1, 17, 3)
+    assert total.decided == pytest.approx(0.6)
+
+
+def test_stated_probabilities_are_compared_with_the_truth_in_seven_bins(settled):
+    world, order = settled
+    stated = np.full((5, 5), 0.003)
+    stated[0, 1:] = 0.97, 0.995, 0.9, 0.5
+    doubtful = replace(order, sampled=stated)
+    found = reliability(world.order, doubtful)
+    assert found[:, 0].tolist() == [16, 0, 0, 1, 1, 1, 1]
+    assert found[:, 1] == pytest.approx([16 * 0.003, 0, 0, 0.5, 0.9, 0.97, 0.995])
+    true = world.order.restrict(order.labels).matrix
+    assert found[:, 2].tolist() == [true[1:].sum(), 0, 0, *true[0, [4, 3, 1, 2]]]

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
-from jigsaw_crl.assembly.order import NO, OPEN, YES, GlobalOrder
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import Panel, read_fragments
-from jigsaw_crl.assembly.posterior.posterior import decode, sample_orders
+from jigsaw_crl.assembly.posterior import decode, sample_orders
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, pool, weigh_clients
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, SILENT
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["assemble"]
@@ -162,9 +162,7 @@ def _decide(probability: FloatArray, evidence: FloatArray) -> npt.NDArray[np.int
     silent = np.abs(evidence) < SILENT
     against = low & (evidence < -LEAST_AGAINST)
     yes = transitive_closure(high & ~silent)
-    reach = (yes | eye).astype(np.float32)
-    seed = (against | yes.T | eye).astype(np.float32)
-    no = (reach.T @ (seed @ reach.T > 0.5).astype(np.float32)) > 0.5
+    no = refuted(yes, against)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)
     verdicts[low & (against | no | eye)] = NO
     verdicts[high & (~silent | yes)] = YES

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import cover_matrix
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
@@ -121,7 +123,7 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
     off = ~np.eye(len(labels), dtype=bool)
     # Contiguous, also where there is one pair: a compiled function that is called with two layouts
     # is kept twice in numba's cache, and processes that fill the cache at once can mix them up.
-    a, d = (np.ascontiguousarray(i) for i in np.nonzero((order.verdicts < 0) & off))
+    a, d = (np.ascontiguousarray(i) for i in np.nonzero((order.verdicts == OPEN) & off))
     if not len(a):
         return Proposal((), 0.0, (), (), (), 0)
     rng = np.random.default_rng([order.seed, seed, 11])
@@ -130,7 +132,7 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
     worth = _entropy(np.mean([o[a, d] for o in orders], axis=0))
     worth = worth * _trust_in_graphs(order, graphs, a, d)
     chosen = _choose(graphs, len(labels), size, a, d, worth, rng)
-    from jigsaw_crl.assembly.exact.districts import chances
+    from jigsaw_crl.assembly.districts import chances
 
     odds = np.asarray(chances(*graphs, chosen, a, d))
     pairs = [(labels[i], labels[j]) for i, j in zip(a, d, strict=True)]
@@ -159,13 +161,12 @@ Graphs = tuple[IntArray, IntArray, IntArray]
 
 def _graphs(order: GlobalOrder, orders: list[BoolMatrix], rng: np.random.Generator) -> Graphs:
     """One graph per order: all its covers, and those further edges that fit the clients best."""
-    from jigsaw_crl.assembly.exact.districts import mismatch
+    from jigsaw_crl.assembly.districts import mismatch
 
     views, found = _reported(order)
     kept = []
     for matrix in orders:
-        counts = matrix.astype(np.float32)
-        cover = matrix & ~((counts @ counts) > 0.5)
+        cover = cover_matrix(matrix)
         tries = [
             cover | (matrix & (rng.random(matrix.shape) < EXTRA_EDGES[n % len(EXTRA_EDGES)]))
             for n in range(N_GRAPHS)
@@ -213,7 +214,7 @@ def _trust_in_graphs(
     Such a pair may be confounded by a latent that no label names; without this, the same client
     would be proposed for it for ever.
     """
-    from jigsaw_crl.assembly.exact.districts import chances
+    from jigsaw_crl.assembly.districts import chances
 
     trust = np.ones(len(a))
     for view, found in zip(*_reported(order), strict=True):
@@ -235,7 +236,7 @@ def _choose(
     rng: np.random.Generator,
 ) -> BoolMatrix:
     """Grow the set label by label, then exchange labels while that gains."""
-    from jigsaw_crl.assembly.exact.districts import swap_gains
+    from jigsaw_crl.assembly.districts import swap_gains
 
     accessed = np.zeros(p, dtype=bool)
     # Begin with the pair of labels that is most uncertain, ties broken by chance.

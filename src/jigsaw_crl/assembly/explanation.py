@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
 from jigsaw_crl.assembly.exact.proof import Prover
-from jigsaw_crl.assembly.order import NO, OPEN, YES, GlobalOrder
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, SILENT
+from jigsaw_crl.assembly.order import GlobalOrder
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
 
 __all__ = ["explain"]
 

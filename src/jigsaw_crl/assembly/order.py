@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.panel import Panel, read_fragments
-from jigsaw_crl.assembly.posterior.posterior import Convergence, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior import Convergence, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.weights import pool
-from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.order import PartialOrder, cover_matrix
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -34,9 +34,7 @@ FloatArray = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 Mode = Literal["exact", "evidence", "paper"]
 
-YES, NO, OPEN = 1, 0, -1
-_VERDICT = {YES: Verdict.ANCESTOR, NO: Verdict.NOT_ANCESTOR, OPEN: Verdict.UNDETERMINED}
-# Log-odds of a fact when orders that fit the facts are sampled.
+# Log-odds given to a fact when orders that agree with the facts are sampled.
 FACT = 200.0
 
 
@@ -115,7 +113,7 @@ class GlobalOrder(ReadOnlyArrays):
 
     def verdict(self, ancestor: str, descendant: str) -> Verdict:
         """Is `ancestor` an ancestor of `descendant`?"""
-        return _VERDICT[int(self.verdicts[self.indices(ancestor, descendant)])]
+        return VERDICTS[int(self.verdicts[self.indices(ancestor, descendant)])]
 
     def probability(self, ancestor: str, descendant: str) -> float:
         """Probability that `ancestor` is an ancestor of `descendant`."""
@@ -142,18 +140,16 @@ class GlobalOrder(ReadOnlyArrays):
 
         graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_nodes_from(self.labels)
-        counts = self.decoded.astype(np.float32)
-        cover = self.decoded & ~((counts @ counts) > 0.5)
-        if (self.decoded & self.decoded.T).any():
-            # A cycle has no Hasse diagram; show every pair rather than hide the cycle.
-            cover = self.decoded
+        # A cycle (Algorithm 3 only) has no Hasse diagram; every pair is shown then.
+        cyclic = bool((self.decoded & self.decoded.T).any())
+        cover = self.decoded if cyclic else cover_matrix(self.decoded)
         for a, d in zip(*np.nonzero(cover), strict=True):
             pair = (int(a), int(d))
             graph.add_edge(
                 self.labels[a],
                 self.labels[d],
                 probability=float(self.probabilities[pair]),
-                verdict=str(_VERDICT[int(self.verdicts[pair])]),
+                verdict=str(VERDICTS[int(self.verdicts[pair])]),
             )
         return graph
 
@@ -169,12 +165,15 @@ class GlobalOrder(ReadOnlyArrays):
         a, d = np.nonzero(~np.eye(p, dtype=bool))
         names = np.array(self.labels, dtype=object)
         yes, no = self.panel.counts
-        words = np.array([str(_VERDICT[OPEN]), str(_VERDICT[NO]), str(_VERDICT[YES])], dtype=object)
+        codes = self.verdicts[a, d]
+        words = np.empty(len(codes), dtype=object)
+        for code, verdict in VERDICTS.items():
+            words[codes == code] = str(verdict)
         return pd.DataFrame(
             {
                 "ancestor": names[a],
                 "descendant": names[d],
-                "verdict": words[self.verdicts[a, d].astype(int) + 1],
+                "verdict": words,
                 "probability": self.probabilities[a, d],
                 "supporting": yes[a, d],
                 "contradicting": no[a, d],

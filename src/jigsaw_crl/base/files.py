@@ -44,7 +44,7 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError("there is no such file", "Check the path.", path=path) from None
     except PermissionError:
         raise InputError(
-            "it may not be read", "Ask for permission to read it.", path=path
+            "reading it is not permitted", "Ask for permission to read it.", path=path
         ) from None
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)

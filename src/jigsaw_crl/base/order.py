@@ -18,7 +18,14 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 
-__all__ = ["CycleError", "PartialOrder", "strongly_connected", "transitive_closure"]
+__all__ = [
+    "CycleError",
+    "PartialOrder",
+    "cover_matrix",
+    "refuted",
+    "strongly_connected",
+    "transitive_closure",
+]
 
 T = TypeVar("T", bound=Hashable)
 S = TypeVar("S", bound=Hashable)
@@ -69,6 +76,25 @@ def _squared(relation: BoolMatrix) -> BoolMatrix:
         if np.array_equal(longer, reach):
             return np.asarray(reach, dtype=bool)
         reach = longer
+
+
+def cover_matrix(closed: BoolMatrix) -> BoolMatrix:
+    """`cover[a, d]`: a is an ancestor of d in a closed relation, with nothing strictly between."""
+    # float32 counts are exact here (at most m < 2**24) and use the BLAS.
+    counts = closed.astype(np.float32)
+    return np.asarray(closed & ~((counts @ counts) > 0.5))
+
+
+def refuted(order: BoolMatrix, denied: BoolMatrix) -> BoolMatrix:
+    """Pairs that cannot be added to a closed `order` in which the pairs `denied` are known false.
+
+    With P = order ∨ I they are Pᵀ (denied ∨ orderᵀ ∨ I) Pᵀ: adding (a, d) would make some u, equal
+    to a or above it, an ancestor of some v, equal to d or below it, which is known to be false.
+    """
+    eye = np.eye(len(order), dtype=bool)
+    P = (order | eye).astype(np.float32)
+    false = (denied | order.T | eye).astype(np.float32)
+    return np.asarray(P.T @ (false @ P.T > 0.5).astype(np.float32) > 0.5)
 
 
 def strongly_connected(relation: npt.ArrayLike) -> list[list[int]]:
@@ -180,9 +206,7 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
     @cached_property
     def cover_matrix(self) -> BoolMatrix:
         """`cover[a, d]`: a is an ancestor of d with nothing strictly between."""
-        # A product of floats uses the BLAS; float32 counts are exact up to 2**24.
-        counts = self.matrix.astype(np.float32)
-        cover = self.matrix & ~((counts @ counts) > 0.5)
+        cover = cover_matrix(self.matrix)
         cover.flags.writeable = False
         return cover
 

@@ -1,7 +1,6 @@
-"""Commands of a federation: `jigsaw federate …`.
+"""The commands `jigsaw federate …`.
 
-What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
-completion load this module and should answer at once.
+Each command imports what it runs, so that help and completion start fast.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ __all__ = ["register"]
 
 MinSitesOption = Annotated[
     int,
-    typer.Option("--min-sites", metavar="N", min=1, help="Least number of fragments for a result."),
+    typer.Option("--min-sites", metavar="N", min=1, help="Fragments needed for a result."),
 ]
 TimeoutOption = Annotated[
     int,
-    typer.Option("--timeout", metavar="SECONDS", min=1, help="Seconds that sites have to answer."),
+    typer.Option("--timeout", metavar="SECONDS", min=1, help="Time that sites have to answer."),
 ]
 DeadlineOption = Annotated[
     float | None,
@@ -36,7 +35,7 @@ DeadlineOption = Annotated[
         "--deadline",
         metavar="SECONDS",
         min=1,
-        help="Seconds for the whole round (default: timeout and 2 minutes).",
+        help="Time for the whole round (default: --timeout and 2 minutes).",
     ),
 ]
 SeedOption = Annotated[
@@ -69,15 +68,15 @@ def register(app: typer.Typer) -> None:
 
 def keygen(
     site: Annotated[
-        str, typer.Argument(metavar="SITE", help="The site's name, which is its client's.")
+        str, typer.Argument(metavar="SITE", help="The site's name, which is also its client's.")
     ],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Private key to write (SITE.key)."),
+        typer.Option("-o", "--output", metavar="FILE", help="Private key (default: SITE.key)."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a site's key pair to sign fragments with.
+    """Make a site's key pair for signing fragments.
 
     The private key stays at the site. Send the printed line to the coordinator, who adds it to the
     list of keys below [sites].
@@ -90,31 +89,39 @@ def keygen(
         print_json({"site": site, "private": str(private), "line": line})
         return
     typer.echo(line)
-    note(f"the private key is in {private}: it stays here; send the line above to the coordinator")
+    note(f"the private key is in {private}: keep it here; send the line above to the coordinator")
 
 
 def init(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="New folder for project and kits.")
+        Path, typer.Argument(metavar="FOLDER", help="New folder for certificates and kits.")
     ],
     site: Annotated[
-        list[str], typer.Option("--site", metavar="NAME", help="A site's name; repeat it.")
+        list[str],
+        typer.Option("--site", metavar="NAME", help="A site's name; repeat for each site."),
     ],
     server: Annotated[
-        str, typer.Option("--server", metavar="HOST", help="Host name of the coordinator.")
+        str,
+        typer.Option(
+            "--server", metavar="HOST", help="Host name under which sites reach the coordinator."
+        ),
     ] = "localhost",
     port: Annotated[
-        int, typer.Option("--port", metavar="PORT", min=1, max=65535, help="Its port.")
+        int,
+        typer.Option("--port", metavar="PORT", min=1, max=65535, help="Port of the coordinator."),
     ] = 8002,
     admin: Annotated[
-        str, typer.Option("--admin", metavar="ADDRESS", help="Who starts rounds, as an address.")
+        str,
+        typer.Option(
+            "--admin", metavar="ADDRESS", help="E-mail address of the person who starts rounds."
+        ),
     ] = "coordinator@jigsaw.local",
     as_json: JsonOption = False,
 ) -> None:
     """Make certificates and hardened kits for a federation.
 
-    Writes an NVFlare project and one kit for each participant. Kits hold private keys: send each one
-    to its participant over a channel that you trust.
+    NVFlare runs from these kits, one for each participant. A kit holds a private key: hand it over
+    by a channel that you trust.
     """
     from jigsaw_crl.federated.kits import init_federation
 
@@ -154,20 +161,18 @@ def submit(
     kit: Annotated[Path, typer.Argument(metavar="KIT", help="Kit of the admin.")],
     round_name: Annotated[
         str,
-        typer.Option("--round", metavar="NAME", help="Names the result folder at the coordinator."),
+        typer.Option("--round", metavar="NAME", help="Name of the round and of its result folder."),
     ],
     min_sites: MinSitesOption = 1,
     timeout: TimeoutOption = 300,
     deadline: DeadlineOption = None,
     patience: Annotated[
         float,
-        typer.Option(
-            "--patience", metavar="SECONDS", min=1, help="Seconds to reach the coordinator."
-        ),
+        typer.Option("--patience", metavar="SECONDS", min=1, help="Time to reach the coordinator."),
     ] = 15.0,
     max_age: Annotated[
         float | None,
-        typer.Option("--max-age", metavar="HOURS", min=0, help="Refuse fragments older than this."),
+        typer.Option("--max-age", metavar="HOURS", min=0, help="Refuse older fragments."),
     ] = None,
     method: MethodOption = Method.null_cone,
     closed_world: ClosedWorldOption = False,
@@ -176,8 +181,8 @@ def submit(
 ) -> None:
     """Ask every site for its fragment, and assemble them.
 
-    Each site is asked once, and the coordinator assembles the answers. The result is in
-    results/ROUND of the coordinator's kit, where round.json lists missing and refused sites.
+    Sites are asked once; the coordinator assembles the fragments that arrive. The result is in
+    results/NAME of the coordinator's kit, where round.json says which sites are missing or refused.
     """
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.running import submit_round
@@ -220,12 +225,10 @@ def simulate(
     """Run a round in NVFlare's simulator, on this machine."""
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.simulator import simulate_round
-    from jigsaw_crl.result.result import load_result
 
     options = RoundOptions("simulation", min_sites, timeout, None, method.value, seed, closed_world)
     with working("simulating"):
-        simulate_round(fragments, out, options, deadline=deadline or timeout + 120)
-    result = load_result(out)
+        result = simulate_round(fragments, out, options, deadline=deadline or timeout + 120)
     if as_json:
         pairs = sorted([list(pair) for pair in result.order.pairs()])
         print_json({"out": str(out), "sites": list(result.fragments), "pairs": pairs})

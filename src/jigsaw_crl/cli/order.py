@@ -129,7 +129,7 @@ def assemble(
     """
     from jigsaw_crl.assembly import assemble as assemble_fragments
     from jigsaw_crl.diagnostics import check_coverage, check_districts
-    from jigsaw_crl.fragment.reading import read_fragments
+    from jigsaw_crl.fragment.reading import read_fragment_files
     from jigsaw_crl.result.result import Result
 
     _check_out(out)
@@ -138,7 +138,7 @@ def assemble(
         from jigsaw_crl.federated.received import receive_signed
 
         received = receive_signed(fragments, keys, again=again)
-    pieces = read_fragments(fragments) if received is None else received.fragments
+    pieces = read_fragment_files(fragments) if received is None else received.fragments
     options: dict[str, Any] = {"method": method.value}
     if method is Method.null_cone:
         options |= {"seed": seed, "closed_world": closed_world}
@@ -177,7 +177,7 @@ def explain(
         if label in result.lost_labels:
             why = "; ".join(str(part) for part in result.lost_labels[label])
             raise InputError(
-                f"the label {label!r} is missing from the order, because these were left out: {why[:400]}",
+                f"the label {label!r} is missing from the order; left out were {why[:400]}",
                 "See the findings for what to do about it.",
             )
     certificate = order.explain(ancestor, descendant)

@@ -19,7 +19,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from jigsaw_crl.truth.simulate import World
+    from jigsaw_crl.truth.simulate import Intervention, World
 
 __all__ = ["register"]
 
@@ -93,6 +93,59 @@ def simulate(
             "--coverage", metavar="Q", min=0, max=1, help="Chance that a client accesses a latent."
         ),
     ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            "--graph",
+            metavar="FAMILY",
+            help="Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, "
+            "mid-hub, root-hub or layered.",
+        ),
+    ] = None,
+    strength: Annotated[
+        float | None,
+        typer.Option(
+            "--strength", metavar="S", help="Multiplies every edge weight of a random world."
+        ),
+    ] = None,
+    intervention: Annotated[
+        str,
+        typer.Option(
+            "--intervention",
+            metavar="KIND",
+            help="What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, "
+            "hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
+        ),
+    ] = "paper",
+    shift: Annotated[
+        float,
+        typer.Option(
+            "--shift",
+            metavar="SD",
+            min=0,
+            help="Mean shift of every target, in standard deviations of its noise; random sign.",
+        ),
+    ] = 0.0,
+    penetrance: Annotated[
+        float,
+        typer.Option(
+            "--penetrance",
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Share of the rows in which an intervention acts.",
+        ),
+    ] = 1.0,
+    off_target: Annotated[
+        float,
+        typer.Option(
+            "--off-target",
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Share of the interventions that also act on a second latent.",
+        ),
+    ] = 0.0,
     samples: Annotated[
         int | None,
         typer.Option(
@@ -123,8 +176,12 @@ def simulate(
     One file per client, and the truth in truth/.
     """
     from jigsaw_crl.cli.simulated import write_study
+    from jigsaw_crl.truth.simulate import Intervention
 
-    world = _world(setting, latent, clients, coverage, seed)
+    protocol = Intervention.named(
+        intervention, shift=shift, penetrance=penetrance, off_target=off_target
+    )
+    world = _world(setting, latent, clients, coverage, graph, strength, protocol, seed)
     kind = file_format or (Format.moments if samples is None else Format.parquet)
     if samples is None and kind is not Format.moments:
         raise InputError(
@@ -156,24 +213,34 @@ def _world(
     latent: int | None,
     clients: int | None,
     coverage: float | None,
+    graph: str | None,
+    strength: float | None,
+    intervention: Intervention,
     seed: int,
 ) -> World:
     from jigsaw_crl.truth import simulate as worlds
 
-    sizes = (latent, clients, coverage)
     if setting is not None:
-        if any(value is not None for value in sizes):
+        if any(value is not None for value in (latent, clients, coverage, graph, strength)):
             raise InputError(
-                "--setting and --latent, --clients, --coverage exclude each other",
-                "Choose a world of the paper or the size of a random one.",
+                "--setting excludes --latent, --clients, --coverage, --graph and --strength",
+                "Choose a world of the paper or describe a random one.",
             )
-        return worlds.setting(setting.value, seed)
+        return worlds.setting(setting.value, seed, intervention=intervention)
     if latent is None or clients is None or coverage is None:
         raise InputError(
             "the world is not described",
             "Pass --setting A, or all of --latent, --clients and --coverage.",
         )
-    return worlds.random_world(latent, clients, coverage, seed)
+    return worlds.random_world(
+        latent,
+        clients,
+        coverage,
+        seed,
+        graph=graph or "er",
+        strength=1.0 if strength is None else strength,
+        intervention=intervention,
+    )
 
 
 def reproduce(

@@ -17,24 +17,6 @@ from jigsaw_crl.moments.regime import Moments
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
-__all__ = [
-    "RANK_TOLERANCE",
-    "LabelData",
-    "SampleSizes",
-    "check_features",
-    "check_latents",
-    "check_mapping",
-    "check_moments",
-    "check_names",
-    "check_rank",
-    "column_names",
-    "in_order",
-    "label_key",
-    "matrices_of",
-    "sizes_of",
-    "validate_client",
-]
-
 FloatArray = npt.NDArray[np.float64]
 # What a user passes for one label: a matrix, or one matrix per strength.
 LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]
@@ -92,16 +74,6 @@ def sizes_of(
             )
         sizes[regime] = [int(n) for n in listed]
     return sizes
-
-
-def check_mapping(name: str, interventions: object) -> None:
-    """Raise an `InputError` unless `interventions` maps labels to data."""
-    if not isinstance(interventions, Mapping):
-        raise InputError(
-            "interventions is not a mapping from label to data",
-            'Pass a dict such as {"valve": X1, "pump": X2}.',
-            client=str(name),
-        )
 
 
 def check_moments(moments: Sequence[Moments], *, client: str, regime: str) -> None:
@@ -171,18 +143,23 @@ def label_key(label: str) -> str:
     return repr(number) if np.isfinite(number) else folded
 
 
-def check_names(name: str, labels: Sequence[str], control_name: str) -> None:
-    """Raise an `InputError` unless client and labels have distinct, non-empty names."""
+def check_names(name: str, interventions: object, control_name: str) -> None:
+    """Raise an `InputError` unless `interventions` is a mapping and all names are valid."""
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{name!r} is not a name for a client", "Pass a non-empty text.")
     fail = partial(InputError, client=name)
-    if not labels:
+    if not isinstance(interventions, Mapping):
+        raise fail(
+            "interventions is not a mapping from label to data",
+            'Pass a dict such as {"valve": X1, "pump": X2}.',
+        )
+    if not interventions:
         raise fail(
             "there is no interventional regime",
             "A client needs at least one labelled intervention beside its control.",
         )
     seen: dict[str, str] = {}
-    for label in labels:
+    for label in interventions:
         if not isinstance(label, str) or not label.strip():
             raise fail(
                 f"the label {label!r} is empty or not text",
@@ -195,7 +172,7 @@ def check_names(name: str, labels: Sequence[str], control_name: str) -> None:
                 "Labels are shared between clients: spell each one way.",
                 regime=label,
             )
-    if control_name in labels:
+    if control_name in interventions:
         raise fail(
             f"the control's name {control_name!r} is also an intervention label",
             "Rename one of them.",

@@ -25,7 +25,6 @@ from jigsaw_crl.client.checks import (
     SampleSizes,
     check_features,
     check_latents,
-    check_mapping,
     check_moments,
     check_names,
     check_rank,
@@ -171,7 +170,7 @@ class Client:
         control_name: str = CONTROL,
     ) -> Client:
         """A client from the pseudo-inverses Θ of its covariances (rank `n_latent`)."""
-        check_mapping(name, interventions)
+        check_names(name, interventions, control_name)
         rank = len(interventions) if n_latent is None else n_latent
         check_latents(name, rank, len(interventions))
 
@@ -197,8 +196,7 @@ class Client:
         control_name: str = CONTROL,
     ) -> Client:
         """A client from moments that are computed already, for instance from a stream."""
-        check_mapping(name, interventions)
-        check_names(name, list(interventions), control_name)
+        check_names(name, interventions, control_name)
         regimes = {
             label: (value,) if isinstance(value, Moments) else tuple(value)
             for label, value in interventions.items()
@@ -250,8 +248,7 @@ class Client:
         compute: Callable[[Any, str, int | None], Moments],
     ) -> Client:
         """Compute the moments of every regime with `compute`."""
-        check_mapping(name, interventions)
-        check_names(name, list(interventions), control_name)
+        check_names(name, interventions, control_name)
         sizes = sizes_of(name, n_samples, interventions, control_name)
         given = [(observational, control_name, sizes[control_name][0])]
         for label, value in interventions.items():

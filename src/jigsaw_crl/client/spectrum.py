@@ -117,16 +117,16 @@ def reduce_to_rank(client: Client) -> Spectrum:
     weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
     weights = np.array([client.control.n or 1, *(size or 1 for size in sizes)], dtype=np.float64)
     n = float("inf") if exact else _effective_rows(np.append(1.0, scales), weights)
-    if d == p:
-        return Spectrum(basis, values, 0.0, False, 0.0, weakest, n)
-    beyond = vectors[:, p:]
-    pooled = (weights[0] * control + regimes.weighted(weights[1:])) / weights.sum()
-    floor = float(np.sum(beyond * (pooled @ beyond))) / (d - p)
-    # The trailing directions were chosen for their low variance, which costs p of n degrees of
-    # freedom.
-    floor *= 1.0 if exact else n / max(n - p, 1.0)
+    floor = 0.0
+    if d > p:
+        beyond = vectors[:, p:]
+        pooled = (weights[0] * control + regimes.weighted(weights[1:])) / weights.sum()
+        floor = float(np.sum(beyond * (pooled @ beyond))) / (d - p)
+        # The trailing directions were chosen for their low variance, which costs p of n degrees of
+        # freedom.
+        floor *= 1.0 if exact else n / max(n - p, 1.0)
     if floor <= RANK_TOLERANCE * values[0]:
-        return Spectrum(basis, values, 0.0, True, 0.0, weakest, n)
+        return Spectrum(basis, values, 0.0, d > p, 0.0, weakest, n)
     subtracted = min(floor, MOST_SUBTRACTED * weakest)
     return Spectrum(basis, values, floor, True, subtracted, weakest, n)
 

@@ -1,5 +1,5 @@
-"""Sites keep their data; a coordinator gets fragments, as files or through NVFlare.
+"""Federations: sites keep their data and send fragments, as files or through NVFlare.
 
-Only the modules `executor`, `controller` and `simulator` need NVFlare
-(``pip install 'jigsaw-crl[federated]'``); the way of files does without it.
+NVFlare (``pip install 'jigsaw-crl[federated]'``) is needed by `executor`, `controller`, `kits`,
+`running` and `simulator`; signed files work without it.
 """

@@ -1,45 +1,65 @@
-"""What a site answers when it is asked for its fragment, and how the coordinator judges it.
+"""The answer of a site that is asked for its fragment, and the coordinator's checks of it.
 
-The answer is one JSON object: the round it belongs to, when the fragment's file was written, and
-the fragment's text; or, instead of these two, one word that says why there is none.
+An answer is one JSON object: the round it belongs to and either the fragment, with the time its
+file was written, or one word that says why there is none.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Literal, Self
 
+from pydantic import Field, model_validator
+
+from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import SiteSettings
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.signing import FORMAT as SIGNED
-from jigsaw_crl.fragment.signing import open_signed, peek_signed
+from jigsaw_crl.fragment.signing import is_signed, open_signed, open_unverified
 
-__all__ = ["WHY_NOT", "Accepted", "Rules", "answer", "judge"]
+__all__ = ["WHY_NOT", "Accepted", "Answer", "Rules", "check_answer", "make_answer"]
 
-FORMAT = "jigsaw-crl/answer"
-VERSION = 1
-_WITH_FRAGMENT = {"format", "version", "round", "written_at", "fragment"}
-_WITHOUT = {"format", "version", "round", "why_not"}
-
-WHY_NOT: Mapping[str, str] = {
+Reason = Literal["none", "too-large", "invalid", "other-client"]
+WHY_NOT: Mapping[Reason, str] = {
     "none": "it has no finished fragment",
     "too-large": "its fragment is larger than the site allows, or than its labels can make it",
     "invalid": "its file is not a fragment",
     "other-client": "its fragment is another client's",
 }
-"""All that a site says when it does not send a fragment."""
+"""The words with which a site says that it sends no fragment, and what they mean."""
 
+# Since 1970, in 64 bits: a float can hold any of them.
+_Nanoseconds = Annotated[WholeNumber, Field(ge=-(2**63), lt=2**63)]
 _SECOND = 10**9
-# Clocks of sites and coordinator may differ by this much.
+# The clocks of a site and the coordinator may differ by this much.
 _CLOCK_SKEW = 300 * _SECOND
+
+
+class Answer(Document):
+    """What a site sends: a fragment and the time its file was written, or why there is none."""
+
+    kind = "answer"
+    remedy = "Use one version of jigsaw-crl at all sites."
+
+    format: Literal["jigsaw-crl/answer"]
+    version: Literal[1]
+    round: str
+    written_at: _Nanoseconds | None = None
+    fragment: str | None = None
+    why_not: Reason | None = None
+
+    @model_validator(mode="after")
+    def _fragment_or_reason(self) -> Self:
+        given = (self.written_at is not None, self.fragment is not None, self.why_not is not None)
+        if given not in ((True, True, False), (False, False, True)):
+            raise ValueError("it needs written_at and fragment, or why_not alone")
+        return self
 
 
 @dataclass(frozen=True)
@@ -50,12 +70,13 @@ class Rules:
     ----------
     round_name : str
     seen : Seen
-        An answer older than the last one used of its site is stale.
+        A fragment older than the last one used of its site is stale.
     most_bytes : int
+        Larger answers are refused.
     max_age : float or None
         Seconds since the fragment was written or signed; older ones are stale.
     keys : mapping of str to tuple of str, or None
-        With them only signed fragments count.
+        Public keys by site. If given, only signed fragments are accepted.
     """
 
     round_name: str
@@ -67,16 +88,16 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Accepted:
-    """An answer that counts.
+    """A fragment that was accepted.
 
     Parameters
     ----------
     site : str
     fragment : Fragment
     serial : int
-        Nanoseconds since 1970 of the signature, or of the fragment's file.
+        Nanoseconds since 1970 at which the fragment was signed or, unsigned, its file written.
     digest : str
-        SHA-256 of the fragment's text as it came.
+        SHA-256 of the fragment's text as received, in hexadecimal.
     """
 
     site: str
@@ -88,56 +109,45 @@ class Accepted:
 # -- at the site ----------------------------------------------------------------------------------
 
 
-def answer(settings: SiteSettings, site: str, round_name: str) -> str:
-    """What the site sends: its finished fragment, if the file holds that and nothing else."""
-    head = {"format": FORMAT, "version": VERSION, "round": round_name}
+def make_answer(settings: SiteSettings, site: str, round_name: str) -> str:
+    """The site's answer: its fragment if the file holds one of this site and nothing else."""
 
-    def none(why: str) -> str:
-        return json.dumps({**head, "why_not": why})
+    def answer(**content: object) -> str:
+        head = {"format": "jigsaw-crl/answer", "version": 1, "round": round_name}
+        return Answer.from_document({**head, **content}).model_dump_json(exclude_none=True)
 
     try:
         status = settings.fragment.stat()
         if not stat.S_ISREG(status.st_mode):
-            return none("none")
+            return answer(why_not="none")
         if status.st_size > settings.most_bytes:
-            return none("too-large")
+            return answer(why_not="too-large")
         text = settings.fragment.read_text(encoding="utf-8")
+        fragment = open_unverified(text)
     except OSError:
-        return none("none")
-    except ValueError:
-        return none("invalid")
-    try:
-        fragment = _unverified(text)
-    except InputError:
-        return none("invalid")
+        return answer(why_not="none")
+    except ValueError:  # not UTF-8, or an InputError
+        return answer(why_not="invalid")
     if fragment.client != site:
-        return none("other-client")
-    if _exceeds(fragment, text):
-        return none("too-large")
-    return json.dumps({**head, "written_at": status.st_mtime_ns, "fragment": text})
+        return answer(why_not="other-client")
+    if _is_oversized(fragment, text):
+        return answer(why_not="too-large")
+    return answer(written_at=status.st_mtime_ns, fragment=text)
 
 
-def _unverified(text: str) -> Fragment:
-    return peek_signed(text) if _is_signed(text) else Fragment.from_json(text)
+def _is_oversized(fragment: Fragment, text: str) -> bool:
+    """Is the text longer than a fragment with these labels can be?
 
-
-def _exceeds(fragment: Fragment, text: str) -> bool:
-    """Is there more in the text than a fragment of these labels can hold?
-
-    A signed one is quoted inside its envelope, which can double its length.
+    A signed fragment is quoted inside its envelope, which can double its length.
     """
-    return len(text.encode()) > (2 if _is_signed(text) else 1) * size_bound(fragment.labels)
-
-
-def _is_signed(text: str) -> bool:
-    return text.startswith(f'{{"format":"{SIGNED}"')
+    return len(text.encode()) > (2 if is_signed(text) else 1) * size_bound(fragment.labels)
 
 
 # -- at the coordinator ---------------------------------------------------------------------------
 
 
-def judge(text: object, site: str, rules: Rules) -> Accepted:
-    """The fragment in an answer that is sound, of this round, of this site, and not stale.
+def check_answer(text: object, site: str, rules: Rules) -> Accepted:
+    """The fragment in an answer that is valid, of this round and site, and not stale.
 
     Raises
     ------
@@ -148,27 +158,26 @@ def judge(text: object, site: str, rules: Rules) -> Accepted:
     def refuse(what: str, remedy: str = "Ask the site to make its fragment again.") -> InputError:
         return InputError(what, remedy, client=site)
 
-    document = _parsed(text, rules, refuse)
-    if "why_not" in document:
-        why = WHY_NOT.get(str(document["why_not"]))
-        raise refuse(
-            "the site says nothing that is known" if why is None else f"it says that {why}"
-        )
-    written_at, content = document["written_at"], document["fragment"]
-    if type(written_at) is not int or not isinstance(content, str):
-        raise refuse("its answer is garbage: a field has the wrong type")
+    answer = _parse_answer(text, site, rules)
+    if answer.round != rules.round_name:
+        raise refuse("its answer is stale: it belongs to another round")
+    if answer.why_not is not None:
+        raise refuse(f"it says that {WHY_NOT[answer.why_not]}")
+    assert answer.fragment is not None
+    assert answer.written_at is not None
+    serial = written_at = answer.written_at
     try:
-        if rules.keys is not None:
-            signed = open_signed(content, rules.keys)
+        if rules.keys is None:
+            fragment = open_unverified(answer.fragment)
+        else:
+            signed = open_signed(answer.fragment, rules.keys)
             fragment, serial = signed.fragment, signed.serial
             written_at = int(signed.issued_at.timestamp()) * _SECOND
-        else:
-            fragment, serial = _unverified(content), written_at
     except InputError as error:
         raise refuse(f"its fragment is refused: {error.what}", error.remedy) from None
     if fragment.client != site:
         raise refuse(f"its fragment is of another client, {fragment.client[:80]!r}")
-    if _exceeds(fragment, content):
+    if _is_oversized(fragment, answer.fragment):
         raise refuse("its fragment is oversized: larger than its labels can make it")
     now = time.time_ns()
     if written_at > now + _CLOCK_SKEW:
@@ -178,28 +187,25 @@ def judge(text: object, site: str, rules: Rules) -> Accepted:
         raise refuse(
             f"its fragment is stale: {hours:.3g} hours old, {rules.max_age / 3600:.3g} are allowed"
         )
-    if serial < rules.seen.last.get(site, (0, ""))[0]:
+    if site in rules.seen.last and serial < rules.seen.last[site].serial:
         raise refuse("its fragment is stale: a newer one has been used")
-    return Accepted(site, fragment, serial, hashlib.sha256(content.encode()).hexdigest())
+    digest = hashlib.sha256(answer.fragment.encode()).hexdigest()
+    return Accepted(site, fragment, serial, digest)
 
 
-def _parsed(text: object, rules: Rules, refuse: Any) -> dict[str, Any]:
+def _parse_answer(text: object, site: str, rules: Rules) -> Answer:
     if not isinstance(text, str):
-        raise refuse("its answer is garbage: no text")
-    # Characters first: that needs no copy of what may be huge.
+        raise InputError("its answer is garbage: not a text", Answer.remedy, client=site)
+    # Characters first, because encoding copies what may be huge.
     if len(text) > rules.most_bytes or len(text.encode("utf-8", "replace")) > rules.most_bytes:
-        raise refuse(
+        raise InputError(
             f"its answer is oversized: more than {rules.most_bytes} bytes",
-            "Allow more in local/jigsaw-coordinator.json, if a fragment can be that large.",
+            "Raise 'most_bytes' in local/jigsaw-coordinator.json, if fragments can be that large.",
+            client=site,
         )
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise refuse("its answer is garbage: not JSON") from None
-    if not isinstance(document, dict) or set(document) not in (_WITH_FRAGMENT, _WITHOUT):
-        raise refuse("its answer is garbage: not the fields of an answer")
-    if (document["format"], document["version"]) != (FORMAT, VERSION):
-        raise refuse("its answer has another format", "Use one version of jigsaw-crl at all sites.")
-    if document["round"] != rules.round_name:
-        raise refuse("its answer belongs to another round: it is stale")
-    return document
+        return Answer.from_text(text)
+    except InputError as error:
+        raise InputError(
+            f"its answer is garbage: {error.what}", error.remedy, client=site
+        ) from None

@@ -1,4 +1,4 @@
-"""What runs at the coordinator: ask every site once, wait no longer than agreed, assemble."""
+"""The NVFlare component that runs at the coordinator and carries out a round."""
 
 from __future__ import annotations
 
@@ -13,57 +13,34 @@ from nvflare.apis.signal import Signal
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.job import ANSWER, ROUND, TASK, RoundOptions
 from jigsaw_crl.federated.settings import coordinator_settings
-from jigsaw_crl.federated.tasks import ANSWER, ROUND, TASK
 
 __all__ = ["GatherFragments"]
 
 
 class GatherFragments(Controller):
-    """One round: broadcast one task, gather, assemble, write the result.
+    """Ask every site once for its fragment, assemble what comes and write the result.
 
-    Where results go, which sites take part and whose signatures count is in the coordinator's own
-    `local/jigsaw-coordinator.json`, not in the job.
+    The coordinator's own `local/jigsaw-coordinator.json`, not the job, says where results go, which
+    sites take part and whether signatures are needed.
 
     Parameters
     ----------
-    round_name : str
-        Names the result folder; the same name again takes up the same round.
-    min_sites : int
-        With fewer fragments there is no result.
-    timeout : int
-        Seconds that sites have to answer.
-    max_age : float, optional
-        Seconds; older fragments are stale.
-    method, seed, closed_world
-        Of `assemble`.
+    options
+        Of `RoundOptions`.
     """
 
-    def __init__(
-        self,
-        round_name: str,
-        min_sites: int = 1,
-        timeout: int = 300,
-        max_age: float | None = None,
-        method: str = "null-cone",
-        seed: int = 0,
-        closed_world: bool = False,
-    ) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__()
-        self.round_name = round_name
-        self.min_sites = min_sites
-        self.timeout = timeout
-        self.max_age = max_age
-        self.options: dict[str, Any] = {"method": method}
-        if method == "null-cone":
-            self.options |= {"seed": seed, "closed_world": closed_world}
+        self.options = RoundOptions(**options)
         self.gathering: Gathering | None = None
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         local = Path(fl_ctx.get_workspace().get_site_config_dir())
         try:
             self.gathering = Gathering.open(
-                coordinator_settings(local), self.round_name, max_age=self.max_age
+                coordinator_settings(local), self.options.round_name, max_age=self.options.max_age
             )
         except InputError as error:
             self.system_panic(str(error), fl_ctx)
@@ -72,13 +49,13 @@ class GatherFragments(Controller):
         gathering = self.gathering
         if gathering is None:
             return
-        there = {client.name for client in fl_ctx.get_engine().get_clients()}
-        targets = [site for site in gathering.settings.sites if site in there]
+        connected = {client.name for client in fl_ctx.get_engine().get_clients()}
+        targets = [site for site in gathering.settings.sites if site in connected]
         if targets:
             task = Task(
                 name=TASK,
-                data=Shareable({ROUND: self.round_name}),
-                timeout=self.timeout,
+                data=Shareable({ROUND: self.options.round_name}),
+                timeout=self.options.timeout,
                 result_received_cb=self._received,
             )
             self.broadcast_and_wait(
@@ -91,7 +68,7 @@ class GatherFragments(Controller):
         if abort_signal.triggered:
             return
         try:
-            gathering.finish(self.min_sites, **self.options)
+            gathering.finish(self.options.min_sites, **self.options.of_assemble)
         except InputError as error:
             self.system_panic(str(error), fl_ctx)
             return
@@ -104,10 +81,10 @@ class GatherFragments(Controller):
             standing = self.gathering.refuse(site, "its answer is garbage")
         elif result.get_return_code() != ReturnCode.OK:
             code = str(result.get_return_code())[:40]
-            standing = self.gathering.refuse(site, f"it could not carry out the task ({code})")
+            standing = self.gathering.refuse(site, f"it could not carry out the task ({code!r})")
         else:
             standing = self.gathering.receive(site, result.get(ANSWER))
-        # Large or hostile: the framework need not keep it.
+        # The answer may be huge or hostile: NVFlare must not keep it.
         client_task.result = None
         self.log_info(fl_ctx, f"{site}: {standing.state} {standing.why}", fire_event=False)
 

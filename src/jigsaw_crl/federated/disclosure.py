@@ -1,17 +1,17 @@
-"""What leaves a site: every field of a fragment, and how large it can be."""
+"""What leaves a site: the fields of a fragment, and a bound on its size."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["LEAVES", "shown", "size_bound"]
+__all__ = ["FIELDS", "shown", "size_bound"]
 
-LEAVES: Mapping[str, str] = MappingProxyType(
+FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "format": "the words jigsaw-crl/fragment",
         "version": "the version of this list",
@@ -29,22 +29,20 @@ LEAVES: Mapping[str, str] = MappingProxyType(
         "statements": "from exact moments: yes, no or cannot say for label pairs, p × p",
     }
 )
-"""Every field of a fragment and what it says; a fragment with another field is refused."""
+"""Every field of a fragment and what it says. A fragment with any other field is refused."""
 
-# A log Bayes factor with four decimals, its sign and its comma; and a statement with all that can
-# be said about a pair besides.
+# A log Bayes factor with four decimals, sign and comma; and a pair's exact statements.
 _NUMBER_BYTES, _STATEMENT_BYTES = 24, 32
-_SCALES = 10
-# Sentences are bounded one by one in the schema; in practice a fragment has a few findings for
-# each regime.
+_SCALES = 10  # the most that the file's schema allows
+# The schema bounds each finding; recovery gives a few for each regime.
 _FINDING_BYTES, _FINDINGS_PER_LABEL = 1_500, 8
 
 
-def size_bound(labels: Mapping[str, object] | tuple[str, ...] | list[str]) -> int:
-    """Bytes that a fragment with these labels never exceeds.
+def size_bound(labels: Sequence[str]) -> int:
+    """The largest size in bytes of a fragment with these labels.
 
-    It depends on the p labels alone, B(p) = O(p²): neither the number of features nor that of
-    rows is in it.
+    It grows as the square of the number of labels, and depends neither on the number of features
+    nor on that of rows.
 
     Examples
     --------
@@ -56,28 +54,27 @@ def size_bound(labels: Mapping[str, object] | tuple[str, ...] | list[str]) -> in
     """
     p = len(labels)
     names = sum(len(json.dumps(name)) for name in labels)
-    pairs = p * p * ((_SCALES + 1) * _NUMBER_BYTES + _STATEMENT_BYTES)
+    # Besides the scales, two log Bayes factors: for a district and for a lean.
+    pairs = p * p * ((_SCALES + 2) * _NUMBER_BYTES + _STATEMENT_BYTES)
     sentences = (p + 2) * _FINDINGS_PER_LABEL * _FINDING_BYTES
     return 20_000 + 20 * names + pairs + sentences
 
 
 def shown(fragment: Fragment) -> str:
-    """The fragment for a reader: each field, what it says, and its whole content.
+    """The fragment as readable text: each field, what it says, and its whole content.
 
-    What follows the marks `#` is explanation; everything else is what the file holds.
+    Lines that begin with `#` explain; the others are what the file holds.
     """
-    document: dict[str, Any] = json.loads(fragment.to_json())
-    size = len(fragment.to_json().encode())
-    lines = [f"# {size} bytes would leave this site; this is all of them."]
-    for name, value in document.items():
-        lines.append(f"# {name}: {LEAVES[name]}")
+    text = fragment.to_json()
+    lines = [f"# {len(text.encode())} bytes would leave this site; this is all of them."]
+    for name, value in json.loads(text).items():
+        lines.append(f"# {name}: {FIELDS[name]}")
         lines.append(f"{name} = {_laid_out(value)}")
     return "\n".join(lines)
 
 
 def _laid_out(value: Any, indent: str = "  ") -> str:
     """JSON with one row of a matrix, or one entry of a table, per line."""
-    flat = json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict) and any(isinstance(v, list | dict) for v in value.values()):
         inner = (
             f"{indent}{json.dumps(k, ensure_ascii=False)}: {_laid_out(v, indent + '  ')}"
@@ -87,4 +84,4 @@ def _laid_out(value: Any, indent: str = "  ") -> str:
     if isinstance(value, list) and any(isinstance(v, list | dict) for v in value):
         rows = (indent + _laid_out(v, indent + "  ") for v in value)
         return "[\n" + ",\n".join(rows) + f"\n{indent[:-2]}]"
-    return flat
+    return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What runs at a site: it hands over the finished fragment, and can do nothing else."""
+"""The NVFlare component that runs at a site and sends its fragment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated import answer as answering
+from jigsaw_crl.federated.answer import make_answer
+from jigsaw_crl.federated.job import ANSWER, ROUND, TASK
 from jigsaw_crl.federated.settings import check_name, site_settings
-from jigsaw_crl.federated.tasks import ANSWER, ROUND, TASK
 
 __all__ = ["SendFragment"]
 
 
 class SendFragment(Executor):
-    """Answer the one task there is with the site's finished fragment.
+    """Answer the task with the site's finished fragment.
 
-    The constructor has no argument, so a job cannot point it at another file: which file it reads
-    is written in the site's own `local/jigsaw-site.json`. No error's text leaves the site.
+    The constructor takes no argument, so a job cannot choose the file: the site's own
+    `local/jigsaw-site.json` names it. Error messages stay at the site.
     """
 
     def execute(
@@ -38,5 +38,5 @@ class SendFragment(Executor):
             self.log_error(fl_ctx, str(error), fire_event=False)
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         reply = make_reply(ReturnCode.OK)
-        reply[ANSWER] = answering.answer(settings, site, round_name)
+        reply[ANSWER] = make_answer(settings, site, round_name)
         return reply

@@ -1,7 +1,7 @@
-"""One round at the coordinator: answers are kept as they come, then assembled into a result.
+"""One round at the coordinator: collect the sites' answers, then assemble them into a result.
 
-A round has a name and a folder. Each accepted answer is written there at once, so a coordinator
-that is killed loses none: the same round, run again, still has it.
+Each accepted answer is written to the round's folder at once. If the coordinator is killed, the
+same round can be run again with the answers that were kept.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from jigsaw_crl.assembly import assemble
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.federated.answer import Accepted, Rules, judge
+from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.federated.answer import Accepted, Rules, check_answer
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
 from jigsaw_crl.fragment.signing import read_site_keys
-
-if TYPE_CHECKING:
-    from jigsaw_crl.result.result import Result
+from jigsaw_crl.result.result import Result
 
 __all__ = ["STATUS", "Gathering", "Standing"]
 
@@ -31,14 +31,15 @@ State = Literal["received", "kept", "refused", "missing"]
 
 @dataclass(frozen=True)
 class Standing:
-    """How a site stands in a round.
+    """The state of a site in a round.
 
     Parameters
     ----------
     state : {"received", "kept", "refused", "missing"}
-        "kept": it did not answer this time, but its earlier answer in this round counts.
+        "kept": it did not answer this time, but its answer from an interrupted run of this round
+        is used.
     why : str
-        Of "refused": what was wrong.
+        Why the answer was refused; else empty.
     """
 
     state: State
@@ -47,15 +48,18 @@ class Standing:
 
 @dataclass
 class Gathering:
-    """A round that is going on.
+    """A round in progress.
 
     Parameters
     ----------
     settings : CoordinatorSettings
     rules : Rules
     accepted : dict of str to Accepted
+        By site.
     refused : dict of str to str
         Why, by site.
+    started_at : str
+        In UTC.
     """
 
     settings: CoordinatorSettings
@@ -68,7 +72,7 @@ class Gathering:
     def open(
         cls, settings: CoordinatorSettings, round_name: str, *, max_age: float | None = None
     ) -> Gathering:
-        """Begin a round, or take up one that was interrupted."""
+        """Begin a round, or continue one that was interrupted."""
         check_name(round_name, "round")
         keys = None if settings.keys is None else read_site_keys(settings.keys)
         seen = Seen.at(settings.results / "seen.json")
@@ -79,7 +83,7 @@ class Gathering:
         except OSError as error:
             raise InputError(
                 f"the folder cannot be made ({error.strerror})",
-                "Mend 'results' in local/jigsaw-coordinator.json.",
+                "Correct 'results' in local/jigsaw-coordinator.json.",
                 path=gathering.folder,
             ) from None
         return gathering
@@ -94,11 +98,11 @@ class Gathering:
         return self.folder / "answers"
 
     def receive(self, site: str, text: object) -> Standing:
-        """Judge an answer, and keep it if it is good."""
+        """Check an answer, and keep it if it is accepted."""
         if site not in self.settings.sites:
             return Standing("refused", "it is not one of this federation's sites")
         try:
-            accepted = judge(text, site, self.rules)
+            accepted = check_answer(text, site, self.rules)
         except InputError as error:
             return self.refuse(site, f"{error.what}. {error.remedy}")
         write_text(self._answers / f"{site}.json", str(text))
@@ -107,14 +111,9 @@ class Gathering:
         return Standing("received")
 
     def refuse(self, site: str, why: str) -> Standing:
-        """Note that a site's answer does not count."""
+        """Note that a site's answer is refused, and why."""
         self.refused[site] = why
         return Standing("refused", why)
-
-    def standings(self) -> dict[str, Standing]:
-        """How each site stands, with what was kept from an interrupted run of this round."""
-        kept = self._kept()
-        return {site: self._standing(site, kept) for site in self.settings.sites}
 
     def _standing(self, site: str, kept: dict[str, Accepted]) -> Standing:
         if site in self.accepted:
@@ -124,19 +123,20 @@ class Gathering:
         return Standing("kept" if site in kept else "missing")
 
     def _kept(self) -> dict[str, Accepted]:
+        """Valid answers from an interrupted run, of sites that have not answered in this one."""
         found = {}
         for site in self.settings.sites:
             path = self._answers / f"{site}.json"
             if site in self.accepted or site in self.refused or not path.is_file():
                 continue
             try:
-                found[site] = judge(path.read_text(encoding="utf-8"), site, self.rules)
-            except (InputError, OSError, ValueError):
+                found[site] = check_answer(path.read_text(encoding="utf-8"), site, self.rules)
+            except (OSError, ValueError):  # unreadable, not UTF-8, or an InputError
                 continue
         return found
 
     def finish(self, min_sites: int, **options: Any) -> Result:
-        """Assemble what there is into the round's result folder.
+        """Assemble the accepted fragments and write the round's result folder.
 
         Parameters
         ----------
@@ -148,29 +148,28 @@ class Gathering:
         Raises
         ------
         InputError
-            Too few sites, or fragments that do not fit together. `round.json` is written all the
-            same and says who is missing.
+            Too few sites, or fragments that cannot be assembled. `round.json` is written all the
+            same, with the state of every site.
         """
-        standings = self.standings()
-        usable = {**self._kept(), **self.accepted}
-        counted = [usable[site] for site in self.settings.sites if site in usable]
+        kept = self._kept()
+        standings = {site: self._standing(site, kept) for site in self.settings.sites}
+        usable = kept | self.accepted
+        used = [usable[site] for site in self.settings.sites if site in usable]
         try:
-            if len(counted) < max(min_sites, 1):
+            if len(used) < max(min_sites, 1):
+                states = ", ".join(f"{site} {s.state}" for site, s in standings.items())
                 raise InputError(
-                    f"{len(counted)} of at least {max(min_sites, 1)} sites sent a fragment "
-                    f"that counts ({_told(standings)})",
-                    "Run the round again when they can.",
+                    f"{pluralise(len(used), 'fragment')} accepted where at least "
+                    f"{max(min_sites, 1)} are needed ({states})",
+                    "Run the round again when the sites can answer.",
                 )
-            result = _assembled(self.rules.round_name, counted, standings, options)
+            result = _assemble(self.rules.round_name, used, standings, options)
             result.save(self.folder)
         except InputError as error:
             self._note(standings, str(error))
             raise
         self._note(standings, None)
-        seen = self.rules.seen
-        for one in counted:
-            seen = seen.noting(one)
-        seen.save()
+        self.rules.seen.updated(used).save()
         return result
 
     def _note(self, standings: dict[str, Standing], failure: str | None) -> None:
@@ -187,20 +186,17 @@ class Gathering:
         write_text(self.folder / STATUS, json.dumps(document, indent=1, ensure_ascii=False))
 
 
-def _assembled(
+def _assemble(
     round_name: str,
-    counted: list[Accepted],
+    used: list[Accepted],
     standings: dict[str, Standing],
     options: dict[str, Any],
 ) -> Result:
-    from jigsaw_crl.assembly import assemble
-    from jigsaw_crl.result.result import Result
-
-    fragments = {one.site: one.fragment for one in counted}
+    fragments = {one.site: one.fragment for one in used}
     order = assemble(list(fragments.values()), **options)
     provenance = {
         "round": round_name,
-        "digests": {one.site: one.digest for one in counted},
+        "digests": {one.site: one.digest for one in used},
         "missing": sorted(site for site, s in standings.items() if s.state == "missing"),
         "refused": {site: s.why for site, s in standings.items() if s.state == "refused"},
     }
@@ -212,20 +208,18 @@ def _assembled(
 
 
 def _absences(standings: dict[str, Standing]) -> list[Finding]:
+    """A warning for each site that is missing or refused."""
     found = []
     for site, s in standings.items():
         if s.state == "missing":
             what, remedy = "the site did not answer in time", "Run the round again with it."
         elif s.state == "refused":
-            what, remedy = f"the site's answer was refused: {s.why}", "Mend it, then run again."
+            what = f"the site's answer was refused: {s.why}"
+            remedy = "Correct it, then run the round again."
         else:
             continue
         found.append(Finding(f"{s.state}-site", "warning", what, remedy, client=site))
     return found
-
-
-def _told(standings: dict[str, Standing]) -> str:
-    return ", ".join(f"{site} {s.state}" for site, s in standings.items())
 
 
 def _now() -> str:

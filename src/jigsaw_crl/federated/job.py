@@ -1,4 +1,4 @@
-"""The one job there is: it names our two classes and carries no code and no path."""
+"""The NVFlare job of a round: it names our two classes, and carries no code and no path."""
 
 from __future__ import annotations
 
@@ -9,22 +9,32 @@ from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.settings import check_name
-from jigsaw_crl.federated.tasks import TASK
 
-__all__ = ["CONTROLLER", "EXECUTOR", "RoundOptions", "write_job"]
+__all__ = [
+    "ANSWER",
+    "CONTROLLER",
+    "EXECUTOR",
+    "ROUND",
+    "TASK",
+    "RoundOptions",
+    "write_job",
+    "write_json",
+]
 
 CONTROLLER = "jigsaw_crl.federated.controller.GatherFragments"
 EXECUTOR = "jigsaw_crl.federated.executor.SendFragment"
+# The only task; the key of the round's name in it, and of the answer in a site's reply.
+TASK, ROUND, ANSWER = "fragment", "round", "answer"
 
 
 @dataclass(frozen=True)
 class RoundOptions:
-    """What is asked of a round.
+    """Options of a round.
 
     Parameters
     ----------
     round_name : str
-        Names the result folder; the same name again takes up the same round.
+        Names the result folder. A round that was interrupted continues under the same name.
     min_sites : int
         With fewer fragments there is no result.
     timeout : int
@@ -32,9 +42,9 @@ class RoundOptions:
     max_age : float, optional
         Seconds; older fragments are stale.
     method : {"null-cone", "paper"}
+        Of `assemble`, like the two below, which are for "null-cone".
     seed : int
     closed_world : bool
-        The last three as for `assemble`.
     """
 
     round_name: str
@@ -52,11 +62,17 @@ class RoundOptions:
         if self.timeout < 1:
             raise InputError(f"timeout is {self.timeout}", "Give the sites at least a second.")
 
+    @property
+    def of_assemble(self) -> dict[str, Any]:
+        """Keyword arguments of `assemble`."""
+        if self.method != "null-cone":
+            return {"method": self.method}
+        return {"method": self.method, "seed": self.seed, "closed_world": self.closed_world}
+
 
 def write_job(folder: Path, options: RoundOptions) -> Path:
-    """Write the job's folder."""
+    """Write the folder of a job, and return it."""
     config = folder / "app" / "config"
-    config.mkdir(parents=True)
     meta = {
         "name": f"jigsaw-{options.round_name}",
         "resource_spec": {},
@@ -76,5 +92,11 @@ def write_job(folder: Path, options: RoundOptions) -> Path:
         (config / "config_fed_server.json", server),
         (config / "config_fed_client.json", client),
     ):
-        path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        write_json(path, document)
     return folder
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Write a file of NVFlare's or our configuration, and its folder if needed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")

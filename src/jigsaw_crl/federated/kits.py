@@ -1,13 +1,15 @@
-"""Provisioning: certificates for a coordinator and its sites, in kits that trust little.
+"""Certificates and hardened kits for a coordinator and its sites.
 
-NVFlare's own defaults let whoever leads a federation ship code to the sites, read their files with
-shell commands and receive their logs. The kits written here allow none of it, and because the files
-that say so are in each site's own kit, no one but the site can change them.
+With NVFlare's defaults whoever leads a federation can send code to the sites, read their files with
+shell commands and receive their logs. The kits written here allow none of this. The files that
+forbid it are in each site's own kit, so only the site can change them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import importlib.util
 import io
 import json
 import shutil
@@ -17,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR
+from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, write_json
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 
-__all__ = ["PERMISSIONS", "Federation", "init_federation", "need_nvflare", "settle_storage"]
+__all__ = ["PERMISSIONS", "Federation", "init_federation", "require_nvflare", "set_storage_paths"]
 
 PROJECT, ORGANISATION = "jigsaw", "jigsaw"
 ROLE = "project_admin"
-# Seconds that a site has to accept a job; one that is later is left out of the round. NVFlare's 10
-# are too few for a site's machine that is busy with something else.
+# Seconds that a site has to accept a job; a later one is left out of the round. NVFlare's default
+# of 10 is too short for a site whose machine is busy.
 ACCEPTANCE = 60.0
 
 PERMISSIONS: dict[str, Any] = {
@@ -47,21 +49,21 @@ PERMISSIONS: dict[str, Any] = {
         "member": "none",
     },
 }
-"""Submit the job, watch it, stop it: no submitted code, no shell, no restarting from afar."""
+"""Who starts rounds may submit, watch and stop a job: no code, no shell, no remote restart."""
 
 
 @dataclass(frozen=True)
 class Federation:
-    """Where the parts of a new federation are.
+    """The files of a new federation.
 
     Parameters
     ----------
     project : Path
-        The provisioning project, as NVFlare reads it.
+        NVFlare's provisioning project.
     coordinator, admin : Path
         Kits of the server and of the person who starts rounds.
     sites : dict of str to Path
-        Kits of the sites.
+        Kits of the sites, by name.
     """
 
     project: Path
@@ -70,11 +72,9 @@ class Federation:
     sites: dict[str, Path]
 
 
-def need_nvflare() -> None:
-    """Say what to install, where NVFlare is not."""
-    from importlib.util import find_spec
-
-    if find_spec("nvflare") is None:
+def require_nvflare() -> None:
+    """Raise an `InputError` that says what to install, unless NVFlare is installed."""
+    if importlib.util.find_spec("nvflare") is None:
         raise InputError("NVFlare is not installed", "Run pip install 'jigsaw-crl[federated]'.")
 
 
@@ -91,7 +91,7 @@ def init_federation(
     Parameters
     ----------
     folder : Path
-        New folder. It will hold private keys: the authority's in `authority`, the participants' in
+        New folder. It holds private keys: the authority's in `authority`, the participants' in
         their kits.
     sites : sequence of str
         Names of the sites, which are their clients' names.
@@ -99,25 +99,24 @@ def init_federation(
         Host name under which sites reach the coordinator.
     port : int
     admin : str
-        Who starts rounds, as an address.
+        E-mail address of the person who starts rounds.
     """
-    need_nvflare()
+    require_nvflare()
     for site in sites:
         check_name(site, "site")
     if not sites or len(set(sites)) != len(sites) or server in sites:
         raise InputError(
-            "the sites are not distinct names", "Name each site once, and none like the server."
+            "the sites' names are not distinct", "Name each site once, and none like the server."
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError("there is something already", "Name a new folder.", path=folder)
+        raise InputError("the folder is not empty", "Name a new folder.", path=folder)
     project = _project(sites, server, port, admin)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         file = folder / "project.yml"
-        # JSON is YAML: NVFlare reads it, and so does everyone.
-        file.write_text(json.dumps(project, indent=1), encoding="utf-8")
-        kits = _provisioned(project, folder)
+        write_json(file, project)  # JSON is also YAML, which NVFlare reads
+        kits = _provision(project, folder)
     except OSError as error:
         raise InputError(
             f"the kits cannot be written ({error.strerror})", "Choose another place.", path=folder
@@ -132,7 +131,7 @@ def init_federation(
 
 
 def _project(sites: Sequence[str], server: str, port: int, admin: str) -> dict[str, Any]:
-    people: list[dict[str, Any]] = [
+    participants: list[dict[str, Any]] = [
         {"name": server, "type": "server", "org": ORGANISATION, "fed_learn_port": port},
         *(
             {"name": s, "type": "client", "org": ORGANISATION, "allow_log_streaming": False}
@@ -140,29 +139,30 @@ def _project(sites: Sequence[str], server: str, port: int, admin: str) -> dict[s
         ),
         {"name": admin, "type": "admin", "org": ORGANISATION, "role": ROLE},
     ]
-    building = "nvflare.lighter.impl"
+    builders = "nvflare.lighter.impl"
     return {
         "api_version": 3,
         "name": PROJECT,
-        "description": "fragments of sites, assembled by a coordinator",
-        "participants": people,
+        "description": "a coordinator assembles the fragments of sites",
+        "participants": participants,
         "builders": [
             {
-                "path": f"{building}.workspace.WorkspaceBuilder",
+                "path": f"{builders}.workspace.WorkspaceBuilder",
                 "args": {"template_file": ["master_template.yml"]},
             },
             {
-                "path": f"{building}.static_file.StaticFileBuilder",
+                "path": f"{builders}.static_file.StaticFileBuilder",
                 "args": {"config_folder": "config", "scheme": "grpc"},
             },
-            {"path": f"{building}.cert.CertBuilder"},
-            {"path": f"{building}.signature.SignatureBuilder"},
+            {"path": f"{builders}.cert.CertBuilder"},
+            {"path": f"{builders}.signature.SignatureBuilder"},
         ],
     }
 
 
-def _provisioned(project: dict[str, Any], folder: Path) -> Path:
-    """Run NVFlare's provisioning; the kits end up in `kits`, the authority in `authority`."""
+def _provision(project: dict[str, Any], folder: Path) -> Path:
+    """Run NVFlare's provisioning: the kits go to `kits`, the authority's key to `authority`."""
+    # NVFlare is an optional dependency, and takes a second to load.
     from nvflare.lighter.constants import CtxKey
     from nvflare.lighter.provision import prepare_builders, prepare_project
     from nvflare.lighter.provisioner import Provisioner
@@ -170,7 +170,7 @@ def _provisioned(project: dict[str, Any], folder: Path) -> Path:
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said):
-            plan = json.loads(json.dumps(project))  # it is changed on the way
+            plan = copy.deepcopy(project)  # NVFlare changes it
             provisioner = Provisioner(str(folder / "authority"), prepare_builders(plan))
             context = provisioner.provision(prepare_project(plan))
     except (RuntimeError, ValueError) as error:
@@ -189,55 +189,54 @@ def _provisioned(project: dict[str, Any], folder: Path) -> Path:
 
 
 def _harden_site(kit: Path) -> None:
-    local = kit / "local"
-    resources = json.loads((local / "resources.json.default").read_text(encoding="utf-8"))
-    resources["class_list_enforcement_mode"] = "enforce"
-    resources["class_allow_list"] = [EXECUTOR]
+    resources = _harden(kit, EXECUTOR)
     resources["allow_log_streaming"] = False
-    # It would hand the site's error log to the server.
+    # These components send the site's error log to the server.
     resources["components"] = [
         part for part in resources["components"] if "Log" not in part["path"].rpartition(".")[2]
     ]
-    _write(local / "resources.json", resources)
-    _write(local / "authorization.json", PERMISSIONS)
-    _write(local / SITE_FILE, {"fragment": "fragment.json"})
+    write_json(kit / "local" / "resources.json", resources)
+    write_json(kit / "local" / SITE_FILE, {"fragment": "fragment.json"})
 
 
 def _harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
-    local = kit / "local"
     config = kit / "startup" / "fed_server.json"
-    server = json.loads(config.read_text(encoding="utf-8"))
+    server = _read(config)
     server["servers"][0]["admin_timeout"] = ACCEPTANCE
-    _write(config, server)
-    resources = json.loads((local / "resources.json.default").read_text(encoding="utf-8"))
-    resources["class_list_enforcement_mode"] = "enforce"
-    resources["class_allow_list"] = [CONTROLLER]
+    write_json(config, server)
+    resources = _harden(kit, CONTROLLER)
     parts = {part["id"]: part for part in resources["components"]}
     del parts["log_receiver"]
     parts["job_scheduler"]["args"]["max_jobs"] = 1  # one round at a time
     resources["components"] = list(parts.values())
-    _write(local / "resources.json", resources)
-    settle_storage(kit)
-    _write(local / "authorization.json", PERMISSIONS)
-    _write(local / COORDINATOR_FILE, {"sites": list(sites), "results": "results"})
+    write_json(kit / "local" / "resources.json", resources)
+    set_storage_paths(kit)
+    write_json(kit / "local" / COORDINATOR_FILE, {"sites": list(sites), "results": "results"})
 
 
-def settle_storage(kit: Path) -> None:
-    """Let the coordinator keep its jobs in its kit, wherever that is now.
+def _harden(kit: Path, allowed: str) -> dict[str, Any]:
+    """Write the kit's permissions; returns its resources with one class that jobs may use."""
+    write_json(kit / "local" / "authorization.json", PERMISSIONS)
+    resources = _read(kit / "local" / "resources.json.default")
+    return resources | {"class_list_enforcement_mode": "enforce", "class_allow_list": [allowed]}
 
-    NVFlare wants absolute paths, and would use /tmp, which a restart of the machine may empty.
+
+def set_storage_paths(kit: Path) -> None:
+    """Make the coordinator keep its jobs in its kit, even after the kit was moved.
+
+    NVFlare needs absolute paths. Its default is /tmp, which a restart of the machine may empty.
     """
     path = kit / "local" / "resources.json"
-    before = path.read_text(encoding="utf-8")
-    resources = json.loads(before)
+    resources = _read(path)
     root = kit.resolve() / "storage"
     for part in resources["components"]:
         if part["id"] == "job_manager":
             part["args"]["uri_root"] = str(root / "jobs")
     resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"] = str(root / "snapshots")
-    if resources != json.loads(before):
-        _write(path, resources)
+    if resources != _read(path):
+        write_json(path, resources)
 
 
-def _write(path: Path, document: dict[str, Any]) -> None:
-    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+def _read(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document

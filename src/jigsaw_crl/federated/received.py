@@ -6,27 +6,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.reading import read_bytes, read_fragments
-from jigsaw_crl.fragment.signing import open_signed, read_site_keys
+from jigsaw_crl.fragment.reading import fragments_by_client, read_bytes
+from jigsaw_crl.fragment.signing import Signed, open_signed, read_site_keys
 
 __all__ = ["Received", "receive_signed"]
 
 
 @dataclass(frozen=True, eq=False)
 class Received:
-    """Fragments that were verified.
+    """Fragments whose signatures were verified.
 
     Parameters
     ----------
     fragments : dict of str to Fragment
         By client.
     signatures : dict of str to dict
-        Key, time, serial number and digest, by client: what a result's provenance keeps.
+        Key, time, serial number and digest by client, for the provenance of a result.
     seen : Seen
-        To be saved once a result has been made.
+        To be saved after the result.
     """
 
     fragments: dict[str, Fragment]
@@ -47,29 +46,20 @@ def receive_signed(
     again : bool
         Accept the fragments that were the last ones used, to make their result once more.
     """
-    known = read_site_keys(keys)
-    before = Seen.beside(Path(keys))
-    after = [before]
-    signatures: dict[str, dict[str, str | int]] = {}
-
-    def read(path: str | Path) -> Fragment:
+    known, seen = read_site_keys(keys), Seen.beside(Path(keys))
+    received: list[tuple[str | Path, Signed]] = []
+    for path in paths:
         signed = open_signed(read_bytes(path), known, path=path)
-        if signed.site in signatures:
-            raise InputError(
-                "another file holds a fragment of the same client",
-                "Keep the newest of them.",
-                client=signed.site,
-                path=path,
-            )
-        before.check(signed, again=again, path=path)
-        after[0] = after[0].noting(signed)
-        signatures[signed.site] = {
+        seen.check(signed, again=again, path=path)
+        received.append((path, signed))
+    fragments = fragments_by_client((path, signed.fragment) for path, signed in received)
+    signatures: dict[str, dict[str, str | int]] = {
+        signed.site: {
             "key": signed.key,
             "issued_at": signed.issued_at.isoformat(),
             "serial": signed.serial,
             "digest": signed.digest,
         }
-        return signed.fragment
-
-    fragments = read_fragments(paths, read)
-    return Received(fragments, signatures, after[0])
+        for _, signed in received
+    }
+    return Received(fragments, signatures, seen.updated(signed for _, signed in received))

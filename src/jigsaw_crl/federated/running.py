@@ -1,4 +1,4 @@
-"""Start a participant from its kit, and start a round from the admin's kit."""
+"""Start a participant from its kit, or a round from the admin's kit."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.federated.job import RoundOptions, write_job
-from jigsaw_crl.federated.kits import ORGANISATION, need_nvflare, settle_storage
+from jigsaw_crl.federated.kits import ORGANISATION, require_nvflare, set_storage_paths
 
-__all__ = ["RoundEnd", "start_command", "submit_round"]
+__all__ = ["RoundEnd", "start_command", "submit_round", "wait_for_job"]
 
 _FINISHED = "FINISHED:COMPLETED"
-_POLL = 0.5
-# Seconds that a job may take to stop when it is told to; after that it is left to itself.
-_STOPPING = 15.0
-# Seconds that the coordinator may take to answer one question. NVFlare's 5 are too few for a busy
-# machine, and a round must not be given up because of one late answer.
-_ANSWER = 60.0
-# Seconds that the server waits, once the result is written, for sites to say that they are done.
-# NVFlare's 15 minutes would keep a round open for a site that was killed.
-_LAST_WORD = 5
+# Seconds that the coordinator may take to answer one request. NVFlare's default of 5 is too short
+# for a busy machine, and one late answer must not end a round.
+_REQUEST_TIMEOUT = 60.0
+# Seconds that the server waits, once the result is written, for sites to report that they are done.
+# NVFlare's default of 15 minutes would keep a round open for a site that was killed.
+_OUTCOME_TIMEOUT = 5
 
 
 @dataclass(frozen=True)
@@ -39,10 +37,11 @@ class RoundEnd:
     Parameters
     ----------
     job : str
-        NVFlare's identifier of it.
+        NVFlare's identifier of the job.
     status : str
-        In NVFlare's words.
+        NVFlare's status of the job.
     seconds : float
+        Since the round was submitted.
     """
 
     job: str
@@ -51,26 +50,26 @@ class RoundEnd:
 
     @property
     def ok(self) -> bool:
-        """Was a result written?"""
+        """Whether a result was written."""
         return self.status == _FINISHED
 
 
 def start_command(kit: Path) -> list[str]:
-    """The command that runs the participant whose kit this is, in the foreground."""
-    need_nvflare()
+    """The command that runs the coordinator or site of a kit, in the foreground."""
+    require_nvflare()
     startup = kit / "startup"
     common = ["secure_train=true", f"org={ORGANISATION}", "config_folder=config"]
     module = "nvflare.private.fed.app"
     if (startup / "fed_server.json").is_file():
-        settle_storage(kit)
+        set_storage_paths(kit)
         program, config = f"{module}.server.server_train", "fed_server.json"
-        more = [f"client_outcome_wait_timeout={_LAST_WORD}"]
+        more = [f"client_outcome_wait_timeout={_OUTCOME_TIMEOUT}"]
     elif (startup / "fed_client.json").is_file():
         program, config = f"{module}.client.client_train", "fed_client.json"
         more = [f"uid={_common_name(startup / 'client.crt')}"]
     else:
         raise InputError(
-            "this is no kit of a coordinator or a site",
+            "this is not the kit of a coordinator or a site",
             "Name a folder in kits/ that `jigsaw federate init` wrote.",
             path=kit,
         )
@@ -79,10 +78,8 @@ def start_command(kit: Path) -> list[str]:
 
 
 def _common_name(certificate: Path) -> str:
-    from cryptography import x509
+    from cryptography import x509  # an optional dependency
     from cryptography.x509.oid import NameOID
-
-    from jigsaw_crl.base.files import readable
 
     with readable(certificate):
         pem = certificate.read_bytes()
@@ -91,14 +88,14 @@ def _common_name(certificate: Path) -> str:
         return str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
     except (IndexError, ValueError):
         raise InputError(
-            "this is no certificate", "Copy the kit again.", path=certificate
+            "this is not a certificate", "Copy the kit again.", path=certificate
         ) from None
 
 
 def submit_round(
     kit: Path, options: RoundOptions, *, deadline: float, patience: float = 15.0
 ) -> RoundEnd:
-    """Start a round and wait for its end; at the deadline it is stopped.
+    """Start a round and wait for its end.
 
     Parameters
     ----------
@@ -106,8 +103,7 @@ def submit_round(
         The admin's.
     options : RoundOptions
     deadline : float
-        Seconds for the whole: start, answers, assembly. Once it has passed the job is aborted,
-        whatever it hangs on.
+        Seconds for start, answers and assembly together; then the job is aborted.
     patience : float
         Seconds to reach the coordinator.
     """
@@ -126,33 +122,43 @@ def submit_round(
                 path=kit,
             ) from None
         try:
-            return _followed(session, job, began, deadline)
+            # NVFlare takes 0 seconds for no limit.
+            status = wait_for_job(session, job, max(deadline + began - time.monotonic(), 0.1))
         except Exception as error:
             raise InputError(
                 f"the coordinator was lost during the round ({type(error).__name__})",
-                "Start it again and submit the same round: what it has received is kept.",
+                "Start it again and submit the same round: the answers received are kept.",
                 path=kit,
             ) from None
+        return RoundEnd(job, status, time.monotonic() - began)
 
 
-def _followed(session: Any, job: str, began: float, deadline: float) -> RoundEnd:
-    asked_to_stop = False
-    while True:
-        status = str(session.get_job_meta(job).get("status", ""))
-        passed = time.monotonic() - began
-        if status.startswith("FINISHED"):
-            return RoundEnd(job, status, passed)
-        if passed > deadline and not asked_to_stop:
-            session.abort_job(job)
-            asked_to_stop = True
-        elif passed > deadline + _STOPPING:
-            return RoundEnd(job, "ABORTED AT THE DEADLINE", passed)
-        time.sleep(_POLL)
+def wait_for_job(
+    session: Any, job: str, deadline: float, *, poll: float = 0.5, grace: float = 15.0
+) -> str:
+    """Wait for the end of a job and return its status.
+
+    Parameters
+    ----------
+    session : nvflare.fuel.flare_api.flare_api.Session
+    job : str
+    deadline : float
+        Seconds until the job is aborted.
+    poll : float
+        Seconds between two requests for the status.
+    grace : float
+        Seconds that an aborted job has to end; then it is no longer waited for.
+    """
+    _, meta = session.monitor_job_and_return_job_meta(job, deadline, poll)
+    if meta is None:
+        session.abort_job(job)
+        _, meta = session.monitor_job_and_return_job_meta(job, grace, poll)
+    return "ABORTED AT THE DEADLINE" if meta is None else str(meta["status"])
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep NVFlare's own story off the terminal: ours is told by the caller, in one line."""
+    """Keep NVFlare's output off the terminal: the caller reports in one line."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -164,24 +170,25 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _session(kit: Path, patience: float) -> Iterator[Any]:
-    need_nvflare()
+    require_nvflare()
     try:
         document = json.loads((kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
         user = str(document["admin"]["username"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
-            "this is no kit of an admin",
-            "Name the folder in kits/ with the address of who starts rounds.",
+            "this is not the kit of an admin",
+            "Name the folder in kits/ whose name is an e-mail address.",
             path=kit,
         ) from None
+    # NVFlare is an optional dependency, and takes a second to load.
     from nvflare.fuel.flare_api.flare_api import new_secure_session
 
     try:
         session = new_secure_session(
             user, str(kit.resolve()), timeout=patience, command_timeout=patience
         )
-        session.set_timeout(_ANSWER)
-    except Exception as error:  # of a dozen types, by which part of NVFlare notices first
+        session.set_timeout(_REQUEST_TIMEOUT)
+    except Exception as error:  # each part of NVFlare raises another type
         raise InputError(
             f"the coordinator cannot be reached, or refuses this kit ({type(error).__name__})",
             "Start it with `jigsaw federate start`, and check host name, port and kit.",

@@ -1,30 +1,39 @@
-"""Which signed fragments a coordinator has used: each counts once."""
+"""The record of the fragments that a coordinator has used, so that none is used twice."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Literal
 
+from jigsaw_crl.base.documents import Closed, Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable, write_text
+from jigsaw_crl.base.files import write_text
+from jigsaw_crl.fragment.signing import Signed
 
-__all__ = ["Seen"]
+if TYPE_CHECKING:
+    from jigsaw_crl.federated.answer import Accepted
 
-FORMAT = "jigsaw-crl/seen"
-VERSION = 1
+__all__ = ["LastUsed", "Seen"]
 
 
-class Stamped(Protocol):
-    """A fragment with a serial number that grows, and a digest of what came."""
+class LastUsed(Closed):
+    """Serial number and digest of the last fragment used of a site."""
 
-    @property
-    def site(self) -> str: ...
-    @property
-    def serial(self) -> int: ...
-    @property
-    def digest(self) -> str: ...
+    serial: WholeNumber
+    digest: str
+
+
+class SeenDocument(Document):
+    """The file of the record."""
+
+    kind = "record of used fragments"
+    remedy = "Restore it from a backup: without it a replayed fragment would go unnoticed."
+
+    format: Literal["jigsaw-crl/seen"]
+    version: Literal[1]
+    sites: dict[str, LastUsed]
 
 
 @dataclass(frozen=True)
@@ -34,86 +43,55 @@ class Seen:
     Parameters
     ----------
     path : Path
-        Where it is kept: beside the list of keys, `site-keys.toml` and `site-keys.seen.json`.
-    last : dict of str to (int, str)
-        Serial number and digest, by site.
+        The record's file.
+    last : dict of str to LastUsed
+        By site.
     """
 
     path: Path
-    last: dict[str, tuple[int, str]]
+    last: dict[str, LastUsed]
 
     @classmethod
     def beside(cls, keys: Path) -> Seen:
-        """The memory that belongs to a list of keys; empty when there is none yet."""
+        """The record of a list of keys: `site-keys.seen.json` beside `site-keys.toml`."""
         return cls.at(keys.with_suffix(".seen.json"))
 
     @classmethod
     def at(cls, path: Path) -> Seen:
-        """The memory in a file; empty when there is none yet."""
-        if not path.exists():
-            return cls(path, {})
-        with readable(path):
-            text = path.read_bytes()
-        try:
-            document: dict[str, Any] = json.loads(text)
-            if (document["format"], document["version"]) != (FORMAT, VERSION):
-                raise ValueError
-            last = {
-                str(site): (int(entry["serial"]), str(entry["digest"]))
-                for site, entry in document["sites"].items()
-            }
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-            raise InputError(
-                "the record of fragments already used cannot be understood",
-                "Restore it from a copy: without it a replayed fragment would go unnoticed.",
-                path=path,
-            ) from None
-        return cls(path, last)
+        """The record in a file; empty if there is no such file."""
+        return cls(path, SeenDocument.from_file(path).sites if path.exists() else {})
 
-    def check(self, signed: Stamped, *, again: bool = False, path: object | None = None) -> None:
+    def check(self, signed: Signed, *, again: bool = False, path: object | None = None) -> None:
         """Refuse a fragment that was used before, or is older than one that was.
 
         Parameters
         ----------
-        signed : Signed or Accepted
+        signed : Signed
         again : bool
-            Accept the very fragment that was the last one used, to make a result once more.
+            Accept the fragment that was the last one used, to make its result once more.
         path : optional
             Named in errors.
         """
-        if signed.site not in self.last:
+        last = self.last.get(signed.site)
+        if last is None or signed.serial > last.serial:
             return
-        serial, digest = self.last[signed.site]
-        if signed.serial == serial and signed.digest == digest:
+        if signed.serial == last.serial and signed.digest == last.digest:
             if again:
                 return
-            raise InputError(
-                "the fragment is replayed: a result was made with it already",
-                "Ask the site for a new one; to make the same result once more, pass --again.",
-                client=signed.site,
-                path=path,
-            )
-        if signed.serial <= serial:
-            raise InputError(
-                f"the fragment is replayed: serial {signed.serial} is not above {serial}, "
-                "the last one used",
-                "Ask the site for a new one; if its clock went back, mend that and sign again.",
-                client=signed.site,
-                path=path,
-            )
+            what = "a result was made with it already"
+            remedy = "Ask the site for a new one, or pass --again to make the same result again."
+        else:
+            what = f"serial {signed.serial} is not above {last.serial}, the last one used"
+            remedy = "Ask the site for a new one; if its clock was set back, correct it first."
+        raise InputError(f"the fragment is replayed: {what}", remedy, client=signed.site, path=path)
 
-    def noting(self, used: Stamped) -> Seen:
-        """The memory with one more fragment."""
-        return replace(self, last={**self.last, used.site: (used.serial, used.digest)})
+    def updated(self, used: Iterable[Signed | Accepted]) -> Seen:
+        """The record after these fragments were used."""
+        new = {one.site: LastUsed(serial=one.serial, digest=one.digest) for one in used}
+        return replace(self, last=self.last | new)
 
     def save(self) -> None:
-        """Write it, whole or not at all."""
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "sites": {
-                site: {"serial": serial, "digest": digest}
-                for site, (serial, digest) in sorted(self.last.items())
-            },
-        }
-        write_text(self.path, json.dumps(document, indent=1, ensure_ascii=False))
+        """Write the record's file."""
+        sites = dict(sorted(self.last.items()))
+        document = SeenDocument(format="jigsaw-crl/seen", version=1, sites=sites)
+        write_text(self.path, document.model_dump_json(indent=1))

@@ -1,35 +1,37 @@
-"""A round in NVFlare's simulator: all sites on this machine, nothing secured, one command.
+"""A round in NVFlare's simulator: all sites on this machine, without certificates.
 
-It runs the very classes that a live round runs, and is meant for trying things out.
+It runs the same classes as a live round, and is meant for trials.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.gathering import STATUS
-from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, RoundOptions, write_job
-from jigsaw_crl.federated.kits import need_nvflare
+from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, RoundOptions, write_job, write_json
+from jigsaw_crl.federated.kits import require_nvflare
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.reading import read_fragments
+from jigsaw_crl.fragment.reading import read_fragment_files
 from jigsaw_crl.result.folder import RESULT, check_folder
-from jigsaw_crl.result.result import load_result
+from jigsaw_crl.result.result import Result, load_result
 
 __all__ = ["simulate_round"]
 
 
 def simulate_round(
     fragments: Sequence[Path], out: Path, options: RoundOptions, *, deadline: float = 300
-) -> Path:
-    """Carry fragments to a result through NVFlare's simulator.
+) -> Result:
+    """Run a round in NVFlare's simulator, and write its result.
 
     Parameters
     ----------
@@ -39,53 +41,46 @@ def simulate_round(
         Result folder.
     options : RoundOptions
     deadline : float
-        Seconds for the whole.
-
-    Returns
-    -------
-    Path
-        `out`.
+        Seconds for start, answers and assembly together.
     """
-    need_nvflare()
+    require_nvflare()
     check_folder(out)
-    pieces = read_fragments(fragments)
-    for site in pieces:
+    by_site = read_fragment_files(fragments)
+    for site in by_site:
         check_name(site, "site")
     with tempfile.TemporaryDirectory(prefix="jigsaw-simulate-") as folder:
         root = Path(folder)
-        # The simulator empties its workspace, so it gets one of its own.
+        # The simulator empties its workspace, so everything else is beside it.
         workspace = root / "workspace"
         results = root / "results"
-        _prepare(workspace / "local", root / "fragments", pieces, results)
+        _prepare(workspace / "local", root / "fragments", by_site, results)
         job = write_job(root / "job", options)
-        code, said = _run(job, workspace, list(pieces), deadline)
+        code, said = _run(job, workspace, list(by_site), deadline)
         made = results / options.round_name
-        failure = _failure(made) or f"the simulator ended with code {code}: {said}"
         if not (made / RESULT).is_file():
-            raise InputError(f"the round gave no result: {failure}", "Mend that, then run again.")
-        return load_result(made).save(out)
+            failure = _failure(made) or f"the simulator ended with code {code}: {said}"
+            raise InputError(f"the round gave no result: {failure}", "Correct it, then run again.")
+        result = load_result(made)
+    result.save(out)
+    return result
 
 
 def _failure(made: Path) -> str | None:
     status = made / STATUS
     if not status.is_file():
         return None
-    failure = json.loads(status.read_text(encoding="utf-8"))["failure"]
-    return None if failure is None else str(failure)
+    failure: str | None = json.loads(status.read_text(encoding="utf-8"))["failure"]
+    return failure
 
 
-def _prepare(local: Path, store: Path, pieces: Mapping[str, Fragment], results: Path) -> None:
-    local.mkdir(parents=True)
+def _prepare(local: Path, store: Path, by_site: Mapping[str, Fragment], results: Path) -> None:
     store.mkdir()
-    for site, piece in pieces.items():
-        (store / f"{site}.json").write_text(piece.to_json(), encoding="utf-8")
-    documents = {
-        "resources.json": {"format_version": 2, "class_allow_list": [CONTROLLER, EXECUTOR]},
-        SITE_FILE: {"fragment": str(store / "{site}.json")},
-        COORDINATOR_FILE: {"sites": list(pieces), "results": str(results)},
-    }
-    for name, document in documents.items():
-        (local / name).write_text(json.dumps(document), encoding="utf-8")
+    for site, fragment in by_site.items():
+        (store / f"{site}.json").write_text(fragment.to_json(), encoding="utf-8")
+    allowed = {"format_version": 2, "class_allow_list": [CONTROLLER, EXECUTOR]}
+    write_json(local / "resources.json", allowed)
+    write_json(local / SITE_FILE, {"fragment": str(store / "{site}.json")})
+    write_json(local / COORDINATOR_FILE, {"sites": list(by_site), "results": str(results)})
 
 
 def _run(job: Path, workspace: Path, sites: list[str], deadline: float) -> tuple[int, str]:
@@ -103,7 +98,7 @@ def _run(job: Path, workspace: Path, sites: list[str], deadline: float) -> tuple
         said, _ = process.communicate(timeout=deadline)
     except subprocess.TimeoutExpired:
         raise InputError(
-            f"the simulator was not done after {deadline:.0f} s", "Give it a later deadline."
+            f"the simulator did not end within {deadline:.0f} s", "Raise --deadline."
         ) from None
     finally:
         _end(process)
@@ -111,10 +106,7 @@ def _run(job: Path, workspace: Path, sites: list[str], deadline: float) -> tuple
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End what is left of the simulator: its servers and sites are processes of its own group."""
-    import signal
-    from contextlib import suppress
-
+    """End the simulator, whose server and sites are processes of its own group."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,18 +1,17 @@
-"""The fragment's file: a closed, versioned JSON document.
-
-Nothing unknown is accepted, nothing that a fragment must not hold can be written.
-"""
+"""The fragment's file: a closed, versioned JSON document without the latent basis."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
+from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
@@ -33,13 +32,13 @@ VERSION = 1
 
 
 def fragment_json(fragment: Fragment) -> str:
-    """The fragment as it leaves the client: no basis, no moments, no rows."""
+    """The text of the fragment's file, which leaves the client: no basis, no moments, no rows."""
     document = fragment_document(fragment)
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def fragment_document(fragment: Fragment) -> dict[str, Any]:
-    """The same as plain JSON values."""
+    """The fragment's file as plain JSON values."""
     position, block_position = fragment._position, {b: i for i, b in enumerate(fragment.blocks)}
 
     def numbers(labels: Iterable[str]) -> list[int]:
@@ -59,11 +58,7 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
         if fragment.districts is None
         else [numbers(d) for d in fragment.districts],
         "n_samples": None if fragment.n_samples is None else dict(fragment.n_samples),
-        "outcome": {
-            "code": fragment.outcome.code,
-            "message": fragment.outcome.message,
-            "remedy": fragment.outcome.remedy,
-        },
+        "outcome": asdict(fragment.outcome),
         "findings": [f.to_document() for f in fragment.findings],
         "bayes": None,
         "statements": None,
@@ -87,108 +82,84 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
 
 
 def parse_fragment(text: str | bytes, *, path: object | None = None) -> Fragment:
-    """Read a fragment; everything in it is checked, and nothing unknown is accepted."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError(
-            "the fragment is not valid JSON", "Send the file again, unaltered.", path=path
-        ) from None
-    return fragment_from_document(document, path=path)
+    """Read a fragment from its JSON text; raises `InputError`, which names `path`."""
+    return _fragment(FragmentDocument.from_text(text, path=path), path)
 
 
 def fragment_from_document(document: object, *, path: object | None = None) -> Fragment:
-    """A fragment from a parsed JSON document."""
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(
-            "this is not a jigsaw-crl fragment",
-            "Write one with `jigsaw fragment`.",
-            path=path,
-        )
-    version = document.get("version")
-    if version != VERSION:
-        newer = isinstance(version, int) and version > VERSION
-        raise InputError(
-            f"the fragment has format version {version!r}, this program reads {VERSION}",
-            "Upgrade jigsaw-crl." if newer else "Write the fragment again.",
-            path=path,
-        )
+    """Read a fragment from parsed JSON."""
+    return _fragment(FragmentDocument.from_document(document, path=path), path)
+
+
+def _fragment(document: FragmentDocument, path: object | None) -> Fragment:
     try:
-        model = FragmentDocument.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "document"
-        raise InputError(
-            f"the fragment's field {place!r} is not valid: {first['msg']}",
-            "Write the fragment again with `jigsaw fragment`.",
-            client=str(document.get("client", ""))[:80] or None,
-            path=path,
-        ) from None
-    try:
-        return model.fragment()
-    except (IndexError, InputError, TypeError, ValueError) as error:
-        what = error.what if isinstance(error, InputError) else f"inconsistent ({error})"
+        return document.fragment()
+    except (IndexError, TypeError, ValueError) as error:
+        what = error.what if isinstance(error, InputError) else str(error)
+        if isinstance(error, IndexError):
+            what = "it refers to a label or block that it does not list"
         raise InputError(
             f"the fragment does not hold together: {what}",
-            "Write the fragment again with `jigsaw fragment`.",
-            client=model.client,
+            document.remedy,
+            client=document.client,
             path=path,
         ) from None
 
 
 def _without_nan(array: FloatArray) -> Any:
-    """Nested lists with None for nan, which JSON cannot hold."""
+    """Nested lists with None for NaN, which JSON does not have."""
     if array.ndim > 1:
         return [_without_nan(row) for row in array]
     return [None if value != value else value for value in array.tolist()]
 
 
-# -- the closed schema of the file ------------------------------------------------------------
+# -- the schema of the file -------------------------------------------------------------------
 
 _MAX_LABELS = 5_000
 _Text = Annotated[str, Field(min_length=1, max_length=500)]
-_Index = Annotated[int, Field(ge=0, lt=_MAX_LABELS, strict=True)]
-# Counts stay exact as floats.
-_Count = Annotated[int, Field(ge=1, le=2**53, strict=True)]
-_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Index = Annotated[WholeNumber, Field(ge=0, lt=_MAX_LABELS)]
+# Up to 2^53 an integer is exact as a float.
+_Count = Annotated[WholeNumber, Field(ge=1, le=2**53)]
 
 
-class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _OutcomeDocument(_Closed):
+class _OutcomeDocument(Closed):
     code: str = Field(max_length=50)
     message: str = Field(max_length=5_000)
     remedy: str = Field(max_length=5_000)
 
 
-class _FindingDocument(_Closed):
+class _FindingDocument(Closed):
     check: str = Field(max_length=100)
     severity: Literal["info", "warning", "error"]
     message: str = Field(max_length=2_000)
     remedy: str = Field(max_length=2_000)
-    value: _Number | None
-    threshold: _Number | None
+    value: Number | None
+    threshold: Number | None
     client: str | None = Field(max_length=500)
     regime: str | None = Field(max_length=500)
 
 
-class _BayesDocument(_Closed):
-    scales: list[_Number] = Field(min_length=1, max_length=10)
-    ancestor: list[list[list[_Number | None]]]
-    district: list[list[_Number | None]]
-    lean: list[list[_Number | None]] = []
-    single: list[_Index] = []
+class _BayesDocument(Closed):
+    scales: list[Number] = Field(min_length=1, max_length=10)
+    ancestor: list[list[list[Number | None]]]
+    district: list[list[Number | None]]
+    # Absent in files from before these two were written.
+    lean: list[list[Number | None]] = Field(default=[])
+    single: list[_Index] = Field(default=[])
 
 
-class _StatementsDocument(_Closed):
+class _StatementsDocument(Closed):
     ancestor: list[list[Literal[-1, 0, 1]]]
     one_of: list[tuple[list[_Index], _Index]]
     spouses: list[tuple[_Index, _Index]] | None
 
 
-class FragmentDocument(_Closed):
+class FragmentDocument(Document):
+    """The fields of a fragment's file. Labels and blocks are named by their positions."""
+
+    kind = "fragment"
+    remedy = "Write it again with `jigsaw fragment`, and send the file unaltered."
+
     format: Literal["jigsaw-crl/fragment"]
     version: Literal[1]
     client: _Text
@@ -204,30 +175,32 @@ class FragmentDocument(_Closed):
     statements: _StatementsDocument | None
 
     def fragment(self) -> Fragment:
+        """The fragment; raises an error if the fields contradict each other."""
         names = tuple(self.labels)
 
-        def sets(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
+        def sets(groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
             return tuple(frozenset(names[i] for i in group) for group in groups)
 
         blocks = sets(self.blocks)
         bayes = None
         if self.bayes is not None:
+            (single,) = sets([self.bayes.single])
             bayes = BayesFactors(
                 tuple(self.bayes.scales),
                 np.array(self.bayes.ancestor, dtype=np.float64),
                 np.array(self.bayes.district, dtype=np.float64),
                 np.array(self.bayes.lean, dtype=np.float64),
-                tuple(i in self.bayes.single for i in range(len(names))),
+                tuple(name in single for name in names),
             )
         statements = None
         if self.statements is not None:
             s = self.statements
+            candidates = sets(c for c, _ in s.one_of)
+            descendants = (names[d] for _, d in s.one_of)
             statements = Statements(
                 np.array(s.ancestor, dtype=np.int8),
-                tuple((frozenset(names[i] for i in c), names[d]) for c, d in s.one_of),
-                None
-                if s.spouses is None
-                else frozenset(frozenset((names[i], names[j])) for i, j in s.spouses),
+                tuple(zip(candidates, descendants, strict=True)),
+                None if s.spouses is None else frozenset(sets(s.spouses)),
             )
         return Fragment(
             client=self.client,
@@ -241,6 +214,6 @@ class FragmentDocument(_Closed):
             bayes=bayes,
             statements=statements,
             n_samples=self.n_samples,
-            outcome=Outcome(self.outcome.code, self.outcome.message, self.outcome.remedy),
+            outcome=Outcome(**self.outcome.model_dump()),
             findings=tuple(Finding(**f.model_dump()) for f in self.findings),
         )

@@ -1,26 +1,32 @@
-"""Fragment files, as a coordinator receives them."""
+"""Read fragment files, as a coordinator receives them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.signing import is_signed
 
-__all__ = ["read_bytes", "read_fragment", "read_fragments"]
+__all__ = ["fragments_by_client", "read_bytes", "read_fragment_file", "read_fragment_files"]
 
-# 5,000 labels with evidence at two scales and four decimals take under a gigabyte; a file beyond
-# that is not a fragment, and reading it first would be the harm.
+# A fragment of 5,000 labels, with evidence at two scales in four decimals, takes less than this
+# gigabyte. A larger file is refused before it is loaded into memory.
 MOST_BYTES = 1 << 30
 
 
-def read_fragment(path: str | Path) -> Fragment:
-    """One fragment file, checked."""
+def read_fragment_files(paths: Iterable[str | Path]) -> dict[str, Fragment]:
+    """Read unsigned fragments, by client; see `fragments_by_client` for what is refused."""
+    return fragments_by_client((path, read_fragment_file(path)) for path in paths)
+
+
+def read_fragment_file(path: str | Path) -> Fragment:
+    """Read one unsigned fragment."""
     text = read_bytes(path)
-    if text.startswith(b'{"format":"jigsaw-crl/signed-fragment"'):
+    if is_signed(text):
         raise InputError(
             "the fragment is signed", "Pass the list of the sites' keys: --keys FILE.", path=path
         )
@@ -28,7 +34,7 @@ def read_fragment(path: str | Path) -> Fragment:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """What is in a fragment's file, which must not be larger than any fragment."""
+    """The content of a fragment file; a folder or a file above `MOST_BYTES` is refused."""
     file = Path(path)
     with readable(file):
         if file.is_dir():
@@ -40,31 +46,32 @@ def read_bytes(path: str | Path) -> bytes:
         return file.read_bytes()
 
 
-def read_fragments(
-    paths: Iterable[str | Path], read: Callable[[str | Path], Fragment] = read_fragment
+def fragments_by_client(
+    fragments: Iterable[tuple[str | Path, Fragment]],
 ) -> dict[str, Fragment]:
-    """Fragments by client name; two of one client are refused, and so are labels that differ
-    only by case or spaces."""
-    pieces: dict[str, Fragment] = {}
-    labels: dict[str, str] = {}
-    for path in paths:
-        piece = read(path)
-        if piece.client in pieces:
+    """Fragments by client, from pairs of a file's path and the fragment in it.
+
+    Two fragments of one client are refused, and labels that differ only by case or spaces.
+    """
+    by_client: dict[str, Fragment] = {}
+    spellings: dict[str, str] = {}
+    for path, fragment in fragments:
+        if fragment.client in by_client:
             raise InputError(
                 "another file holds a fragment of the same client",
-                "Send one fragment per client.",
-                client=piece.client,
+                "Keep one fragment per client, the newest.",
+                client=fragment.client,
                 path=path,
             )
-        for label in piece.labels:
-            first = labels.setdefault(label_key(label), label)
+        for label in fragment.labels:
+            first = spellings.setdefault(label_key(label), label)
             if first != label:
                 raise InputError(
                     f"the label {label!r} differs from another client's {first!r} only by case "
                     "or spaces",
-                    "Labels are shared between clients: spell each one way.",
-                    client=piece.client,
+                    "Labels are shared between clients: use one spelling.",
+                    client=fragment.client,
                     path=path,
                 )
-        pieces[piece.client] = piece
-    return pieces
+        by_client[fragment.client] = fragment
+    return by_client

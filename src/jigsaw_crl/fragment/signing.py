@@ -1,14 +1,13 @@
-"""Signed fragments: who sent it, when, and that not a byte has changed since.
+"""Signed fragments: who sent a fragment, when, and that nobody has changed it since.
 
-A site signs with its Ed25519 key; the coordinator keeps a list of the sites' public keys and
-accepts what one of them verifies. The signature covers the site's name, the key, the time, a serial
-number that only grows, and the fragment's own text, so none can be exchanged for another's.
+A site signs with its Ed25519 key. The coordinator keeps a list of the sites' public keys and
+accepts a fragment that one of its site's keys verifies. The signature covers the site's name, the
+key, the time, a serial number that grows and the fragment's text.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import os
@@ -18,38 +17,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
+
+from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 __all__ = [
-    "FORMAT",
     "Signed",
     "generate_key",
+    "is_signed",
     "open_signed",
-    "peek_signed",
+    "open_unverified",
     "read_private_key",
     "read_site_keys",
     "sign_fragment",
 ]
 
-FORMAT = "jigsaw-crl/signed-fragment"
-VERSION = 1
 PREFIX = "ed25519:"
-_FIELDS: dict[str, type] = {
-    "format": str,
-    "version": int,
-    "site": str,
-    "key": str,
-    "issued_at": str,
-    "serial": int,
-    "fragment": str,
-    "signature": str,
-}
 SiteKeys = Mapping[str, tuple[str, ...]]
 
 
@@ -80,8 +71,32 @@ class Signed:
     digest: str
 
 
+class Envelope(Document):
+    """The file of a signed fragment."""
+
+    kind = "signed fragment"
+    remedy = "Ask the site to write it again with `jigsaw fragment --sign KEY`."
+
+    format: Literal["jigsaw-crl/signed-fragment"]
+    version: Literal[1]
+    site: str
+    key: str
+    issued_at: AwareDatetime
+    serial: WholeNumber
+    fragment: str
+    signature: str
+
+    def signed_bytes(self) -> bytes:
+        """What the signature covers: all other fields, in one spelling."""
+        covered = self.model_dump(mode="json", exclude={"signature"})
+        return json.dumps(covered, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
 def generate_key(site: str, private: Path) -> str:
-    """Make a site's key pair: the private key into a new file, the public key as text.
+    """Make a site's key pair; writes the private key and returns the public one.
 
     Parameters
     ----------
@@ -108,11 +123,11 @@ def generate_key(site: str, private: Path) -> str:
         handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise InputError(
-            "there is a file already", "A key is never overwritten: name another.", path=private
+            "the file exists already", "Name a new file: keys are not overwritten.", path=private
         ) from None
     except OSError as error:
         raise InputError(
-            f"it cannot be written ({error.strerror})", "Choose another place.", path=private
+            f"the file cannot be written ({error.strerror})", "Choose another place.", path=private
         ) from None
     with os.fdopen(handle, "wb") as file:
         file.write(pem)
@@ -120,9 +135,7 @@ def generate_key(site: str, private: Path) -> str:
 
 
 def read_private_key(path: str | Path) -> Ed25519PrivateKey:
-    """A site's private key, as `generate_key` wrote it."""
-    from jigsaw_crl.base.files import readable
-
+    """Read a site's private key, as `generate_key` wrote it."""
     ed25519, serialization = _cryptography()
     file = Path(path)
     with readable(file):
@@ -133,9 +146,63 @@ def read_private_key(path: str | Path) -> Ed25519PrivateKey:
         key = None
     if key is None or not isinstance(key, ed25519.Ed25519PrivateKey):
         raise InputError(
-            "this is no Ed25519 private key", "Make one with `jigsaw federate keygen`.", path=file
+            "this is not an Ed25519 private key",
+            "Make one with `jigsaw federate keygen`.",
+            path=file,
         )
     return key
+
+
+def _public_key(text: str) -> str:
+    if not text.startswith(PREFIX) or len(_raw(text)) != 32:
+        raise ValueError("a public key is 'ed25519:' and 32 bytes in base 64")
+    return text
+
+
+_Keys = Annotated[
+    tuple[Annotated[str, AfterValidator(_public_key)], ...],
+    BeforeValidator(lambda value: value if isinstance(value, list) else [value]),
+]
+
+
+class KeyList(Document):
+    """The coordinator's list of sites and their public keys."""
+
+    kind = "list of keys"
+    remedy = (
+        'Write [sites] and below it, for each site, the line "lab-1" = "ed25519:…" that '
+        "`jigsaw federate keygen` printed there."
+    )
+
+    model_config = ConfigDict(extra="ignore")  # the file may hold other tables
+
+    sites: Annotated[dict[str, _Keys], Field(min_length=1)]
+
+
+def read_site_keys(path: str | Path) -> dict[str, tuple[str, ...]]:
+    """Read the coordinator's list of sites and their public keys, from TOML or JSON.
+
+    The table `sites` maps a site's name to its public key, or to a list of keys while a site
+    changes from one to another::
+
+        [sites]
+        "lab-1" = "ed25519:l0ZfWzO6XK2sY8PzUoMdqNVfn8TyJ3pPuEwhGv7Kx0o="
+    """
+    file = Path(path)
+    if file.suffix == ".json":
+        return KeyList.from_file(file).sites
+    with readable(file):
+        text = file.read_bytes()
+    try:
+        document = tomllib.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"the list of keys is not valid TOML ({error})", KeyList.remedy, path=file
+        ) from None
+    return KeyList.from_document(document, path=file).sites
+
+
+# -- signing and opening --------------------------------------------------------------------------
 
 
 def sign_fragment(
@@ -145,7 +212,7 @@ def sign_fragment(
     issued_at: datetime | None = None,
     serial: int | None = None,
 ) -> str:
-    """A fragment in a signed envelope, as JSON.
+    """The text of a signed fragment's file.
 
     Parameters
     ----------
@@ -153,28 +220,33 @@ def sign_fragment(
         Its client's name becomes the name of the site.
     key : Ed25519PrivateKey
     issued_at : datetime, optional
-        Now, unless given.
+        Default: now.
     serial : int, optional
-        Nanoseconds since 1970, unless given: it grows with every signature without a counter that
-        a site would have to keep.
+        Default: nanoseconds since 1970, which grow without a counter for the site to keep.
     """
     moment = datetime.now(UTC) if issued_at is None else issued_at.astimezone(UTC)
-    envelope: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "site": fragment.client,
-        "key": _identifier(_public_text(key)),
-        "issued_at": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "serial": time.time_ns() if serial is None else serial,
-        "fragment": fragment.to_json(),
-    }
-    signature = key.sign(_signed_bytes(envelope))
-    envelope["signature"] = base64.b64encode(signature).decode()
-    return json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))
+    envelope = Envelope(
+        format="jigsaw-crl/signed-fragment",
+        version=1,
+        site=fragment.client,
+        key=_identifier(_public_text(key)),
+        issued_at=moment.replace(microsecond=0),
+        serial=time.time_ns() if serial is None else serial,
+        fragment=fragment.to_json(),
+        signature="",
+    )
+    signature = base64.b64encode(key.sign(envelope.signed_bytes())).decode()
+    return envelope.model_copy(update={"signature": signature}).model_dump_json()
+
+
+def is_signed(text: str | bytes) -> bool:
+    """Does the text begin as `sign_fragment` writes it?"""
+    head = '{"format":"jigsaw-crl/signed-fragment"'
+    return text.startswith(head) if isinstance(text, str) else text.startswith(head.encode())
 
 
 def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None) -> Signed:
-    """The fragment in a signed envelope, once its signature is verified.
+    """Verify a signed fragment and read it.
 
     Parameters
     ----------
@@ -189,11 +261,8 @@ def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None
     InputError
         Names the site: it is not on the list, the key is not its own, or the fragment was altered.
     """
-    from cryptography.exceptions import InvalidSignature
-
-    ed25519, _ = _cryptography()
-    envelope = _envelope(text, path)
-    site = envelope["site"]
+    envelope = Envelope.from_text(text, path=path)
+    site = envelope.site
 
     def refuse(what: str, remedy: str) -> InputError:
         return InputError(what, remedy, client=site[:80], path=path)
@@ -201,121 +270,48 @@ def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None
     if site not in keys:
         raise refuse("the site is not on the list of keys", "Add its public key, if it takes part.")
     known = {_identifier(public): public for public in keys[site]}
-    if envelope["key"] not in known:
+    if envelope.key not in known:
         raise refuse(
-            f"it is signed with the key {envelope['key'][:16]!r}, which is not the site's",
+            f"it is signed with the key {envelope.key[:16]!r}, which is not the site's",
             f"The list has {', '.join(known)}: ask the site which key is its own.",
         )
-    data = _signed_bytes(envelope)
-    try:
-        signature = base64.b64decode(envelope["signature"], validate=True)
-        raw = base64.b64decode(known[envelope["key"]].removeprefix(PREFIX))
-        ed25519.Ed25519PublicKey.from_public_bytes(raw).verify(signature, data)
-        issued_at = datetime.strptime(envelope["issued_at"], "%Y-%m-%dT%H:%M:%SZ")
-    except (InvalidSignature, binascii.Error, ValueError):
+    data = envelope.signed_bytes()
+    if not _is_signature(envelope.signature, data, known[envelope.key]):
         raise refuse(
             "it was altered after the site signed it, or another key signed it",
             "Ask the site to send it again.",
-        ) from None
-    fragment = Fragment.from_json(envelope["fragment"], path=path)
+        )
+    fragment = Fragment.from_json(envelope.fragment, path=path)
     if fragment.client != site:
         raise refuse(
             f"the site signed a fragment of another client, {fragment.client!r}",
-            "A site speaks for itself: use one name for the site and its client.",
+            "Use one name for the site and its client.",
         )
     return Signed(
         fragment=fragment,
         site=site,
-        key=envelope["key"],
-        issued_at=issued_at.replace(tzinfo=UTC),
-        serial=envelope["serial"],
+        key=envelope.key,
+        issued_at=envelope.issued_at.astimezone(UTC),
+        serial=envelope.serial,
         digest=hashlib.sha256(data).hexdigest(),
     )
 
 
-def peek_signed(text: str | bytes) -> Fragment:
-    """The fragment in a signed envelope, its signature not verified."""
-    return Fragment.from_json(_envelope(text, None)["fragment"])
+def open_unverified(text: str | bytes) -> Fragment:
+    """Read a fragment, signed or not, without verifying the signature."""
+    return Fragment.from_json(Envelope.from_text(text).fragment if is_signed(text) else text)
 
 
-def read_site_keys(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """The coordinator's list of sites and their public keys, from TOML or JSON.
+def _is_signature(signature: str, data: bytes, public: str) -> bool:
+    ed25519, _ = _cryptography()
+    from cryptography.exceptions import InvalidSignature  # an optional dependency
 
-    The table `sites` maps a site's name to its public key, or to a list of keys while a site
-    changes from one to another::
-
-        [sites]
-        "lab-1" = "ed25519:l0ZfWzO6XK2sY8PzUoMdqNVfn8TyJ3pPuEwhGv7Kx0o="
-    """
-    from jigsaw_crl.base.files import readable
-
-    file = Path(path)
-    with readable(file):
-        raw = file.read_bytes()
+    key = ed25519.Ed25519PublicKey.from_public_bytes(_raw(public))
     try:
-        text = raw.decode("utf-8")
-        document = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        kind = "JSON" if file.suffix == ".json" else "TOML"
-        raise InputError(f"this is not valid {kind} ({error})", "Mend it.", path=file) from None
-    sites = document.get("sites") if isinstance(document, dict) else None
-    if not isinstance(sites, dict) or not sites:
-        raise InputError(
-            "the list of keys has no table 'sites'",
-            'Write [sites] and below it a line "lab-1" = "ed25519:…" for each site.',
-            path=file,
-        )
-    return {name: _checked_keys(name, value, file) for name, value in sites.items()}
-
-
-def _checked_keys(site: str, value: object, file: Path) -> tuple[str, ...]:
-    keys = tuple(value) if isinstance(value, list) else (value,)
-    for key in keys:
-        try:
-            if not isinstance(key, str) or not key.startswith(PREFIX):
-                raise ValueError
-            if len(base64.b64decode(key.removeprefix(PREFIX), validate=True)) != 32:
-                raise ValueError
-        except ValueError:
-            raise InputError(
-                "its public key is not valid",
-                "Copy the line that `jigsaw federate keygen` printed at the site.",
-                client=site,
-                path=file,
-            ) from None
-    return tuple(str(key) for key in keys)
-
-
-def _envelope(text: str | bytes, path: object | None) -> dict[str, Any]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        client = document.get("client") if isinstance(document, dict) else None
-        raise InputError(
-            "this is not a signed fragment",
-            "Ask the site to write it with `jigsaw fragment --sign KEY`.",
-            client=client[:80] if isinstance(client, str) else None,
-            path=path,
-        )
-    shared = set(document) & set(_FIELDS)
-    mistyped = {name for name in shared if type(document[name]) is not _FIELDS[name]}
-    odd = sorted({str(name)[:40] for name in set(document) ^ set(_FIELDS)} | mistyped)
-    if odd or document["version"] != VERSION:
-        fault = f"its fields {', '.join(odd)[:200]} are not those" if odd else "it is not"
-        raise InputError(
-            f"{fault} of version {VERSION} of signed fragments",
-            "Sign it again with this version of jigsaw-crl.",
-            path=path,
-        )
-    return document
-
-
-def _signed_bytes(envelope: Mapping[str, Any]) -> bytes:
-    """What a signature covers: every field but itself, in one spelling, format name included."""
-    covered = {name: envelope[name] for name in sorted(_FIELDS) if name != "signature"}
-    return json.dumps(covered, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+        key.verify(base64.b64decode(signature, validate=True), data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 def _public_text(key: Ed25519PrivateKey) -> str:
@@ -323,10 +319,15 @@ def _public_text(key: Ed25519PrivateKey) -> str:
 
 
 def _identifier(public: str) -> str:
-    return hashlib.sha256(base64.b64decode(public.removeprefix(PREFIX))).hexdigest()[:16]
+    return hashlib.sha256(_raw(public)).hexdigest()[:16]
+
+
+def _raw(public: str) -> bytes:
+    return base64.b64decode(public.removeprefix(PREFIX), validate=True)
 
 
 def _cryptography() -> tuple[Any, Any]:
+    """The modules `ed25519` and `serialization` of cryptography, an optional dependency."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519

@@ -83,10 +83,8 @@ class Moments(ReadOnlyArrays):
             Also keep the moments of consecutive stretches of the rows.
         """
         x = as_numbers(rows)
-        stream = MomentStream(x.shape[1], parts=parts)
         try:
-            stream.add(x)
-            return cls.from_stream(stream)
+            return cls.from_stream(MomentStream.over(x, parts=parts))
         except InputError:
             # The stream stops at the first bad block; the message counts all bad values.
             check_values(x)

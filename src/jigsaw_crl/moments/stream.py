@@ -19,7 +19,7 @@ reads it. Fewer rows than one block are summed by numpy, because loading numba t
 
 from __future__ import annotations
 
-from copy import copy
+from copy import deepcopy
 from typing import NamedTuple, Protocol, Self, TypeGuard, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import LARGEST_VALUE, check_values
 
-__all__ = ["MOST_PARTS", "MomentStream", "Summary", "block_rows", "coarsened"]
+__all__ = ["MOST_BLOCK_ROWS", "MOST_PARTS", "MomentStream", "Summary", "block_rows", "coarsened"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -37,7 +37,7 @@ MOST_PARTS = 8
 # A block of 2**17 numbers (1 MB) stays in a core's cache. From about 350 features on, a block has
 # as many rows as features, so that updating the d-by-d sums never costs more than the product.
 _BLOCK_VALUES = 1 << 17
-_MOST_BLOCK_ROWS = 8192
+MOST_BLOCK_ROWS = 8192
 # Blocks are a multiple of the shortest stretch. Stretches double in length, so later on they end
 # where blocks end.
 _STRETCHES_PER_BLOCK = 64
@@ -51,7 +51,7 @@ _SURELY_ALLOWED = LARGEST_VALUE / 10
 
 def block_rows(n_features: int) -> int:
     """Number of rows in a block."""
-    fitting = min(_MOST_BLOCK_ROWS, _BLOCK_VALUES // max(n_features, 1))
+    fitting = min(MOST_BLOCK_ROWS, _BLOCK_VALUES // max(n_features, 1))
     stretch = max(fitting // _STRETCHES_PER_BLOCK, -(-n_features // _STRETCHES_PER_BLOCK))
     return stretch * _STRETCHES_PER_BLOCK
 
@@ -207,12 +207,6 @@ class _RunningSums:
         covariance = (self._seconds[0] + self._seconds[1]) / n
         return Summary(n, self._origin + mean, covariance, third / n, fourth / n)
 
-    def __copy__(self) -> _RunningSums:
-        twin = _RunningSums.__new__(_RunningSums)
-        twin.n, twin._origin = self.n, self._origin
-        twin._vectors, twin._seconds = self._vectors.copy(), self._seconds.copy()
-        return twin
-
 
 class _Stretches:
     """Summaries of consecutive stretches of rows, which grow longer as rows arrive.
@@ -244,11 +238,6 @@ class _Stretches:
 
     def summaries(self) -> tuple[Summary, ...]:
         return self._done + ((self._open.summary(),) if self._open.n else ())
-
-    def __copy__(self) -> _Stretches:
-        twin = _Stretches.__new__(_Stretches)
-        twin.__dict__.update(self.__dict__, _open=copy(self._open))
-        return twin
 
 
 def _stretch_rows(n: int, n_features: int) -> int:
@@ -298,6 +287,18 @@ class MomentStream:
         self._filled = 0
         self._sums = _RunningSums(n_features)
         self._stretches = _Stretches(n_features) if parts else None
+
+    @classmethod
+    def over(cls, rows: npt.NDArray[np.generic], *, parts: bool = False) -> MomentStream:
+        """A stream that has received `rows`; it copies no rows, so they must not change."""
+        stream = cls(rows.shape[1], parts=parts)
+        if not _summable_in_place(rows):
+            stream.add(rows)
+            return stream
+        whole = len(rows) - len(rows) % stream._block
+        stream.add(rows[:whole])
+        stream._waiting, stream._filled = rows[whole:], len(rows) - whole
+        return stream
 
     @property
     def n(self) -> int:
@@ -355,10 +356,10 @@ class MomentStream:
         if self._filled:
             work = _Workspace(len(rows), self.n_features)
             block = _Block(rows, work)
-            sums = copy(sums)
+            sums = deepcopy(sums)
             sums.add(block)
             if stretches is not None:
-                stretches = copy(stretches)
+                stretches = deepcopy(stretches)
                 stretches.add(rows, block, work)
         return sums.summary(), () if stretches is None else stretches.summaries()
 

@@ -15,7 +15,7 @@ __all__ = ["advance", "line_errors", "off_ancestors", "spread"]
 
 @compiled(fastmath={"reassoc", "contract"}, kept=False)
 def _dot(x, y, stop):  # type: ignore[no-untyped-def]
-    total = x.dtype.type(0)  # not 0 · x[0]: working space may hold NaN
+    total = 0.0
     for a in range(stop):
         total += x[a] * y[a]
     return total

@@ -82,18 +82,12 @@ def decide(bayes: BayesFactors, order: BoolArray | None = None) -> Structure:
 
 
 def greedy_order(odds: FloatArray) -> BoolArray:
-    """Closed order grown from the strongest log-odds down, each step with all it entails.
+    """Closed order grown from the strongest log-odds down, each pair with the pairs it implies.
 
-    A pair is added with everything its transitive closure brings, if that creates no cycle and the
-    log-odds of all that is new sum to more than zero.
+    Pairs without evidence (-inf) are never added for themselves; when another pair implies them
+    they count as zero.
     """
-    # The compiler is loaded when it is needed, not with the package.
-    from jigsaw_crl.nullcone.order_loops import grow
+    # Imported here because it loads the compiler.
+    from jigsaw_crl.base import bitsets
 
-    order = np.zeros(odds.shape, dtype=bool)
-    # What a pair entails without evidence of its own counts nothing, for or against.
-    worth = np.where(np.isfinite(odds), odds, 0.0)
-    above, below = np.nonzero(odds > 0)
-    strongest = np.argsort(-odds[above, below], kind="stable")
-    grow(worth, above[strongest], below[strongest], order)
-    return order
+    return bitsets.greedy_order(np.where(np.isfinite(odds), odds, 0.0))

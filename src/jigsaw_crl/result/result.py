@@ -13,7 +13,7 @@ import numpy as np
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
-from jigsaw_crl.assembly.posterior.posterior import Convergence
+from jigsaw_crl.assembly.posterior import Convergence
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding

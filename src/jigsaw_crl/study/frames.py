@@ -62,18 +62,13 @@ def _narwhals_frame(frame: Any, client: str) -> Any:
     import narwhals as nw
     from narwhals.exceptions import NarwhalsError
 
-    fail = partial(InputError, client=client)
     try:
         table = nw.from_native(frame)
     except (TypeError, NarwhalsError) as error:
-        columns = getattr(frame, "column_names", getattr(frame, "columns", None))
-        columns = [] if columns is None else list(columns)
-        twice = next((c for c in columns if columns.count(c) > 1), None)
-        if twice is not None:
-            raise fail(f"the column {twice!r} appears twice", "Name every column once.") from None
-        raise fail(
-            f"an object of type {type(frame).__name__} is not a table ({str(error)[:100]})",
-            "Pass a pandas, polars or pyarrow table.",
+        raise InputError(
+            f"the {type(frame).__name__} cannot be used as a table ({str(error)[:100]})",
+            "Pass a pandas, polars or pyarrow table with one name per column.",
+            client=client,
         ) from None
     if isinstance(table, nw.LazyFrame):
         table = table.collect()

@@ -46,7 +46,7 @@ class _Member:
 
 @contextmanager
 def _opened(data: DataFile, fail: Fail) -> Iterator[zipfile.ZipFile]:
-    """The open archive; whatever is wrong with it becomes an `InputError`."""
+    """The open archive; errors while reading it become an `InputError`."""
     try:
         with readable(data.path), zipfile.ZipFile(data.from_start()) as archive:
             yield archive

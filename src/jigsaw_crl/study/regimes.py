@@ -245,21 +245,12 @@ class _RegimeStreams:
         regime = chunk.regimes[int(chunk.codes[row])]
         count = int(np.count_nonzero(bad))
         more = f" (and {count - 1} more like it)" if count > 1 else ""
-        if np.isnan(value):
-            raise self.fail(
-                f"a value is missing in {where}{more}",
-                "Drop such rows, impute them, or leave the column out with --ignore.",
-                regime,
-            )
-        if np.isinf(value):
-            raise self.fail(
-                f"a value is infinite in {where}{more}", "Drop such rows or correct them.", regime
-            )
-        raise self.fail(
-            f"the value {value:.3g} in {where} is too large for moments{more}",
-            "Rescale the column.",
-            regime,
-        )
+        if np.isfinite(value):
+            what, remedy = f"the value {value:.3g} in {where} is too large", "Rescale the column."
+        else:
+            what = f"a value is {'missing' if np.isnan(value) else 'infinite'} in {where}"
+            remedy = "Drop such rows, impute them, or leave the column out with --ignore."
+        raise self.fail(what + more, remedy, regime)
 
     def moments(self) -> tuple[Moments, dict[str, list[Moments]]]:
         """Moments of the control and of every label."""

@@ -1,4 +1,6 @@
-"""Worlds whose answer is known, and scores against it. The learner never imports this package.
+"""Simulated worlds, and scores of an answer against their truth.
+
+The learner never imports this package.
 
 ==============  ====================================================================
 `simulate`      worlds, their clients and the true answer

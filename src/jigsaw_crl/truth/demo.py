@@ -1,30 +1,33 @@
-"""The first minute: a study with names, recovered, explained, compared and reported.
+"""The embedded study of `jigsaw demo`: recovered, explained, compared with the truth, reported.
 
 Five actuators of a light tunnel (the Causal Chambers' optics experiment): a lamp of three colours
 and two polarisers, with the edges blue → green, blue → pol_2, green → red, green → pol_2 and
-pol_1 → red. Five labs each control and see part of them, through sensors that mix what they see.
-The graph is the tunnel's; the numbers are simulated from a fixed seed.
-
-This module knows the truth, so it stands outside the learner: nothing of the learner imports it.
+pol_1 → red. Each of five labs controls some of them and observes mixtures of these. The graph is
+the tunnel's; the numbers are simulated from a fixed seed.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
 
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.result.result import Result
-    from jigsaw_crl.truth.simulate import World
+from jigsaw_crl.base.terminal import print_json, working
+from jigsaw_crl.pipeline import recover
+from jigsaw_crl.report.contents import relation_no_client_states
+from jigsaw_crl.report.terminal import print_certificate, print_result
+from jigsaw_crl.result.result import Result
+from jigsaw_crl.study import Study
+from jigsaw_crl.truth.metrics import global_f1
+from jigsaw_crl.truth.simulate import World, random_world, world_from_graph
 
 __all__ = ["Comparison", "light_tunnel", "run_demo"]
 
@@ -33,7 +36,7 @@ ROWS = 20_000
 COVERAGE = 0.6
 
 ACTUATORS = ("red", "green", "blue", "pol_1", "pol_2")
-# ancestor, descendant, strength.
+# Cause, effect, weight.
 EDGES = (
     ("blue", "green", 0.8),
     ("blue", "pol_2", -0.6),
@@ -41,7 +44,7 @@ EDGES = (
     ("green", "pol_2", 0.7),
     ("pol_1", "red", -0.8),
 )
-# No lab has both blue and red: that blue reaches red is a matter of putting pieces together.
+# No lab has both blue and red: that blue is an ancestor of red follows from several labs together.
 LABS = {
     "Aarhus": ("blue", "green", "pol_1", "pol_2"),
     "Bergen": ("green", "red", "pol_1"),
@@ -54,15 +57,14 @@ SENSORS = (6, 5, 6, 5, 7)
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method beside the truth.
+    """Ancestor pairs of one method against the truth.
 
     Parameters
     ----------
     method : str
     f1 : float
-        Of its ancestor pairs.
     right, wrong, missed : int
-        Ancestor pairs.
+        Numbers of pairs.
     """
 
     method: str
@@ -82,12 +84,9 @@ def light_tunnel(seed: int = SEED) -> World:
     >>> sorted(world.order.ancestors("red"))
     ['blue', 'green', 'pol_1']
     """
-    from jigsaw_crl.truth.simulate import world_from_graph
-
-    position = {name: i for i, name in enumerate(ACTUATORS)}
     A = np.zeros((len(ACTUATORS), len(ACTUATORS)))
-    for ancestor, descendant, strength in EDGES:
-        A[position[descendant], position[ancestor]] = strength
+    for cause, effect, weight in EDGES:
+        A[ACTUATORS.index(effect), ACTUATORS.index(cause)] = weight
     return world_from_graph(
         A, list(LABS.values()), SENSORS, seed, names=ACTUATORS, client_names=list(LABS)
     )
@@ -110,24 +109,21 @@ def run_demo(
     latent, clients : int, optional
         A random world of this size in place of the light tunnel.
     as_json : bool
-        Print one JSON object in place of the story.
+        Print one JSON object instead of text.
     console : rich.console.Console, optional
 
     Returns
     -------
     Result
     """
-    import jigsaw_crl as jc
-    from jigsaw_crl.base.terminal import working
-    from jigsaw_crl.report.contents import relation_no_client_states
 
     start = time.perf_counter()
     world, name = _world(latent, clients)
     data = [world.client(k, n_samples=ROWS, seed=SEED) for k in range(world.n_clients)]
-    study = jc.Study(name, tuple(data))
+    study = Study(name, tuple(data))
     with working("recovering"):
-        result = jc.recover(study, seed=SEED)
-        paper = jc.recover(study, method="paper")
+        result = recover(study, seed=SEED)
+        paper = recover(study, method="paper")
     rows = [
         _compare("jigsaw", world, result.order),
         _compare("the paper's method", world, paper.order),
@@ -146,8 +142,6 @@ def run_demo(
 def _world(latent: int | None, clients: int | None) -> tuple[World, str]:
     if latent is None and clients is None:
         return light_tunnel(), "light tunnel"
-    from jigsaw_crl.truth.simulate import random_world
-
     if latent is None or clients is None:
         raise InputError(
             "only one of --latent and --clients is given", "Pass both, or neither for the tunnel."
@@ -156,9 +150,7 @@ def _world(latent: int | None, clients: int | None) -> tuple[World, str]:
 
 
 def _compare(method: str, world: World, order: GlobalOrder) -> Comparison:
-    from jigsaw_crl.truth.metrics import global_f1
-
-    # What no client accesses carries no label, and nobody can speak of it.
+    # A latent that no client accesses has no label in the order.
     true = set(world.order.restrict(order.labels).pairs())
     found = order.pairs()
     return Comparison(
@@ -175,13 +167,7 @@ def _tell(
     spent: float,
     console: Console | None,
 ) -> None:
-    """The story, for people."""
-    from rich.console import Console
-    from rich.rule import Rule
-    from rich.text import Text
-
-    from jigsaw_crl.report.terminal import print_certificate, print_result
-
+    """Print the result for people."""
     console = console or Console(highlight=False)
     order = result.order
     name = result.provenance["study"]
@@ -198,18 +184,16 @@ def _tell(
         console.print(Text(f"{who}; together they know:", style="dim"))
         print_certificate(order.explain(*across), console)
         console.print()
-    console.print(Rule(Text("Beside the truth, which only the simulator knows"), align="left"))
+    console.print(Rule(Text("Compared with the truth, which the simulator knows"), align="left"))
     console.print(_table(rows))
     console.print()
-    # Plain lines that no terminal width can break: they are there to be copied.
+    # Not wrapped at the width of the terminal, so that the paths can be copied.
     console.print(f"Result folder: {folder}", soft_wrap=True)
     console.print(f"Report:        {(folder / 'report.html').resolve()}", soft_wrap=True)
     console.print(f"Done in {spent:.1f} s. Open the report in a browser.", style="dim")
 
 
-def _table(rows: list[Comparison]) -> Any:
-    from rich.table import Table
-
+def _table(rows: list[Comparison]) -> Table:
     table = Table(header_style="bold", box=None, pad_edge=False)
     for column in ("method", "ancestor pairs found", "wrong", "missed", "F1"):
         table.add_column(column)
@@ -226,9 +210,6 @@ def _print_json(
     folder: Path,
     spent: float,
 ) -> None:
-    from dataclasses import asdict
-
-    from jigsaw_crl.base.terminal import print_json
 
     order = result.order
     print_json(

@@ -1,8 +1,9 @@
-"""How good a recovery is, when the truth is known: E1, E2 and E3 of the paper.
+"""How good a recovery is, when the truth is known.
 
-E1 (`global_f1`) compares orders; larger is better. E2 (`subspace_error`) and E3
-(`support_leakage`) compare a client's latent basis with the truth; smaller is better. All lie in
-[0, 1].
+E1, E2 and E3 are the paper's and lie in [0, 1]. E1 (`global_f1`) compares orders; larger is better.
+E2 (`subspace_error`) and E3 (`support_leakage`) compare a client's latent basis with the truth;
+smaller is better. `verdict_counts` counts wrong verdicts, and `reliability` compares stated
+probabilities with the share of pairs that are true.
 
 Examples
 --------
@@ -18,30 +19,47 @@ Examples
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.base.errors import InputError
 
 if TYPE_CHECKING:
+    from jigsaw_crl.assembly.order import GlobalOrder
+    from jigsaw_crl.base.order import PartialOrder
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.truth.simulate.world import Truth
 
-__all__ = ["global_f1", "subspace_error", "support_leakage"]
+__all__ = [
+    "PROBABILITY_BINS",
+    "VerdictCounts",
+    "global_f1",
+    "reliability",
+    "subspace_error",
+    "support_leakage",
+    "verdict_counts",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
-# The paper's ε: what counts as a coefficient outside the allowed support.
+# The paper's ε: a coefficient outside the allowed support counts when it is larger.
 LEAKAGE_THRESHOLD = 1e-2
-# Directions of a block's rows below this share of the largest are rounding, not a dimension.
+# Singular values of a block's rows below this share of the largest are rounding errors.
 ROW_SPACE_TOLERANCE = 1e-10
+
+# Inner edges of the bins of `reliability`: below 1 %, 1 to 5 %, …, above 99 %.
+PROBABILITY_BINS = (0.01, 0.05, 0.2, 0.8, 0.95, 0.99)
 
 
 class HasPairs(Protocol):
-    """Anything with a method `pairs` that gives (ancestor, descendant) pairs."""
+    """Anything with a method `pairs` that returns (ancestor, descendant) pairs."""
 
     def pairs(self) -> Iterable[tuple[Any, Any]]: ...
 
@@ -75,13 +93,109 @@ def global_f1(true_pairs: Pairs, estimated_pairs: Pairs) -> float:
     return 2 * len(true & estimated) / size if size else 1.0
 
 
+@dataclass(frozen=True)
+class VerdictCounts:
+    """How many ordered pairs were decided, and how many of these wrongly.
+
+    Counts of several worlds add up with `+`.
+
+    Parameters
+    ----------
+    pairs, ancestors : int
+        Ordered pairs of labels, and how many of them are true ancestors.
+    yes, wrong_yes : int
+        Verdicts "ancestor", and how many of them are wrong.
+    no, wrong_no : int
+        Verdicts "not ancestor", and how many of them are wrong.
+    """
+
+    pairs: int = 0
+    ancestors: int = 0
+    yes: int = 0
+    wrong_yes: int = 0
+    no: int = 0
+    wrong_no: int = 0
+
+    @property
+    def decided(self) -> float:
+        """Share of the pairs with a verdict."""
+        return (self.yes + self.no) / self.pairs if self.pairs else 1.0
+
+    def __add__(self, other: VerdictCounts) -> VerdictCounts:
+        both = zip(astuple(self), astuple(other), strict=True)
+        return VerdictCounts(*(a + b for a, b in both))
+
+
+def verdict_counts(
+    truth: PartialOrder[str], order: GlobalOrder, labels: Iterable[str] | None = None
+) -> VerdictCounts:
+    """Count the verdicts of an order, and the wrong ones among them.
+
+    Parameters
+    ----------
+    truth : PartialOrder
+    order : GlobalOrder
+    labels : iterable of str, optional
+        Labels whose pairs count; by default those of the order. Pairs with a label that the order
+        lacks are undecided.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> jc.metrics.verdict_counts(world.order, jc.recover(world.clients()).order)
+    VerdictCounts(pairs=20, ancestors=9, yes=9, wrong_yes=0, no=11, wrong_no=0)
+    """
+    known = set(order.labels)
+    counts: Counter[str] = Counter()
+    for a, d in permutations(order.labels if labels is None else labels, 2):
+        is_true = truth.is_ancestor(a, d)
+        verdict = order.verdict(a, d) if a in known and d in known else Verdict.UNDETERMINED
+        yes, no = verdict is Verdict.ANCESTOR, verdict is Verdict.NOT_ANCESTOR
+        counts.update(
+            pairs=1,
+            ancestors=is_true,
+            yes=yes,
+            wrong_yes=yes and not is_true,
+            no=no,
+            wrong_no=no and is_true,
+        )
+    return VerdictCounts(**counts)
+
+
+def reliability(truth: PartialOrder[str], order: GlobalOrder) -> FloatArray:
+    """Stated probabilities against the truth, in the bins of `PROBABILITY_BINS`.
+
+    Returns
+    -------
+    array, shape (7, 3)
+        Per bin: number of ordered pairs, sum of their stated probabilities, number of true
+        ancestors among them. Arrays of several worlds add up.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> jc.metrics.reliability(world.order, jc.recover(world.clients()).order)[[0, -1]]
+    array([[11.,  0.,  0.],
+           [ 9.,  9.,  9.]])
+    """
+    off = ~np.eye(len(order.labels), dtype=bool)
+    stated = order.probabilities[off]
+    true = truth.restrict(order.labels).matrix[off]
+    which = np.digitize(stated, PROBABILITY_BINS)
+    size = len(PROBABILITY_BINS) + 1
+    columns = (np.bincount(which, weights=w, minlength=size) for w in (None, stated, true))
+    return np.column_stack([*columns]).astype(np.float64)
+
+
 def subspace_error(truth: Any, fragment: Any) -> float:
-    """E2: how far the blocks' row spaces are from the true ones.
+    """E2: the distance of the blocks' row spaces from the true ones.
 
     For a client and a true block C, `E = ‖P̂ − P‖_F² / (2|C|)`, where P and P̂ project on the rows of
-    Q and of Q̂ that belong to the labels in C, whatever blocks were estimated. The mean over the
-    blocks of a client, then over clients. A block with a row that was not recovered (absent, zero
-    or not finite) scores 1.
+    Q and of Q̂ that belong to the labels in C, whatever blocks were estimated. E2 is the mean over
+    the blocks of a client, then over clients. A block with a row that was not recovered (absent,
+    zero or not finite) scores 1.
 
     Parameters
     ----------
@@ -108,7 +222,7 @@ def subspace_error(truth: Any, fragment: Any) -> float:
 
 
 def support_leakage(truth: Any, fragment: Any) -> float:
-    """E3: the share of forbidden coefficients of Ẑ that are not small.
+    """E3: the share of coefficients of Ẑ that should be zero and are not small.
 
     `N = Q̂ G` expresses Ẑ in the true latents (rows of Q̂ at unit norm, as the paper defines them).
     Entry (i, j) is forbidden unless the block of j is the block of i or one of its ancestor blocks;
@@ -171,7 +285,7 @@ def _rows(truth: Truth, fragment: Fragment) -> FloatArray:
         )
     if not set(fragment.labels) <= set(truth.labels):
         raise InputError(
-            "the fragment names labels that the truth does not know",
+            "the fragment has labels that the truth does not have",
             "Score a fragment against the truth of its own client.",
             client=truth.client,
         )

@@ -1,7 +1,7 @@
-"""A site whose installed program was tampered with: it answers whatever a file says, or waits.
+"""Make a site answer what a file says, or wait, as a site with a manipulated program would.
 
-Python runs this at start when the folder is on its path. Only the process of a job is changed, and
-only while the files named in the environment are there.
+Python runs this at start if the folder is on its path. It changes only the process of a job, and
+only while the files named in the environment exist.
 """
 
 import os
@@ -9,9 +9,10 @@ import sys
 import time
 
 if any("client.worker_process" in argument for argument in sys.orig_argv):
-    from jigsaw_crl.federated import answer as answering
+    # Before the site's component is loaded, which then imports the changed function.
+    from jigsaw_crl.federated import answer
 
-    honest = answering.answer
+    honest = answer.make_answer
 
     def tampered(settings, site, round_name):
         hold = os.environ.get("JIGSAW_TEST_HOLD", "")
@@ -26,4 +27,4 @@ if any("client.worker_process" in argument for argument in sys.orig_argv):
         except (KeyError, FileNotFoundError):
             return honest(settings, site, round_name)
 
-    answering.answer = tampered
+    answer.make_answer = tampered

@@ -1,4 +1,4 @@
-"""Work on several processes, on a cluster, and through a real kill."""
+"""Calls on several processes and on a cluster, and runs that are killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jigsaw_crl.truth.experiments.execution import progress_bar, results_of
 
 from .tiny_plan import numbers, silent, tiny
 
-# None would be Dask's usual port, which another test may have just now.
+# By default Dask takes a fixed port, which another test may be using.
 ANY_PORT = ":0"
 
 
@@ -26,12 +26,12 @@ def double(x):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_every_call_is_answered_once(workers):
+def test_every_call_gives_one_result(workers):
     calls = [(double, (x,)) for x in range(20)]
     assert sorted(results_of(calls, workers=workers)) == [2 * x for x in range(20)]
 
 
-def test_no_work_is_no_trouble():
+def test_no_calls_give_no_results():
     assert list(results_of([], workers=2)) == []
 
 
@@ -109,17 +109,16 @@ def test_a_task_that_always_dies_is_named_and_the_others_are_kept(
     kept = {path.stem for path in (tmp_path / "figures" / "replicates").iterdir()}
     every = {task.key for task in [*plan.calibrations(), *plan.evaluations()]}
     assert every - kept == {"A-gaussian-n1000-e0001"}
-    # Mended, the same command does what is missing and no more.
+    # Once repaired, the same command runs the missing task only.
     monkeypatch.setattr(reproduce, "run_task", reproduce_run_task)
     done = reproduce.run_plan(plan, tmp_path, progress=silent)
     assert len(numbers(done)) == len(plan.evaluations())
 
 
-def test_a_cluster_that_has_lost_its_workers_ends_with_the_names_of_the_tasks(monkeypatch):
-    """Workers that nobody starts again: Dask alone would wait for ever."""
+def test_a_cluster_without_workers_raises_an_error_that_names_the_tasks(monkeypatch):
     distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
     monkeypatch.setattr(execution, "WITHOUT_WORKERS", 3.0)
-    monkeypatch.setattr(execution, "_LOOK_EVERY", 0.5)
+    monkeypatch.setattr(execution, "LOOK_EVERY", 0.5)
     with (
         distributed.LocalCluster(
             n_workers=0, processes=False, dashboard_address=ANY_PORT
@@ -133,12 +132,12 @@ def end_process(code):
     os._exit(code)
 
 
-def test_a_killed_process_of_this_machine_is_a_message_not_a_traceback():
+def test_a_killed_process_of_this_machine_raises_an_input_error():
     with pytest.raises(InputError, match="a worker process was killed"):
         list(results_of([(end_process, (1,)), (double, (1,))], workers=2))
 
 
-def test_a_cluster_that_is_not_there_is_named(monkeypatch):
+def test_an_address_without_a_scheduler_is_named(monkeypatch):
     monkeypatch.setattr(execution, "PATIENCE", "1s")
     pytest.importorskip("distributed", reason="Dask is an optional extra")
     with pytest.raises(InputError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
@@ -156,7 +155,7 @@ run_plan(tiny(replicates=200), Path(sys.argv[1]), workers=1, progress=lambda d, 
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a kill that cannot be caught")
-def test_nothing_half_written_is_left_by_a_kill(tmp_path):
+def test_a_killed_run_leaves_complete_files_only(tmp_path):
     here = os.path.dirname(__file__)
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path), here])
     folder = tmp_path / "figures" / "replicates"

@@ -31,6 +31,6 @@ def silent(done, total):
 
 
 def numbers(result):
-    """Every replicate without its runtime, which is the machine's and not the method's."""
+    """Every replicate without its runtime."""
     with result.csv.open(newline="") as file:
         return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]

@@ -1,4 +1,4 @@
-"""The structural truth, against networkx and against numbers."""
+"""Mixed graphs, districts and blocks, against networkx and against numbers."""
 
 from __future__ import annotations
 

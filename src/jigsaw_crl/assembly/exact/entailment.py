@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.panel import Panel
-from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
 __all__ = ["Contradiction", "Knowledge", "Reason", "entail"]
@@ -131,10 +131,7 @@ class Knowledge:
             a = int(loop[0])
             d = int(np.flatnonzero(yes[a] & yes[:, a] & (np.arange(len(yes)) != a))[0])
             raise Contradiction("ancestors run in a circle", (a, d))
-        eye = np.eye(len(yes), dtype=bool)
-        reach = (yes | eye).astype(np.float32)
-        seed = ((self.no_rank != UNKNOWN) | yes.T | eye).astype(np.float32)
-        no = np.asarray(reach.T @ (seed @ reach.T > 0.5).astype(np.float32) > 0.5)
+        no = refuted(yes, self.no_rank != UNKNOWN)
         both = np.argwhere(yes & no)
         if len(both):
             raise Contradiction("a pair is stated both ways", (int(both[0][0]), int(both[0][1])))

@@ -1,1 +1,19 @@
-"""Probabilities of orders, given evidence."""
+"""Probabilities of orders, given the clients' evidence.
+
+==========  ===============================================================================
+`walk`      the log posterior of an order, and `Chain`, one order that moves through it
+`moves`     the moves of a chain, compiled
+`search`    `best_order`: which single order scores best
+`chains`    `sample_orders`, `draw_orders`: how probable each pair is; orders drawn at random
+`decode`    `decode`: which order has the best expected F1
+`weights`   how far each client is trusted
+==========  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from jigsaw_crl.assembly.posterior.chains import Convergence, Draws, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior.decode import decode
+from jigsaw_crl.assembly.posterior.search import best_order
+
+__all__ = ["Convergence", "Draws", "best_order", "decode", "draw_orders", "sample_orders"]

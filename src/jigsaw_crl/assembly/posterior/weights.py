@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.panel import Claims, Panel
-from jigsaw_crl.assembly.posterior.posterior import best_order
+from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 from jigsaw_crl.fragment.fragment import YES

@@ -1,4 +1,4 @@
-"""Many pieces of work at once: on this machine's processes, or on a Dask cluster."""
+"""Run many independent calls: on processes of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
+
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from jigsaw_crl.base.errors import InputError
 
@@ -17,27 +28,28 @@ __all__ = ["Call", "progress_bar", "results_of"]
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 Advance = Callable[[int, int], None]
 
-# How long a scheduler may take to answer.
+# Time-out for the connection to a scheduler.
 PATIENCE = "10s"
-# Seconds that a cluster may be without a single worker; restarted ones are back sooner.
+# Seconds that a cluster may be without any worker; a restart takes less.
 WITHOUT_WORKERS = 60.0
-# Seconds without any piece of work done; the longest takes minutes.
+# Seconds without a finished call; the longest takes minutes.
 WITHOUT_RESULT = 6 * 3600.0
-_LOOK_EVERY = 2.0
+# Seconds between two looks at a cluster.
+LOOK_EVERY = 2.0
 
 
 def results_of(
     calls: Sequence[Call], *, workers: int = 1, cluster: str | None = None
 ) -> Iterator[Any]:
-    """Results of independent calls, each as soon as it is there, in any order.
+    """Yield the results of independent calls as they finish, in any order.
 
     Parameters
     ----------
     calls : sequence of (function, arguments)
     workers : int
-        Processes on this machine; 1 stays in this one.
+        Processes on this machine; with 1 the calls run in this process.
     cluster : str, optional
-        Address of a Dask scheduler; the calls then run on its workers, and `workers` is not used.
+        Address of a Dask scheduler; if given, the calls run on its workers instead.
     """
     if cluster is not None:
         yield from _on_cluster(calls, cluster)
@@ -45,24 +57,15 @@ def results_of(
         for function, arguments in calls:
             yield function(*arguments)
     else:
-        from joblib import Parallel, delayed
-
-        # One piece at a time: pieces differ a thousandfold in cost, and each is kept when done.
+        # Batches of one: calls differ a thousandfold in cost, and each result is kept at once.
         parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
         try:
             yield from parallel(delayed(function)(*arguments) for function, arguments in calls)
-        except _terminated() as error:
+        except TerminatedWorkerError as error:
             raise InputError(
                 f"a worker process was killed ({str(error)[:200]})",
-                "Check that memory suffices; the same command goes on from what is done.",
+                "Check that memory suffices; run the same command again to resume.",
             ) from None
-
-
-def _terminated() -> type[Exception]:
-    """What joblib raises when one of its processes dies."""
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    return cast("type[Exception]", TerminatedWorkerError)
 
 
 def _on_cluster(calls: Sequence[Call], address: str) -> Iterator[Any]:
@@ -80,26 +83,26 @@ def _on_cluster(calls: Sequence[Call], address: str) -> Iterator[Any]:
             "Pass the address that the scheduler prints, such as tcp://10.0.0.1:8786.",
         ) from None
     with client:
-        killers = []
+        suspects = []
         for number, result in _completed(distributed, client, list(enumerate(calls))):
             if isinstance(result, distributed.KilledWorker):
-                killers.append((number, calls[number]))
+                suspects.append((number, calls[number]))
             else:
                 yield result
-        # Dask suspects all that was waiting on a worker that died. Alone, each shows what it is.
-        for suspect in killers:
+        # Dask suspects every call that waited on a worker that died, so each is tried alone.
+        for suspect in suspects:
             for _, result in _completed(distributed, client, [suspect]):
                 if isinstance(result, distributed.KilledWorker):
                     raise InputError(
                         f"the task {_name_of(suspect[1])} ended every worker that tried it",
-                        "Look at the workers' logs (memory?); all other results are kept, and the "
-                        "same command goes on from there.",
+                        "Look at the workers' logs, for instance for memory. All other results "
+                        "are kept; run the same command again to resume.",
                     )
                 yield result
 
 
 def _name_of(call: Call) -> str:
-    """A task's key where there is one, for people; else what is called."""
+    """The key of the call's task if it has one, else the name of its function."""
     function, arguments = call
     keys = [key for a in arguments if isinstance(key := getattr(a, "key", None), str)]
     return keys[0] if keys else getattr(function, "__name__", "task")
@@ -108,11 +111,11 @@ def _name_of(call: Call) -> str:
 def _completed(
     distributed: Any, client: Any, calls: Sequence[tuple[int, Call]]
 ) -> Iterator[tuple[int, Any]]:
-    """Numbers and results of calls as they end; an error of Dask's that names a killer is one.
+    """Yield number and result of each call as it finishes.
 
-    Dask does again what a killed worker was doing, and gives up on what kills worker after worker.
-    Without any worker left it would wait for ever: then, and when nothing ends for hours, we do
-    not.
+    Dask repeats the calls of a killed worker, and gives up on a call that kills several: its result
+    is then the `KilledWorker` error. Dask waits for ever when no worker is left; this function
+    raises an error then, and when nothing finishes for hours.
     """
     pending = {}
     for number, call in calls:
@@ -122,7 +125,7 @@ def _completed(
     while pending:
         try:
             ended = distributed.wait(
-                list(pending), timeout=_LOOK_EVERY, return_when="FIRST_COMPLETED"
+                list(pending), timeout=LOOK_EVERY, return_when="FIRST_COMPLETED"
             ).done
         except TimeoutError:
             ended = set()
@@ -148,37 +151,32 @@ def _check_alive(without_workers: float, without_result: float, names: list[str]
     if without_workers > WITHOUT_WORKERS:
         raise InputError(
             f"the cluster has had no worker for {without_workers:.0f} s while {waiting} waited",
-            "Start workers and look at the old ones' logs; the same command goes on from there.",
+            "Start workers, look at the logs of the old ones, and run the same command again.",
         )
     if without_result > WITHOUT_RESULT:
         raise InputError(
-            f"nothing has ended for {without_result / 3600:.1f} hours; {waiting} waited",
-            "Restart the workers; the same command goes on from there.",
+            f"nothing has finished for {without_result / 3600:.1f} hours; {waiting} waited",
+            "Restart the workers and run the same command again.",
         )
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Advance]:
-    """A function of (done, total) that draws a bar on a terminal, and sparse lines elsewhere."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+    """A function of (done, total) that shows progress.
 
+    It draws a bar on a terminal, and prints a few lines elsewhere.
+    """
+    if sys.stderr.isatty():
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
             line = bar.add_task(what, total=None)
             yield lambda done, total: bar.update(line, completed=done, total=total)
     else:
-        yield _sparse_lines(what)
+        yield _tenths(what)
 
 
-def _sparse_lines(what: str) -> Advance:
+def _tenths(what: str) -> Advance:
+    """Print one line at every tenth of the work."""
     shown = [-1]
 
     def advance(done: int, total: int) -> None:

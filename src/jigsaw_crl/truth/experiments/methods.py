@@ -1,4 +1,4 @@
-"""The recoveries that are compared, behind one signature."""
+"""The methods that are compared, with one signature."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from functools import cache
 from time import perf_counter
 from typing import Any
 
+from jigsaw_crl import baseline
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.pipeline import recover
+from jigsaw_crl.truth.simulate import setting
 
 __all__ = ["METHODS", "Recovered", "recover_with", "warm_up"]
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """What a method made of a study.
+    """What a method recovers from a study.
 
     Parameters
     ----------
@@ -36,15 +39,11 @@ class Recovered:
 
 
 def _paper(clients: Sequence[Client], tau: float | None, budget: int) -> tuple[Any, Any]:
-    from jigsaw_crl import baseline
-
     found = [baseline.recover_fragment(c, tau=tau, budget=budget) for c in clients]
     return baseline.assemble_pairs(found).pairs, found
 
 
 def _null_cone(clients: Sequence[Client], _tau: float | None, _budget: int) -> tuple[Any, Any]:
-    from jigsaw_crl.pipeline import recover
-
     result = recover(list(clients), method="null-cone", seed=0)
     return result.order.pairs(), list(result.fragments.values())
 
@@ -58,7 +57,7 @@ METHODS: dict[str, Callable[[Sequence[Client], float | None, int], tuple[Any, An
 def recover_with(
     method: str, clients: Sequence[Client], *, tau: float | None, budget: int
 ) -> Recovered:
-    """Recover the global order and the clients' fragments, and take the time."""
+    """Recover the global order and the clients' fragments, and measure the time."""
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}", f"Choose from {', '.join(METHODS)}.")
     start = perf_counter()
@@ -74,9 +73,7 @@ def recover_with(
 
 @cache
 def warm_up(method: str) -> None:
-    """Once per process, before anything is timed: imports and compilation are not recovery."""
-    from jigsaw_crl.truth.simulate import setting
-
+    """Import and compile everything once per process, so that no timing includes it."""
     world = setting("A", 0)
     for n in (None, 1000):
         recover_with(method, world.clients(n), tau=0.05, budget=1000)

@@ -20,7 +20,7 @@ MINUS = "\N{MINUS SIGN}"
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, perhaps a picture, and a table of text."""
+    """A heading, a text, a table, and a picture if there is one."""
 
     title: str
     text: str
@@ -32,7 +32,7 @@ class Section:
 def table_sections(
     plan: Plan, cells: Cells, taus: Mapping[tuple[str, int], float]
 ) -> list[Section]:
-    """Tables 1 to 3: each printed number, ours, the difference, and every other method."""
+    """Tables 1 to 3: the printed number, ours, the difference, and the other methods."""
     sections = []
     for table in TABLES:
         rows = []
@@ -111,7 +111,7 @@ def _row(
 
 
 def _distance(plan: Plan, cells: Cells, number: int) -> str:
-    """How far ours are from the printed numbers, in one sentence per metric."""
+    """The mean distance from the printed numbers, metric by metric."""
     if "paper" not in plan.methods:
         return ""
     parts = []
@@ -136,9 +136,9 @@ def _distance(plan: Plan, cells: Cells, number: int) -> str:
 
 
 def _far(cell: Cell, printed: float) -> bool:
-    """More than two standard deviations from the printed number, which is a single run.
+    """Whether the mean is more than two standard deviations from the printed number.
 
-    Printed to two decimals, it is known to half a hundredth only.
+    The printed number is a single run, rounded to two decimals.
     """
     spread = (cell.error or 0.0) * (cell.replicates + 1) ** 0.5
     return bool(abs(cell.mean - printed) > 2 * spread + 0.005)
@@ -147,11 +147,11 @@ def _far(cell: Cell, printed: float) -> bool:
 def _intro(plan: Plan, cells: Cells) -> list[str]:
     return [
         f"Every cell: the mean over replicates ± its standard error (number of replicates). "
-        f"{plan.replicates} replicates were asked for; the paper prints one run per cell.",
+        f"{plan.replicates} replicates were planned; the paper prints one run per cell.",
         f"“difference” is our run of the paper's method minus the printed number. τ was chosen per "
         f"scenario and n on {plan.calibration_runs} extra runs from {len(plan.grid)} candidates "
-        f"by E1 {MINUS} E2 {MINUS} E3. The paper's search may look at {plan.budget:,} label sets "
-        f"per client. All methods see the same data; runtimes are of the machine that ran them.",
+        f"by E1 {MINUS} E2 {MINUS} E3. The paper's search may try {plan.budget:,} label sets per "
+        f"client. All methods get the same data; runtimes depend on the machine.",
         *(
             f"{method}: {stopped} client recoveries ended with an outcome other than ok"
             + (" (nearly always the search budget)." if method == "paper" else ".")
@@ -199,7 +199,7 @@ th{background:#262626}th,td{border-color:#444}img{background:#fff}}
 
 
 def html_page(title: str, plan: Plan, cells: Cells, sections: Sequence[Section]) -> str:
-    """The page as one HTML file; pictures are inside."""
+    """The page as one HTML file with its pictures embedded."""
     out = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>',
         f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style>',

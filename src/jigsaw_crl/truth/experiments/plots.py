@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
 from jigsaw_crl.truth.experiments.scenarios import Scenario
 from jigsaw_crl.truth.experiments.summary import Cells
 
@@ -15,7 +18,7 @@ PANELS = (
     ("e2", "$E_2$", "Subspace error of $\\hat{Q}_k$"),
     ("e3", "$E_3$", "Support error of $\\hat{Z}_k$"),
 )
-# Told apart by colour, marker and line alike, so that print and colour-blind readers lose nothing.
+# Methods differ in colour, marker and line, for print and for colour-blind readers.
 STYLES = {
     "paper": {"color": "#b04a00", "marker": "o", "linestyle": "--"},
     "null-cone": {"color": "#005a9c", "marker": "s", "linestyle": "-"},
@@ -29,15 +32,12 @@ def plot_scenario(
     cells: Cells,
     path: Path,
 ) -> None:
-    """E1, E2 and E3 against n, the population at the right edge, bars of one standard error."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    """Draw E1, E2 and E3 against n, with the population at the right edge and standard errors."""
     figure = Figure(figsize=(10.5, 3.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 3)
     finite = sorted(n for n in sizes if n is not None)
-    # The population stands one decade to the right of the largest sample.
+    # The population is drawn one decade to the right of the largest sample.
     end = 10 * finite[-1] if finite else 10
     for axis, (metric, short, title) in zip(axes, PANELS, strict=True):
         for method in methods:

@@ -1,9 +1,11 @@
-"""One piece of work: a calibration run, or an evaluation of every method on one data set."""
+"""One task: a calibration run, or an evaluation of every method on one data set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from jigsaw_crl.baseline import DEFAULT_TAU, calibrate_tau
 from jigsaw_crl.truth.experiments.methods import Recovered, recover_with, warm_up
@@ -17,12 +19,10 @@ Record = dict[str, Any]
 
 
 def run_task(plan: Plan, task: Task, tau: float | None) -> Record:
-    """Do a task; the numbers depend on the plan and the task alone.
+    """Run a task and return its record.
 
-    One BLAS thread: the sum of a product can depend on the number of threads.
+    It uses one BLAS thread, because the rounding of a product can depend on the number of threads.
     """
-    from threadpoolctl import threadpool_limits
-
     with threadpool_limits(limits=1):
         world_seed, sample_seed = task.seeds()
         world = task.scenario.world(world_seed)
@@ -60,7 +60,7 @@ def run_task(plan: Plan, task: Task, tau: float | None) -> Record:
 
 
 def chosen_tau(plan: Plan, task: Task, finished: Mapping[str, Record]) -> float | None:
-    """τ for an evaluation: the best mean score over the calibration runs at its scenario and n."""
+    """τ with the best mean score over the calibration runs of the task's scenario and n."""
     if task.n is None or "paper" not in plan.methods:
         return None
     scores = [

@@ -1,4 +1,4 @@
-"""Run the paper's experiments again, and set the results beside its printed numbers."""
+"""Run the paper's experiments and compare the results with its printed numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Where the results are.
+    """Files of a finished run.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def run(
 ) -> Reproduction:
     """Reproduce the paper's figures or tables.
 
-    Killed, it goes on where it stopped when it is called again with the same folder. The numbers
-    do not depend on `workers` nor on `cluster` (runtimes do).
+    An interrupted run resumes when it is called again with the same folder. The numbers, runtimes
+    apart, do not depend on `workers` or `cluster`.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def run(
     cluster : str, optional
         Address of a Dask scheduler to work on instead.
     progress : function of (done, total), optional
-        Called as work ends; by default a bar on the terminal.
+        Called whenever a task finishes; by default a bar on the terminal.
     methods : tuple of str
-        Columns to compare, on the same data.
+        Methods to compare, on the same data.
     """
     unknown = [m for m in methods if m not in METHODS]
     if unknown or not methods:
@@ -90,7 +90,7 @@ def run_plan(
     cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Do what is missing of a plan, then write its pages."""
+    """Run the missing tasks of a plan, then write its pages."""
     if progress is None:
         with progress_bar(f"reproduce {plan.kind}") as bar:
             return run_plan(plan, out, workers=workers, cluster=cluster, progress=bar)
@@ -123,7 +123,7 @@ def _finish(
     progress: Callable[[int], None],
     **place: Any,
 ) -> dict[str, dict[str, Any]]:
-    """Records of all tasks: those on disk, and the others once they are done and kept."""
+    """Records of all tasks; those that are not on disk are run and written."""
     finished = {task.key: record for task in tasks if (record := store.get(task.key)) is not None}
     progress(len(finished))
     calls: list[Call] = [

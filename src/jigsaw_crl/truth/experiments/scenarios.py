@@ -1,4 +1,4 @@
-"""What is run: worlds, sample sizes, replicates, and the seed of each piece of work."""
+"""Plans of experiments: worlds, sample sizes, replicates, and the seed of each task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Kind", "Phase", "Plan", "Scenario", "Task", "plan_of"]
 Kind = Literal["figures", "tables"]
 Phase = Literal["calibration", "evaluation"]
 
-# The root of every seed; a different number is a different, equally good, set of replicates.
+# The root of every seed; another number gives another set of replicates.
 ROOT = 20_260_101
 _BRANCH = {"evaluation": 0, "calibration": 1}
 
@@ -48,7 +48,7 @@ class Scenario:
 
     @property
     def key(self) -> str:
-        """A name fit for a file, and the origin of the scenario's seeds."""
+        """Name of the scenario, in file names and as a part of its seeds."""
         if self.setting is not None:
             return f"{self.setting}-{self.noise}"
         return f"p{self.n_latent}-K{self.n_clients}-q{self.coverage:g}-{self.noise}"
@@ -61,7 +61,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work: a data set, and what to do with it.
+    """A data set, and what to do with it.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ class Task:
     def seeds(self) -> tuple[int, int]:
         """Seeds of the world and of the sample.
 
-        They depend on what the task is, never on when or where it runs. The replicate's world is
-        the same at every n; its samples are not.
+        They depend on the task alone, not on when or where it runs. A replicate has the same world
+        at every n, and different samples.
         """
         base = [ROOT, crc32(self.scenario.key.encode()), _BRANCH[self.phase], self.replicate]
         of_world = np.random.SeedSequence([*base, 0])
@@ -97,7 +97,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment in full: everything its numbers depend on.
+    """An experiment: everything that its numbers depend on.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Plan:
     grid : tuple of float
         Candidates for τ.
     budget : int
-        Label sets the paper's search may look at per client; see
+        Number of label sets that the paper's search may try per client; see
         `jigsaw_crl.baseline.recover_fragment`.
     methods : tuple of str
     """
@@ -148,16 +148,17 @@ class Plan:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of all that changes a replicate's numbers; results of another fingerprint are not used.
+        """Hash of everything that changes a replicate's numbers.
 
-        More replicates, scenarios or sizes leave the finished ones valid.
+        Results with another fingerprint are not used. More replicates, scenarios or sizes do not
+        change it.
         """
         fields = asdict(replace(self, scenarios=(), sizes=(), replicates=0))
         return sha256(dumps([__version__, ROOT, fields], sort_keys=True).encode()).hexdigest()[:12]
 
 
 def plan_of(kind: str, *, quick: bool, methods: tuple[str, ...] = ("paper", "null-cone")) -> Plan:
-    """The full experiment, or one that ends in minutes.
+    """The full experiment, or with `quick` one that takes minutes.
 
     Examples
     --------
@@ -194,4 +195,4 @@ def plan_of(kind: str, *, quick: bool, methods: tuple[str, ...] = ("paper", "nul
             budget=2_000 if quick else 20_000,
             methods=methods,
         )
-    raise InputError(f"there is nothing to reproduce under {kind!r}", "Choose figures or tables.")
+    raise InputError(f"there is nothing to reproduce named {kind!r}", "Choose figures or tables.")

@@ -1,4 +1,4 @@
-"""Finished pieces of work on disk: one small file each, written whole or not at all."""
+"""Finished tasks on disk, one file each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Store"]
 class Store:
     """A folder of finished tasks.
 
-    A run that is killed leaves complete files only, because each is written beside its place and
-    then moved there. A file of another plan, or one that cannot be read, counts as not there.
+    Writes are atomic, so an interrupted run leaves complete files only. Files of another plan, and
+    files that cannot be read, are ignored.
 
     Parameters
     ----------
     folder : Path
     fingerprint : str
-        Of the plan whose results are wanted.
+        Fingerprint of the plan.
     """
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
@@ -46,7 +46,7 @@ class Store:
         return record if record.get("task") == key else None
 
     def put(self, record: dict[str, Any]) -> None:
-        """Keep a record under the key of its task."""
+        """Write a record under the key of its task."""
         place = self.folder / f"{record['task']}.json"
         beside = place.with_suffix(f".{os.getpid()}.part")
         beside.write_text(json.dumps(record, indent=1), encoding="utf-8")

@@ -37,7 +37,7 @@ class Cell:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Cell:
-        """Exact sums, so that the order in which replicates ended does not matter.
+        """Mean and standard error; exact sums, so that the order of the values does not matter.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The truth side: simulated worlds, their clients, and what is true of them.
+"""Simulated worlds, their clients, and the truth about each.
 
 The learner never imports this package.
 
@@ -17,11 +17,14 @@ from __future__ import annotations
 
 from jigsaw_crl.truth.simulate.assumptions import AssumptionReport, check_assumptions
 from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_graph
-from jigsaw_crl.truth.simulate.sem import INTERVENTIONS, SEM, Change, Intervention
+from jigsaw_crl.truth.simulate.families import FAMILIES
+from jigsaw_crl.truth.simulate.interventions import INTERVENTIONS, Intervention
+from jigsaw_crl.truth.simulate.sem import SEM, Change
 from jigsaw_crl.truth.simulate.settings import SETTINGS
 from jigsaw_crl.truth.simulate.world import Truth, World
 
 __all__ = [
+    "FAMILIES",
     "INTERVENTIONS",
     "SEM",
     "SETTINGS",

@@ -1,4 +1,4 @@
-"""Do the paper's Assumptions 1, 2 and 3 hold in a simulated world, and where not?"""
+"""Check the paper's Assumptions 1, 2 and 3 in a simulated world."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["AssumptionReport", "Degeneracy", "check_assumptions"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# An entry below this share of the largest it is compared with is a cancellation, not a number:
-# sums over hidden paths of some tens of terms carry a relative rounding error near 1e-15.
+# An entry below this share of the largest counts as zero: sums over hidden paths have some tens of
+# terms, and so a relative rounding error near 1e-15.
 CANCELLATION = 1e-12
 
 
 @dataclass(frozen=True)
 class Degeneracy:
-    """A condition of Assumption 2 that fails.
+    """A failure of one condition of Assumption 2.
 
     Parameters
     ----------
     client : str
     condition : {"i", "ii", "iii"}
     labels : frozenset of str
-        (i), (ii): the intervention and the parent or spouse it leaves alone; (iii): the block.
-        As printed, (iii) is sufficient for recovery but not necessary, and sparse blocks can fail
-        it by their structure alone.
+        (i), (ii): the intervention, and the parent or spouse that it does not affect; (iii): the
+        block. As printed, (iii) is sufficient for recovery but not necessary, and a sparse block
+        can fail it by its structure alone.
     """
 
     client: str
@@ -95,13 +95,13 @@ class AssumptionReport:
 def check_assumptions(
     world: World, interventions: Mapping[int, Iterable[str]] | None = None
 ) -> AssumptionReport:
-    """Check Assumptions 1, 2 and 3 on a simulated world.
+    """Check Assumptions 1, 2 and 3 on a simulated world; off-target effects are not considered.
 
     Parameters
     ----------
     world : World
     interventions : mapping of client number to labels, optional
-        What each client intervenes on, when that is not all of its latents.
+        Labels that a client intervenes on; by default all of its latents.
 
     Returns
     -------
@@ -173,8 +173,9 @@ def _effects(sem: SEM, O: npt.NDArray[np.intp], change: Change) -> tuple[FloatAr
     """`d = Δa_O + A_MOᵀ (I − A_MM)⁻ᵀ Δa_M` and `u = B Σ_MM (I − A_MM)⁻ᵀ Δa_M`."""
     M = np.setdiff1d(np.arange(sem.n_latent), O)
     A, delta = sem.A, change.weights
-    back = np.linalg.solve((np.eye(len(M)) - A[np.ix_(M, M)]).T, delta[M])
-    B = np.linalg.solve((np.eye(len(M)) - A[np.ix_(M, M)]).T, A[np.ix_(O, M)].T).T
+    rest = (np.eye(len(M)) - A[np.ix_(M, M)]).T
+    back = np.linalg.solve(rest, delta[M])
+    B = np.linalg.solve(rest, A[np.ix_(O, M)].T).T
     u: FloatArray = np.asarray(B @ (sem.variances[M] * back), dtype=np.float64)
     return delta[O] + A[np.ix_(M, O)].T @ back, u
 
@@ -184,9 +185,8 @@ def _spreads(
 ) -> bool:
     """Condition (iii): every proper part B of a block has `|∪ N_i| > |B|`.
 
-    With N as a zero pattern this says that the pattern is fully indecomposable: it has a perfect
-    matching, and with the matching moved to the diagonal it is strongly connected. That settles
-    all subsets in polynomial time.
+    In other words, the zero pattern N is fully indecomposable: it has a perfect matching, and with
+    the matching on the diagonal it is strongly connected. This takes polynomial time.
     """
     A, Sigma = truth.marginal.A[np.ix_(rows, rows)], truth.marginal.Sigma[np.ix_(rows, rows)]
     rest = np.linalg.inv(np.eye(len(rows)) - A.T)
@@ -200,9 +200,10 @@ def _spreads(
 
 
 def fully_indecomposable(pattern: npt.NDArray[np.bool_]) -> bool:
-    """Does every proper nonempty set of rows reach more columns than it has rows?"""
+    """Whether every proper nonempty set of rows reaches more columns than it has rows."""
     if len(pattern) == 1:
         return True
+    # Here because scipy.sparse takes a quarter of a second to import.
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 

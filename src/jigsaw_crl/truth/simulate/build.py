@@ -1,4 +1,4 @@
-"""Worlds to order: the paper's settings, random ones, or a graph of your own."""
+"""Build a world: one of the paper's settings, a random one, or one with a given graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.truth.simulate.sem import SEM, Intervention
+from jigsaw_crl.truth.simulate.families import random_pattern
+from jigsaw_crl.truth.simulate.interventions import Intervention
+from jigsaw_crl.truth.simulate.sem import SEM
 from jigsaw_crl.truth.simulate.settings import named_setting
 from jigsaw_crl.truth.simulate.world import View, World
 
@@ -47,14 +49,15 @@ def random_world(
     coverage: float,
     seed: int = 0,
     *,
+    graph: str = "er",
+    strength: float = 1.0,
     intervention: Intervention | str = "paper",
     shuffle: bool = True,
 ) -> World:
-    """A world of the paper's sensitivity study.
+    """A random world; by default one of the paper's sensitivity study.
 
-    Each admissible edge is present with probability min(1, 3/p) and has a weight from Unif[−1, 1];
-    each node belongs to O_k with probability `coverage`, and a client with fewer than two nodes
-    is drawn again; n_k = ⌈1.5 p_k⌉.
+    Edges have weights from Unif[−1, 1]. Each node belongs to O_k with probability `coverage`, given
+    that the client has at least two; n_k = ⌈1.5 p_k⌉.
 
     Parameters
     ----------
@@ -63,16 +66,27 @@ def random_world(
     coverage : float
         q, in (0, 1].
     seed : int
+    graph : {"er", "sparse", "dense", "chain", "tree", "mid-hub", "root-hub", "layered"}
+        Family of the graph. "er" is the paper's: each admissible edge is present with probability
+        min(1, 3/p); "sparse" has half and "dense" twice as many edges. "chain" is one path; in a
+        "tree" every node has one parent; "mid-hub" has half of the nodes before and half behind
+        one node; in "root-hub" one root causes all others; "layered" has edges between
+        neighbouring layers of √p nodes only.
+    strength : float
+        Every edge weight is multiplied by it.
     intervention : Intervention or str
         See `Intervention` and `INTERVENTIONS`.
     shuffle : bool
-        Name the labels, and list them, in an order that says nothing about the graph.
+        Name the labels, and list them, in an order that is unrelated to the graph.
 
     Examples
     --------
-    >>> from jigsaw_crl.truth.simulate import random_world
+    >>> from jigsaw_crl.truth.simulate import Intervention, random_world
     >>> random_world(10, 15, 0.6, seed=1)
     World(10 latents, 15 clients, seed 1)
+    >>> chain = random_world(5, 1, 1.0, graph="chain", intervention=Intervention("hard", shift=2))
+    >>> len(chain.order.pairs())
+    10
     """
     if n_latent < 2:
         raise InputError(f"n_latent is {n_latent}", "A world needs at least two latents.")
@@ -80,20 +94,22 @@ def random_world(
         raise InputError(f"n_clients is {n_clients}", "A world needs at least one client.")
     if not 0 < coverage <= 1:
         raise InputError(f"coverage is {coverage}", "Pass a probability above 0, at most 1.")
+    if not 0 < strength < np.inf:
+        raise InputError(f"strength is {strength}", "Pass a finite number above 0.")
     graph_rng, view_rng = _streams(seed, "graph", 2)
-    present = np.triu(graph_rng.random((n_latent, n_latent)) < min(1.0, 3 / n_latent), 1)
-    A = np.where(present, graph_rng.uniform(-1, 1, (n_latent, n_latent)), 0.0)
+    present = random_pattern(graph, n_latent, graph_rng)
+    A = np.where(present, strength * graph_rng.uniform(-1, 1, present.shape), 0.0)
     node_sets = [_random_nodes(n_latent, coverage, view_rng) for _ in range(n_clients)]
     return world_from_graph(A, node_sets, None, seed, intervention=intervention, shuffle=shuffle)
 
 
 def _random_nodes(n_latent: int, coverage: float, rng: np.random.Generator) -> list[int]:
     """Each node with probability `coverage`, given that there are at least two."""
-    # Rejection would not end in reasonable time at a tiny coverage, so draw the count first.
+    # Rejection sampling takes too long at a tiny coverage, so the number of nodes is drawn first.
     sizes = np.arange(2, n_latent + 1)
     if coverage >= 1:
         return list(range(n_latent))
-    from scipy.stats import binom
+    from scipy.stats import binom  # here because it takes half a second to import
 
     weight = binom.logpmf(sizes, n_latent, coverage)
     chance = np.exp(weight - weight.max())
@@ -113,7 +129,7 @@ def world_from_graph(
     variances: npt.ArrayLike | None = None,
     shuffle: bool = True,
 ) -> World:
-    """A world with a graph of your own.
+    """A world with a given graph.
 
     Parameters
     ----------
@@ -127,7 +143,7 @@ def world_from_graph(
     seed : int
     intervention : Intervention or str
     names : sequence of str, optional
-        One label per node; by default z1, z2, … dealt out at random.
+        One label per node; by default z1, z2, … assigned at random.
     client_names : sequence of str, optional
     variances : array, shape (p,), optional
         Noise variances; by default 1.
@@ -152,7 +168,7 @@ def world_from_graph(
         width = len(str(p))
         names = [f"z{deal[node] + 1:0{width}d}" for node in range(p)]
     labels = tuple(str(names[node]) for node in np.argsort(deal)) if len(names) == p else ()
-    PartialOrder.from_matrix(names, (A != 0).T)  # refuses cycles, repeated and missing names
+    PartialOrder.from_matrix(names, (A != 0).T)  # raises on cycles, repeated and missing names
     sets = [_nodes(nodes, names) for nodes in node_sets]
     counts = [ceil(1.5 * len(s)) for s in sets] if feature_counts is None else list(feature_counts)
     callers = client_names or [f"client-{k + 1:0{len(str(len(sets)))}d}" for k in range(len(sets))]
@@ -165,7 +181,7 @@ def world_from_graph(
     for name, nodes, count in zip(callers, sets, counts, strict=True):
         if count < len(nodes):
             raise InputError(
-                f"{count} features cannot show {len(nodes)} latents",
+                f"{count} features cannot determine {len(nodes)} latents",
                 "Give the client at least as many features as latents.",
                 client=name,
             )

@@ -1,7 +1,7 @@
-"""What a client can see of the graph: the induced mixed graph, its districts, blocks and orders.
+"""The mixed graph that a client sees, with its districts, blocks and orders.
 
-Everything here is read off the zero pattern of A, never off numbers: a product of small weights is
-small, not zero. `pattern[i, j]` is true when j is a direct cause of i.
+Everything here follows from the zero pattern of A and not from its values, because a product of
+small weights is small but not zero. `pattern[i, j]` is true when j is a direct cause of i.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BoolMatrix = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class MixedGraph:
-    """The graph on a client's nodes after the others are marginalised away.
+    """The graph on a client's nodes after marginalising out the others.
 
     Parameters
     ----------

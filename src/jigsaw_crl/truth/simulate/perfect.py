@@ -1,4 +1,4 @@
-"""The fragment that a client without any error would send: a yardstick for assembly alone."""
+"""The fragment of a client without errors, for judging assembly alone."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["perfect_fragment"]
 
 
 def perfect_fragment(truth: Truth, *, inside: bool = True) -> Fragment:
-    """What exact moments settle about one client, read from the truth.
+    """The statements that exact moments allow about one client, taken from the truth.
 
-    Across districts ancestry is known node to node. Inside a district it follows, for labels j
-    and l that are no spouses, from two sets of which exact moments tell whether some member is
-    an ancestor of j: {l} ∪ spouses(l), and {l} ∪ the spouses of j that touch l's bidirected
-    component among the non-spouses of j.
+    Across districts, ancestry is known for every pair. Inside a district, let j and l be labels
+    without a bidirected edge between them. Exact moments tell whether {l} ∪ spouses(l) contains an
+    ancestor of j, and the same for l with those spouses of j that touch l's bidirected component
+    among the non-spouses of j.
 
     Parameters
     ----------
     truth : Truth
     inside : bool
-        Also make the statements inside districts.
+        Include the statements inside districts.
 
     Examples
     --------

@@ -1,12 +1,14 @@
 """Moments of samples, in memory that does not grow with their number.
 
 A regime is `X = G Z_k` with `Z_k = B E`: E the independent noises of all latents, B the client's
-rows of `(I − A)⁻¹`.
+rows of `(I − A)⁻¹`. Where an intervention acts in a share of the rows only, a regime is a mixture
+of two such laws.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal, get_args
 
 import numpy as np
@@ -37,12 +39,18 @@ class Regime:
         B, the client's rows of the total effects.
     variances, means : array, shape (p,)
         Of the noise E.
+    otherwise : Regime, optional
+        The law of the rows in which the intervention does not act.
+    penetrance : float
+        Share of the rows in which it acts; 1 without `otherwise`.
     """
 
     mixing: FloatArray
     effects: FloatArray
     variances: FloatArray
     means: FloatArray
+    otherwise: Regime | None = None
+    penetrance: float = 1.0
 
     @classmethod
     def of(cls, sem: SEM, nodes: npt.NDArray[np.intp], mixing: FloatArray) -> Regime:
@@ -51,7 +59,17 @@ class Regime:
     def latent_moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of Z_k."""
         B = self.effects
-        return B @ self.means, (B * self.variances) @ B.T
+        mean, covariance = B @ self.means, (B * self.variances) @ B.T
+        if self.otherwise is None:
+            return mean, covariance
+        share, rest = self.penetrance, 1 - self.penetrance
+        mean_0, covariance_0 = self.otherwise.latent_moments()
+        between = share * rest * np.outer(mean - mean_0, mean - mean_0)
+        return share * mean + rest * mean_0, share * covariance + rest * covariance_0 + between
+
+    def acting(self) -> Regime:
+        """The law of the rows in which the intervention acts."""
+        return replace(self, otherwise=None, penetrance=1.0)
 
 
 def check_noise(noise: str) -> Noise:
@@ -72,6 +90,11 @@ def population(regime: Regime) -> Moments:
 
 def sample_moments(regime: Regime, n: int, noise: Noise, rng: np.random.Generator) -> Moments:
     """Mean and covariance (divisor n) of n rows of X."""
+    if regime.otherwise is not None:
+        acting = int(rng.binomial(n, regime.penetrance))
+        shares = ((regime.acting(), acting), (regime.otherwise, n - acting))
+        parts = [sample_moments(law, size, noise, rng) for law, size in shares if size]
+        return reduce(Moments.merge, parts)
     draw = _gaussian if noise == "gaussian" else _laplace
     mean, covariance = draw(regime, n, rng)
     return _mixed(n, mean, covariance, regime.mixing)
@@ -79,6 +102,11 @@ def sample_moments(regime: Regime, n: int, noise: Noise, rng: np.random.Generato
 
 def sample_rows(regime: Regime, n: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
     """n rows of X, shape (n, n_features)."""
+    if regime.otherwise is not None:
+        acts = rng.random(n) < regime.penetrance
+        rows = sample_rows(regime.otherwise, n, noise, rng)
+        rows[acts] = sample_rows(regime.acting(), int(acts.sum()), noise, rng)
+        return rows
     E = _standard_noise(n, len(regime.variances), noise, rng)
     E = regime.means + E * np.sqrt(regime.variances)
     return np.asarray(E @ (regime.mixing @ regime.effects).T, dtype=np.float64)
@@ -90,7 +118,7 @@ def _mixed(n: int | None, mean: FloatArray, covariance: FloatArray, G: FloatArra
 
 
 def _gaussian(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Drawn directly: the mean is N(μ, C/n), and n times the covariance is Wishart(C, n − 1).
+    """Drawn from their laws: the mean is N(μ, C/n), n times the covariance Wishart(C, n − 1).
 
     Bartlett: with `C = L Lᵀ` the Wishart matrix is `L T Tᵀ Lᵀ`, T lower triangular with independent
     N(0, 1) below the diagonal and `T_ii² ~ χ²(n − 1 − i)`. The cost does not depend on n.
@@ -98,6 +126,10 @@ def _gaussian(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatAr
     mean, C = regime.latent_moments()
     p = len(mean)
     L = np.linalg.cholesky(C)
+    if n <= p:  # the rows of a small share: too few for a Wishart density
+        rows = rng.standard_normal((n, p)) @ L.T
+        centre = rows.mean(axis=0)
+        return mean + centre, (rows - centre).T @ (rows - centre) / n
     T = np.tril(rng.standard_normal((p, p)), -1)
     T[np.diag_indices(p)] = np.sqrt(rng.chisquare(n - 1 - np.arange(p)))
     factor = L @ T
@@ -105,8 +137,8 @@ def _gaussian(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatAr
 
 
 def _laplace(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Noise drawn and summed chunk by chunk; only its moments are ever held."""
-    # Noises that never reach this client need no draws.
+    """Computed from rows that are drawn chunk by chunk."""
+    # Noise that does not reach this client is not drawn.
     used = np.flatnonzero(np.any(regime.effects != 0, axis=0))
     total: Moments | None = None
     for start in range(0, n, CHUNK):

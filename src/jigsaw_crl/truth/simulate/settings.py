@@ -1,4 +1,4 @@
-"""Settings A, B and C of the paper, as data.
+"""Settings A, B and C of the paper.
 
 `weights` lists the nonzero entries `(i, j, A[i, j])`, counted from 1 as the paper does: an edge
 from j to i. `node_sets` are the O_k and `feature_counts` the n_k.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.block_rq import block_rq
 from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
+from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sampling import (
     Regime,
     check_noise,
@@ -22,7 +24,7 @@ from jigsaw_crl.truth.simulate.sampling import (
     sample_moments,
     sample_rows,
 )
-from jigsaw_crl.truth.simulate.sem import SEM, Change, Intervention, Marginal
+from jigsaw_crl.truth.simulate.sem import SEM, Change, Marginal
 
 __all__ = ["Truth", "View", "World"]
 
@@ -30,7 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 SampleSizes = int | Mapping[str, int] | None
 
 # Independent streams of random numbers, told apart by a number behind the seed.
-_CHANGES, _SAMPLES, _ROWS = 101, 102, 103
+_CHANGES, _SAMPLES, _ROWS, _OFF_TARGET = 101, 102, 103, 105
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ class World:
     names : tuple of str
         The label of each node.
     labels : tuple of str
-        All labels, in an order that says nothing about the graph.
+        All labels, in an order that is unrelated to the graph.
     views : tuple of View
         One per client.
     intervention : Intervention
@@ -151,7 +153,7 @@ class World:
             return self._node[label]
         except KeyError:
             raise InputError(
-                f"this world has no label {label!r}", f"It knows {', '.join(self.labels[:8])}."
+                f"this world has no label {label!r}", f"Its labels are {few(self.labels)}."
             ) from None
 
     def view(self, k: int) -> View:
@@ -163,12 +165,37 @@ class World:
         return self.views[k]
 
     def change(self, k: int, label: str, dose: int = 0) -> Change:
-        """What client k's intervention on `label` does; the same at every sample size."""
+        """The change that client k's intervention on `label` makes to its target's equation.
+
+        It does not depend on the sample size.
+        """
         node = self.node(label)
         rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
         return self.intervention.draw(self.sem, node, rng, dose)
 
-    # -- what the client has --------------------------------------------------------------------
+    def off_target(self, k: int, label: str, dose: int = 0) -> Change | None:
+        """The change that the intervention makes to a second latent; None if it has one target."""
+        node = self.node(label)
+        rng = np.random.default_rng([self.seed, _OFF_TARGET, k, node, dose])
+        if rng.random() >= self.intervention.off_target:
+            return None
+        other = int(rng.choice(np.delete(np.arange(self.n_latent), node)))
+        return self.intervention.draw(self.sem, other, rng, dose)
+
+    def regime(self, k: int, label: str | None = None, dose: int = 0) -> Regime:
+        """The law of client k's rows under the intervention on `label`; None for the control."""
+        view = self.view(k)
+        control = Regime.of(self.sem, view.nodes, view.mixing)
+        if label is None:
+            return control
+        sem = self.sem.changed(self.change(k, label, dose))
+        second = self.off_target(k, label, dose)
+        if second is not None:
+            sem = sem.changed(second)
+        acting = Regime.of(sem, view.nodes, view.mixing)
+        if self.intervention.penetrance == 1:
+            return acting
+        return replace(acting, otherwise=control, penetrance=self.intervention.penetrance)
 
     def client(
         self,
@@ -180,7 +207,7 @@ class World:
         labels: Iterable[str] | None = None,
         doses: int = 1,
     ) -> Client:
-        """Client k as the learner sees it.
+        """The data of client k, as the learner gets them.
 
         Parameters
         ----------
@@ -190,9 +217,10 @@ class World:
             Rows per regime (the control under "control"); None for exact moments.
         noise : {"gaussian", "laplace"}
         seed : int
-            Of the sample; the world and its interventions do not depend on it.
+            Seed of the sample; the world and its interventions do not depend on it.
         labels : iterable of str, optional
-            Intervene on these labels only; the client still accesses all its latents.
+            Labels that the client intervenes on, by default all; it accesses all its latents
+            either way.
         doses : int
             Regimes per label, each with its own draw of the intervention.
         """
@@ -207,20 +235,16 @@ class World:
             )
         )
 
-        def moments(sem: SEM, name: str) -> Moments:
-            regime, n = Regime.of(sem, view.nodes, view.mixing), sizes[name]
+        def moments(label: str | None, dose: int = 0) -> Moments:
+            regime, n = self.regime(k, label, dose), sizes[label or CONTROL]
             rng = np.random.default_rng(next(streams))
             return population(regime) if n is None else sample_moments(regime, n, family, rng)
 
         return Client.from_moments(
             view.name,
-            control=moments(self.sem, CONTROL),
+            control=moments(None),
             interventions={
-                label: [
-                    moments(self.sem.changed(self.change(k, label, dose)), label)
-                    for dose in range(doses)
-                ]
-                for label in chosen
+                label: [moments(label, dose) for dose in range(doses)] for label in chosen
             },
             n_latent=len(view.nodes),
         )
@@ -228,25 +252,21 @@ class World:
     def clients(
         self, n_samples: SampleSizes = None, noise: str = "gaussian", seed: int = 0
     ) -> list[Client]:
-        """Every client."""
+        """The data of every client; parameters as for `client`."""
         return [self.client(k, n_samples, noise, seed) for k in range(self.n_clients)]
 
     def rows(
         self, k: int, n: int, noise: str = "gaussian", seed: int = 0
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Rows of client k: the control's, and one matrix per label, each (n, n_features)."""
-        view, family = self.view(k), check_noise(noise)
-        labels = self._chosen(k, None)
+        family, labels = check_noise(noise), self._chosen(k, None)
         self._sizes(k, n, labels)
         streams = np.random.SeedSequence([_natural(seed), self.seed, _ROWS, k]).spawn(
             1 + len(labels)
         )
-        systems = [self.sem, *(self.sem.changed(self.change(k, label)) for label in labels)]
         drawn = [
-            sample_rows(
-                Regime.of(sem, view.nodes, view.mixing), n, family, np.random.default_rng(stream)
-            )
-            for sem, stream in zip(systems, streams, strict=True)
+            sample_rows(self.regime(k, label), n, family, np.random.default_rng(stream))
+            for label, stream in zip([None, *labels], streams, strict=True)
         ]
         return drawn[0], dict(zip(labels, drawn[1:], strict=True))
 
@@ -268,7 +288,7 @@ class World:
         for regime in (CONTROL, *labels):
             n = n_samples.get(regime, -1) if isinstance(n_samples, Mapping) else n_samples
             if n is not None and n < len(view.nodes) + 1:
-                what = "no sample size is given" if n == -1 else f"{n} rows are too few"
+                what = "the sample size is missing" if n == -1 else f"{n} rows are too few"
                 raise InputError(
                     what,
                     f"Give every regime at least {len(view.nodes) + 1} rows, one more than the "
@@ -279,10 +299,8 @@ class World:
             sizes[regime] = n
         return sizes
 
-    # -- what is true ---------------------------------------------------------------------------
-
     def truth(self, k: int) -> Truth:
-        """Everything that is true of client k's view."""
+        """The truth about client k: its graph, blocks, districts and latent basis."""
         view = self.view(k)
         labels = tuple(self.names[node] for node in view.nodes)
         graph = induced_graph(self.sem.A != 0, view.nodes)

@@ -1,0 +1,44 @@
+"""The command line and the Markdown tables that the benchmarks share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["header", "mean_and_error", "options", "row", "share"]
+
+
+def options(description: str | None, **defaults: int | float | str) -> argparse.ArgumentParser:
+    """A parser whose help is the module's docstring, with one option per keyword."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default in defaults.items():
+        parser.add_argument(
+            f"--{name}", type=type(default), default=default, help=f"default: {default}"
+        )
+    return parser
+
+
+def header(*columns: str) -> None:
+    """Print the first two lines of a table."""
+    row(*columns)
+    print("|" + "---|" * len(columns), flush=True)
+
+
+def row(*values: object) -> None:
+    """Print one line of a table; numbers with three decimals."""
+    cells = (f"{v:.3f}" if isinstance(v, float | np.floating) else str(v) for v in values)
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def mean_and_error(values: Sequence[float]) -> str:
+    """Mean and its standard error."""
+    return f"{np.mean(values):.3f} ± {np.std(values) / np.sqrt(len(values)):.3f}"
+
+
+def share(part: int, whole: int) -> str:
+    """`part / whole` with four decimals; a dash when there is nothing to divide by."""
+    return f"{part / whole:.4f}" if whole else "–"

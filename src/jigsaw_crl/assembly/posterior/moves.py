@@ -1,0 +1,352 @@
+"""Metropolis moves on strict partial orders, compiled.
+
+Orders are bit sets (see `base.bitsets`). The score of an order R is
+
+    Σ_{(a, d) ∈ R} weight[a, d]  −  cover_cost · (number of covers of R).
+
+There are three moves, each proposed for a random pair (a, d):
+
+`flip`      adds or deletes the single pair. It may be added when the result is transitive: the
+            reverse is absent, every ancestor of a is one of d, and every descendant of d is one of
+            a. It may be deleted when no label lies between.
+`bridge`    adds or deletes most of A × D, where A is a with its ancestors and D is d with its
+            descendants. In orders with many certain pairs, (a, d) can often not change alone.
+            Deleting the bridge keeps those pairs of A × D that have a label outside A and D
+            between them, and those implied by a pair whose weight exceeds a threshold. Adding it
+            is proposed only if the order holds exactly the pairs that deletion would keep. Neither
+            direction changes A, D or the kept pairs, so each is the inverse of the other and both
+            are proposed with the same probability.
+`exchange`  swaps the places of a and d; it is its own inverse, and it reverses relations.
+
+`bridge` and `exchange` write the pairs they would change to `changed` and return how many there
+are, and the gain in score; no pairs if the move is impossible or too large. A flip changes one
+pair. Most flips are impossible, so `may_flip` is asked before `flip` computes the gain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jigsaw_crl.base.bitsets import bit, contains, members, n_bits
+from jigsaw_crl.base.compiled import compiled
+
+__all__ = ["metropolis"]
+
+_ONE = np.uint64(1)
+# The increment of SplitMix64: 2^64 divided by the golden ratio.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_TO_UNIT = 2.0**-53
+# Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair.
+_LARGEST_BRIDGE = 256
+# Rows and columns of a bridge, so that a set of them fits one word.
+_LONGEST_SIDE = 64
+# Part of `metropolis`. Inlined, because arrays are passed to compiled functions with a count of
+# their references, which is slow here. For the same reason the moves take the arrays of
+# `walk.Chain` one by one: grouped in a named tuple they took twice as long.
+_inlined = compiled(kept=False, forceinline=True)
+
+
+# -- sets -------------------------------------------------------------------------------------
+
+
+@_inlined
+def _n_between(up, down, a, d, most):  # type: ignore[no-untyped-def]
+    """Number of labels between a and d; counting stops at `most`."""
+    total = 0
+    for w in range(up.shape[1]):
+        both = up[a, w] & down[d, w]
+        if both != 0:
+            total += n_bits(both)
+            if total >= most:
+                return total
+    return total
+
+
+@_inlined
+def _implied_with(up, down, a, d, n):  # type: ignore[no-untyped-def]
+    """Number of pairs (x, d), x above a, and (a, y), y below d, with exactly n labels between."""
+    found = 0
+    for w in range(up.shape[1]):
+        rest = down[a, w]
+        while rest != 0:
+            low = rest & (~rest + _ONE)
+            x = (w << 6) + n_bits(low - _ONE)
+            found += _n_between(up, down, x, d, n + 1) == n
+            rest ^= low
+        rest = up[d, w]
+        while rest != 0:
+            low = rest & (~rest + _ONE)
+            y = (w << 6) + n_bits(low - _ONE)
+            found += _n_between(up, down, a, y, n + 1) == n
+            rest ^= low
+    return found
+
+
+@_inlined
+def _outside_between(up, down, x, y, a, d):  # type: ignore[no-untyped-def]
+    """Is there a label between x and y that is neither in A nor in D?"""
+    for w in range(up.shape[1]):
+        between = up[x, w] & down[y, w] & ~down[a, w] & ~up[d, w]
+        if a >> 6 == w:
+            between &= ~bit(a)
+        if d >> 6 == w:
+            between &= ~bit(d)
+        if between != 0:
+            return True
+    return False
+
+
+# -- moves ------------------------------------------------------------------------------------
+
+
+@_inlined
+def may_flip(up, down, a, d):  # type: ignore[no-untyped-def]
+    """Is the order still transitive after the pair (a, d) is added, or deleted if present?"""
+    if contains(up, a, d):
+        return _n_between(up, down, a, d, 1) == 0
+    # If d is an ancestor of a, the first set holds d and the test fails.
+    for w in range(up.shape[1]):  # noqa: SIM110 (numba does not compile generators)
+        if (down[a, w] & ~down[d, w]) | (up[d, w] & ~up[a, w]) != 0:
+            return False
+    return True
+
+
+@_inlined
+def flip(up, down, weight, cover_cost, a, d):  # type: ignore[no-untyped-def]
+    """Gain of adding the pair (a, d) if it is absent, deleting it if it is present."""
+    if contains(up, a, d):
+        gain = -weight[a, d]
+        if cover_cost != 0.0:
+            gain += cover_cost * (1 - _implied_with(up, down, a, d, 1))
+    else:
+        gain = weight[a, d]
+        if cover_cost != 0.0:
+            gain += cover_cost * (_implied_with(up, down, a, d, 0) - 1)
+    return gain
+
+
+@_inlined
+def _mark_kept(up, down, weight, threshold, a, d, above, below, kept, after, before):  # type: ignore[no-untyped-def]
+    """Fill `kept[i]`, bits over D: the pairs of row above[i] that stay without the bridge.
+
+    Also fills, for each label of D, bits over D: `after` (itself and its descendants) and `before`
+    (its ancestors).
+    """
+    for j in range(len(below)):
+        after[j] = bit(j)
+        before[j] = 0
+        for k in range(len(below)):
+            if contains(up, below[j], below[k]):
+                after[j] |= bit(k)
+            elif contains(up, below[k], below[j]):
+                before[j] |= bit(k)
+    for i in range(len(above)):
+        x = above[i]
+        kept[i] = 0
+        for j in range(len(below)):
+            y = below[j]
+            has_evidence = weight[x, y] > threshold and i + j > 0
+            if has_evidence or _outside_between(up, down, x, y, a, d):
+                kept[i] |= after[j]
+    for i in range(len(above)):
+        for k in range(len(above)):
+            if contains(up, above[i], above[k]):
+                kept[i] |= kept[k]
+
+
+@_inlined
+def bridge(up, down, weight, cover_cost, changed, a, d, threshold, sides, masks):  # type: ignore[no-untyped-def]
+    """Add the bridge from a to d if the pair is absent, delete it if the pair is a cover.
+
+    `sides` and `masks` are working space.
+    """
+    p = up.shape[0]
+    present = contains(up, a, d)
+    if contains(up, d, a) or (present and _n_between(up, down, a, d, 1) > 0):
+        return 0, 0.0
+    above, below, kept, after, before = sides[0], sides[1], masks[0], masks[1], masks[2]
+    n_above, n_below = members(down, a, a, above), members(up, d, d, below)
+    too_long = n_above > _LONGEST_SIDE or n_below > _LONGEST_SIDE
+    if too_long or n_above * n_below > len(changed):
+        return 0, 0.0
+    _mark_kept(
+        up, down, weight, threshold, a, d, above[:n_above], below[:n_below], kept, after, before
+    )
+    n, gain, covers = 0, 0.0, 0
+    for i in range(n_above):
+        x = above[i]
+        for j in range(n_below):
+            y = below[j]
+            stays = (kept[i] >> np.uint64(j)) & _ONE != 0
+            if not present and stays != contains(up, x, y):
+                return 0, 0.0
+            if not stays:
+                gain += weight[x, y]
+                changed[n] = x * p + y
+                n += 1
+            elif cover_cost != 0.0 and kept[i] & before[j] == 0:
+                # A cover without the bridge, unless a label of A or an outside one is between.
+                between = _outside_between(up, down, x, y, a, d)
+                for k in range(n_above):
+                    if contains(up, x, above[k]) and (kept[k] >> np.uint64(j)) & _ONE != 0:
+                        between = True
+                covers += not between
+    gain -= cover_cost * (1 - covers)
+    return n, -gain if present else gain
+
+
+@_inlined
+def exchange(up, down, weight, changed, a, d):  # type: ignore[no-untyped-def]
+    """Swap the places of a and d."""
+    p = up.shape[0]
+    n, gain = 0, 0.0
+    for w in range(up.shape[1]):
+        own = np.uint64(0)
+        if a >> 6 == w:
+            own |= bit(a)
+        if d >> 6 == w:
+            own |= bit(d)
+        for lower in range(2):
+            one = down if lower else up
+            rest = (one[a, w] ^ one[d, w]) & ~own
+            while rest != 0:
+                if n + 4 > len(changed):
+                    return 0, 0.0
+                low = rest & (~rest + _ONE)
+                z = (w << 6) + n_bits(low - _ONE)
+                rest ^= low
+                first, second = (z * p + a, z * p + d) if lower else (a * p + z, d * p + z)
+                change = weight[z, d] - weight[z, a] if lower else weight[d, z] - weight[a, z]
+                gain += change if one[a, w] & low != 0 else -change
+                changed[n] = first
+                changed[n + 1] = second
+                n += 2
+    if contains(up, a, d) or contains(up, d, a):
+        change = weight[d, a] - weight[a, d]
+        gain += change if contains(up, a, d) else -change
+        changed[n] = a * p + d
+        changed[n + 1] = d * p + a
+        n += 2
+    return n, gain
+
+
+# -- the walk ---------------------------------------------------------------------------------
+
+
+@_inlined
+def _random_bits(random):  # type: ignore[no-untyped-def]
+    """The next 64 random bits (SplitMix64); chains in threads each have their own generator."""
+    random[0] += _GOLDEN
+    z = random[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@_inlined
+def _accepts(random, beta, gain):  # type: ignore[no-untyped-def]
+    """Metropolis: with probability min(1, e^{beta · gain})."""
+    if gain < 0.0:
+        u = np.float64(_random_bits(random) >> np.uint64(11)) * _TO_UNIT
+        return u > 0.0 and np.log(u) < beta * gain
+    return True
+
+
+@_inlined
+def _apply(up, down, changed, n):  # type: ignore[no-untyped-def]
+    """Change the first n pairs of `changed`."""
+    p = up.shape[0]
+    for k in range(n):
+        a = changed[k] // p
+        d = changed[k] - a * p
+        up[a, d >> 6] ^= bit(d)
+        down[d, a >> 6] ^= bit(a)
+
+
+@_inlined
+def _count(up, counts):  # type: ignore[no-untyped-def]
+    """Add one to `counts` at every pair of the order."""
+    for a in range(up.shape[0]):
+        for w in range(up.shape[1]):
+            rest = up[a, w]
+            while rest != 0:
+                low = rest & (~rest + _ONE)
+                counts[a, (w << 6) + n_bits(low - _ONE)] += 1
+                rest ^= low
+
+
+@compiled()
+def metropolis(  # type: ignore[no-untyped-def]
+    up, down, weight, cover_cost, random, score, active, proposals, beta, counts, trace
+):
+    """Run one sweep per entry of `trace`; `up`, `down` and `random` change in place.
+
+    `walk.Chain` calls it by keyword.
+
+    Parameters
+    ----------
+    up, down : array of uint64, shape (p, words)
+    weight : array of float, shape (p, p)
+    cover_cost : float
+    random : array of uint64, shape (1,)
+        State of the random generator.
+    score : float
+        The score at the start.
+    active : array of int, shape (n,)
+        Pairs `a * p + d` that are proposed often: every other proposal is one of them.
+    proposals : int
+        Proposals per sweep.
+    beta : float
+        Inverse temperature.
+    counts : array of int32, shape (p, p)
+        Incremented at the order's pairs after each sweep; not used if its shape is (0, 0).
+    trace : array of float, shape (sweeps,)
+        Filled with the score after each sweep.
+
+    Returns
+    -------
+    float
+        The score at the end.
+    """
+    p = up.shape[0]
+    sides = np.empty((2, _LONGEST_SIDE + 1), np.int64)
+    masks = np.empty((3, _LONGEST_SIDE), np.uint64)
+    changed = np.empty(_LARGEST_BRIDGE, np.int64)
+    n_pairs, n_active = np.uint64(p * p), np.uint64(active.shape[0])
+    # Up to 64 labels (one word) a bridge costs little more than a flip, and they alternate. With
+    # more words its cost grows faster than a flip's, so it is proposed less often.
+    flips = 1 if up.shape[1] == 1 else 4 * up.shape[1] ** 2
+    # Deleting a bridge keeps the pairs with weights above one of these, drawn at random.
+    thresholds = np.array([np.inf, 8.0, 3.0, 1.0])
+    for sweep in range(trace.shape[0]):
+        for step in range(proposals):
+            z = _random_bits(random)
+            if n_active > 0 and step & 1 == 0:
+                pair = active[np.int64((z >> np.uint64(20)) % n_active)]
+            else:
+                pair = np.int64((z >> np.uint64(20)) % n_pairs)
+            a = pair // p
+            d = pair - a * p
+            if a == d:
+                continue
+            # A round is `flips` flips and one larger move; every fourth of those is an exchange.
+            turn = step >> 1
+            if turn % (flips + 1) != flips:
+                if not may_flip(up, down, a, d):
+                    continue
+                changed[0], n = pair, 1
+                gain = flip(up, down, weight, cover_cost, a, d)
+            elif (turn // (flips + 1)) & 3 == 3:
+                n, gain = exchange(up, down, weight, changed, a, d)
+            else:
+                threshold = thresholds[np.int64(z & np.uint64(3))]
+                n, gain = bridge(
+                    up, down, weight, cover_cost, changed, a, d, threshold, sides, masks
+                )
+            if n > 0 and _accepts(random, beta, gain):
+                _apply(up, down, changed, n)
+                score += gain
+        trace[sweep] = score
+        if counts.shape[0] == p:
+            _count(up, counts)
+    return score

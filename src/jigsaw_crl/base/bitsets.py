@@ -1,0 +1,140 @@
+"""Strict partial orders as bit sets in machine words, and their greedy construction, compiled.
+
+An order on p labels is two arrays of 64-bit words, `up` and `down`, shape (p, words): bit d of
+`up[a]` and bit a of `down[d]` are set when a is an ancestor of d.
+
+Importing this module loads the compiler, so callers import it inside the functions that use it.
+numba renews a cached function only when its own file changes: after editing a function here that
+compiled functions elsewhere call, delete the `__pycache__` folders.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.compiled import compiled
+
+__all__ = ["Words", "bit", "contains", "greedy_order", "members", "n_bits", "pack", "unpack"]
+
+BoolMatrix = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+
+_ONE = np.uint64(1)
+
+
+def pack(matrix: BoolMatrix) -> Words:
+    """Rows of a boolean matrix as 64-bit words; bit j of word w stands for column 64 w + j."""
+    p, m = matrix.shape
+    words = (m + 63) // 64
+    padded = np.zeros((p, words * 64), dtype=bool)
+    padded[:, :m] = matrix
+    packed = np.packbits(padded, axis=1, bitorder="little")
+    return packed.view(np.dtype("<u8")).astype(np.uint64)
+
+
+def unpack(words: Words, m: int) -> BoolMatrix:
+    """The boolean matrix with `m` columns that was given to `pack`."""
+    raw = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
+    return np.unpackbits(raw, axis=1, count=m, bitorder="little").astype(bool)
+
+
+@compiled(kept=False)
+def n_bits(word):  # type: ignore[no-untyped-def]
+    """Number of set bits."""
+    w = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    w = (w & np.uint64(0x3333333333333333)) + ((w >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    w = (w + (w >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((w * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@compiled(kept=False)
+def bit(label):  # type: ignore[no-untyped-def]
+    """The bit of a label within its word, which is word `label >> 6`."""
+    return _ONE << np.uint64(label & 63)
+
+
+@compiled(kept=False)
+def contains(words, row, label):  # type: ignore[no-untyped-def]
+    """Is `label` in the set `words[row]`?"""
+    return (words[row, label >> 6] >> np.uint64(label & 63)) & _ONE != 0
+
+
+@compiled(kept=False)
+def members(words, row, first, out):  # type: ignore[no-untyped-def]
+    """Write `first` and then the set `words[row]`, ascending, to `out`; returns how many.
+
+    Stops when `out` is full.
+    """
+    out[0] = first
+    n = 1
+    for w in range(words.shape[1]):
+        rest = words[row, w]
+        while rest != 0 and n < len(out):
+            low = rest & (~rest + _ONE)
+            out[n] = (w << 6) + n_bits(low - _ONE)
+            n += 1
+            rest ^= low
+    return n
+
+
+@compiled()
+def _insert(up, down, weight, candidates):  # type: ignore[no-untyped-def]
+    """Insert the pairs `a * p + d` in turn, each with the pairs it implies; in place.
+
+    Inserting (a, d) adds every missing pair from {a} ∪ ancestors(a) to {d} ∪ descendants(d). It is
+    skipped if the weights of the missing pairs do not sum to more than zero.
+    """
+    p = up.shape[0]
+    above, below = np.empty(p, dtype=np.int64), np.empty(p, dtype=np.int64)
+    for c in range(candidates.shape[0]):
+        a = candidates[c] // p
+        d = candidates[c] - a * p
+        # The order is closed, so only the reverse pair could make a cycle.
+        if a == d or contains(up, a, d) or contains(up, d, a):
+            continue
+        n_above, n_below = members(down, a, a, above), members(up, d, d, below)
+        gain = 0.0
+        for i in range(n_above):
+            for j in range(n_below):
+                if not contains(up, above[i], below[j]):
+                    gain += weight[above[i], below[j]]
+        if gain <= 0.0:
+            continue
+        for i in range(n_above):
+            up[above[i], d >> 6] |= bit(d)
+            for w in range(up.shape[1]):
+                up[above[i], w] |= up[d, w]
+        for j in range(n_below):
+            down[below[j], a >> 6] |= bit(a)
+            for w in range(up.shape[1]):
+                down[below[j], w] |= down[a, w]
+
+
+def greedy_order(weight: FloatArray, start: BoolMatrix | None = None) -> BoolMatrix:
+    """A closed order grown from the pairs with positive weight, largest weight first.
+
+    A pair is added together with the pairs its transitive closure adds, if that makes no cycle and
+    their weights sum to more than zero.
+
+    Parameters
+    ----------
+    weight : array, shape (p, p)
+        Finite; the diagonal is ignored.
+    start : array of bool, shape (p, p), optional
+        The closed order to grow; empty by default.
+
+    Returns
+    -------
+    array of bool, shape (p, p)
+    """
+    p = len(weight)
+    matrix = np.zeros((p, p), dtype=bool) if start is None else start
+    up, down = pack(matrix), pack(matrix.T)
+    off = np.array(weight)
+    np.fill_diagonal(off, -1.0)
+    positive = np.flatnonzero(off > 0)
+    candidates = positive[np.argsort(-off.ravel()[positive], kind="stable")].astype(np.int64)
+    _insert(up, down, np.ascontiguousarray(weight), candidates)
+    return unpack(up, p)

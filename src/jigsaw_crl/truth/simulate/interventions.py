@@ -1,0 +1,194 @@
+"""How interventions are drawn: what they do to their target, and in which rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.truth.simulate.sem import SEM, Change
+
+__all__ = ["INTERVENTIONS", "Intervention"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Every kind, with the range that its numbers are drawn from unless another is given.
+_RANGES = {
+    "additive": (2.0, 3.0),
+    "shrink": (2.0, 3.0),
+    "hard-keep": (2.0, 3.0),
+    "hard-replace": (2.0, 3.0),
+    "noise-only": (2.0, 3.0),
+    "mean-only": (2.0, 3.0),
+    "mean-noise": (2.0, 3.0),
+    "hard": (0.5, 2.0),
+    "mild": (0.3, 0.7),
+    "knock-down": (0.5, 0.5),
+}
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """How interventions are drawn.
+
+    Parameters
+    ----------
+    kind : str
+        - ``"additive"`` (the paper's): Δa ~ Unif[low, high] on every parent of the target, Δσ ~
+          Unif[low, high];
+        - ``"hard"``: the parents' weights are cut, and the standard deviation of the noise is
+          multiplied by Unif[low, high];
+        - ``"mild"``: each parent's weight is multiplied by Unif[low, high], the noise stays;
+        - ``"shrink"``: weights halved and noise variance quartered (again for each further dose);
+        - ``"knock-down"``: the variance of the target is multiplied by v ~ Unif[low, high]
+          (weights by √v, noise variance by v), and its mean falls by √(1 − v) of its standard
+          deviation, so that its second moment about the control's mean stays the same;
+        - ``"hard-keep"``: the parents' weights are cut, the noise stays;
+        - ``"hard-replace"``: the weights are cut, the noise variance becomes 1 + Unif[low, high];
+        - ``"noise-only"``: Δσ alone; ``"mean-only"``: a shift of the mean by Unif[low, high]
+          alone; ``"mean-noise"``: both of these.
+    low, high : float, optional
+        The range of the draws; by default [0.5, 2] for hard, [0.3, 0.7] for mild, 0.5 for
+        knock-down, and [2, 3] otherwise.
+    shift : float or (float, float)
+        Size of the mean shift added to the target, in standard deviations of its noise in the
+        control, or the range that it is drawn from. Its sign is random.
+    penetrance : float
+        Share of the regime's rows in which the intervention acts, in (0, 1]; the other rows
+        follow the control.
+    off_target : float
+        Probability that an intervention also acts on a second latent, chosen at random among all
+        latents of the world.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.truth.simulate import Intervention
+    >>> Intervention("hard", shift=1.0).range
+    (0.5, 2.0)
+    >>> Intervention.named("weak", penetrance=0.8).range
+    (0.5, 1.0)
+    """
+
+    kind: str = "additive"
+    low: float | None = None
+    high: float | None = None
+    shift: float | tuple[float, float] = 0.0
+    penetrance: float = 1.0
+    off_target: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in _RANGES:
+            raise InputError(
+                f"there is no intervention of kind {self.kind!r}",
+                f"Choose one of {', '.join(_RANGES)}.",
+            )
+        low, high = self.range
+        if not 0 < low <= high < np.inf:
+            raise InputError(
+                f"an intervention cannot be drawn from [{low}, {high}]", "Pass 0 < low <= high."
+            )
+        if self.kind == "knock-down" and high > 1:
+            raise InputError(
+                f"a knock-down cannot multiply the variance by {high}", "Pass high <= 1."
+            )
+        low, high = self.shifts
+        if not 0 <= low <= high < np.inf:
+            raise InputError(
+                f"a shift cannot be drawn from [{low}, {high}]",
+                "Pass its size in standard deviations, at least 0; its sign is random.",
+            )
+        if not 0 < self.penetrance <= 1:
+            raise InputError(f"penetrance is {self.penetrance}", "Pass a share above 0, at most 1.")
+        if not 0 <= self.off_target <= 1:
+            raise InputError(f"off_target is {self.off_target}", "Pass a probability.")
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Where the draws come from: low and high, or the kind's own range."""
+        low, high = _RANGES[self.kind]
+        return low if self.low is None else self.low, high if self.high is None else self.high
+
+    @property
+    def shifts(self) -> tuple[float, float]:
+        """Smallest and largest size of the mean shift."""
+        low, high = self.shift if isinstance(self.shift, tuple) else (self.shift, self.shift)
+        return float(low), float(high)
+
+    @classmethod
+    def named(
+        cls,
+        name: Intervention | str,
+        *,
+        shift: float | tuple[float, float] | None = None,
+        penetrance: float | None = None,
+        off_target: float | None = None,
+    ) -> Intervention:
+        """A protocol by name (a key of `INTERVENTIONS`), with the given values replaced.
+
+        An `Intervention` in place of the name is taken as it is.
+        """
+        if isinstance(name, Intervention):
+            protocol = name
+        elif name in INTERVENTIONS:
+            protocol = INTERVENTIONS[name]
+        else:
+            raise InputError(
+                f"there is no intervention protocol {name!r}",
+                f"Choose one of {', '.join(INTERVENTIONS)}.",
+            )
+        return replace(
+            protocol,
+            shift=protocol.shift if shift is None else shift,
+            penetrance=protocol.penetrance if penetrance is None else penetrance,
+            off_target=protocol.off_target if off_target is None else off_target,
+        )
+
+    def draw(self, sem: SEM, target: int, rng: np.random.Generator, dose: int = 0) -> Change:
+        """One change of the target's equation."""
+        # Always the same draws, so that protocols can be compared on the same numbers.
+        drawn = rng.uniform(*self.range, sem.n_latent)
+        variance, mean = (float(x) for x in rng.uniform(*self.range, 2))
+        sign = float(rng.choice([-1.0, 1.0]))
+        shift = sign * float(rng.uniform(*self.shifts)) * float(np.sqrt(sem.variances[target]))
+        weights, variance, mean = self._change(sem, target, drawn, variance, mean, dose)
+        return Change(target, weights, variance, mean + shift)
+
+    def _change(
+        self, sem: SEM, target: int, drawn: FloatArray, variance: float, mean: float, dose: int
+    ) -> tuple[FloatArray, float, float]:
+        """Change of weights, noise variance and mean, before the shift."""
+        a, old = sem.A[target], float(sem.variances[target])
+        none = np.zeros_like(a)
+        match self.kind:
+            case "additive":
+                return np.where(a != 0, drawn, 0.0), variance, 0.0
+            case "hard":
+                return -a, (variance**2 - 1) * old, 0.0
+            case "mild":
+                return (drawn - 1) * a, 0.0, 0.0
+            case "shrink":
+                kept = 0.5 ** (1 + dose)
+                return (kept - 1) * a, (kept**2 - 1) * old, 0.0
+            case "knock-down":
+                fall = np.sqrt((1 - variance) * sem.covariance()[target, target])
+                return (np.sqrt(variance) - 1) * a, (variance - 1) * old, -float(fall)
+            case "hard-keep":
+                return -a, 0.0, 0.0
+            case "hard-replace":
+                return -a, 1.0 + variance - old, 0.0
+            case "noise-only":
+                return none, variance, 0.0
+            case "mean-only":
+                return none, 0.0, mean
+            case _:
+                return none, variance, mean
+
+
+INTERVENTIONS = {
+    "paper": Intervention(),
+    "weak": Intervention(low=0.5, high=1.0),
+    "strong": Intervention(low=4.0, high=6.0),
+    **{kind: Intervention(kind) for kind in _RANGES if kind != "additive"},
+}

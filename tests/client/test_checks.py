@@ -1,0 +1,50 @@
+"""Checks of what a client is built from; most are tested through its constructors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.client.checks import check_rank, label_key, matrices_of, sizes_of
+
+
+@given(st.text(max_size=12))
+def test_spellings_that_differ_by_case_or_outer_spaces_have_one_key(label):
+    assert label_key(f"  {label}\t") == label_key(label)
+    assert label_key(label.casefold()) == label_key(label)
+
+
+@given(st.integers(-10_000, 10_000))
+def test_a_number_has_one_key_however_it_is_written(number):
+    assert label_key(f"{number}.0") == label_key(f"{number}") == label_key(f"{number}.00 ")
+    assert label_key(f"{number}") != label_key(f"{number + 1}")
+
+
+@pytest.mark.parametrize("label", ["inf", "nan", "infinity"])
+def test_words_that_are_no_finite_numbers_stay_words(label):
+    assert label_key(label) == label
+
+
+def test_a_list_of_matrices_is_several_and_a_list_of_rows_is_one():
+    matrix = np.ones((4, 2))
+    assert len(matrices_of([matrix, matrix])) == 2
+    assert len(matrices_of(matrix)) == len(matrices_of(matrix.tolist())) == 1
+    assert len(matrices_of([[1.0, 2.0], [3.0]])) == 1
+
+
+def test_one_size_serves_every_matrix_of_a_label():
+    data = {"a": [np.eye(2), np.eye(2)], "b": np.eye(2)}
+    assert sizes_of("lab", 7, data, "control") == {"control": [7], "a": [7, 7], "b": [7]}
+    sizes = {"control": 5, "a": [3, 4], "b": 2}
+    assert sizes_of("lab", sizes, data, "control") == {"control": [5], "a": [3, 4], "b": [2]}
+
+
+def test_a_low_rank_is_explained_by_units_where_they_differ():
+    with pytest.raises(InputError, match="units differ too much"):
+        check_rank(np.diag([1e14, 1.0]), 2, client="lab", regime="control")
+    with pytest.raises(InputError, match="copies of other columns"):
+        check_rank(np.ones((2, 2)), 2, client="lab", regime="control")
+    check_rank(np.diag([1e8, 1.0]), 2, client="lab", regime="control")

@@ -1,0 +1,239 @@
+"""What a site answers, and which answers the coordinator accepts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.federated.answer import WHY_NOT, Rules, check_answer, make_answer
+from jigsaw_crl.federated.disclosure import size_bound
+from jigsaw_crl.federated.seen import LastUsed, Seen
+from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
+
+from ..fragment.examples import assert_one_line, fragment, fragments, mutations
+
+SITE = "client-1"
+PIECE = fragment(client=SITE).without_basis()
+
+
+def rules(**changes):
+    given = {"round_name": "first", "seen": Seen(Path("seen.json"), {}), "most_bytes": 100_000}
+    return Rules(**given | changes)
+
+
+def make(file, text, site=SITE, **settings):
+    """The answer of a site whose file holds this text."""
+    file.write_text(text, encoding="utf-8")
+    return make_answer(SiteSettings(fragment=file, **settings), site, "first")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """The file of a site's fragment."""
+    return tmp_path_factory.mktemp("site") / "fragment.json"
+
+
+@pytest.fixture(scope="module")
+def honest(file):
+    return make(file, PIECE.to_json())
+
+
+@pytest.fixture(scope="module")
+def key(key_folder):
+    return read_private_key(key_folder / f"{SITE}.key")
+
+
+def refusal(text, **changes):
+    with pytest.raises(InputError) as caught:
+        check_answer(text, SITE, rules(**changes))
+    assert_one_line(caught.value, client=SITE)
+    return str(caught.value)
+
+
+# -- at the site ----------------------------------------------------------------------------------
+
+
+def test_an_answer_holds_the_fragment_its_time_and_nothing_else(file):
+    document = json.loads(make(file, PIECE.to_json()))
+    assert set(document) == {"format", "version", "round", "written_at", "fragment"}
+    assert document["fragment"] == PIECE.to_json()
+    assert document["written_at"] == file.stat().st_mtime_ns
+
+
+UNUSABLE = {
+    "none": None,
+    "invalid": PIECE.to_json()[:-1] + ',"rows":[[1.0]]}',
+    "other-client": fragment(client="client-2").to_json(),
+    "too-large": " " * 100_001,
+}
+
+
+@pytest.mark.parametrize("why", WHY_NOT)
+def test_a_site_without_a_usable_fragment_says_why_in_one_word(why, tmp_path):
+    path = tmp_path / "fragment.json"
+    if UNUSABLE[why] is not None:
+        path.write_text(UNUSABLE[why])
+    text = make_answer(SiteSettings(fragment=path, most_bytes=100_000), SITE, "first")
+    assert json.loads(text) == {
+        "format": "jigsaw-crl/answer", "version": 1, "round": "first", "why_not": why,
+    }  # fmt: skip
+    assert WHY_NOT[why] in refusal(text)
+
+
+@pytest.mark.parametrize("make_node", [os.mkfifo, os.mkdir])
+def test_a_site_reads_only_a_regular_file(make_node, tmp_path):
+    make_node(tmp_path / "node")
+    text = make_answer(SiteSettings(fragment=tmp_path / "node"), SITE, "first")
+    assert json.loads(text)["why_not"] == "none"
+
+
+def test_a_file_that_is_not_utf_8_is_invalid(file):
+    file.write_bytes(b"\xff\xfe")
+    text = make_answer(SiteSettings(fragment=file), SITE, "first")
+    assert json.loads(text)["why_not"] == "invalid"
+
+
+# -- at the coordinator ---------------------------------------------------------------------------
+
+
+@given(fragments(), st.booleans())
+@examples(max_examples=50)
+def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, signed):
+    text = sign_fragment(piece, key) if signed else piece.to_json()
+    keys = {piece.client: public_keys[SITE]} if signed else None
+    accepted = check_answer(make(file, text, piece.client), piece.client, rules(keys=keys))
+    assert accepted.fragment.to_json() == piece.to_json()
+    assert accepted.site == piece.client
+    assert accepted.digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+@given(st.data())
+@examples(max_examples=300)
+def test_a_changed_answer_is_refused_in_one_line_or_is_a_valid_answer_of_its_site(honest, data):
+    changed = data.draw(mutations(honest))
+    try:
+        accepted = check_answer(changed, SITE, rules(max_age=3600))
+    except InputError as error:
+        assert_one_line(error, client=SITE)
+        return
+    # An unsigned fragment can be changed on the way, but only to another fragment of the site.
+    text = json.loads(changed)["fragment"]
+    assert accepted.fragment.to_json() == Fragment.from_json(text).to_json()
+    assert accepted.fragment.client == SITE
+
+
+@given(st.data())
+@examples(max_examples=300)
+def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
+    file, key, public_keys, data
+):
+    envelope = sign_fragment(PIECE, key, serial=7)
+    answer = make(file, envelope)
+    if data.draw(st.booleans()):
+        changed = data.draw(mutations(answer))
+    else:
+        inner = data.draw(mutations(envelope))
+        changed = json.dumps({**json.loads(answer), "fragment": inner})
+    try:
+        accepted = check_answer(changed, SITE, rules(keys=public_keys, max_age=3600))
+    except InputError as error:
+        assert_one_line(error, client=SITE)
+        return
+    assert accepted.fragment.to_json() == PIECE.to_json()
+    assert (accepted.site, accepted.serial) == (SITE, 7)
+
+
+MALFORMED = {
+    "not JSON": ("\x00\x7f not json", "garbage"),
+    "not text": (b"bytes", "garbage"),
+    "nothing": (None, "garbage"),
+    "deep": ("[" * 50_000, "garbage"),
+    "a list": ("[1]", "garbage"),
+    "oversized": ('{"x":"' + "y" * 200_000 + '"}', "oversized"),
+    "wide characters": ("\U0001f9e9" * 40_000, "oversized"),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_a_text_that_is_not_an_answer_is_refused(case):
+    text, says = MALFORMED[case]
+    assert says in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"rows": [[1.0]]}, "unknown field 'rows'"),
+        ({"written_at": "soon"}, "'written_at'"),
+        ({"written_at": True}, "'written_at'"),
+        ({"written_at": -(10**400)}, "'written_at'"),
+        ({"written_at": None}, "needs written_at and fragment"),
+        ({"fragment": "{}"}, "not a jigsaw-crl fragment"),
+        ({"version": 7}, "version 7"),
+        ({"why_not": "none"}, "or why_not alone"),
+        ({"why_not": "busy"}, "'why_not'"),
+        ({"round": "earlier"}, "another round"),
+    ],
+)
+def test_an_answer_with_a_wrong_field_is_refused(change, says, honest):
+    assert says in refusal(json.dumps(json.loads(honest) | change))
+
+
+def test_a_site_cannot_send_the_fragment_of_another_client(file):
+    text = make(file, fragment(client="client-3").to_json(), "client-3")
+    assert "another client, 'client-3'" in refusal(text)
+
+
+def test_nothing_can_be_hidden_in_the_spaces_of_a_fragment(file, honest):
+    """A text that reads as a fragment but is longer than one can be is not sent, nor accepted."""
+    padded = PIECE.to_json() + " \t" * size_bound(PIECE.labels)
+    assert Fragment.from_json(padded).labels == PIECE.labels
+    assert json.loads(make(file, padded))["why_not"] == "too-large"
+    forged = json.dumps({**json.loads(honest), "fragment": padded})
+    assert "oversized: larger than its labels" in refusal(forged, most_bytes=10**7)
+
+
+def test_a_fragment_older_than_the_last_one_used_is_stale(honest):
+    written_at = json.loads(honest)["written_at"]
+
+    def seen(serial):
+        return Seen(Path("seen.json"), {SITE: LastUsed(serial=serial, digest="")})
+
+    assert "stale: a newer one" in refusal(honest, seen=seen(written_at + 1))
+    assert check_answer(honest, SITE, rules(seen=seen(written_at))).serial == written_at
+
+
+def test_a_fragment_older_than_allowed_is_stale(honest):
+    old = {"written_at": time.time_ns() - 7200 * 10**9}
+    text = json.dumps(json.loads(honest) | old)
+    assert "stale: 2 hours old, 1 are allowed" in refusal(text, max_age=3600)
+
+
+def test_a_fragment_from_the_future_is_refused(honest):
+    """Otherwise every later fragment of its site would be stale."""
+    future = {"written_at": time.time_ns() + 7200 * 10**9}
+    assert "in the future" in refusal(json.dumps(json.loads(honest) | future))
+
+
+def test_with_keys_only_signed_fragments_are_accepted(file, honest, key, public_keys):
+    assert "not a jigsaw-crl signed fragment" in refusal(honest, keys=public_keys)
+    text = make(file, sign_fragment(PIECE, key))
+    assert check_answer(text, SITE, rules(keys=public_keys)).fragment.client == SITE
+
+
+def test_a_signed_fragment_is_as_old_as_its_signature(file, key, public_keys):
+    old = datetime.now(UTC) - timedelta(hours=3)
+    text = make(file, sign_fragment(PIECE, key, issued_at=old))
+    assert "stale: 3 hours old" in refusal(text, keys=public_keys, max_age=3600)

@@ -1,0 +1,166 @@
+"""Signed fragment files at the coordinator, by the command `jigsaw assemble --keys`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
+from jigsaw_crl.fragment.signing import (
+    generate_key,
+    read_private_key,
+    read_site_keys,
+    sign_fragment,
+)
+
+from .conftest import SITES
+
+
+@pytest.fixture
+def federation(tmp_path, fragments, key_folder):
+    """Keys of three sites, the coordinator's list of them, and a signed file of each."""
+    folder = shutil.copytree(key_folder, tmp_path / "federation")
+    for piece in fragments:
+        sign(folder, piece)
+    return folder
+
+
+def sign(folder, piece, key=None, name=None):
+    text = sign_fragment(piece, read_private_key(folder / f"{key or piece.client}.key"))
+    path = folder / f"{name or piece.client}.signed.json"
+    path.write_text(text)
+    return path
+
+
+def files(folder):
+    return [str(folder / f"{site}.signed.json") for site in SITES]
+
+
+def assemble(folder, *options):
+    keys = ["--keys", str(folder / "site-keys.toml")]
+    return cli.run(["assemble", *files(folder), *keys, *options])
+
+
+def refusal(capsys, code):
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+    return captured.err
+
+
+def test_signed_fragments_assemble_to_the_order_of_unsigned_ones(federation, fragments):
+    assert assemble(federation, "--out", str(federation / "result")) == 0
+    result = jc.load_result(federation / "result")
+    assert result.order.pairs() == jc.assemble(fragments).pairs()
+    assert set(result.provenance["signatures"]) == set(SITES)
+    assert set(result.provenance["signatures"]["client-1"]) == {
+        "key", "issued_at", "serial", "digest",
+    }  # fmt: skip
+
+
+def test_an_altered_fragment_is_refused_by_name(federation, capsys):
+    path = federation / "client-2.signed.json"
+    text = path.read_text()
+    path.write_text(text.replace('\\"z1\\"', '\\"z9\\"'))
+    assert path.read_text() != text
+    message = refusal(capsys, assemble(federation))
+    assert "client 'client-2': it was altered after the site signed it" in message
+
+
+def test_a_fragment_signed_with_another_site_s_key_is_refused_by_name(
+    federation, fragments, capsys
+):
+    sign(federation, fragments[1], key="client-3")
+    message = refusal(capsys, assemble(federation))
+    assert "client 'client-2': it is signed with the key" in message
+    assert "which is not the site's" in message
+
+
+def test_a_forger_who_names_the_right_key_is_refused(federation, fragments, capsys):
+    right = json.loads((federation / "client-2.signed.json").read_text())["key"]
+    path = sign(federation, fragments[1], key="client-3")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"key": right}))
+    assert "client 'client-2': it was altered" in refusal(capsys, assemble(federation))
+
+
+def test_an_unknown_site_is_refused_by_name(federation, capsys):
+    keys = federation / "site-keys.toml"
+    lines = keys.read_text().splitlines()
+    keys.write_text("\n".join(line for line in lines if "client-3" not in line))
+    message = refusal(capsys, assemble(federation))
+    assert "client 'client-3': the site is not on the list of keys" in message
+
+
+def test_an_unsigned_fragment_is_refused_with_keys(federation, fragments, capsys):
+    (federation / "client-1.signed.json").write_text(fragments[0].to_json())
+    message = refusal(capsys, assemble(federation))
+    assert "client 'client-1': this is not a jigsaw-crl signed fragment" in message
+
+
+def test_a_signed_fragment_is_refused_without_keys(federation, capsys):
+    message = refusal(capsys, cli.run(["assemble", *files(federation)]))
+    assert "the fragment is signed. Pass the list of the sites' keys" in message
+
+
+def test_a_replayed_fragment_is_refused_by_name(federation, fragments, capsys):
+    assert assemble(federation) == 0
+    capsys.readouterr()
+    assert "client 'client-1': the fragment is replayed" in refusal(capsys, assemble(federation))
+    # New ones of the first two sites do not help the third's old one in.
+    sign(federation, fragments[0])
+    sign(federation, fragments[1])
+    assert "client 'client-3': the fragment is replayed" in refusal(capsys, assemble(federation))
+    sign(federation, fragments[2])
+    assert assemble(federation) == 0
+
+
+def test_an_older_fragment_is_refused_once_a_newer_was_used(federation, fragments, capsys):
+    old = (federation / "client-1.signed.json").read_text()
+    sign(federation, fragments[0])
+    assert assemble(federation) == 0
+    capsys.readouterr()
+    (federation / "client-1.signed.json").write_text(old)
+    for options in ((), ("--again",)):
+        message = refusal(capsys, assemble(federation, *options))
+        assert "client 'client-1': the fragment is replayed: serial" in message
+
+
+def test_the_same_result_can_be_made_once_more_on_request(federation, capsys):
+    assert assemble(federation, "--json") == 0
+    first = capsys.readouterr().out
+    assert assemble(federation, "--json", "--again") == 0
+    assert capsys.readouterr().out == first
+
+
+def test_fragments_of_a_refused_run_can_still_be_used(federation, fragments, capsys):
+    good = (federation / "client-3.signed.json").read_text()
+    (federation / "client-3.signed.json").write_text(good[:-40] + "}")
+    assert assemble(federation) == 2
+    (federation / "client-3.signed.json").write_text(good)
+    assert assemble(federation) == 0
+
+
+def test_an_unreadable_record_is_not_taken_for_an_empty_one(federation, capsys):
+    (federation / "site-keys.seen.json").write_text("{}")
+    assert "record of used fragments" in refusal(capsys, assemble(federation))
+
+
+def test_two_files_of_one_site_are_refused(federation, fragments, capsys):
+    extra = sign(federation, fragments[0], name="extra")
+    keys = ["--keys", str(federation / "site-keys.toml")]
+    message = refusal(capsys, cli.run(["assemble", *files(federation), str(extra), *keys]))
+    assert "client 'client-1': another file holds a fragment of the same client" in message
+
+
+def test_a_site_may_change_its_key(federation, fragments, capsys):
+    line = generate_key("client-1", federation / "new.key")
+    new = line.split(" = ")[1]
+    keys = federation / "site-keys.toml"
+    old = read_site_keys(keys)["client-1"][0]
+    keys.write_text(keys.read_text().replace(f'"{old}"', f'["{old}", {new}]'))
+    sign(federation, fragments[0], key="new")
+    assert assemble(federation) == 0

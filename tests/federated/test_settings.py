@@ -1,0 +1,96 @@
+"""The settings of a site and of the coordinator."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.federated.settings import (
+    COORDINATOR_FILE,
+    SITE_FILE,
+    coordinator_settings,
+    site_settings,
+)
+
+from ..fragment.examples import JSON_VALUES, assert_one_line
+
+FILES = {
+    SITE_FILE: lambda local: site_settings(local, "lab"),
+    COORDINATOR_FILE: coordinator_settings,
+}
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """The `local` folder of a kit."""
+    folder = tmp_path_factory.mktemp("kit") / "local"
+    folder.mkdir()
+    return folder
+
+
+def test_paths_are_relative_to_the_kit(local):
+    (local / SITE_FILE).write_text('{"fragment": "out/{site}.json", "most_bytes": 9}')
+    own = site_settings(local, "lab")
+    assert own.fragment == local.parent / "out" / "lab.json"
+    assert own.most_bytes == 9
+    (local / COORDINATOR_FILE).write_text('{"sites": ["a", "b"], "results": "r", "keys": "/k"}')
+    hub = coordinator_settings(local)
+    assert hub.sites == ("a", "b")
+    assert hub.results == local.parent / "r"
+    assert str(hub.keys) == "/k"
+
+
+def test_a_byte_order_mark_is_skipped(local):
+    """Some editors on Windows write one."""
+    (local / SITE_FILE).write_bytes(b'\xef\xbb\xbf{"fragment": "f.json"}')
+    assert site_settings(local, "lab").fragment.name == "f.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "says"),
+    [
+        (SITE_FILE, {"fragment": "f", "table": "rows.csv"}, "unknown field 'table'"),
+        (SITE_FILE, {}, "no field 'fragment'"),
+        (SITE_FILE, {"fragment": ""}, "the path is empty"),
+        (SITE_FILE, {"fragment": "f", "most_bytes": 0}, "'most_bytes'"),
+        (SITE_FILE, {"fragment": "f", "most_bytes": "9"}, "'most_bytes'"),
+        (COORDINATOR_FILE, {"sites": ["a", "a"], "results": "r"}, "listed twice"),
+        (COORDINATOR_FILE, {"sites": [], "results": "r"}, "'sites'"),
+        (COORDINATOR_FILE, {"sites": "a", "results": "r"}, "'sites'"),
+        (COORDINATOR_FILE, {"sites": ["a", "../b"], "results": "r"}, "site's name is '../b'"),
+        (COORDINATOR_FILE, {"sites": ["a"], "results": 3}, "'results'"),
+    ],
+)
+def test_invalid_settings_are_refused_with_the_name_of_the_file(name, document, says, local):
+    (local / name).write_text(json.dumps(document))
+    with pytest.raises(InputError, match=says) as caught:
+        FILES[name](local)
+    assert name in str(caught.value)
+    assert_one_line(caught.value)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(name, tmp_path):
+    with pytest.raises(InputError, match=f"{name}.*no such file"):
+        FILES[name](tmp_path)
+
+
+@given(
+    st.sampled_from(sorted(FILES)),
+    st.dictionaries(
+        st.sampled_from(["fragment", "sites", "results", "keys", "most_bytes", "x"]),
+        JSON_VALUES | st.lists(st.text(max_size=3), max_size=3),
+    ),
+)
+@examples(max_examples=200)
+def test_any_settings_are_read_or_refused_in_one_line(local, name, document):
+    (local / name).write_text(json.dumps(document))
+    try:
+        FILES[name](local)
+    except InputError as error:
+        assert_one_line(error)

@@ -1,0 +1,203 @@
+"""The fragment's file: what is written, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.fragment.fragment import Fragment, Outcome, Statements
+
+from .examples import (
+    JSON_VALUES,
+    assert_one_line,
+    assert_same,
+    document,
+    fragment,
+    fragments,
+    statements,
+)
+
+CASES = {
+    "from samples": {},
+    "exact": {"bayes": None, "statements": statements(), "n_samples": None},
+    "spouses unknown": {
+        "bayes": None,
+        "statements": Statements(statements().ancestor),
+        "n_samples": None,
+    },
+    "paper": {"method": "paper", "bayes": None, "districts": None},
+    "stopped early": {"outcome": Outcome("budget", "The search stopped.", "Raise the budget.")},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_fragment_read_back_is_the_one_written(case):
+    f = fragment(**CASES[case])
+    again = Fragment.from_json(f.to_json())
+    assert_same(f, again)
+    assert_same(f, Fragment.from_json(f.to_json().encode()))
+    if f.statements is not None:
+        assert again.statements.one_of == f.statements.one_of
+        assert again.statements.spouses == f.statements.spouses
+        assert np.array_equal(again.statements.ancestor, f.statements.ancestor)
+
+
+@given(fragments())
+@settings(max_examples=60, deadline=None)
+def test_any_fragment_survives_its_file(f):
+    assert_same(f, Fragment.from_json(f.to_json()))
+
+
+def test_the_file_has_the_documented_fields_and_no_basis():
+    written = json.loads(fragment().to_json())
+    assert set(written) == {
+        *("format", "version", "client", "method", "labels", "blocks", "block_covers"),
+        *("districts", "n_samples", "outcome", "findings", "bayes", "statements"),
+    }
+    assert Fragment.from_json(fragment().to_json()).basis is None
+    assert "NaN" not in fragment().to_json()
+
+
+GARBAGE = {
+    "not JSON": ("{", "not valid JSON"),
+    "empty": ("", "not valid JSON"),
+    "not text": (b"\xff\xfe\x00", "not valid JSON"),
+    "too deep": ("[" * 200_000, "not valid JSON"),
+    "a list": ("[]", "not a jigsaw-crl fragment"),
+    "null": ("null", "not a jigsaw-crl fragment"),
+    "another file": ('{"format": "other"}', "not a jigsaw-crl fragment"),
+}
+
+
+@pytest.mark.parametrize("case", GARBAGE)
+def test_a_text_that_is_not_a_fragment_is_refused_in_one_line(case):
+    text, says = GARBAGE[case]
+    with pytest.raises(InputError, match=says) as caught:
+        Fragment.from_json(text, path="in/lab-1.json")
+    assert str(caught.value).startswith("file 'in/lab-1.json'")
+    assert_one_line(caught.value)
+
+
+def wide(value):
+    return [[value] * 4 for _ in range(4)]
+
+
+EVIDENCE = document()["bayes"]
+BAD_DOCUMENTS = {
+    "newer": ({"version": 2}, "Upgrade"),
+    "older": ({"version": 0}, "Write it again"),
+    "unknown field": ({"rows": [[1, 2]]}, "'rows'"),
+    "unknown method": ({"method": "guess"}, "'method'"),
+    "no client": ({"client": ""}, "'client'"),
+    "long client": ({"client": "x" * 501}, "'client'"),
+    "labels not text": ({"labels": ["a", "b", "c", 4]}, "labels"),
+    "no labels": ({"labels": []}, "'labels'"),
+    "repeated label": ({"labels": ["a", "b", "c", "c"]}, "twice"),
+    "blank label": ({"labels": ["a", "b", "c", " "]}, "empty"),
+    "label out of range": ({"blocks": [[0, 1], [2], [9]]}, "hold together"),
+    "negative label": ({"blocks": [[0, 1], [2], [-1]]}, "blocks"),
+    "label by name": ({"blocks": [["a", "b"], ["c"], ["d"]]}, "blocks"),
+    "missing label": ({"blocks": [[0, 1], [2]], "block_covers": []}, "partition"),
+    "label in two blocks": ({"blocks": [[0, 1], [2], [2, 3]]}, "partition"),
+    "empty block": ({"blocks": [[0, 1], [2], [3], []]}, "partition"),
+    "cyclic order": ({"block_covers": [[0, 1], [1, 0]]}, "cycle"),
+    "order of nothing": ({"block_covers": [[0, 7]]}, "hold together"),
+    "district over blocks": ({"districts": [[0], [1, 2], [3]]}, "several blocks"),
+    "missing district": ({"districts": [[0], [1], [2]]}, "partition"),
+    "size zero": ({"n_samples": {"control": 0}}, "n_samples"),
+    "size not whole": ({"n_samples": {"control": 1.5}}, "n_samples"),
+    "size beyond counting": ({"n_samples": {"control": 10**30}}, "n_samples"),
+    "evidence of wrong size": (
+        {"bayes": {"scales": [0.5], "ancestor": [[[0.0]]], "district": [[0.0]]}},
+        "wrong shape",
+    ),
+    "ragged evidence": (
+        {"bayes": {"scales": [0.5], "ancestor": [[[0.0, 1.0], [0.0]]], "district": wide(0.0)}},
+        "hold together",
+    ),
+    "district evidence not symmetric": (
+        {
+            "bayes": {
+                "scales": [0.5],
+                "ancestor": [wide(0.0)],
+                "district": [[0.0, 1.0, 0.0, 0.0], *wide(0.0)[1:]],
+            }
+        },
+        "not symmetric",
+    ),
+    "statement of unknown value": (
+        {"statements": {"ancestor": wide(2), "one_of": [], "spouses": None}},
+        "statements",
+    ),
+    "statement about itself": (
+        {"statements": {"ancestor": wide(0), "one_of": [[[0, 1], 1]], "spouses": None}},
+        "names a label",
+    ),
+    "own spouse": (
+        {"statements": {"ancestor": wide(0), "one_of": [], "spouses": [[1, 1]]}},
+        "spouse",
+    ),
+    "number as text": ({"bayes": {**EVIDENCE, "scales": ["0.5", 0.05]}}, "bayes.scales.0"),
+    "truth value as number": ({"bayes": {**EVIDENCE, "scales": [True, 0.05]}}, "bayes.scales.0"),
+    "single label out of range": ({"bayes": {**EVIDENCE, "single": [4]}}, "does not list"),
+    "finding of unknown severity": (
+        {
+            "findings": [
+                {
+                    **dict.fromkeys(("value", "threshold", "client", "regime")),
+                    **dict.fromkeys(("check", "message", "remedy"), ""),
+                    "severity": "fatal",
+                }
+            ]
+        },
+        "severity",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DOCUMENTS)
+def test_a_fragment_that_breaks_the_schema_is_refused_in_one_line(case):
+    change, says = BAD_DOCUMENTS[case]
+    with pytest.raises(InputError, match=says) as caught:
+        Fragment.from_json(json.dumps(document(**change)), path="lab-1.json")
+    assert "file 'lab-1.json'" in str(caught.value)
+    assert_one_line(caught.value)
+
+
+@pytest.mark.parametrize("field", sorted(document()))
+def test_every_field_is_needed(field):
+    short = document()
+    del short[field]
+    with pytest.raises(InputError):
+        Fragment.from_document(short)
+
+
+def test_numbers_that_json_does_not_have_are_refused():
+    for word in ("NaN", "Infinity", "-Infinity"):
+        text = json.dumps(document()).replace('"scales": [0.5', f'"scales": [{word}')
+        with pytest.raises(InputError, match="scales"):
+            Fragment.from_json(text)
+
+
+@given(JSON_VALUES, st.sampled_from(sorted(document())))
+@settings(max_examples=200, deadline=None)
+def test_any_value_of_a_field_is_read_or_refused_in_one_line(value, field):
+    try:
+        f = Fragment.from_document(document(**{field: value}))
+    except InputError as error:
+        assert_one_line(error)
+        return
+    assert_same(f, Fragment.from_json(f.to_json()))
+
+
+def test_a_file_without_lean_and_single_is_read_as_if_there_were_none():
+    old = document()
+    del old["bayes"]["lean"], old["bayes"]["single"]
+    bayes = Fragment.from_json(json.dumps(old)).bayes
+    assert not bayes.lean.any()
+    assert not any(bayes.single)

@@ -1,0 +1,55 @@
+"""Fragment files of several clients."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.fragment.reading import read_fragment_files
+
+from .examples import assert_same, document, fragment
+
+
+def write(folder, name, piece):
+    path = folder / name
+    path.write_text(piece.to_json(), encoding="utf-8")
+    return path
+
+
+def test_fragments_are_found_under_their_clients_names(tmp_path):
+    pieces = [fragment(client=name) for name in ("lab-1", "lab-2")]
+    paths = [write(tmp_path, f"{i}.json", piece) for i, piece in enumerate(pieces)]
+    found = read_fragment_files(paths)
+    assert list(found) == ["lab-1", "lab-2"]
+    for piece in pieces:
+        assert_same(found[piece.client], piece.without_basis())
+
+
+def test_two_fragments_of_one_client_are_refused(tmp_path):
+    paths = [write(tmp_path, name, fragment()) for name in ("a.json", "b.json")]
+    with pytest.raises(InputError, match=r"b\.json', client 'lab-1': another file"):
+        read_fragment_files(paths)
+
+
+def test_labels_that_differ_only_by_case_or_spaces_are_refused(tmp_path):
+    paths = []
+    for client, label in (("lab-1", "Pump"), ("lab-2", "pump ")):
+        paths.append(tmp_path / f"{client}.json")
+        paths[-1].write_text(json.dumps(document(client=client, labels=["a", "b", "c", label])))
+    with pytest.raises(InputError, match="'pump ' differs from another client's 'Pump'"):
+        read_fragment_files(paths)
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="this is a folder"):
+        read_fragment_files([tmp_path])
+
+
+def test_a_file_larger_than_any_fragment_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "huge.json"
+    with path.open("wb") as file:
+        file.truncate((1 << 30) + 1)  # a hole: it takes no space on the disk
+    with pytest.raises(InputError, match="larger than any fragment"):
+        read_fragment_files([path])

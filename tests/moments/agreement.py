@@ -1,0 +1,32 @@
+"""Skewed rows, and two ways in which moments can agree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jigsaw_crl.moments.regime import Moments
+
+
+def laplace_rows(n: int, d: int, seed: int = 0, offset: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.laplace(size=(n, d)) @ rng.normal(size=(d, d)) + offset
+
+
+def assert_close(a: Moments, b: Moments, rtol: float) -> None:
+    """Equal up to `rtol`, relative to the spread of the rows."""
+    assert a.n == b.n
+    size = np.abs(b.covariance).max()
+    np.testing.assert_allclose(a.mean, b.mean, rtol=rtol, atol=rtol * np.sqrt(size))
+    np.testing.assert_allclose(a.covariance, b.covariance, rtol=0, atol=rtol * size)
+    np.testing.assert_allclose(a.third, b.third, rtol=0, atol=rtol * size**1.5 * 10)
+    np.testing.assert_allclose(a.fourth, b.fourth, rtol=0, atol=rtol * np.abs(b.fourth).max())
+
+
+def assert_same(a: Moments, b: Moments) -> None:
+    """Equal to the last bit, parts included."""
+    assert a.n == b.n
+    for name in ("mean", "covariance", "third", "fourth"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert len(a.parts) == len(b.parts)
+    for part, other in zip(a.parts, b.parts, strict=True):
+        assert_same(part, other)

@@ -1,0 +1,70 @@
+"""Which rows and matrices are accepted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.moments.checks import (
+    LARGEST_VALUE,
+    as_numbers,
+    check_rows,
+    check_second_moment,
+    check_values,
+)
+
+PLACE = {"client": "lab", "regime": "valve"}
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(0, 8), st.floats(-60, 60))
+@settings(max_examples=80, deadline=None)
+def test_covariances_of_any_scale_and_rank_are_accepted_and_made_symmetric(seed, d, n, scale):
+    rng = np.random.default_rng(seed)
+    rows = 10.0**scale * rng.normal(size=(n, d))
+    covariance = rows.T @ rows
+    written = covariance * (1 + 1e-10 * rng.normal(size=(d, d)))
+    found = check_second_moment(written, **PLACE)
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_allclose(found, covariance, rtol=1e-8, atol=0)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
+@settings(max_examples=60, deadline=None)
+def test_asymmetric_and_indefinite_matrices_are_refused(seed, d):
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(d, d))
+    covariance = factor @ factor.T
+    crooked = covariance.copy()
+    crooked[0, 1] += 1e-3 * covariance.max()
+    with pytest.raises(InputError, match="not symmetric"):
+        check_second_moment(crooked, **PLACE)
+    lowest = np.linalg.eigvalsh(covariance)[0]
+    with pytest.raises(InputError, match="indefinite"):
+        check_second_moment(covariance - (lowest + 1e-3 * covariance.max()) * np.eye(d), **PLACE)
+
+
+def test_numeric_arrays_are_neither_copied_nor_converted():
+    for kind in (np.float32, np.float64, np.int16, np.bool_):
+        rows = np.ones((3, 2), dtype=kind)
+        assert check_rows(rows, **PLACE) is rows
+    assert as_numbers([[1, 2]]).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [([["a"]], "not numbers"), ([1.0, 2.0], "shape"), (np.ones((0, 3)), "shape")],
+)
+def test_errors_about_rows_name_the_client_and_the_regime(rows, says):
+    with pytest.raises(InputError, match=says) as caught:
+        check_rows(rows, **PLACE)
+    assert (caught.value.client, caught.value.regime) == ("lab", "valve")
+
+
+def test_values_up_to_the_largest_are_accepted():
+    check_values(np.array([[LARGEST_VALUE, -LARGEST_VALUE]]))
+    for value, says in ((np.nan, "1 of 2 values"), (2 * LARGEST_VALUE, "reach 2e")):
+        with pytest.raises(InputError, match=says):
+            check_values(np.array([[1.0, value]]))

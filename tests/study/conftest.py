@@ -1,0 +1,14 @@
+"""The client that every way of reading the same rows must give."""
+
+from __future__ import annotations
+
+import pytest
+
+import jigsaw_crl as jc
+
+from .tables import client_of, regimes_of
+
+
+@pytest.fixture
+def reference() -> jc.Client:
+    return client_of(regimes_of())

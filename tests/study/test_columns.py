@@ -1,0 +1,98 @@
+"""Which columns are features: text, booleans and constants are ignored, complex numbers refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.study import read_client_with_findings
+from jigsaw_crl.study.columns import feature_columns
+
+from .tables import assert_same, frame_of, regimes_of
+
+
+def _with_extra(extra) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["left", "right"])
+    return frame.assign(extra=extra, regime=["control"] * 40 + ["pump"] * 20)
+
+
+BOOLEANS = np.arange(60) % 2 == 0
+
+
+@pytest.mark.parametrize("kind", ["bool", "boolean", "object"])
+@pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas, pa.Table.from_pandas])
+def test_booleans_in_a_table_are_ignored_with_a_warning(kind, convert):
+    frame = convert(_with_extra(pd.Series(BOOLEANS).astype(kind)))
+    with pytest.warns(UserWarning, match="'lab': the column 'extra' .* boolean.* 0 and 1"):
+        client = jc.Client.from_table(frame, name="lab")
+    assert client.features == ("left", "right")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_booleans_in_a_file_are_ignored_with_a_warning_or_a_finding(ending, tmp_path):
+    path = tmp_path / f"lab.{ending}"
+    frame = _with_extra(BOOLEANS)
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    with pytest.warns(UserWarning, match="the column 'extra' .* boolean"):
+        jc.read_client(path)
+    (finding,) = jc.read_study(tmp_path).findings
+    assert finding.check == "ignored-column"
+    assert "boolean" in finding.message
+
+
+@pytest.mark.parametrize("kind", ["complex128", "object"])
+def test_complex_numbers_in_a_table_are_refused(kind):
+    frame = _with_extra(pd.Series(BOOLEANS + 1j).astype(kind))
+    with pytest.raises(jc.InputError, match="column 'extra' holds complex numbers"):
+        jc.Client.from_table(frame, name="lab")
+
+
+def test_complex_rows_are_refused():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    for control, other in ((rows + 1j, rows), (rows, pd.DataFrame(rows + 1j))):
+        with pytest.raises(jc.InputError, match="complex numbers"):
+            jc.Client.from_samples("lab", observational=control, interventions={"pump": other})
+
+
+def test_text_and_constant_columns_are_ignored_with_a_finding(tmp_path, reference):
+    frame = frame_of(regimes_of()).assign(batch="b1", shift=3.25, when=pd.Timestamp("2026-01-01"))
+    for kind in ("csv", "parquet"):
+        path = tmp_path / f"lab-1.{kind}"
+        (frame.to_csv if kind == "csv" else frame.to_parquet)(path, index=False)
+        client, findings = read_client_with_findings(path)
+        assert_same(client, reference)
+        text = " ".join(f.message for f in findings)
+        assert all(name in text for name in ("batch", "shift", "when"))
+
+
+def test_a_column_can_be_ignored(tmp_path, reference):
+    frame = frame_of(regimes_of()).assign(noise=np.arange(603.0))
+    frame.to_csv(tmp_path / "lab-1.csv", index=False)
+    assert_same(jc.read_client(tmp_path / "lab-1.csv", ignore=["noise"]), reference)
+
+
+@given(
+    st.lists(st.text("abc", min_size=1), min_size=2, max_size=8, unique=True),
+    st.data(),
+)
+def test_every_column_is_the_regime_a_feature_or_ignored(columns, data):
+    regime, *others = data.draw(st.permutations(columns))
+    text = data.draw(st.lists(st.sampled_from(others), unique=True))
+    unwanted = data.draw(st.lists(st.sampled_from(others), unique=True))
+    not_numbers = dict.fromkeys(text, "text")
+    place = {"path": None, "client": "lab"}
+    if set(text) | set(unwanted) == set(others):
+        with pytest.raises(InputError, match="no numeric column"):
+            feature_columns(columns, not_numbers, regime, unwanted, **place)
+        return
+    features, ignored = feature_columns(columns, not_numbers, regime, unwanted, **place)
+    assert set(ignored) == set(text) | set(unwanted)
+    assert features == tuple(c for c in columns if c != regime and c not in ignored)

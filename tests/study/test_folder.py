@@ -1,0 +1,76 @@
+"""Study folders and their manifests."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli.simulated import write_table
+
+from .tables import frame_of, regimes_of
+
+
+def _study(root: Path) -> Path:
+    root.mkdir(exist_ok=True)
+    write_table(regimes_of(seed=1), root / "lab-1.csv", "csv")
+    write_table(regimes_of(seed=2), root / "lab-2.parquet", "parquet")
+    return root
+
+
+def test_a_study_has_one_client_per_file(tmp_path):
+    root = _study(tmp_path / "study")
+    (root / "truth").mkdir()
+    (root / "truth" / "truth.json").write_text("{}")
+    (root / ".hidden.csv").write_text("")
+    (root / "README.md").write_text("notes")
+    study = jc.read_study(root)
+    assert [c.name for c in study] == ["lab-1", "lab-2"]
+    assert study.labels == ("pump", "valve")
+    assert study["lab-2"].n_features == 4
+    assert study.name == "study"
+
+
+def test_a_manifest_overrides_names_and_columns(tmp_path):
+    root = _study(tmp_path / "study")
+    frame = frame_of(regimes_of(seed=3)).rename(columns={"regime": "arm"})
+    frame["arm"] = frame.arm.replace({"pump": "pump (5 V)", "valve": "pump (9 V)"})
+    (root / "raw").mkdir()
+    frame.to_csv(root / "raw" / "first lab.csv", index=False)
+    (root / "study.toml").write_text(
+        'name = "tunnel"\n'
+        "[clients.lab-3]\n"
+        'file = "raw/first lab.csv"\nregime = "arm"\nn_latent = 3\n'
+        '[clients.lab-3.rename]\n"pump (5 V)" = "pump"\n"pump (9 V)" = "pump"\n'
+    )
+    for path in (root, root / "study.toml"):
+        study = jc.read_study(path)
+        assert study.name == "tunnel"
+        assert {c.name for c in study} == {"lab-1", "lab-2", "lab-3"}
+        lab = study["lab-3"]
+        assert lab.labels == ("pump",)
+        assert len(lab.interventions["pump"]) == 2
+        assert lab.n_latent == 3
+
+
+def test_arguments_take_precedence_over_the_manifest(tmp_path):
+    root = tmp_path / "study"
+    root.mkdir()
+    frame_of(regimes_of()).rename(columns={"regime": "arm"}).to_csv(root / "a.csv", index=False)
+    (root / "study.toml").write_text('regime = "other"\n')
+    assert jc.read_study(root, regime="arm").labels == ("pump", "valve")
+
+
+def test_a_pickled_study_keeps_clients_and_sources():
+    study = jc.Study("s", tuple(jc.simulate.setting("A", 0).clients()), sources={"x": "y"})
+    again = pickle.loads(pickle.dumps(study))
+    assert again.sources == study.sources
+    assert [c.name for c in again] == [c.name for c in study]
+
+
+def test_two_clients_of_one_name_are_refused():
+    client = jc.simulate.setting("A", 0).client(0)
+    with pytest.raises(jc.InputError, match="two clients"):
+        jc.Study("s", (client, client))

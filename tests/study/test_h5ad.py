@@ -1,0 +1,46 @@
+"""AnnData files."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+
+import jigsaw_crl as jc
+
+from .tables import assert_same, client_of, regimes_of
+
+anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
+
+
+def write(path: Path, X, names) -> Path:
+    obs = pd.DataFrame({"perturbation": names}, index=[str(i) for i in range(len(names))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        anndata.AnnData(X, obs=obs).write_h5ad(path)
+    return path
+
+
+def test_sparse_matrices_give_the_same_client_as_dense_ones(tmp_path):
+    regimes = {k: np.where(np.abs(v) > 1, v, 0) for k, v in regimes_of().items()}
+    rows = np.vstack(list(regimes.values()))
+    names = np.repeat(list(regimes), [len(x) for x in regimes.values()])
+    client = jc.read_client(write(tmp_path / "lab-1.h5ad", csr_matrix(rows), names))
+    assert_same(client, client_of(regimes))
+
+
+def test_a_variable_can_be_ignored(tmp_path):
+    regimes = regimes_of()
+    rows = np.vstack(list(regimes.values()))
+    names = np.repeat(list(regimes), [len(x) for x in regimes.values()])
+    path = write(tmp_path / "lab-1.h5ad", rows, names)
+    client = jc.read_client(path, ignore=["1"])
+    assert client.features == ("0", "2", "3")
+    expected = client_of({k: v[:, [0, 2, 3]] for k, v in regimes.items()})
+    assert_same(client, expected)
+    with pytest.raises(jc.InputError, match=r"no variable '7' to ignore\. Check the spelling"):
+        jc.read_client(path, ignore=["7"])

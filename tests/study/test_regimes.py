@@ -1,0 +1,61 @@
+"""Rows in chunks become clients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl.study.regimes import Chunk, Naming, Source, client_from_source
+
+from .tables import assert_same, client_of
+
+
+def source(chunks: list[Chunk]) -> Source:
+    return Source(("x1", "x2"), lambda: iter(chunks))
+
+
+def read(chunks: list[Chunk], naming: Naming | None = None) -> jc.Client:
+    return client_from_source(
+        source(chunks), name="lab-1", naming=naming or Naming(), n_latent=None
+    )[0]
+
+
+@given(st.data())
+@settings(max_examples=50, deadline=None)
+def test_any_chunks_of_mixed_rows_give_the_same_client(data):
+    names = ["control", "pump", "valve"]
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    n = data.draw(st.integers(60, 400))
+    regime = np.append(np.repeat([0, 1, 2], 5), rng.integers(0, 3, n))
+    rows = rng.normal(size=(len(regime), 2))
+    chunks = []
+    for part in np.split(np.arange(len(rows)), sorted(data.draw(st.lists(st.integers(0, n))))):
+        # Codes are numbered anew in every chunk, in any order.
+        order = data.draw(st.permutations(range(3)))
+        codes = np.argsort(order)[regime[part]]
+        chunks.append(Chunk([names[i] for i in order], codes, rows[part]))
+    expected = client_of({name: rows[regime == i] for i, name in enumerate(names)})
+    assert_same(read(chunks), expected)
+
+
+def test_renamed_values_of_one_label_are_its_strengths():
+    rng = np.random.default_rng(0)
+    chunk = Chunk(["control", "5 V", "9 V"], np.repeat([0, 1, 2], 20), rng.normal(size=(60, 2)))
+    client = read([chunk], Naming(rename={"5 V": "pump", "9 V": "pump"}))
+    assert client.labels == ("pump",)
+    assert [m.n for m in client.interventions["pump"]] == [20, 20]
+
+
+def test_errors_count_rows_over_all_chunks():
+    rows = np.ones((10, 2))
+    good, bad = Chunk(["control"], np.zeros(10, dtype=int), rows), rows.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(jc.InputError, match="missing in column 'x2', row 14"):
+        read([good, Chunk(["control"], np.zeros(10, dtype=int), bad)])
+    codes = np.zeros(10, dtype=int)
+    codes[6] = -1
+    with pytest.raises(jc.InputError, match="row 17 has no regime"):
+        read([good, Chunk(["control"], codes, rows)])

@@ -1,0 +1,167 @@
+"""What each kind of intervention does to the system and to a client's population moments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.truth.simulate import INTERVENTIONS, Intervention, random_world, setting
+
+PROTOCOLS = sorted(INTERVENTIONS)
+
+
+def affected(world):
+    """A label whose target has parents, and a client that accesses it."""
+    label = next(x for x in world.labels if (world.sem.A[world.node(x)] != 0).any())
+    k = next(k for k in range(world.n_clients) if label in world.truth(k).labels)
+    return k, label
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_every_protocol_changes_its_target_as_described(kind):
+    world = setting("C", seed=1, intervention=kind)
+    k, label = affected(world)
+    node, before = world.node(label), world.sem
+    after = before.changed(world.change(k, label))
+    others = np.delete(np.arange(world.n_latent), node)
+    assert np.array_equal(after.A[others], before.A[others])
+    assert np.array_equal(after.variances[others], before.variances[others])
+    moved = after.A[node] - before.A[node]
+    parents = before.A[node] != 0
+    assert not moved[~parents].any()
+    low, high = world.intervention.range
+    if kind in ("paper", "weak", "strong"):
+        assert ((moved[parents] >= low) & (moved[parents] <= high)).all()
+        assert low <= after.variances[node] - 1 <= high
+    elif kind == "shrink":
+        assert np.allclose(after.A[node], before.A[node] / 2)
+        assert after.variances[node] == 0.25
+    elif kind == "mild":
+        ratio = after.A[node, parents] / before.A[node, parents]
+        assert ((ratio >= 0.3) & (ratio <= 0.7)).all()
+        assert after.variances[node] == 1
+    elif kind == "knock-down":
+        covariance = before.covariance()[node, node]
+        assert np.allclose(after.covariance()[node, node], covariance / 2)
+        assert np.allclose(after.mean()[node], -np.sqrt(covariance / 2))
+    elif kind == "hard":
+        assert not after.A[node].any()
+        assert 0.25 <= after.variances[node] <= 4
+    elif kind.startswith("hard"):
+        assert not after.A[node].any()
+        assert after.variances[node] == 1 if kind == "hard-keep" else after.variances[node] >= 3
+    else:
+        assert not moved.any()
+        assert (after.variances[node] > 1) == ("noise" in kind)
+        assert (after.means[node] > 0) == ("mean" in kind)
+
+
+@pytest.mark.parametrize("penetrance", [1.0, 0.6])
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_the_mean_shift_is_the_line_of_the_target_and_the_covariance_changes_by_rank_two(
+    kind, penetrance
+):
+    protocol = Intervention.named(kind, shift=1.0, penetrance=penetrance)
+    world = random_world(9, 3, 0.7, seed=5, intervention=protocol)
+    for k in range(world.n_clients):
+        client, view = world.client(k), world.view(k)
+        # W whitens the control: W C₀ Wᵀ = I on the client's latents.
+        H = world.truth(k).H
+        W = np.linalg.solve(np.linalg.cholesky(H @ client.control.covariance @ H.T), H)
+        for label in client.labels:
+            regime = client.interventions[label][0]
+            q = W @ view.mixing @ world.sem.total_effects()[view.nodes, world.node(label)]
+            d = W @ (regime.mean - client.control.mean)
+            assert np.linalg.norm(d) > 1e-3
+            assert abs(q @ d) == pytest.approx(np.linalg.norm(q) * np.linalg.norm(d), rel=1e-9)
+            D = W @ (regime.covariance - client.control.covariance) @ W.T
+            sizes = np.linalg.svd(D, compute_uv=False)
+            assert (sizes[2:] < 1e-9 * (1 + sizes[0])).all()
+            # q lies in the plane: its complement sees no change.
+            complement = np.eye(len(q)) - np.outer(q, q) / (q @ q)
+            assert np.abs(complement @ D @ complement).max() < 1e-9 * (1 + sizes[0])
+
+
+def test_a_shift_has_the_given_size_in_noise_standard_deviations_and_either_sign():
+    plain, shifted = (
+        random_world(12, 4, 0.8, seed=3, intervention=Intervention("hard", shift=s))
+        for s in (0.0, (1.0, 3.0))
+    )
+    sizes = []
+    for k in range(4):
+        for label in plain.truth(k).labels:
+            before, after = plain.change(k, label), shifted.change(k, label)
+            assert np.array_equal(before.weights, after.weights)
+            assert (before.variance, before.mean) == (after.variance, 0.0)
+            sizes.append(after.mean)
+    assert ((np.abs(sizes) >= 1) & (np.abs(sizes) <= 3)).all()
+    assert 0.2 < np.mean(np.array(sizes) > 0) < 0.8
+
+
+def test_the_same_shift_and_sign_are_drawn_for_every_kind():
+    worlds = [
+        random_world(6, 1, 1.0, seed=2, intervention=Intervention(kind, shift=0.5))
+        for kind in ("additive", "hard", "mild", "shrink")
+    ]
+    for label in worlds[0].labels:
+        assert len({world.change(0, label).mean for world in worlds}) == 1
+
+
+def test_penetrance_mixes_the_moments_of_the_control_and_of_the_intervention():
+    whole, part = (
+        random_world(6, 1, 1.0, seed=4, intervention=Intervention("hard", shift=2, penetrance=x))
+        for x in (1.0, 0.25)
+    )
+    control = whole.client(0).control
+    for label in whole.labels:
+        acting = whole.client(0).interventions[label][0]
+        mixed = part.client(0).interventions[label][0]
+        gap = acting.mean - control.mean
+        assert np.allclose(mixed.mean - control.mean, 0.25 * gap)
+        expected = 0.25 * acting.covariance + 0.75 * control.covariance
+        assert np.allclose(mixed.covariance, expected + 0.25 * 0.75 * np.outer(gap, gap))
+
+
+def test_the_off_target_share_of_interventions_hits_a_second_latent():
+    world = random_world(20, 5, 0.8, seed=1, intervention=Intervention("hard", off_target=0.3))
+    pairs = [(k, label) for k in range(5) for label in world.truth(k).labels]
+    seconds = [world.off_target(k, label) for k, label in pairs]
+    hit = [s is not None for s in seconds]
+    assert 0.15 < np.mean(hit) < 0.45
+    assert all(s.target != world.node(x) for s, (_, x) in zip(seconds, pairs, strict=True) if s)
+    for (k, label), second in zip(pairs[:16], seconds[:16], strict=True):
+        client = world.client(k)
+        change = client.interventions[label][0].covariance - client.control.covariance
+        rank = np.linalg.matrix_rank(change, tol=1e-9)
+        assert rank <= 2 or (second is not None and rank <= 4)
+
+
+def test_no_intervention_has_a_second_target_by_default():
+    world = random_world(20, 2, 0.8, seed=1)
+    assert all(world.off_target(0, label) is None for label in world.truth(0).labels)
+
+
+def test_a_named_protocol_takes_a_shift_penetrance_and_off_target_share():
+    assert Intervention.named("weak", shift=1.0) == Intervention(low=0.5, high=1.0, shift=1.0)
+    assert Intervention.named("mild", penetrance=0.5) == Intervention("mild", penetrance=0.5)
+    own = Intervention("hard", shift=2.0, off_target=0.1)
+    assert Intervention.named(own) == own
+    assert Intervention("hard", low=1.0, high=1.5).range == (1.0, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"kind": "odd"}, "no intervention of kind"),
+        ({"low": 3, "high": 2}, "cannot be drawn"),
+        ({"shift": -1.0}, "shift"),
+        ({"shift": (2.0, 1.0)}, "shift"),
+        ({"penetrance": 0.0}, "penetrance"),
+        ({"off_target": 1.5}, "off_target"),
+        ({"kind": "knock-down", "low": 1, "high": 2}, "knock-down"),
+    ],
+)
+def test_a_protocol_that_cannot_be_drawn_is_refused(options, says):
+    with pytest.raises(InputError, match=says):
+        Intervention(**options)
