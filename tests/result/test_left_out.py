@@ -104,7 +104,7 @@ def test_the_terminal_says_so(study, tmp_path, capsys):
     assert "missing from the order, because left out of every client: z1\n" in out
     assert cli.run(["explain", str(tmp_path / "out"), "z1", "z3"]) == 2
     err = capsys.readouterr().err
-    assert "'z1' is not in the order" in err
+    assert "'z1' is missing from the order" in err
     assert "holds the same rows" in err
     assert cli.run(["recover", str(study), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
