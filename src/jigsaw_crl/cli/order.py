@@ -297,7 +297,7 @@ def _to_keep(result: Result, out: Path | None) -> Result:
 
 
 def _answer(result: Result, out: Path | None, as_json: bool) -> None:
-    from jigsaw_crl.result.result import order_document
+    from jigsaw_crl.result.document import order_document
 
     if out is not None:
         result.save(out)
