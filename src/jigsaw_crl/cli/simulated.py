@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import writable
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study import write_moments
 
@@ -37,13 +38,9 @@ def write_study(
     """Write one file per client and `truth/truth.json`, all of them or none."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("it exists already", "Choose a new folder for the study.", path=out)
-    try:
+    with writable(out, "the folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    except OSError as error:
-        raise InputError(
-            f"the folder cannot be written ({error.strerror})", "Choose another place.", path=out
-        ) from None
     try:
         files = {}
         for k in range(world.n_clients):

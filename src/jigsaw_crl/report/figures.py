@@ -21,6 +21,7 @@ from matplotlib.path import Path as Curve
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import writable
 from jigsaw_crl.report.contents import client_log_odds
 from jigsaw_crl.report.drawing import draw_hasse
 from jigsaw_crl.result.result import Result
@@ -235,26 +236,20 @@ def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
     if result.provenance.get("spectra"):
         figures["spectrum"] = result.plot_spectrum()
     written = []
-    try:
-        root.mkdir(parents=True, exist_ok=True)
+    with (
+        writable(root, "the folder"),
         # Text as text, and no date: the same result gives the same file.
-        with (
-            matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}),
-            warnings.catch_warnings(),
-        ):
-            # A character that the font lacks is drawn as a box.
-            warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-            for name, figure in figures.items():
-                for ending, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
-                    path = root / f"{name}.{ending}"
-                    figure.savefig(path, bbox_inches="tight", metadata=metadata)
-                    written.append(path)
-    except OSError as error:
-        raise InputError(
-            f"the figures cannot be written ({error.strerror or error})",
-            "Choose another folder, or check its permissions.",
-            path=root,
-        ) from None
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}),
+        warnings.catch_warnings(),
+    ):
+        root.mkdir(parents=True, exist_ok=True)
+        # A character that the font lacks is drawn as a box.
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        for name, figure in figures.items():
+            for ending, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+                path = root / f"{name}.{ending}"
+                figure.savefig(path, bbox_inches="tight", metadata=metadata)
+                written.append(path)
     return written
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
@@ -45,17 +45,7 @@ def write_report(result: Result, path: str | os.PathLike[str]) -> Path:
     -------
     Path
     """
-    target = Path(path)
-    text = render_report(result)
-    try:
-        target.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(
-            f"it cannot be written ({error.strerror or error})",
-            "Choose another file, or check its folder's permissions.",
-            path=target,
-        ) from None
-    return target
+    return write_text(Path(path), render_report(result))
 
 
 def render_report(result: Result) -> str:

@@ -17,6 +17,7 @@ import networkx as nx
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
 
 __all__ = ["FORMATS", "export_graph", "to_adjacency_csv", "to_dot", "to_graphml", "to_json"]
 
@@ -153,15 +154,7 @@ def export_graph(
             f"Use one of {', '.join(FORMATS)}.",
             path=target,
         )
-    try:
-        target.write_text(write(order, closure=closure), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(
-            f"it cannot be written ({error.strerror or error})",
-            "Choose another file, or check its folder's permissions.",
-            path=target,
-        ) from None
-    return target
+    return write_text(target, write(order, closure=closure))
 
 
 def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import writable
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
@@ -32,24 +33,19 @@ def write_folder(result: Result, root: Path) -> Path:
     """Write all files of a result folder, completely or not at all."""
     check_folder(root)
     stage: Path | None = None
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        _finish(root)
-        stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=root))
-        _write_files(result, stage)
-        # From here on, readers get the new result.
-        os.rename(stage, root / COMPLETE)
-        stage = None
-        _finish(root)
-    except OSError as error:
-        raise InputError(
-            f"the folder cannot be written ({error.strerror or error})",
-            "Choose another folder, or check its permissions and free space.",
-            path=root,
-        ) from None
-    finally:
-        if stage is not None:
-            shutil.rmtree(stage, ignore_errors=True)
+    with writable(root, "the folder"):
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            _finish(root)
+            stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=root))
+            _write_files(result, stage)
+            # From here on, readers get the new result.
+            os.rename(stage, root / COMPLETE)
+            stage = None
+            _finish(root)
+        finally:
+            if stage is not None:
+                shutil.rmtree(stage, ignore_errors=True)
     return root
 
 

@@ -15,6 +15,7 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
@@ -252,12 +253,10 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         raise InputError(
             f"this folder has no {RESULT}", "Pass a folder `jigsaw recover --out` wrote.", path=root
         )
+    with readable(path):
+        text = path.read_bytes()
     try:
-        document = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(
-            f"it cannot be read ({error.strerror})", "Check its permissions.", path=path
-        ) from None
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError("this is not valid JSON", "Run the recovery again.", path=path) from None
     return _from_document(document, path)
