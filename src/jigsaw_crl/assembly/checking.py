@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
+from jigsaw_crl.assembly.combine import assemble
 from jigsaw_crl.assembly.exact.hidden_steps import Premises, follows_across_hidden
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import read_fragments
@@ -99,8 +100,6 @@ class CertificateChecker:
         return ""
 
     def _order(self, certificate: Certificate) -> GlobalOrder:
-        from jigsaw_crl.assembly.combine import assemble
-
         key = (certificate.mode, certificate.seed, certificate.closed_world)
         if key not in self._orders:
             self._orders[key] = assemble(

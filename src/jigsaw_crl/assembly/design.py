@@ -4,6 +4,8 @@ Orders that agree with what is known are sampled, and with each a graph that has
 and comes close to the districts the clients reported. A set O of labels is worth the mean, over
 these graphs, of the entropy of the undetermined pairs in O that O puts in different districts: a
 client that accesses O settles just those.
+
+Compiled functions are imported where they are used, for start-up time.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
+from jigsaw_crl.assembly.combine import LEAST_AGAINST
 from jigsaw_crl.assembly.exact.proof import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
@@ -249,8 +250,6 @@ def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
 
 def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
     """Why a probability beyond the thresholds is not a verdict; empty where it is not beyond."""
-    from jigsaw_crl.assembly.combine import LEAST_AGAINST
-
     if order.sampled is None:
         return ""
     chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])

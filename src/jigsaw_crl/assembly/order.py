@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.certificate import Certificate
+from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.weights import pool
@@ -24,9 +26,6 @@ from jigsaw_crl.fragment.fragment import Fragment
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
-
-    from jigsaw_crl.assembly.certificate import Certificate
-    from jigsaw_crl.assembly.exact.deduction import Deduction
 
 __all__ = ["GlobalOrder", "Mode"]
 
@@ -182,6 +181,7 @@ class GlobalOrder(ReadOnlyArrays):
 
     def explain(self, ancestor: str, descendant: str) -> Certificate:
         """Why the verdict is what it is; `str()` of the answer is readable."""
+        # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.explanation import explain
 
         return explain(self, *self.indices(ancestor, descendant))
@@ -198,6 +198,7 @@ class GlobalOrder(ReadOnlyArrays):
 
         The result is that of `assemble` on the whole set, whatever the order of arrival.
         """
+        # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.combine import assemble
 
         return assemble(
@@ -248,8 +249,6 @@ class GlobalOrder(ReadOnlyArrays):
     @cached_property
     def deduction(self) -> Deduction:
         """The facts of exact mode and how they follow, derived again from the fragments."""
-        from jigsaw_crl.assembly.exact.deduction import deduce
-
         return deduce(self.panel, closed_world=self.closed_world)
 
     @cached_property
