@@ -15,7 +15,7 @@ from jigsaw_crl.baseline.block_ancestor import block_ancestors_fs
 from jigsaw_crl.baseline.budget import Budget, BudgetSpent
 from jigsaw_crl.baseline.differences import Differences, differences_of, ratio
 from jigsaw_crl.baseline.ratio_search import (
-    _largest_head,
+    largest_head,
     best_set_of_size,
     best_set_of_size_by_trial,
 )
@@ -109,7 +109,7 @@ def test_the_bound_on_what_more_rows_can_reach_holds(seed, r, more):
     extra = rng.normal(size=(more, 8)) * 10.0 ** rng.uniform(-2, 1)
     before = np.linalg.svd(np.vstack([S, np.zeros((3, 8))]), compute_uv=False)[::-1]
     after = np.linalg.svd(np.vstack([S, extra]), compute_uv=False)
-    bound = _largest_head(before[None, -r:], np.array([(extra**2).sum()]))[0]
+    bound = largest_head(before[None, -r:], np.array([(extra**2).sum()]))[0]
     assert after[:r].sum() <= bound * (1 + 1e-12)
 
 
