@@ -1,9 +1,19 @@
 """Algorithms 1 to 4 of the paper, line by line; read it with the paper open.
 
-Every function below is one algorithm of the paper under the paper's own name. Variables are the
+Each function of the first table is one algorithm under the paper's own name. Variables are the
 paper's symbols, and the comment at the end of a line is the line number that the paper prints.
+Numbers that do not appear are ends of loops and the counter t.
 
-==============================  ==============================================================
+============================  ==================================================================
+`id_block_ancestor`           Algorithm 1, ID-Block-Ancestor
+`id_block_causal_order`       Algorithm 2, ID-Block-Causal-Order
+`id_global_causal_order`      Algorithm 3, ID-Global-Causal-Order
+`block_rq`                    Algorithm 4, Block-RQ decomposition (appendix)
+`id_block_ancestor_fs`        Algorithm 1-FS, ID-Block-Ancestor-FS (appendix)
+`id_block_causal_order_fs`    Algorithm 2-FS, ID-Block-Causal-Order-FS (appendix)
+============================  ==================================================================
+
+=============  ==============================================================
 `id_block_ancestor`             Algorithm 1
 `id_block_causal_order`         Algorithm 2
 `id_global_causal_order`        Algorithm 3
@@ -62,9 +72,9 @@ Rows = Mapping[str, FloatArray]
 Precisions = Mapping[str | int, FloatArray]
 Order = set[tuple[Block, Block]]
 
-# Exact moments: a singular value counts as zero below SAFETY · n_k · eps · κ · ‖Θ⁽ʲ⁾‖, where κ is the
-# condition number of Θ⁽ʲ⁾. The factor covers the errors of q̂ from earlier blocks: on 11,000 random
-# clients of up to 8 latents, factors from 64 to 1024 gave the true blocks every time.
+# Exact moments: a singular value counts as zero below SAFETY · n_k · eps · κ · ‖Θ⁽ʲ⁾‖, where κ is
+# the condition number of Θ⁽ʲ⁾. The factor covers the errors of q̂ from earlier blocks: on 11,000
+# random clients of up to 8 latents, factors from 64 to 1024 gave the true blocks every time.
 SAFETY = 128.0
 
 
@@ -144,7 +154,7 @@ def rho(M: FloatArray, r: int) -> float:
 def id_block_ancestor(
     C: Block, Theta: Precisions, I: Sequence[Block], q: Rows
 ) -> tuple[dict[str, FloatArray], list[Block]]:
-    """Algorithm 1: from a new block C and the blocks ℐ found so far to {q̂_i : i ∈ C} and 𝒜.
+    """Algorithm 1: takes a new block C and the earlier blocks ℐ; returns {q̂_i : i ∈ C} and 𝒜.
 
     𝒜 contains all parent blocks of C and no block that is not an ancestor. It may miss an ancestor
     when rows of H are orthogonal; line 9 then leaves a part of that ancestor's direction in q̂.
@@ -164,9 +174,9 @@ def id_block_ancestor(
 def id_block_causal_order(
     Theta: Precisions,
 ) -> tuple[list[Block], Order, FloatArray]:
-    """Algorithm 2: from exact precisions to the blocks Ĉ_k, their order ≺ and Q̂_k.
+    """Algorithm 2: takes exact precisions; returns the blocks Ĉ_k, their order ≺ and Q̂_k.
 
-    Blocks come newest first, as the rows of Q̂_k do: row by row the labels of the first block, then
+    Blocks are newest first, and the rows of Q̂_k follow them: the labels of the first block, then
     those of the second, and so on. Raises an `InputError` where the printed loop would not end.
     """
     I: list[Block] = []  # 1
@@ -198,9 +208,9 @@ def id_block_causal_order(
 def id_global_causal_order(
     clients: Iterable[tuple[Sequence[Block], Order]],
 ) -> set[tuple[str, str]]:
-    """Algorithm 3: from every client's blocks and order to the pairs (i, j) with i ≺ j.
+    """Algorithm 3: takes every client's blocks and order; returns all pairs (i, j) with i ≺ j.
 
-    A pair says that j is an ancestor of i. Contradictory clients give pairs both ways.
+    In each pair, j is an ancestor of i. Contradictory clients lead to pairs in both directions.
     """
     relation: set[tuple[str, str]] = set()  # 1
     for blocks, prec in clients:  # 2
@@ -218,10 +228,10 @@ def id_global_causal_order(
 def block_rq(
     H: FloatArray, blocks: Sequence[Sequence[int]], anc: Sequence[Sequence[int]]
 ) -> tuple[FloatArray, FloatArray]:
-    """Algorithm 4: H = R Q along the block order; `truth.simulate` defines the true Q by it.
+    """Algorithm 4: takes H and the block order; returns R and Q with H = R Q.
 
-    A learner does not know H. `blocks` holds the rows of H in each block, ancestors first, and
-    `anc[l]` the rows in the ancestor blocks of block l.
+    It defines the true Q; a learner does not know H. `blocks` lists the rows of H in each block,
+    ancestors first, and `anc[l]` the rows in all ancestor blocks of block l.
     """
     R, Q = np.zeros((len(H), len(H))), np.zeros(H.shape)  # 1
     for C, above in zip(blocks, anc, strict=True):  # 2
@@ -240,7 +250,10 @@ def block_rq(
 def id_block_ancestor_fs(
     C: Block, Theta: Precisions, I: Sequence[Block], q: Rows, tau: float
 ) -> tuple[dict[str, FloatArray], list[Block]]:
-    """Algorithm 1-FS: as Algorithm 1, with a ratio of singular values in place of dimensions."""
+    """Algorithm 1-FS: takes and returns the same as Algorithm 1, from estimates and τ.
+
+    A ratio of singular values above 1 − τ takes the place of the equality of dimensions.
+    """
     n = len(Theta[0])
     A = list(I)  # 1
     M_C = stacked(Theta, C)  # 2
@@ -258,7 +271,7 @@ def id_block_ancestor_fs(
 def id_block_causal_order_fs(
     Theta: Precisions, tau: float
 ) -> tuple[list[Block], Order, FloatArray]:
-    """Algorithm 2-FS: as Algorithm 2, from estimated precisions and a threshold τ."""
+    """Algorithm 2-FS: takes estimated precisions and τ; returns the same as Algorithm 2."""
     I: list[Block] = []  # 1
     R = [j for j in Theta if isinstance(j, str)]  # 1
     q: dict[str, FloatArray] = {}
@@ -291,7 +304,7 @@ def _with_ancestors(A: Sequence[Block], prec: Order) -> set[Block]:
 
 
 def _check_size(r: int, R: Sequence[str]) -> None:
-    """Raises an `InputError` when there is no set of r labels left to try."""
+    """Raises an `InputError` when no set of r labels is left, where the paper's loop runs on."""
     if r > len(R):
         raise InputError(
             f"no set of the labels {', '.join(R)} changes as many directions as it has labels",

@@ -104,7 +104,7 @@ def recover_fragment(
         )
     exact, by_ratio = _SEARCHES.get(search, _SEARCHES["fast"])
     share = check_tau(tau, client=client.name)
-    looks = Budget(check_budget(budget, client=client.name))
+    limit = Budget(check_budget(budget, client=client.name))
     findings: tuple[Finding, ...] = ()
     idle: tuple[str, ...] = ()
     if client.is_population:
@@ -112,16 +112,16 @@ def recover_fragment(
         idle = tuple(x for x, rank in zip(planes.labels, planes.ranks, strict=True) if rank == 0)
         findings = _findings(client, planes, idle)
         result = (
-            _literal(client, None, looks.total)
+            _literal_blocks(client, None, limit.total)
             if search == "literal"
-            else block_causal_order(planes, looks, exact)
+            else block_causal_order(planes, limit, exact)
         )
     else:
         differences = differences_of(client)  # refuses singular regimes, for every search
         result = (
-            _literal(client, share, looks.total)
+            _literal_blocks(client, share, limit.total)
             if search == "literal"
-            else block_causal_order_fs(differences, share, looks, by_ratio)
+            else block_causal_order_fs(differences, share, limit, by_ratio)
         )
     named = {block: frozenset(client.labels[i] for i in block) for block in result.ancestors}
     pairs = [(named[a], named[d]) for d, above in result.ancestors.items() for a in above]
@@ -132,13 +132,13 @@ def recover_fragment(
         blocks=tuple(named.values()),
         block_order=PartialOrder.from_pairs(named.values(), pairs),
         n_samples=client.n_samples,
-        outcome=_outcome(client, result, looks, idle),
+        outcome=_outcome(client, result, limit, idle),
         findings=findings,
         basis=result.Q,
     )
 
 
-def _literal(client: Client, tau: float | None, budget: int) -> Blocks:
+def _literal_blocks(client: Client, tau: float | None, budget: int) -> Blocks:
     """The blocks that `literal` finds; exact moments when `tau` is None."""
     m = len(client.labels)
     if 2**m - 1 > budget:
