@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -16,11 +16,17 @@ from .clients import (
     assert_blocks_are_true,
     assert_same_row_spaces,
     changed_client,
+    clear_client,
     mixed_by,
     recovered,
     sampled_client,
     small_client,
     with_regimes,
+)
+
+CLIENTS = st.one_of(
+    SEEDS.map(lambda seed: clear_client(seed)[0]),
+    SEEDS.map(lambda seed: sampled_client(seed, 50_000)),
 )
 
 # -- exact moments --------------------------------------------------------------------------------
@@ -166,9 +172,8 @@ def test_the_fragment_has_the_fields_that_the_paper_s_method_gives_and_no_others
 
 
 @settings(max_examples=25)
-@given(SEEDS, st.sampled_from([None, 50_000]))
-def test_renaming_and_reordering_labels_renames_the_result(seed, n):
-    client = sampled_client(seed, n)
+@given(CLIENTS, SEEDS)
+def test_renaming_and_reordering_labels_renames_the_result(client, seed):
     rng = np.random.default_rng(seed)
     shuffled = [client.labels[i] for i in rng.permutation(len(client.labels))]
     new = {x: f"n{i}" for i, x in enumerate(rng.permutation(client.labels).tolist())}
@@ -181,9 +186,8 @@ def test_renaming_and_reordering_labels_renames_the_result(seed, n):
 
 
 @settings(max_examples=25)
-@given(SEEDS, st.sampled_from([None, 50_000]))
-def test_permuting_rotating_and_scaling_features_rotates_the_basis_and_nothing_else(seed, n):
-    client = sampled_client(seed, n)
+@given(CLIENTS, SEEDS)
+def test_permuting_rotating_and_scaling_features_rotates_the_basis_and_nothing_else(client, seed):
     rng = np.random.default_rng(seed)
     d = client.n_features
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0][rng.permutation(d)]
@@ -196,9 +200,10 @@ def test_permuting_rotating_and_scaling_features_rotates_the_basis_and_nothing_e
 @settings(max_examples=25)
 @given(SEEDS, st.integers(0, 4))
 def test_another_mixing_gives_the_same_blocks(seed, more):
-    client, truth = small_client(seed)
+    client, truth = clear_client(seed)
     p = truth.mixing.shape[1]
     G = np.random.default_rng(seed).normal(size=(p + more, p))
+    assume(np.linalg.cond(G) < 100)
     after = baseline.recover_fragment(mixed_by(client, truth, G))
     assert after.block_order == truth.block_order
 
@@ -206,7 +211,7 @@ def test_another_mixing_gives_the_same_blocks(seed, more):
 @settings(max_examples=25)
 @given(SEEDS, st.floats(-6, 6))
 def test_the_unit_of_the_covariance_does_not_matter(seed, exponent):
-    client, truth = small_client(seed)
+    client, truth = clear_client(seed)
     before = baseline.recover_fragment(client)
     after = baseline.recover_fragment(changed_client(client, lambda c: 10.0**exponent * c))
     assert after.block_order == truth.block_order
