@@ -1,4 +1,4 @@
-"""Exact mode against brute force: every order on up to five labels."""
+"""Exact mode compared with the enumeration of all orders on up to five labels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def orders() -> dict[int, np.ndarray]:
 
 
 def fits(orders: np.ndarray, fragments) -> np.ndarray:
-    """The orders that agree with every statement and every set."""
+    """The orders that agree with every statement and every disjunction."""
     good = np.ones(len(orders), dtype=bool)
     for fragment in fragments:
         rows = [LABELS.index(x) for x in fragment.labels]
@@ -77,7 +77,7 @@ def random_labs(m: int, rng: np.random.Generator, truth: np.ndarray | None, sets
 
 
 @pytest.mark.parametrize("m", [3, 4, 5])
-def test_entailment_is_sound_and_complete_without_sets(orders, m):
+def test_entailment_is_sound_and_complete_without_disjunctions(orders, m):
     rng = np.random.default_rng(m)
     open_pairs = 0
     for number in range(150):
@@ -96,7 +96,7 @@ def test_entailment_is_sound_and_complete_without_sets(orders, m):
     assert open_pairs > 100
 
 
-def test_entailment_with_sets_is_sound_and_finds_nearly_everything(orders):
+def test_entailment_with_disjunctions_is_sound_and_finds_nearly_everything(orders):
     rng = np.random.default_rng(7)
     found_pairs, true_pairs = 0, 0
     for _ in range(200):
@@ -111,7 +111,7 @@ def test_entailment_with_sets_is_sound_and_finds_nearly_everything(orders):
     assert found_pairs / true_pairs > 0.97
 
 
-def test_the_last_candidate_of_a_set_is_the_ancestor():
+def test_the_only_remaining_candidate_is_the_ancestor():
     labs = [
         lab("lab-1", "abd", one_of=[("ab", "d")]),
         lab("lab-2", "ad", no=[("a", "d")]),
@@ -131,7 +131,7 @@ def test_a_common_ancestor_of_all_candidates_is_an_ancestor():
     assert order.verdict("a", "d") is Verdict.UNDETERMINED
 
 
-def test_a_set_without_a_candidate_left_is_a_contradiction():
+def test_a_disjunction_with_every_candidate_refuted_is_a_contradiction():
     labs = [
         lab("lab-1", "abd", one_of=[("ab", "d")]),
         lab("lab-2", "abd", no=[("a", "d"), ("b", "d")]),
@@ -140,11 +140,11 @@ def test_a_set_without_a_candidate_left_is_a_contradiction():
         deduce(read_fragments(labs))
 
 
-def test_a_circle_of_statements_is_a_contradiction():
+def test_a_cycle_of_statements_is_a_contradiction():
     labs = [
         lab("lab-1", "ab", yes=[("a", "b")]),
         lab("lab-2", "bc", yes=[("b", "c")]),
         lab("lab-3", "ca", yes=[("c", "a")]),
     ]
-    with pytest.raises(Contradiction, match="circle"):
+    with pytest.raises(Contradiction, match="cycle"):
         entail(read_fragments(labs))
