@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations, product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jigsaw_crl import Verdict, assemble
 from jigsaw_crl.assembly.exact.deduction import deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction, entail
 from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.verdict import NO, YES
 
 from .clients import lab
+from .strategies import any_labs, true_labs
 
 LABELS = "abcde"
 
@@ -43,17 +48,17 @@ def orders() -> dict[int, np.ndarray]:
     return found
 
 
-def fits(orders: np.ndarray, fragments) -> np.ndarray:
+def fits(orders: np.ndarray, fragments, labels: Sequence[str] = LABELS) -> np.ndarray:
     """The orders that agree with every statement and every disjunction."""
     good = np.ones(len(orders), dtype=bool)
     for fragment in fragments:
-        rows = [LABELS.index(x) for x in fragment.labels]
+        rows = [labels.index(x) for x in fragment.labels]
         part = orders[:, rows][:, :, rows]
         said = fragment.statements.ancestor
-        good &= (part | (said != 1)).all(axis=(1, 2)) & (~part | (said != 0)).all(axis=(1, 2))
+        good &= (part | (said != YES)).all(axis=(1, 2)) & (~part | (said != NO)).all(axis=(1, 2))
         for candidates, d in fragment.statements.one_of:
-            columns = [LABELS.index(c) for c in candidates]
-            good &= orders[:, columns, LABELS.index(d)].any(axis=1)
+            columns = [labels.index(c) for c in candidates]
+            good &= orders[:, columns, labels.index(d)].any(axis=1)
     return orders[good]
 
 
@@ -109,6 +114,22 @@ def test_entailment_with_disjunctions_is_sound_and_finds_nearly_everything(order
         found_pairs += int(found.yes.sum() + found.no.sum())
         true_pairs += int(left.all(axis=0).sum() + (~left.any(axis=0)).sum())
     assert found_pairs / true_pairs > 0.97
+
+
+@given(labs=st.one_of(true_labs(), any_labs()))
+@settings(max_examples=150, deadline=None)
+def test_verdicts_hold_in_every_order_that_agrees_with_the_statements(labs):
+    order = assemble(labs)
+    left = fits(all_orders(len(order)), labs, order.labels)
+    if order.mode == "evidence":
+        assert len(left) == 0
+        return
+    yes, no = order.verdicts == YES, order.verdicts == NO
+    assert (yes <= left.all(axis=0)).all()
+    assert (no <= ~left.any(axis=0)).all()
+    if not any(fragment.statements.one_of for fragment in labs):
+        np.testing.assert_array_equal(yes, left.all(axis=0))
+        np.testing.assert_array_equal(no, ~left.any(axis=0))
 
 
 def test_the_only_remaining_candidate_is_the_ancestor():
