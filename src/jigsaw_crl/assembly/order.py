@@ -39,18 +39,18 @@ FACT = 200.0
 
 @dataclass(frozen=True, eq=False)
 class GlobalOrder(ReadOnlyArrays):
-    """What all clients say together about every ordered pair of labels.
+    """A verdict, a probability and a certificate for every ordered pair of labels.
 
-    Built by `assemble`; the attributes below are for reading.
+    Returned by `assemble`.
 
     Parameters
     ----------
     labels : tuple of str
-        All labels, sorted; rows and columns of the arrays follow them.
+        All labels, sorted, in the order of the arrays' rows and columns.
     mode : {"exact", "evidence", "paper"}
-        Entailment from certain statements, a posterior from weighed ones, or Algorithm 3.
+        Entailment from certain statements, a posterior from log-odds, or Algorithm 3.
     verdicts : array of int8, shape (p, p)
-        1 ancestor, 0 not ancestor, -1 undetermined.
+        1 ancestor, 0 not ancestor, -1 undetermined (`verdict.YES`, `NO`, `OPEN`).
     decoded : array of bool, shape (p, p)
         The single best order; transitively closed, except from ``method="paper"`` with a cycle.
     sampled : array, shape (p, p), or None
@@ -58,15 +58,15 @@ class GlobalOrder(ReadOnlyArrays):
     client_weights : mapping of str to float
         Trust per client, from 0 (ignored) to 1.
     notes : tuple of str
-        What a reader should know: contradictions, distrusted clients, chains that did not agree.
+        Contradictions, distrusted clients, chains that did not agree.
     fragments : tuple of Fragment
-        What it was assembled from, sorted by client.
+        The fragments it was assembled from, sorted by client.
     seed : int
     closed_world : bool
     rate : float
-        Error rate that was given to statements without log-odds (evidence mode).
+        Error rate assumed for statements without log-odds (evidence mode).
     disagreement : bool
-        At least a third of the clients contradicts the rest: do not rely on the result.
+        At least a third of the clients contradict the rest: do not rely on the result.
     convergence : Convergence or None
 
     Examples
@@ -119,15 +119,15 @@ class GlobalOrder(ReadOnlyArrays):
         return float(self.probabilities[self.indices(ancestor, descendant)])
 
     def ancestors(self, descendant: str) -> frozenset[str]:
-        """Its ancestors in the decoded order."""
+        """The ancestors of a label in the decoded order."""
         column = self.decoded[:, self.index(descendant)]
         return frozenset(self.labels[i] for i in np.flatnonzero(column))
 
     def pairs(self) -> set[tuple[str, str]]:
         """Every `(ancestor, descendant)` of the decoded order.
 
-        In exact mode these are the pairs that are entailed; in evidence mode the order with the
-        highest expected F1, which may hold pairs whose verdict is undetermined.
+        In exact mode these are the entailed pairs. In evidence mode the decoded order has the
+        highest expected F1 and may include pairs whose verdict is undetermined.
         """
         return {
             (self.labels[a], self.labels[d]) for a, d in zip(*np.nonzero(self.decoded), strict=True)
@@ -155,8 +155,8 @@ class GlobalOrder(ReadOnlyArrays):
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair.
 
-        Columns: ancestor, descendant, verdict, probability, and how many clients say yes
-        (supporting) and no (contradicting) of themselves.
+        Columns: ancestor, descendant, verdict, probability, and the numbers of clients whose own
+        data say yes (supporting) and no (contradicting).
         """
         import pandas as pd  # here for start-up time
 
@@ -180,23 +180,23 @@ class GlobalOrder(ReadOnlyArrays):
         )
 
     def explain(self, ancestor: str, descendant: str) -> Certificate:
-        """Why the verdict is what it is; `str()` of the answer is readable."""
+        """The certificate of the verdict; its `str()` is readable."""
         # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.explanation import explain
 
         return explain(self, *self.indices(ancestor, descendant))
 
     def undetermined(self) -> frozenset[tuple[str, str]]:
-        """The ordered pairs that are left open."""
+        """The ordered pairs whose verdict is undetermined."""
         opened = (self.verdicts == OPEN) & ~np.eye(len(self.labels), dtype=bool)
         return frozenset(
             (self.labels[a], self.labels[d]) for a, d in zip(*np.nonzero(opened), strict=True)
         )
 
     def add(self, *fragments: Fragment) -> GlobalOrder:
-        """The order with further fragments; those already in it are not recovered again.
+        """The order assembled from these fragments and those already in it.
 
-        The result is that of `assemble` on the whole set, whatever the order of arrival.
+        The result does not depend on the order in which fragments are added.
         """
         # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.combine import assemble
@@ -237,23 +237,27 @@ class GlobalOrder(ReadOnlyArrays):
         return order
 
     def order(self) -> PartialOrder[str]:
-        """The decoded order as a `PartialOrder`; a `CycleError` when Algorithm 3 made a cycle."""
+        """The decoded order as a `PartialOrder`; a `CycleError` if Algorithm 3 made a cycle."""
         return PartialOrder.from_matrix(self.labels, self.decoded)
 
-    # -- what the answers rest on ---------------------------------------------------------------
+    # -- what the answers are based on ----------------------------------------------------------
 
     @cached_property
     def panel(self) -> Panel:
+        """The fragments in the order's numbering of labels and clients."""
         return read_fragments(self.fragments)
 
     @cached_property
     def deduction(self) -> Deduction:
-        """The facts of exact mode and how they follow, derived again from the fragments."""
+        """The facts of exact mode and how they follow from the fragments."""
         return deduce(self.panel, closed_world=self.closed_world)
 
     @cached_property
     def evidence(self) -> FloatArray:
-        """Pooled log-odds E of every ordered pair, shape (p, p); ± a large number for facts."""
+        """Pooled log-odds of every ordered pair, shape (p, p).
+
+        In exact mode and from Algorithm 3, ±`FACT` for decided pairs and 0 for others.
+        """
         if self.mode == "evidence":
             weights = np.array([self.client_weights[f.client] for f in self.fragments])
             return pool(self.panel, weights, self.rate).log_odds
@@ -263,20 +267,21 @@ class GlobalOrder(ReadOnlyArrays):
     def probabilities(self) -> FloatArray:
         """Probability of every ordered pair, shape (p, p).
 
-        In exact mode and from Algorithm 3 an undetermined pair has its share of the orders that
-        fit the decided ones, under the prior.
+        In exact mode the probability of an undetermined pair is its frequency in orders sampled
+        from the prior that agree with the decided pairs. From Algorithm 3 it is ½.
         """
         if self.sampled is not None:
             return self.sampled
         if self.mode == "paper":
-            # Algorithm 3 gives no odds: one for what it states, one half for what it does not.
+            # Algorithm 3 gives no probabilities: 1 for pairs it states, ½ for all others.
             out = np.where(self.verdicts == YES, 1.0, 0.5)
         elif not self.undetermined():
             out = np.where(self.verdicts == YES, 1.0, 0.0)
         else:
             rng = np.random.default_rng(self.seed)
             drawn = sample_orders(self.evidence, rng, start=self.decoded).probability
-            out = np.where(self.verdicts == OPEN, np.clip(drawn, 0.0, 1.0), self.verdicts)
+            known = self.verdicts == YES
+            out = np.where(self.verdicts == OPEN, np.clip(drawn, 0.0, 1.0), known)
         np.fill_diagonal(out, 0.0)
         out.flags.writeable = False
         return out
@@ -294,9 +299,10 @@ class GlobalOrder(ReadOnlyArrays):
         return {label: i for i, label in enumerate(self.labels)}
 
     def index(self, label: str) -> int:
+        """Position of a label; an `InputError` if it is unknown."""
         try:
             return self._position[label]
-        except (KeyError, TypeError):  # not known, or nothing that can be
+        except (KeyError, TypeError):  # unknown, or not hashable
             refused = [
                 f"{piece.client}: {finding.message}"
                 for piece in self.fragments
