@@ -1,8 +1,9 @@
-"""The scikit-learn face of one client: rows and their regimes in, latent coordinates out."""
+"""The scikit-learn estimator of one client: rows and regimes in, latent coordinates out."""
 
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.pipeline import Options, recover_checked
 
 __all__ = ["BlockRecovery"]
 
@@ -35,13 +37,13 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_latent : int, optional
         Latents the client accesses; by default the number of labels.
     unfit : {"warn", "raise"}, default="warn"
-        What to do with data that the diagnostics refuse, for instance because no regime differs
-        from the control: answer with a warning, as scikit-learn's estimators do, or raise.
+        What to do with data that the checks refuse, for instance because no regime differs from
+        the control: fit with a warning, as scikit-learn's estimators do, or raise.
 
     Attributes
     ----------
     fragment_ : Fragment
-        All that was recovered.
+        The client's fragment.
     labels_ : tuple of str
         Intervention labels, the rows of `components_`.
     blocks_ : tuple of frozenset of str
@@ -116,7 +118,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(X @ self.components_.T.astype(X.dtype))
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """The labels: one column of Ẑ each."""
+        """The labels, one for each column of Ẑ."""
         del input_features
         check_is_fitted(self)
         return np.asarray(self.labels_, dtype=object)
@@ -128,23 +130,17 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _recovered(self, client: Client) -> Fragment:
-        from jigsaw_crl import baseline, nullcone
-        from jigsaw_crl.diagnostics import check_client, usable
-        from jigsaw_crl.pipeline import recover_fragment
+        options = Options(method=self.method, tau=self.tau)
+        with ExitStack() as quiet:
 
-        options: dict[str, Any] = {} if self.tau is None else {"tau": self.tau}
-        try:
-            usable([client], check_client(client).findings)
-        except InputError as refusal:
-            if self.unfit == "raise":
-                raise
-            warnings.warn(f"the data are not fit for recovery: {refusal}", stacklevel=3)
-            # Regimes without signal have no errors to speak of; what they give is nan, not news.
-            with np.errstate(all="ignore"):
-                if self.method == "paper":
-                    return baseline.recover_fragment(client, **options)
-                return nullcone.recover_fragment(client)
-        return recover_fragment(client, method=self.method, **options)
+            def refused(refusal: InputError) -> None:
+                if self.unfit == "raise":
+                    raise refusal
+                warnings.warn(f"the data are not fit for recovery: {refusal}", stacklevel=5)
+                # Regimes without signal give NaN, and NumPy need not warn of each.
+                quiet.enter_context(np.errstate(all="ignore"))
+
+            return recover_checked(client, options, refused=refused)
 
     def _checked(self, X: Any, y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
         if y is None:

@@ -1,27 +1,177 @@
-"""The conductor: from clients to fragments, from fragments to one order."""
+"""From clients to fragments, and from fragments to one order.
+
+Every route to a fragment ends in `recover_client`: `recover_fragment` and `recover`, the
+scikit-learn estimator, and the commands `check`, `fragment` and `recover`. The steps are
+
+    check_client ──► usable ──► recover_client ──► assemble ──► Recovered.refined
+
+and each is taken once per client.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+import platform
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, Literal
 
+from jigsaw_crl import baseline
 from jigsaw_crl._version import __version__
+from jigsaw_crl.assembly import assemble
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.diagnostics import (
+    ClientReport,
+    StudyReport,
+    check_client,
+    check_districts,
+    check_study,
+    usable,
+)
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.result.result import Result
+from jigsaw_crl.study.folder import Study
 
-if TYPE_CHECKING:
-    from jigsaw_crl.diagnostics import ClientReport
-
-__all__ = ["recover", "recover_fragment"]
+__all__ = [
+    "Options",
+    "Recovered",
+    "recover",
+    "recover_checked",
+    "recover_client",
+    "recover_clients",
+    "recover_fragment",
+]
 
 Method = Literal["null-cone", "paper"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one client's recovery; see `recover_fragment`.
+
+    Raises
+    ------
+    InputError
+        The method is unknown, or an option belongs to the other method.
+    """
+
+    method: Method = "null-cone"
+    tau: float | None = None
+    budget: int | None = None
+    confounding: Confounding = "allow"
+    rank_one: RankOne = "no-ancestor"
+
+    def __post_init__(self) -> None:
+        if self.method not in ("null-cone", "paper"):
+            raise InputError(f"the method is {self.method!r}", 'Use "null-cone" or "paper".')
+        if self.method == "null-cone" and (self.tau is not None or self.budget is not None):
+            raise InputError(
+                "tau and budget belong to the paper's method",
+                'Drop them, or pass method="paper".',
+            )
+        if self.method == "paper" and (self.confounding, self.rank_one) != ("allow", "no-ancestor"):
+            raise InputError(
+                "confounding and rank_one belong to the null-cone method",
+                'Drop them, or pass method="null-cone".',
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """One client after recovery.
+
+    Parameters
+    ----------
+    fragment : Fragment
+        What the client shares. Its findings name no features.
+    report : ClientReport
+        The checks of the client, in agreement with what recovery could read.
+    recovery : Recovery or None
+        What was read from the client; None from the paper's method.
+    """
+
+    fragment: Fragment
+    report: ClientReport
+    recovery: Recovery | None
+
+    def refined(self, order: PartialOrder[str]) -> Fragment:
+        """The fragment with districts, blocks and basis settled by the global order."""
+        if self.recovery is None:
+            return self.fragment
+        return self.recovery.refined(self.fragment, order)
+
+
+# -- one client -----------------------------------------------------------------------------------
+
+
+def recover_client(
+    client: Client, report: ClientReport, options: Options, *, basis: bool = True
+) -> Recovered:
+    """Recover one client: the only way from a client to its fragment.
+
+    Parameters
+    ----------
+    client : Client
+        Without the labels that the checks refused: see `usable`.
+    report : ClientReport
+        The checks of the client as it was given.
+    options : Options
+    basis : bool
+        Compute the latent basis as well.
+    """
+    recovery: Recovery | None = None
+    if options.method == "paper":
+        budget = baseline.DEFAULT_BUDGET if options.budget is None else options.budget
+        fragment = baseline.recover_fragment(client, tau=options.tau, budget=budget)
+        report = replace(report, findings=(*report.findings, *fragment.findings))
+    else:
+        # The spectrum is that of all regimes: without some of them it is another one.
+        whole = tuple(report.strength) == client.labels
+        recovery = Recovery.of(
+            client,
+            confounding=options.confounding,
+            rank_one=options.rank_one,
+            start=Start(report.spectrum, report.extremes) if whole else None,
+        )
+        fragment = recovery.fragment(basis=basis)
+        report = report.after_recovery(recovery.unread)
+    findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
+    return Recovered(replace(fragment, findings=tuple(findings)), report, recovery)
+
+
+def recover_checked(
+    client: Client,
+    options: Options,
+    *,
+    refused: Callable[[InputError], None] | None = None,
+) -> Fragment:
+    """Check one client, leave out the labels that the checks refuse, and recover it.
+
+    Parameters
+    ----------
+    client : Client
+    options : Options
+    refused : callable, optional
+        Called when the checks refuse the whole client, which is then recovered all the same. By
+        default the refusal is raised.
+    """
+    # Matrices are small, or many and worked on one after the other: threads gain nothing (400
+    # latents) or cost more than the work they would share (25).
+    with one_thread():
+        report = check_client(client)
+        try:
+            client = usable([client], report.findings)[0]
+        except InputError as refusal:
+            if refused is None:
+                raise
+            refused(refusal)
+        return recover_client(client, report, options).fragment
 
 
 def recover_fragment(
@@ -33,7 +183,7 @@ def recover_fragment(
     confounding: Confounding = "allow",
     rank_one: RankOne = "no-ancestor",
 ) -> Fragment:
-    """What one client can know: blocks, districts, ancestry, latent directions.
+    """One client's fragment: blocks, districts, evidence for ancestry, latent directions.
 
     Parameters
     ----------
@@ -53,6 +203,11 @@ def recover_fragment(
     Fragment
         With the latent basis, which stays at the client.
 
+    Raises
+    ------
+    InputError
+        The checks refuse the client, or an option does not fit the method.
+
     Examples
     --------
     >>> import jigsaw_crl as jc
@@ -61,20 +216,35 @@ def recover_fragment(
     >>> fragment.outcome.ok, set(fragment.blocks) == set(world.truth(0).blocks)
     (True, True)
     """
-    from jigsaw_crl.diagnostics import check_client, usable
+    return recover_checked(client, Options(method, tau, budget, confounding, rank_one))
 
-    _check_options(method, tau, budget, confounding, rank_one)
-    # Matrices are small, or many and worked on one after the other: threads gain nothing (400
-    # latents) or cost more than the work they would share (25).
-    with one_thread():
-        report = check_client(client)
-        checked = report.findings
-        findings = tuple(_unnamed(finding, client) for finding in checked)
-        whole, client = client, usable([client], checked)[0]
-        if method == "paper":
-            return _with_findings(_paper(client, tau, budget), findings)
-        start = _start(report) if client.labels == whole.labels else None
-        return _read(client, confounding, rank_one, start).fragment(noted=findings)
+
+# -- all clients ----------------------------------------------------------------------------------
+
+
+def recover_clients(
+    study: Study, report: StudyReport, options: Options, *, n_jobs: int = 1
+) -> tuple[list[Recovered], StudyReport]:
+    """Recover every client of a checked study that can be used, each on its own.
+
+    Returns
+    -------
+    recovered : list of Recovered
+        Without bases, which `Recovered.refined` computes.
+    report : StudyReport
+        The study's report, in agreement with what recovery could read.
+
+    Raises
+    ------
+    InputError
+        The checks refuse the study, or leave no client.
+    """
+    clients = usable(study.clients, report.findings)
+    reports = {r.client: r for r in report.clients}
+    recovered: list[Recovered] = _map(
+        n_jobs, _without_basis, [(c, reports[c.name], options) for c in clients]
+    )
+    return recovered, report.with_clients(r.report for r in recovered)
 
 
 def recover(
@@ -91,8 +261,8 @@ def recover(
 ) -> Result:
     """Recover every client's fragment and assemble them into one global order.
 
-    With the null-cone method the order then goes back to the clients, who settle their districts,
-    blocks and latent directions with it; the evidence in their fragments stays their own.
+    With the null-cone method, the order then settles each client's districts, blocks and latent
+    directions; the evidence in the fragments stays the client's own.
 
     Parameters
     ----------
@@ -109,6 +279,7 @@ def recover(
     Returns
     -------
     Result
+        Without a proposal for the next client: see `Result.with_proposal`.
 
     Examples
     --------
@@ -118,78 +289,48 @@ def recover(
     >>> result.order.pairs() == world.order.pairs()
     True
     """
-    from jigsaw_crl.assembly import assemble
-    from jigsaw_crl.diagnostics import check_client, check_districts, check_study, usable
-    from jigsaw_crl.study import Study
-
-    _check_options(method, tau, budget, confounding, rank_one)
-    if isinstance(study, Client):
-        study = [study]
-    given = study if isinstance(study, Study) else Study("study", _clients(study))
-    reports = _map(n_jobs, check_client, [(c,) for c in given.clients])
-    checked = check_study(given.clients, reports)
-    findings = (*given.findings, *checked.findings)
-    clients = usable(given.clients, findings)
-    if method == "paper":
-        fragments = _map(n_jobs, _paper, [(c, tau, budget) for c in clients])
-        options: dict[str, Any] = {"method": "paper"}
-        order = assemble(fragments, **options)
-    else:
-        starts = {r.client: _start(r) for r in checked.clients}
-        whole = {c.name: c.labels for c in given.clients}
-        recoveries = _map(
-            n_jobs,
-            _read,
-            [
-                (c, confounding, rank_one, starts[c.name] if c.labels == whole[c.name] else None)
-                for c in clients
-            ],
-        )
-        options = {"method": "null-cone", "seed": seed, "closed_world": closed_world}
-        order = assemble([r.fragment(basis=False) for r in recoveries], **options)
+    options = Options(method, tau, budget, confounding, rank_one)
+    given = _as_study(study)
+    checks = check_study(given, _map(n_jobs, check_client, [(c,) for c in given.clients]))
+    recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
+    assembly: dict[str, Any] = {"method": method}
+    if method == "null-cone":
+        assembly |= {"seed": seed, "closed_world": closed_world}
+    order = assemble([r.fragment for r in recovered], **assembly)
+    if method == "null-cone":
         known = PartialOrder.from_pairs(order.labels, order.pairs())
-        fragments = _map(n_jobs, _refine, [(r, known) for r in recoveries])
-    findings = (*findings, *(f for piece in fragments for f in piece.findings if f not in findings))
-    findings += tuple(check_districts({f.client: f for f in fragments}))
+        refined = _map(n_jobs, _refined, [(r, known) for r in recovered])
+        order = order.with_refined({f.client: f for f in refined})
+    by_name = {f.client: f for f in order.fragments}
+    fragments = {r.fragment.client: by_name[r.fragment.client] for r in recovered}
     return Result(
-        fragments={f.client: f for f in fragments},
+        fragments=fragments,
         order=order,
-        diagnostics=findings,
-        provenance=_provenance(given, seed, checked.clients),
-        options=options,
+        diagnostics=(*report.findings, *check_districts(fragments)),
+        provenance=_provenance(given, seed, report.clients),
+        options=assembly,
     )
 
 
-def _clients(study: Iterable[Client]) -> tuple[Client, ...]:
-    clients = tuple(study)
+def _as_study(study: Iterable[Client]) -> Study:
+    if isinstance(study, Study):
+        return study
+    clients = (study,) if isinstance(study, Client) else tuple(study)
     for client in clients:
         if not isinstance(client, Client):
             raise InputError(
                 f"a study holds clients, not {type(client).__name__}",
                 "Build them with jc.Client.from_samples, or read them with jc.read_study.",
             )
-    return clients
+    return Study("study", clients)
 
 
-def _paper(client: Client, tau: float | None, budget: int | None) -> Fragment:
-    from jigsaw_crl import baseline
-
-    limit = baseline.DEFAULT_BUDGET if budget is None else budget
-    return baseline.recover_fragment(client, tau=tau, budget=limit)
+def _without_basis(client: Client, report: ClientReport, options: Options) -> Recovered:
+    return recover_client(client, report, options, basis=False)
 
 
-def _start(report: ClientReport) -> Start:
-    return Start(report.spectrum, report.extremes)
-
-
-def _read(
-    client: Client, confounding: Confounding, rank_one: RankOne, start: Start | None
-) -> Recovery:
-    return Recovery.of(client, confounding=confounding, rank_one=rank_one, start=start)
-
-
-def _refine(recovery: Recovery, known: PartialOrder[str]) -> Fragment:
-    return recovery.fragment(known)
+def _refined(recovered: Recovered, order: PartialOrder[str]) -> Fragment:
+    return recovered.refined(order)
 
 
 def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:
@@ -201,37 +342,30 @@ def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[A
     if n_jobs == 1 or len(arguments) < 2:
         with one_thread():
             return [function(*a) for a in arguments]
+    # Imported here for start-up time: most runs use one process.
     from joblib import Parallel, delayed, parallel_config
 
     with parallel_config(backend="loky", inner_max_num_threads=1):
         return list(Parallel(n_jobs=n_jobs)(delayed(function)(*a) for a in arguments))
 
 
-def _unnamed(finding: Finding, client: Client) -> Finding:
-    """A finding as it may leave the client: features are not named, unless like a label."""
-    from dataclasses import replace
-
+def _without_features(finding: Finding, client: Client) -> Finding:
+    """A finding as it may leave the client: it names no feature that is not also a label."""
     message = finding.message
     for name in set(client.features) - {*client.labels, client.control_name}:
         message = message.replace(repr(name), "a feature")
     return finding if message == finding.message else replace(finding, message=message)
 
 
-def _with_findings(fragment: Fragment, findings: Iterable[Finding]) -> Fragment:
-    from dataclasses import replace
-
-    known = set(fragment.findings)
-    return replace(
-        fragment, findings=(*fragment.findings, *(f for f in findings if f not in known))
-    )
-
-
-def _provenance(study: Any, seed: int, checked: Iterable[Any]) -> dict[str, Any]:
+def _provenance(study: Study, seed: int, reports: Iterable[ClientReport]) -> dict[str, Any]:
     kept = ("n_latent", "eigenvalues", "noise_floor")
-    documents = {report.client: report.to_document() for report in checked}
+    documents = {report.client: report.to_document() for report in reports}
     return {
         "version": __version__,
-        "versions": _versions(),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scipy", "numba")},
+        },
         "study": study.name,
         "seed": seed,
         "sources": dict(study.sources),
@@ -239,28 +373,3 @@ def _provenance(study: Any, seed: int, checked: Iterable[Any]) -> dict[str, Any]
         "n_samples": {client.name: client.n_samples for client in study},
         "spectra": {name: {k: d[k] for k in kept} for name, d in documents.items()},
     }
-
-
-def _versions() -> dict[str, str]:
-    import platform
-    from importlib.metadata import version
-
-    libraries = ("numpy", "scipy", "numba")
-    return {"python": platform.python_version(), **{name: version(name) for name in libraries}}
-
-
-def _check_options(
-    method: str, tau: float | None, budget: int | None, confounding: str, rank_one: str
-) -> None:
-    if method not in ("null-cone", "paper"):
-        raise InputError(f"the method is {method!r}", 'Use "null-cone" or "paper".')
-    if method == "null-cone" and (tau is not None or budget is not None):
-        raise InputError(
-            "tau and budget belong to the paper's method",
-            'Drop them, or pass method="paper".',
-        )
-    if method == "paper" and (confounding, rank_one) != ("allow", "no-ancestor"):
-        raise InputError(
-            "confounding and rank_one belong to the null-cone method",
-            'Drop them, or pass method="null-cone".',
-        )

@@ -56,7 +56,7 @@ def small_world(seed: int, n_latent: int = 12, n_clients: int = 4) -> World:
 
 
 def flipped(fragment: Fragment, rate: float, rng: np.random.Generator) -> Fragment:
-    """Each statement turned round with probability `rate`; sets and spouses left out."""
+    """Each statement negated with probability `rate`; disjunctions and spouses left out."""
     assert fragment.statements is not None
     said = fragment.statements.ancestor.copy()
     turn = (rng.random(said.shape) < rate) & (said != CANNOT_SAY) & ~np.eye(len(said), dtype=bool)
@@ -82,4 +82,4 @@ def noisy(world: World, rate: float, seed: int = 0) -> list[Fragment]:
 
 def false_statements(verdicts: np.ndarray, truth: np.ndarray) -> int:
     off = ~np.eye(len(truth), dtype=bool)
-    return int((off & (((verdicts == 1) & ~truth) | ((verdicts == 0) & truth))).sum())
+    return int((off & (((verdicts == YES) & ~truth) | ((verdicts == NO) & truth))).sum())

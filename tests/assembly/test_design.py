@@ -1,4 +1,4 @@
-"""The next client: sets that tell open pairs apart."""
+"""The proposed next client settles open pairs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jigsaw_crl import InputError, assemble, next_client
 from jigsaw_crl.assembly import districts
@@ -13,6 +15,8 @@ from jigsaw_crl.assembly.districts import chances
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 from jigsaw_crl.truth.simulate.world import View, World
+
+from .strategies import labs, reordered
 
 
 def observe(world: World, labels, name: str):
@@ -26,7 +30,7 @@ def start(seed: int) -> tuple[World, object]:
     return world, assemble([perfect_fragment(world.truth(k)) for k in range(4)])
 
 
-def test_districts_of_a_chosen_set_are_those_of_the_truth():
+def test_predicted_districts_are_the_true_ones_if_the_graph_is_true():
     for seed in range(20):
         world = random_world(12, 1, 0.5, seed=seed)
         truth = world.truth(0)
@@ -47,8 +51,7 @@ def test_districts_of_a_chosen_set_are_those_of_the_truth():
 
 
 def test_compiled_functions_are_called_with_one_layout_whatever_is_open():
-    """Two layouts share a cache file when processes fill numba's cache at once, and then one runs
-    the other's code and answers nonsense."""
+    """Processes that fill numba's cache at the same time can mix up two layouts of one function."""
     for seed in range(3):
         _, order = start(seed)
         many = next_client(order, 8)
@@ -94,6 +97,31 @@ def test_a_proposal_names_what_it_settles_and_what_it_cannot():
     for pair in proposal.settles:
         assert set(pair) <= set(proposal.labels)
     assert "bits" in str(proposal)
+
+
+@given(labs=labs(), size=st.integers(2, 6), seed=st.integers(0, 100))
+@settings(max_examples=30, deadline=None)
+def test_a_proposal_concerns_open_pairs_of_known_labels(labs, size, seed):
+    order = assemble(labs)
+    opened = order.undetermined()
+    proposal = next_client(order, size, seed=seed)
+    assert set(proposal.labels) <= set(order.labels)
+    assert len(proposal.labels) == (min(size, len(order)) if opened else 0)
+    assert proposal.expected_gain >= 0
+    assert proposal.undetermined == len(opened)
+    assert set(proposal.settles) <= opened
+    assert set(proposal.cannot) <= opened - set(proposal.settles)
+    assert all(set(pair) <= set(proposal.labels) for pair in proposal.settles)
+    assert all(0.5 < chance <= 1 for chance in proposal.chances)
+    assert len(proposal.chances) == len(proposal.settles)
+
+
+@given(labs=labs(), seed=st.integers(0, 100))
+@settings(max_examples=20, deadline=None)
+def test_the_order_of_clients_and_of_their_labels_does_not_change_the_proposal(labs, seed):
+    rng = np.random.default_rng(seed)
+    shuffled = [reordered(labs[i], rng) for i in rng.permutation(len(labs))]
+    assert next_client(assemble(labs), 3) == next_client(assemble(shuffled), 3)
 
 
 def test_the_same_seed_gives_the_same_proposal():

@@ -1,18 +1,23 @@
-"""Exact mode against brute force: every order on up to five labels."""
+"""Exact mode compared with the enumeration of all orders on up to five labels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations, product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jigsaw_crl import Verdict, assemble
 from jigsaw_crl.assembly.exact.deduction import deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction, entail
 from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.verdict import NO, YES
 
 from .clients import lab
+from .strategies import any_labs, true_labs
 
 LABELS = "abcde"
 
@@ -43,17 +48,17 @@ def orders() -> dict[int, np.ndarray]:
     return found
 
 
-def fits(orders: np.ndarray, fragments) -> np.ndarray:
-    """The orders that agree with every statement and every set."""
+def fits(orders: np.ndarray, fragments, labels: Sequence[str] = LABELS) -> np.ndarray:
+    """The orders that agree with every statement and every disjunction."""
     good = np.ones(len(orders), dtype=bool)
     for fragment in fragments:
-        rows = [LABELS.index(x) for x in fragment.labels]
+        rows = [labels.index(x) for x in fragment.labels]
         part = orders[:, rows][:, :, rows]
         said = fragment.statements.ancestor
-        good &= (part | (said != 1)).all(axis=(1, 2)) & (~part | (said != 0)).all(axis=(1, 2))
+        good &= (part | (said != YES)).all(axis=(1, 2)) & (~part | (said != NO)).all(axis=(1, 2))
         for candidates, d in fragment.statements.one_of:
-            columns = [LABELS.index(c) for c in candidates]
-            good &= orders[:, columns, LABELS.index(d)].any(axis=1)
+            columns = [labels.index(c) for c in candidates]
+            good &= orders[:, columns, labels.index(d)].any(axis=1)
     return orders[good]
 
 
@@ -77,7 +82,7 @@ def random_labs(m: int, rng: np.random.Generator, truth: np.ndarray | None, sets
 
 
 @pytest.mark.parametrize("m", [3, 4, 5])
-def test_entailment_is_sound_and_complete_without_sets(orders, m):
+def test_entailment_is_sound_and_complete_without_disjunctions(orders, m):
     rng = np.random.default_rng(m)
     open_pairs = 0
     for number in range(150):
@@ -96,7 +101,7 @@ def test_entailment_is_sound_and_complete_without_sets(orders, m):
     assert open_pairs > 100
 
 
-def test_entailment_with_sets_is_sound_and_finds_nearly_everything(orders):
+def test_entailment_with_disjunctions_is_sound_and_finds_nearly_everything(orders):
     rng = np.random.default_rng(7)
     found_pairs, true_pairs = 0, 0
     for _ in range(200):
@@ -111,7 +116,23 @@ def test_entailment_with_sets_is_sound_and_finds_nearly_everything(orders):
     assert found_pairs / true_pairs > 0.97
 
 
-def test_the_last_candidate_of_a_set_is_the_ancestor():
+@given(labs=st.one_of(true_labs(), any_labs()))
+@settings(max_examples=150, deadline=None)
+def test_verdicts_hold_in_every_order_that_agrees_with_the_statements(labs):
+    order = assemble(labs)
+    left = fits(all_orders(len(order)), labs, order.labels)
+    if order.mode == "evidence":
+        assert len(left) == 0
+        return
+    yes, no = order.verdicts == YES, order.verdicts == NO
+    assert (yes <= left.all(axis=0)).all()
+    assert (no <= ~left.any(axis=0)).all()
+    if not any(fragment.statements.one_of for fragment in labs):
+        np.testing.assert_array_equal(yes, left.all(axis=0))
+        np.testing.assert_array_equal(no, ~left.any(axis=0))
+
+
+def test_the_only_remaining_candidate_is_the_ancestor():
     labs = [
         lab("lab-1", "abd", one_of=[("ab", "d")]),
         lab("lab-2", "ad", no=[("a", "d")]),
@@ -131,7 +152,7 @@ def test_a_common_ancestor_of_all_candidates_is_an_ancestor():
     assert order.verdict("a", "d") is Verdict.UNDETERMINED
 
 
-def test_a_set_without_a_candidate_left_is_a_contradiction():
+def test_a_disjunction_with_every_candidate_refuted_is_a_contradiction():
     labs = [
         lab("lab-1", "abd", one_of=[("ab", "d")]),
         lab("lab-2", "abd", no=[("a", "d"), ("b", "d")]),
@@ -140,11 +161,11 @@ def test_a_set_without_a_candidate_left_is_a_contradiction():
         deduce(read_fragments(labs))
 
 
-def test_a_circle_of_statements_is_a_contradiction():
+def test_a_cycle_of_statements_is_a_contradiction():
     labs = [
         lab("lab-1", "ab", yes=[("a", "b")]),
         lab("lab-2", "bc", yes=[("b", "c")]),
         lab("lab-3", "ca", yes=[("c", "a")]),
     ]
-    with pytest.raises(Contradiction, match="circle"):
+    with pytest.raises(Contradiction, match="cycle"):
         entail(read_fragments(labs))

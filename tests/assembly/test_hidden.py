@@ -1,4 +1,4 @@
-"""The rules across hidden nodes never state what is false, and each of them is of use."""
+"""The rules across hidden nodes state nothing false, and each of them is needed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_nothing_false_is_stated_in_120_worlds(closed_world):
         world = small_world(seed, n_latent=8 + seed % 8, n_clients=3 + seed % 3)
         panel = read_fragments(perfect(world))
         if closed_world and len(panel.labels) < world.n_latent:
-            continue  # the assumption does not hold there
+            continue  # the assumption is false in this world
         truth = world.order.restrict(panel.labels).matrix
         plain = entail(panel)
         grown = plain.copy()
@@ -55,7 +55,7 @@ def test_nothing_false_is_stated_in_120_worlds(closed_world):
     assert gained > 100
 
 
-def test_every_rule_is_used_somewhere_and_named_in_a_certificate():
+def test_every_rule_occurs_in_the_certificates_of_some_world():
     used: set[str] = set()
     for seed in range(40):
         world = small_world(seed, n_latent=14, n_clients=4)
@@ -67,8 +67,8 @@ def test_every_rule_is_used_somewhere_and_named_in_a_certificate():
     assert used >= {"reach", "unblocked", "separate", "passage", "blocked", "compose", "confounder"}
 
 
-def test_non_spouses_share_no_hidden_ancestor():
-    # b and c are no spouses at lab-1, so m, a parent of b and hidden there, cannot reach c past a.
+def test_labels_that_are_not_spouses_have_no_hidden_ancestor_in_common():
+    # b and c are not spouses at lab-1, so m, a hidden parent of b, does not reach c.
     labs = [
         lab(
             "lab-1",
@@ -83,7 +83,7 @@ def test_non_spouses_share_no_hidden_ancestor():
     assert {"unblocked", "separate", "blocked"} <= order.explain("m", "c").rules
 
 
-def test_spouses_that_do_not_fit_are_given_up_with_a_note():
+def test_spouses_that_contradict_statements_are_not_used_and_a_note_says_so():
     # m is a parent of both b and c with nothing between, yet lab-1 denies that they are spouses.
     labs = [
         lab("lab-1", "bc", no=[("b", "c"), ("c", "b")], spouses=[]),
@@ -92,18 +92,18 @@ def test_spouses_that_do_not_fit_are_given_up_with_a_note():
     ]
     order = assemble(labs)
     assert order.mode == "exact"
-    assert any("given up" in note for note in order.notes)
+    assert any("hidden nodes were not used" in note for note in order.notes)
     assert order.pairs() == {("m", "b"), ("m", "c")}
 
 
-def test_a_closed_world_that_does_not_fit_is_given_up_with_a_note():
+def test_a_closed_world_that_contradicts_the_spouses_is_not_used_and_a_note_says_so():
     labs = [lab("lab-1", "bc", spouses=[("b", "c")])]
     order = assemble(labs, closed_world=True)
-    assert any("closed_world was given up" in note for note in order.notes)
+    assert any("closed_world was not used: it contradicts" in note for note in order.notes)
     assert order.verdict("b", "c") is Verdict.UNDETERMINED
 
 
-def test_without_spouses_closed_world_says_that_it_was_not_used():
+def test_a_note_says_that_closed_world_needs_spouses():
     order = assemble([lab("lab-1", "bc", yes=[("b", "c")])], closed_world=True)
     assert any("closed_world was not used" in note for note in order.notes)
 

@@ -1,4 +1,4 @@
-"""A number and a verdict that seem to contradict each other are told together with the rule."""
+"""Why a probability beyond a threshold can come with an undetermined verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def client(name: str, ancestor: list[list[float]]) -> Fragment:
     )
 
 
-def test_a_low_probability_that_is_the_prior_s_is_undetermined_and_says_why():
+def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explained():
     order = assemble([client("north", [[0, -1.2], [-9, 0]])])
     assert order.probability("pump", "valve") < CERTAIN_NO
     assert -LEAST_AGAINST < order.evidence[order.indices("pump", "valve")] < 0
@@ -40,7 +40,7 @@ def test_a_low_probability_that_is_the_prior_s_is_undetermined_and_says_why():
 
 
 @pytest.mark.parametrize(("odds", "verdict"), [(-9, "not ancestor"), (0.5, "undetermined")])
-def test_other_verdicts_do_not_speak_of_that_rule(odds, verdict):
+def test_other_verdicts_do_not_mention_the_prior(odds, verdict):
     order = assemble([client("north", [[0, odds], [-9, 0]])])
     assert str(order.verdict("pump", "valve")) == verdict
     assert "few pairs are related" not in str(order.explain("pump", "valve"))

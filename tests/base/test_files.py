@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 from pathlib import Path
 
 import pytest
 
-from jigsaw_crl.base import files
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import fingerprint, readable, writable, write_file, write_text
+from jigsaw_crl.base.files import readable, writable, write_file, write_text
 
 
 def test_text_is_written_as_utf_8_and_replaces_what_was_there(tmp_path):
@@ -63,14 +61,3 @@ def test_errors_while_reading_name_the_file_and_the_remedy(error, says, tmp_path
         raise error
     assert "lab.csv" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_fingerprint_is_the_hash_of_a_file_and_none_for_folders_and_large_files(
-    tmp_path, monkeypatch
-):
-    path = tmp_path / "data"
-    path.write_bytes(b"rows")
-    assert fingerprint(path) == hashlib.sha256(b"rows").hexdigest()
-    assert fingerprint(tmp_path) is None
-    monkeypatch.setattr(files, "LARGEST_HASHED", 3)
-    assert fingerprint(path) is None

@@ -250,7 +250,7 @@ def test_the_paper_s_method_states_pairs_and_gives_no_probability(study, tmp_pat
     ("option", "when"),
     [
         ("--confounding", "every client accesses every latent"),
-        ("--rank-one", "only shifts or shakes it"),
+        ("--rank-one", "only changes the mean or the noise"),
         ("--closed-world", "every latent carries a label at some client"),
     ],
 )

@@ -34,7 +34,7 @@ def test_every_command_is_in_the_list_and_lives_where_it_says(loaded):
         assert [p.opts for p in command.params] == [p.opts for p in loaded[name].params]
 
 
-def test_the_first_sentences_are_the_commands_own(loaded):
+def test_the_first_sentences_are_those_of_the_commands(loaded):
     for name, (_, text) in COMMANDS.items():
         assert text == " ".join(loaded[name].help.split("\n\n")[0].split())
 
@@ -70,7 +70,7 @@ def test_help_loads_no_command():
 
 
 @pytest.mark.parametrize("words", [[], ["federate"]])
-def test_asked_for_nothing_it_says_what_there_is_line_by_line(words, capsys):
+def test_without_a_command_the_whole_help_is_printed(words, capsys):
     assert cli.run(words) == 2
     out, err = capsys.readouterr()
     assert out == ""

@@ -195,4 +195,4 @@ def test_show_works_without_a_file_and_one_of_both_is_needed(tmp_path, capsys):
     assert cli.run(["fragment", table, "--show"]) == 0
     assert "would leave this site" in capsys.readouterr().out
     assert cli.run(["fragment", table]) == 2
-    assert "nothing to do" in capsys.readouterr().err
+    assert "no output is asked for" in capsys.readouterr().err

@@ -151,7 +151,7 @@ def folder(pieces: list[jc.Fragment], tmp_path: Path) -> Path:
 
 
 RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
-    "a newer version": (_set("version", 2), ("version 2", "jigsaw-crl", "upgrade")),
+    "a newer version": (_set("version", 99), ("version 99", "jigsaw-crl", "upgrade")),
     "no version": (_drop("version"), ("version",)),
     "another format": (_set("format", "mine"), ("not a jigsaw-crl result",)),
     "an extra field": (_set("colour", "red"), ("colour",)),
@@ -164,6 +164,7 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
         _inside("order", "probabilities", lambda m: [[2.0] * len(m)] * len(m)),
         ("0 to 1",),
     ),
+    "a proposal of nothing known": (_set("proposal", {"labels": ["zz"]}), ("hold together",)),
     "other labels": (_inside("order", "labels", lambda x: [*x[:-1], "zz"]), ("labels",)),
 }
 

@@ -101,7 +101,7 @@ def test_filters_search_and_sorting_agree_with_the_order(visit, middling):
     order = middling.order
 
     def counts(pairs: int) -> None:
-        said = re.compile(rf" of {pairs:,}$") if pairs else "No pair fits."
+        said = re.compile(rf" of {pairs:,}$") if pairs else "No pair matches."
         expect(page.locator("#count")).to_have_text(said)
 
     frame = order.to_frame()

@@ -59,7 +59,7 @@ def result(study) -> jc.Result:
     return jc.recover(jc.read_study(study))
 
 
-def test_the_result_names_what_it_left_out_and_the_labels_that_nobody_speaks_of(result):
+def test_the_result_names_what_it_left_out_and_the_labels_missing_from_the_order(result):
     assert {(p.client, p.label, p.check) for p in result.left_out} == {
         ("copied", "z1", "duplicated-regime"),
         ("broken", None, "outliers"),
@@ -76,13 +76,13 @@ def test_nothing_is_left_out_of_sound_data():
     assert sound.lost_labels == {}
 
 
-def test_it_is_known_after_saving(result, tmp_path):
+def test_a_saved_result_still_names_what_it_left_out(result, tmp_path):
     again = jc.load_result(result.save(tmp_path / "out"))
     assert again.left_out == result.left_out
     assert again.lost_labels == result.lost_labels
 
 
-def test_fragments_that_were_sent_tell_it_as_well(tmp_path, capsys):
+def test_assembled_fragments_name_what_was_left_out(tmp_path, capsys):
     paths = []
     for name, regimes in (("copied", with_a_copy()), ("well", plant(2))):
         piece = jc.recover_fragment(client(name, regimes))
@@ -96,15 +96,15 @@ def test_fragments_that_were_sent_tell_it_as_well(tmp_path, capsys):
         order.explain("z1", "z3")
 
 
-def test_the_terminal_says_so(study, tmp_path, capsys):
+def test_the_terminal_names_what_was_left_out(study, tmp_path, capsys):
     assert cli.run(["recover", str(study), "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
     assert "left out: client broken, because a few rows carry the variance of 's0'" in out
-    assert "not in the order, because every client's part was left out: z1\n" in out
+    assert "missing from the order, because left out of every client: z1\n" in out
     assert cli.run(["explain", str(tmp_path / "out"), "z1", "z3"]) == 2
     err = capsys.readouterr().err
-    assert "'z1' is not in the order" in err
+    assert "'z1' is missing from the order" in err
     assert "holds the same rows" in err
     assert cli.run(["recover", str(study), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -112,7 +112,7 @@ def test_the_terminal_says_so(study, tmp_path, capsys):
     assert {part["client"] for part in document["left_out"]} == {"copied", "broken"}
 
 
-def test_the_demo_s_terminal_and_a_notebook_say_so(result, capsys):
+def test_the_demo_and_a_notebook_name_what_was_left_out(result, capsys):
     from jigsaw_crl.report.terminal import print_result
 
     print_result(result)
@@ -120,11 +120,11 @@ def test_the_demo_s_terminal_and_a_notebook_say_so(result, capsys):
     assert "left out: z1 of copied" in result_html(result)
 
 
-def test_the_page_says_so_and_escapes_it(result):
+def test_the_page_names_what_was_left_out_and_escapes_it(result):
     page = render_report(result)
     assert 'id="left-out"' in page
     assert "because the regime holds the same rows as &#39;first&#39;" in page
-    assert "every client's part was left out: <bdi>z1</bdi>." in page
+    assert "because they were left out of every client: <bdi>z1</bdi>." in page
     bad = Finding("x", "error", "<b>saw</b>", "do", client="<i>", regime="<u>")
     odd = jc.Result(result.fragments, result.order, (bad,))
     assert "<i>" not in render_report(odd)

@@ -111,7 +111,7 @@ class Killed(BaseException):
     """Stands for a power cut: nothing after it runs, not even clean-up of files."""
 
 
-@pytest.mark.parametrize("moment", range(6))
+@pytest.mark.parametrize("moment", range(7))
 def test_a_run_killed_at_any_step_leaves_a_whole_result(moment, results, tmp_path, monkeypatch):
     root = results["exact"].save(tmp_path / "out")
     steps = iter(range(100))
@@ -134,12 +134,13 @@ def test_a_run_killed_at_any_step_leaves_a_whole_result(moment, results, tmp_pat
         killed = True
     monkeypatch.undo()
     found = jc.load_result(root).order
-    assert found.mode == ("exact" if moment == 0 else "evidence")
-    # The next run finds its way from whatever was left.
+    # Step 0 puts the page into the stage, step 1 completes the stage.
+    assert found.mode == ("exact" if moment <= 1 else "evidence")
+    # The next run cleans up whatever was left.
     results["paper"].save(root)
     assert jc.load_result(root).order.mode == "paper"
     assert not [p for p in root.iterdir() if p.name.startswith(".")]
-    assert killed or moment >= 4
+    assert killed or moment >= 6
 
 
 def test_a_result_of_a_newer_version_is_refused_by_name(results, tmp_path):
@@ -149,6 +150,29 @@ def test_a_result_of_a_newer_version_is_refused_by_name(results, tmp_path):
     (root / "result.json").write_text(json.dumps(document))
     with pytest.raises(jc.InputError, match=r"version 7 \(written by jigsaw-crl 9.1\).*Upgrade"):
         jc.load_result(root)
+
+
+def test_a_proposal_is_kept_with_the_result(results, tmp_path):
+    result = results["evidence"].with_proposal(size=3)
+    assert result.proposal == jc.next_client(result.order, size=3)
+    assert jc.load_result(result.save(tmp_path / "out")).proposal == result.proposal
+
+
+def test_a_result_without_a_proposal_says_how_to_get_one(results, tmp_path):
+    page = results["evidence"].report(tmp_path / "page.html").read_text()
+    assert "jigsaw design DIR --size" in page
+
+
+def test_algorithm_3_proposes_no_client(results):
+    assert results["paper"].with_proposal().proposal is None
+
+
+def test_a_result_of_version_1_is_still_read(results, tmp_path):
+    root = results["evidence"].save(tmp_path / "out")
+    document = json.loads((root / "result.json").read_text())
+    del document["proposal"]
+    (root / "result.json").write_text(json.dumps(document | {"version": 1}))
+    assert jc.load_result(root).order.pairs() == results["evidence"].order.pairs()
 
 
 def test_strange_labels_survive(tmp_path):

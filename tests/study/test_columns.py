@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.study import read_client_noting
+from jigsaw_crl.study import read_client_with_findings
 from jigsaw_crl.study.columns import feature_columns
 
 from .tables import assert_same, frame_of, regimes_of
@@ -67,7 +67,7 @@ def test_text_and_constant_columns_are_ignored_with_a_finding(tmp_path, referenc
     for kind in ("csv", "parquet"):
         path = tmp_path / f"lab-1.{kind}"
         (frame.to_csv if kind == "csv" else frame.to_parquet)(path, index=False)
-        client, findings = read_client_noting(path)
+        client, findings = read_client_with_findings(path)
         assert_same(client, reference)
         text = " ".join(f.message for f in findings)
         assert all(name in text for name in ("batch", "shift", "when"))

@@ -1,15 +1,17 @@
-"""From fragments to one global order, with probabilities, certificates and "undetermined".
+"""From fragments to one global order, with a verdict and a certificate for every pair.
 
 ==============  ====================================================================
 `panel`         all fragments in the coordinator's numbering
-`combine`       `assemble`: exact where every client is certain, by evidence otherwise
+`combine`       `assemble`: exact if every client is certain, by evidence otherwise
 `exact/`        what follows with certainty, and its proof
-`posterior/`    probabilities of orders, trust in each client
-`order`         `GlobalOrder`
+`posterior/`    probabilities of orders, and trust in each client
+`verdict`       the possible answers, their codes in arrays, and their thresholds
+`order`         `GlobalOrder`: the result
 `explanation`   why a pair has its verdict
-`certificate`   the answer to that question
-`checking`      certificates checked against the fragments
-`design`        which client to add next
+`certificate`   `Certificate`: the steps that lead to a verdict
+`checking`      is a certificate right?
+`design`        which labels the next client should access
+`districts`     the districts a client would see, compiled
 ==============  ====================================================================
 """
 

@@ -1,49 +1,62 @@
 """Certificates: a verdict, and the steps that lead to it from what the clients said.
 
-Each step names the rule that gives its fact from earlier steps, so that a reader, or
-`check_certificate`, can follow it without trusting the assembly.
+Each step names the rule by which its fact follows from earlier steps, so that a reader, or
+`check_certificate`, can verify it without trusting the assembly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.assembly.verdict import SAYS_NO, SAYS_YES, Verdict
 
-__all__ = ["RULES", "Certificate", "Fact", "Step"]
+if TYPE_CHECKING:
+    from jigsaw_crl.assembly.panel import Panel
+
+__all__ = ["RULES", "Certificate", "Fact", "Step", "say", "sides"]
 
 RULES = {
     "stated": "stated by {who}",
     "weighed": "log-odds {log_odds:+.1f}{who}",
-    "chain": "by {because} in a row",
-    "excluded": "otherwise {because} would be contradicted",
-    "one-of": "{client} knows that one of {about} is, and {because} leave no other",
+    "chain": "by {because}",
+    "excluded": "the opposite would contradict {because}",
+    "one-of": (
+        "{client} states that one of {about} is an ancestor of {object}; with {because}, each of "
+        "them implies this"
+    ),
     "reach": "by {because}",
     "no-ancestor": "by {because}",
-    "unblocked": "by {because}: nothing that {client} accesses can lie between",
-    "separate": "by {because}: {client} sees no confounding between {about}",
-    "passage": "by {because}: the way must lead through the only label of {client} that is left",
-    "blocked": "by {because}: nothing that {client} accesses can lie between",
+    "unblocked": "by {because}: no label of {client} can lie between",
+    "separate": "by {because}: {client} finds no confounding between {about}",
+    "passage": "by {because}: the path must pass through the only remaining label of {client}",
+    "blocked": "by {because}: no label of {client} can lie between",
     "compose": "by {because}",
-    "confounder": "by {because}: {client} sees {about} confounded (closed world)",
-    "posterior": "no single statement implies it; it is so in {share} of the probable orders",
+    "confounder": (
+        "by {because}: {client} finds {about} confounded, and every latent variable has a label "
+        "(closed world)"
+    ),
+    "posterior": (
+        "no single statement implies it; {subject} is an ancestor of {object} in {share} of the "
+        "sampled orders"
+    ),
     "algorithm-3": "by Algorithm 3",
 }
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that holds, or does not, between two labels.
+    """A relation between two labels that holds or does not hold.
 
     Parameters
     ----------
     kind : {"ancestor", "reaches"}
-        Ancestry, or "reaches through nodes that `client` does not access".
+        Ancestry, or a directed path through nodes that `client` does not access.
     subject, object : str
     holds : bool
     client : str
-        Only for "reaches".
+        For "reaches" only.
     """
 
     kind: Literal["ancestor", "reaches"]
@@ -54,7 +67,7 @@ class Fact:
 
     def __str__(self) -> str:
         if self.kind == "ancestor":
-            return f"{self.subject} is {'an' if self.holds else 'no'} ancestor of {self.object}"
+            return f"{self.subject} is {'' if self.holds else 'not '}an ancestor of {self.object}"
         verb = "reaches" if self.holds else "does not reach"
         return f"{self.subject} {verb} {self.object} through nodes hidden from {self.client}"
 
@@ -69,15 +82,15 @@ class Step:
     rule : str
         A key of `RULES`.
     because : tuple of int
-        Earlier steps, counted from 0.
+        Earlier steps that it follows from, counted from 0.
     client : str
-        Whose labels, spouses or set of candidates the rule uses.
+        The client whose labels, spouses or candidates the rule uses.
     about : tuple of str
-        What else the rule refers to: the candidates, the spouses, the label passed.
+        Other labels the rule refers to: the candidates, the spouses, the label passed.
     supporting, contradicting : tuple of str
-        Clients that say the fact, or its opposite, of themselves.
+        Clients whose own data state the fact, or its opposite.
     log_odds : float or None
-        Net direct evidence of all clients that the subject is an ancestor (evidence mode).
+        Pooled direct evidence that the subject is an ancestor (evidence mode).
     """
 
     fact: Fact
@@ -91,7 +104,7 @@ class Step:
 
     @property
     def quorum(self) -> int:
-        """Clients for the fact, less those against it."""
+        """Number of supporting clients minus number of contradicting ones."""
         return len(self.supporting) - len(self.contradicting)
 
 
@@ -105,11 +118,12 @@ class Certificate:
         The question: is the first an ancestor of the second?
     verdict : Verdict
     probability : float or None
-        None where an undetermined pair of exact mode was not sampled.
+        That the first is an ancestor of the second; None for undetermined pairs of exact mode and
+        for Algorithm 3.
     steps : tuple of Step
         The last one is the verdict; empty when it is undetermined.
     reason : str
-        One sentence.
+        Why the pair is undetermined; empty for other verdicts.
     mode : str
     seed : int
     closed_world : bool
@@ -129,7 +143,7 @@ class Certificate:
     pump is an ancestor of flow.
       1. pump is an ancestor of valve: stated by lab-1
       2. valve is an ancestor of flow: stated by lab-2
-      3. pump is an ancestor of flow: by 1, 2 in a row
+      3. pump is an ancestor of flow: by steps 1 and 2
     """
 
     ancestor: str
@@ -144,7 +158,7 @@ class Certificate:
 
     @property
     def weakest(self) -> Step | None:
-        """The step from the clients with the smallest quorum; None when there is none."""
+        """The step with the smallest quorum among those that clients state, or None."""
         direct = [s for s in self.steps if s.rule in ("stated", "weighed")]
         return min(direct, key=lambda s: s.quorum, default=None)
 
@@ -156,7 +170,7 @@ class Certificate:
     def __str__(self) -> str:
         head = {
             Verdict.ANCESTOR: f"{self.ancestor} is an ancestor of {self.descendant}",
-            Verdict.NOT_ANCESTOR: f"{self.ancestor} is no ancestor of {self.descendant}",
+            Verdict.NOT_ANCESTOR: f"{self.ancestor} is not an ancestor of {self.descendant}",
             Verdict.UNDETERMINED: (
                 f"Whether {self.ancestor} is an ancestor of {self.descendant} is undetermined"
             ),
@@ -172,25 +186,44 @@ class Certificate:
         return "\n".join(lines)
 
     def _why(self, step: Step) -> str:
-        share = "" if self.probability is None else f"{100 * self.probability:.0f} %"
         if step.rule == "weighed":
-            who = "".join(
-                f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
-                for word, names in _sides(step)
-                if names
-            )
+            words = ("yes", "no") if step.fact.holds else ("no", "yes")
+            both = zip((step.supporting, step.contradicting), words, strict=True)
+            who = "".join(f"; {say(names, word)}" for names, word in both if names)
         else:
             who = ", ".join(step.supporting)
-        return RULES[step.rule].format(
+        numbers = [str(i + 1) for i in step.because]
+        rule = RULES[step.rule] if numbers else RULES[step.rule].removeprefix("by {because}: ")
+        return rule.format(
             who=who,
-            because=", ".join(str(i + 1) for i in step.because) or "itself",
+            because=f"step{'s' if len(numbers) > 1 else ''} {_and(numbers)}",
             client=step.client,
-            about=" and ".join(step.about) if len(step.about) < 3 else ", ".join(step.about),
+            about=_and(step.about),
+            subject=step.fact.subject,
+            object=step.fact.object,
             log_odds=0.0 if step.log_odds is None else step.log_odds,
-            share=share,
+            share="" if self.probability is None else f"{100 * self.probability:.0f} %",
         )
 
 
-def _sides(step: Step) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    words = ("yes", "no") if step.fact.holds else ("no", "yes")
-    return ((words[0], step.supporting), (words[1], step.contradicting))
+def sides(panel: Panel, a: int, d: int, holds: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The clients that say so and those that say the opposite.
+
+    What they say: a is an ancestor of d if `holds`, otherwise a is not.
+    """
+    stances = panel.stances(a, d)
+    yes, no = (
+        tuple(claims.client for claims, said in stances if said == stance)
+        for stance in (SAYS_YES, SAYS_NO)
+    )
+    return (yes, no) if holds else (no, yes)
+
+
+def say(names: Sequence[str], word: str) -> str:
+    """ "lab-1 says yes", "lab-1, lab-2 say no"."""
+    return f"{', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
+
+
+def _and(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join([part for part in (", ".join(names[:-1]), *names[-1:]) if part])

@@ -1,12 +1,13 @@
-"""Is a certificate right? Every step is checked against the fragments, and the verdict with it."""
+"""Is a certificate right? Every step and the verdict are checked against the fragments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
-from jigsaw_crl.assembly.exact.hidden_steps import Premises, follows_across_hidden
+from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, sides
+from jigsaw_crl.assembly.combine import assemble
+from jigsaw_crl.assembly.exact.hidden_checks import Premises, follows_across_hidden
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, Verdict
@@ -18,10 +19,10 @@ _HOLDS = {Verdict.ANCESTOR: True, Verdict.NOT_ANCESTOR: False}
 
 
 def check_certificate(certificate: Certificate, fragments: Iterable[Fragment]) -> str:
-    """What is wrong with a certificate; the empty string when nothing is.
+    """What is wrong with a certificate; the empty string if nothing is.
 
-    A proof from certain statements is followed step by step and needs nothing but the fragments.
-    A verdict by evidence also rests on a posterior, which is computed again with the same seed.
+    A proof from certain statements is checked step by step against the fragments. A verdict by
+    evidence also depends on a posterior, which is computed again with the same seed.
 
     Examples
     --------
@@ -44,7 +45,7 @@ def check_certificate(certificate: Certificate, fragments: Iterable[Fragment]) -
 
 
 class CertificateChecker:
-    """Checks many certificates of one set of fragments; a posterior is computed at most once.
+    """Checks many certificates of one set of fragments, computing a posterior at most once.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class CertificateChecker:
         self._orders: dict[tuple[str, int, bool], GlobalOrder] = {}
 
     def check(self, certificate: Certificate) -> str:
-        """What is wrong with the certificate; empty when nothing is."""
+        """What is wrong with the certificate; empty if nothing is."""
         named = {certificate.ancestor, certificate.descendant}
         named |= {x for step in certificate.steps for x in (step.fact.subject, step.fact.object)}
         if not named <= self._panel.position.keys():
@@ -67,7 +68,7 @@ class CertificateChecker:
             return "the fragments are not all certain"
         for number, step in enumerate(certificate.steps):
             if not all(0 <= i < number for i in step.because):
-                return f"step {number + 1} leans on a later step"
+                return f"step {number + 1} refers to a later step"
             premises = [certificate.steps[i].fact for i in step.because]
             if not self._follows(step, premises, certificate):
                 return f"step {number + 1} does not follow: {step.fact}"
@@ -81,7 +82,7 @@ class CertificateChecker:
         return self._by_assembly(certificate)
 
     def _by_assembly(self, certificate: Certificate) -> str:
-        """Assemble again, and compare what no proof can show."""
+        """Compare with a new assembly what no proof can show."""
         order = self._order(certificate)
         a, d = certificate.ancestor, certificate.descendant
         if order.mode != certificate.mode or order.verdict(a, d) != certificate.verdict:
@@ -99,8 +100,6 @@ class CertificateChecker:
         return ""
 
     def _order(self, certificate: Certificate) -> GlobalOrder:
-        from jigsaw_crl.assembly.combine import assemble
-
         key = (certificate.mode, certificate.seed, certificate.closed_world)
         if key not in self._orders:
             self._orders[key] = assemble(
@@ -141,20 +140,17 @@ class CertificateChecker:
         return follows_across_hidden(step, given)
 
     def _said(self, step: Step, certificate: Certificate) -> bool:
-        """Do the named clients say it, and all of them?"""
+        """Are the clients that the step names exactly those that state its fact?"""
         fact = step.fact
         if certificate.mode == "paper":
             order = self._order(certificate)
             return order.verdict(fact.subject, fact.object) is Verdict.ANCESTOR
         a, d = self._panel.position[fact.subject], self._panel.position[fact.object]
-        stances = self._panel.stances(a, d)
-        sign = 1 if fact.holds else -1
-        supporting = tuple(c.client for c, stance in stances if stance == sign)
+        supporting, contradicting = sides(self._panel, a, d, fact.holds)
         if supporting != step.supporting or (step.rule == "stated" and not supporting):
             return False
         if step.rule == "stated":
             return True
-        contradicting = tuple(c.client for c, stance in stances if stance == -sign)
         net = float(self._order(certificate).evidence[a, d])
         return (
             contradicting == step.contradicting
@@ -175,7 +171,7 @@ def _chained(fact: Fact, premises: Sequence[Fact]) -> bool:
 
 
 def _one_of(step: Step, known: set[Fact], fragment: Fragment) -> bool:
-    """The client names these candidates; each is refuted, or is or descends from the subject."""
+    """Does the client state these candidates, each refuted, or equal to or below the subject?"""
     fact, stated = step.fact, fragment.statements
     if stated is None or (frozenset(step.about), fact.object) not in stated.one_of:
         return False
@@ -188,7 +184,7 @@ def _one_of(step: Step, known: set[Fact], fragment: Fragment) -> bool:
 
 
 def _excluded(fact: Fact, known: set[Fact]) -> bool:
-    """Would "subject is an ancestor of object" contradict the premises at once?"""
+    """Would "subject is an ancestor of object" directly contradict the premises?"""
     above = {fact.subject} | {
         f.subject for f in known if f.holds and f.kind == "ancestor" and f.object == fact.subject
     }

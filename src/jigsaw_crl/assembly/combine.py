@@ -17,6 +17,7 @@ from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, pool, weigh_clie
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import refuted, transitive_closure
+from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["assemble"]
@@ -204,8 +205,6 @@ def _who_contradicts(panel: Panel, contradiction: Contradiction) -> str:
 
 
 def _by_algorithm_3(panel: Panel, seed: int) -> GlobalOrder:
-    from jigsaw_crl.baseline import assemble_pairs
-
     paper = assemble_pairs(panel.fragments)
     p = len(panel.labels)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)

@@ -1,9 +1,11 @@
 """Which latents should the next client access?
 
-Orders that agree with what is known are sampled, and with each a graph that has it as its ancestry
-and comes close to the districts the clients reported. A set O of labels is worth the mean, over
-these graphs, of the entropy of the undetermined pairs in O that O puts in different districts: a
-client that accesses O settles just those.
+Orders that agree with what is known are sampled, each with a graph that implies it and fits the
+districts the clients reported. The worth of a set O of labels is the entropy of the undetermined
+pairs within O that a client accessing O would see in different districts, averaged over the graphs:
+such a client settles exactly those pairs.
+
+Compiled functions are imported where they are used, for start-up time.
 """
 
 from __future__ import annotations
@@ -28,33 +30,34 @@ IntArray = npt.NDArray[np.int64]
 Pair = tuple[str, str]
 
 N_ORDERS = 32
-# Graphs tried per order; the one that best fits the districts seen so far is kept.
+# Graphs tried per order; the one that best fits the reported districts is kept.
 N_GRAPHS = 24
-# Share of the pairs that are no covers, yet have an edge of their own, in the graphs tried.
+# Share of the non-cover pairs that have an edge, in the graphs tried.
 EXTRA_EDGES = (0.0, 0.1, 0.25, 0.5)
 # Work (graphs × edges × candidate sets) above which fewer exchanges are tried.
 MOST_WORK = 3e9
+# A pair is settled more likely than not above LIKELY, and cannot be settled below UNLIKELY.
 LIKELY, UNLIKELY = 0.5, 0.05
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What the next client should access, and what that is expected to bring.
+    """What the next client should access, and what it is expected to settle.
 
     Parameters
     ----------
     labels : tuple of str
-        Sorted; empty when nothing is undetermined.
+        Sorted; empty if nothing is undetermined.
     expected_gain : float
-        Bits of uncertainty about ordered pairs that the client is expected to remove.
+        Uncertainty about ordered pairs that the client is expected to remove, in bits.
     settles : tuple of (str, str)
-        Undetermined pairs (ancestor?, descendant?) that it will more likely settle than not.
+        Undetermined pairs (ancestor?, descendant?) that it settles with probability above ½.
     chances : tuple of float
         The probability that each of `settles` is settled.
     cannot : tuple of (str, str)
-        Undetermined pairs that it cannot settle: not accessed, or most surely in one district.
+        Undetermined pairs that it cannot settle: not accessed, or almost surely in one district.
     undetermined : int
-        Ordered pairs that are open now.
+        Number of ordered pairs that are open now.
 
     Examples
     --------
@@ -84,14 +87,14 @@ class Proposal:
 
 
 def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
-    """The `size` labels whose joint access is expected to settle most.
+    """The `size` labels that a client should access to settle the most.
 
     Parameters
     ----------
     order : GlobalOrder
     size : int
-        How many latents the client can access; at least 2. If there are fewer labels, it is all
-        of them.
+        How many latents the client can access; at least 2. All labels are proposed if there are
+        fewer.
     seed : int
 
     Returns
@@ -121,8 +124,8 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
         )
     size = min(int(size), len(labels))
     off = ~np.eye(len(labels), dtype=bool)
-    # Contiguous, also where there is one pair: a compiled function that is called with two layouts
-    # is kept twice in numba's cache, and processes that fill the cache at once can mix them up.
+    # Contiguous even for a single pair: numba caches a function once per memory layout, and
+    # processes that fill the cache at the same time can mix the versions up.
     a, d = (np.ascontiguousarray(i) for i in np.nonzero((order.verdicts == OPEN) & off))
     if not len(a):
         return Proposal((), 0.0, (), (), (), 0)
@@ -148,7 +151,7 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
 
 
 def _entropy(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Bits, with half a sample on each side: few samples never make a pair certain."""
+    """In bits. Half a sample is added to each side, so that no pair is certain."""
     p = (share * N_ORDERS + 0.5) / (N_ORDERS + 1.0)
     out: npt.NDArray[np.float64] = -(p * np.log2(p) + (1 - p) * np.log2(1 - p))
     return out
@@ -160,7 +163,7 @@ Graphs = tuple[IntArray, IntArray, IntArray]
 
 
 def _graphs(order: GlobalOrder, orders: list[BoolMatrix], rng: np.random.Generator) -> Graphs:
-    """One graph per order: all its covers, and those further edges that fit the clients best."""
+    """One graph per order: its covers and the further edges that fit the clients best."""
     from jigsaw_crl.assembly.districts import mismatch
 
     views, found = _reported(order)
@@ -177,11 +180,11 @@ def _graphs(order: GlobalOrder, orders: list[BoolMatrix], rng: np.random.Generat
 
 
 def _edges(graphs: list[tuple[BoolMatrix, BoolMatrix]]) -> Graphs:
-    """Edges of (order, graph) pairs, one graph after the other, latest source first."""
+    """Edges of (order, graph) pairs, one graph after the other, descendants first."""
     sources, targets, bounds = [], [], [0]
     for matrix, graph in graphs:
         s, t = np.nonzero(graph)
-        # A label has strictly more descendants than any label below it.
+        # A label has more descendants than any label below it.
         last_first = np.argsort(matrix.sum(axis=1)[s], kind="stable")
         sources.append(s[last_first])
         targets.append(t[last_first])
@@ -194,7 +197,7 @@ def _edges(graphs: list[tuple[BoolMatrix, BoolMatrix]]) -> Graphs:
 
 
 def _reported(order: GlobalOrder) -> tuple[BoolMatrix, IntArray]:
-    """The labels each client accesses, and the district it puts them in, shape (n_clients, p)."""
+    """The labels each client accesses, and their districts there, shape (n_clients, p) each."""
     known = [f for f in order.fragments if f.districts is not None]
     views = np.zeros((len(known), len(order.labels)), dtype=bool)
     found = np.full(views.shape, -1, dtype=np.int64)
@@ -209,10 +212,10 @@ def _reported(order: GlobalOrder) -> tuple[BoolMatrix, IntArray]:
 def _trust_in_graphs(
     order: GlobalOrder, graphs: Graphs, a: IntArray, d: IntArray
 ) -> npt.NDArray[np.float64]:
-    """Halved for each client that found a pair in one district where the graphs did not expect it.
+    """Factor per pair: halved for each client that found it in one district against expectation.
 
-    Such a pair may be confounded by a latent that no label names; without this, the same client
-    would be proposed for it for ever.
+    Such a pair may be confounded by a latent that has no label; without this factor the same client
+    would be proposed again and again.
     """
     from jigsaw_crl.assembly.districts import chances
 
@@ -235,11 +238,11 @@ def _choose(
     worth: npt.NDArray[np.float64],
     rng: np.random.Generator,
 ) -> BoolMatrix:
-    """Grow the set label by label, then exchange labels while that gains."""
+    """The best set found by adding labels one by one, then exchanging labels while that gains."""
     from jigsaw_crl.assembly.districts import swap_gains
 
     accessed = np.zeros(p, dtype=bool)
-    # Begin with the pair of labels that is most uncertain, ties broken by chance.
+    # Start with the most uncertain pair; ties are broken at random.
     pair = int(np.argmax(worth + 1e-9 * rng.random(len(worth))))
     accessed[[a[pair], d[pair]]] = True
     while accessed.sum() < size:

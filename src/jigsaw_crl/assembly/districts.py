@@ -1,7 +1,7 @@
-"""Which labels would share a district, if a client accessed a given set? Compiled.
+"""Which labels would share a district if a client accessed a given set? Compiled.
 
-In a directed graph, two accessed labels are joined when some label that is not accessed reaches
-both through labels that are not accessed; districts are the connected components.
+In a directed graph, two accessed labels are joined if some label that is not accessed reaches both
+through labels that are not accessed. Districts are the connected components.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _root(parent, i):  # type: ignore[no-untyped-def]
 def _districts(source, target, first, last, accessed, touched, parent):  # type: ignore[no-untyped-def]
     """Fill `parent` with a union-find of districts.
 
-    Edges `first` to `last` run from `source` to `target`, sources latest first, so that what a
-    hidden label reaches is complete before any of its parents asks. Everything that one hidden
-    label reaches is one district, so it is enough to keep one representative for each.
+    Edges `first` to `last` run from `source` to `target`, descendants before their ancestors, so
+    that what a hidden label reaches is complete before its parents need it. All that one hidden
+    label reaches is one district, so `touched` keeps one representative.
     """
     for i in range(parent.shape[0]):
         parent[i] = i
@@ -52,7 +52,7 @@ def chances(source, target, bounds, accessed, a, d):  # type: ignore[no-untyped-
     Parameters
     ----------
     source, target : array of int, shape (n_edges,)
-        Edges of all graphs, one after the other, sources latest first in each.
+        Edges of all graphs, one graph after the other; within each, descendants come first.
     bounds : array of int, shape (n_graphs + 1,)
     accessed : array of bool, shape (p,)
     a, d : array of int, shape (n_pairs,)
@@ -70,9 +70,9 @@ def chances(source, target, bounds, accessed, a, d):  # type: ignore[no-untyped-
 
 @compiled()
 def swap_gains(source, target, bounds, accessed, a, d, worth, leave, enter):  # type: ignore[no-untyped-def]
-    """Expected worth of the pairs told apart after label leave[i] made way for enter[i].
+    """Expected worth of the separated pairs after label leave[i] is replaced by enter[i].
 
-    -1 stands for no label, so that labels can be added as well.
+    -1 stands for no label, so that labels can also be added.
     """
     p = accessed.shape[0]
     touched, parent = np.empty(p, dtype=np.int64), np.empty(p, dtype=np.int64)
@@ -99,14 +99,14 @@ def swap_gains(source, target, bounds, accessed, a, d, worth, leave, enter):  # 
 
 @compiled()
 def mismatch(source, target, bounds, views, found):  # type: ignore[no-untyped-def]
-    """Pairs on which each graph and the clients' own districts differ, shape (n_graphs,).
+    """Number of pairs on which each graph and the clients' districts differ, shape (n_graphs,).
 
     Parameters
     ----------
     views : array of bool, shape (n_clients, p)
         The labels each client accesses.
     found : array of int, shape (n_clients, p)
-        The district in which the client puts each of them.
+        The district the client found for each of them.
     """
     p = views.shape[1]
     touched, parent = np.empty(p, dtype=np.int64), np.empty(p, dtype=np.int64)

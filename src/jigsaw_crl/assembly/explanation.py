@@ -1,15 +1,17 @@
-"""Why the verdict on a pair is what it is: proofs, widest paths, and reasons for doubt."""
+"""Why does a pair have its verdict? A proof, a path of direct evidence, or a reason for doubt."""
 
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
-from jigsaw_crl.assembly.exact.proof import Prover
+from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, say, sides
+from jigsaw_crl.assembly.combine import LEAST_AGAINST
+from jigsaw_crl.assembly.exact import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
 
@@ -19,9 +21,9 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None) -> Certificate:
-    """The certificate of one ordered pair, by position.
+    """The certificate of one ordered pair of positions.
 
-    With `most_steps`, a longer proof from exact statements is given up with `proof.TooLong`.
+    With `most_steps`, a longer proof from exact statements raises `TooLong`.
     """
     said = int(order.verdicts[a, d])
     steps: tuple[Step, ...] = ()
@@ -31,8 +33,8 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
         assert order.sampled is not None
         probability = float(order.sampled[a, d])
     elif said != OPEN and order.mode == "exact":
-        # Algorithm 3 gives no probability to what it states.
-        probability = float(said)
+        # Not for Algorithm 3, which gives no probabilities.
+        probability = float(said == YES)
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
@@ -62,7 +64,7 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
 
 
 def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
-    """Yes: the widest path of direct evidence. No: the strongest direct denial that implies it."""
+    """Yes: the widest path of direct evidence. No: the strongest denial that implies it."""
     E = order.evidence
     if holds:
         width, following = _paths(order, d, up=True)
@@ -71,7 +73,7 @@ def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Ste
         return tuple(_row(order, _trail(following, a, d)))
     up, following_up = _paths(order, a, up=True)
     down, following_down = _paths(order, d, up=False)
-    # A direct denial of the pair itself is the plainest answer, when there is one.
+    # A direct denial of the pair itself is the simplest answer, if there is one.
     u, v, which = a, d, 0
     if not (order.verdicts[a, d] == NO and E[a, d] < -SILENT):
         found = _denial(order, a, d, up, down)
@@ -96,9 +98,9 @@ def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Ste
 def _denial(
     order: GlobalOrder, a: int, d: int, up: FloatArray, down: FloatArray
 ) -> tuple[int, int, int] | None:
-    """The strongest way to refute a → d: u above or equal to a, v below or equal to d, and how.
+    """The strongest refutation of a → d, as (u, v, kind); None if there is none.
 
-    0: u → v is denied; 1: v → u is known; 2: u is v. None when there is no way.
+    u is a or above it, v is d or below it. Kind 0: u → v is denied; 1: v → u is known; 2: u is v.
     """
     up, down = up.copy(), down.copy()
     up[a], down[d] = np.inf, np.inf
@@ -121,7 +123,7 @@ def _denial(
 
 
 def _paths(order: GlobalOrder, start: int, *, up: bool) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Widest paths of direct evidence from `start`, kept with the order for the next question."""
+    """Widest paths of direct evidence from `start`, cached with the order."""
     kept = order.__dict__.setdefault("_widest_paths", {})
     if (start, up) not in kept:
         E = order.evidence
@@ -132,25 +134,15 @@ def _paths(order: GlobalOrder, start: int, *, up: bool) -> tuple[FloatArray, npt
 
 
 def _append(steps: list[Step], more: list[Step]) -> int:
-    """Add steps whose references count from their own start; the number of the last."""
+    """Append steps whose references count from their own first; returns the last one's number."""
     shift = len(steps)
     for step in more:
-        because = tuple(i + shift for i in step.because)
-        steps.append(
-            Step(
-                step.fact,
-                step.rule,
-                because,
-                supporting=step.supporting,
-                contradicting=step.contradicting,
-                log_odds=step.log_odds,
-            )
-        )
+        steps.append(replace(step, because=tuple(i + shift for i in step.because)))
     return len(steps) - 1
 
 
 def _row(order: GlobalOrder, trail: list[int]) -> list[Step]:
-    """The direct steps along a trail, and the pair of its ends."""
+    """The direct steps along a trail, and the step from its first label to its last."""
     steps = [_weighed(order, u, v, True) for u, v in pairwise(trail)]
     if len(steps) > 1:
         fact = Fact("ancestor", order.labels[trail[0]], order.labels[trail[-1]], True)
@@ -159,32 +151,24 @@ def _row(order: GlobalOrder, trail: list[int]) -> list[Step]:
 
 
 def _weighed(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
-    stances = order.panel.stances(a, d)
-    sign = 1 if holds else -1
+    supporting, contradicting = sides(order.panel, a, d, holds)
     return Step(
         Fact("ancestor", order.labels[a], order.labels[d], holds),
         "weighed",
-        supporting=tuple(c.client for c, stance in stances if stance == sign),
-        contradicting=tuple(c.client for c, stance in stances if stance == -sign),
+        supporting=supporting,
+        contradicting=contradicting,
         log_odds=round(float(order.evidence[a, d]), 6),
     )
 
 
 def _posterior(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
-    step = _weighed(order, a, d, holds)
-    return Step(
-        step.fact,
-        "posterior",
-        supporting=step.supporting,
-        contradicting=step.contradicting,
-        log_odds=step.log_odds,
-    )
+    return replace(_weighed(order, a, d, holds), rule="posterior")
 
 
 def _widest(strength: FloatArray, start: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Width of the widest path from `start` to every label, and each one's predecessor.
+    """Width of the widest path from `start` to every label, and each label's predecessor.
 
-    The width of a path is its smallest strength.
+    The width of a path is the smallest strength along it.
     """
     p = len(strength)
     width = np.full(p, -np.inf)
@@ -206,7 +190,7 @@ def _widest(strength: FloatArray, start: int) -> tuple[FloatArray, npt.NDArray[n
 
 
 def _trail(previous: npt.NDArray[np.int64], end: int, start: int) -> list[int]:
-    """From `end` back to `start`."""
+    """The labels of the path from `end` back to `start`."""
     trail = [end]
     while trail[-1] != start:
         trail.append(int(previous[trail[-1]]))
@@ -225,56 +209,44 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
 def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
     panel = order.panel
     if order.mode == "paper":
-        return "Algorithm 3 states no such relation, and it never denies one"
+        return "Algorithm 3 does not state this relation, and it never denies one"
     seen = panel.seen_by(a, d)
     if not seen:
         return "no client saw both"
-    stances = panel.stances(a, d)
-    sides = {word: [c.client for c, s in stances if s == sign] for word, sign in _SIDES}
-    if sides["yes"] and sides["no"]:
-        return ", ".join(f"{_list(names)} {word}" for word, names in sides.items())
-    silent = [panel.claims[k] for k, i, j in seen if panel.claims[k].together[i, j]]
-    if len(silent) == len(seen):
-        return f"both always in one district: {', '.join(c.client for c in silent)}"
-    if not sides["yes"] and not sides["no"]:
-        names = ", ".join(c.client for c, _ in stances)
+    yes, no = sides(panel, a, d, True)
+    if yes and no:
+        return f"{say(yes, 'yes')}, {say(no, 'no')}"
+    names = ", ".join(panel.claims[k].client for k, _, _ in seen)
+    if all(panel.claims[k].together[i, j] for k, i, j in seen):
+        return f"both always in one district: {names}"
+    if not yes and not no:
         return f"the clients that saw both cannot say: {names}"
-    word = "yes" if sides["yes"] else "no"
     doubt = ""
     if order.mode == "evidence" and weakly:
         net = order.evidence[a, d]
         doubt = f", but not strongly enough for a verdict (log-odds {net:+.1f})"
-    return f"{_list(sides[word])} {word}{doubt}"
+    return f"{say(yes, 'yes') if yes else say(no, 'no')}{doubt}"
 
 
 def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
-    """Why a probability beyond the thresholds is not a verdict; empty where it is not beyond."""
-    from jigsaw_crl.assembly.combine import LEAST_AGAINST
-
+    """Why a probability beyond a threshold gives no verdict; empty if it is not beyond one."""
     if order.sampled is None:
         return ""
     chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
     if chance < CERTAIN_NO:
         return (
-            "the probability is low because few pairs are related at all, or because of other "
-            f'pairs that are likely; "not ancestor" needs log-odds of -{LEAST_AGAINST:.1f} or less '
+            "the probability is low because few pairs are related at all, or because other pairs "
+            f'are likely; "not ancestor" needs log-odds of -{LEAST_AGAINST:.1f} or less '
             f"(here {_signed(net)}), or decided pairs that imply it"
         )
     if chance > CERTAIN_YES:
         return (
-            'the probability is high because of other pairs that are likely; "ancestor" needs '
-            f"log-odds of its own (here {_signed(net)}), or decided pairs that imply it"
+            'the probability is high because other pairs are likely; "ancestor" needs direct '
+            f"log-odds (here {_signed(net)}), or decided pairs that imply it"
         )
     return ""
 
 
 def _signed(log_odds: float) -> str:
-    """One decimal, and no minus before a zero."""
+    """With a sign and one decimal; zero is never negative."""
     return f"{round(log_odds, 1) + 0.0:+.1f}"
-
-
-_SIDES = (("yes", 1), ("no", -1))
-
-
-def _list(names: list[str]) -> str:
-    return f"{', '.join(names)} {'say' if len(names) > 1 else 'says'}"

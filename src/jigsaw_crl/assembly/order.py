@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.certificate import Certificate
+from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.weights import pool
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder, cover_matrix
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
@@ -22,9 +26,6 @@ from jigsaw_crl.fragment.fragment import Fragment
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
-
-    from jigsaw_crl.assembly.certificate import Certificate
-    from jigsaw_crl.assembly.exact.deduction import Deduction
 
 __all__ = ["GlobalOrder", "Mode"]
 
@@ -37,19 +38,19 @@ FACT = 200.0
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalOrder:
-    """What all clients say together about every ordered pair of labels.
+class GlobalOrder(ReadOnlyArrays):
+    """A verdict, a probability and a certificate for every ordered pair of labels.
 
-    Built by `assemble`; the attributes below are for reading.
+    Returned by `assemble`.
 
     Parameters
     ----------
     labels : tuple of str
-        All labels, sorted; rows and columns of the arrays follow them.
+        All labels, sorted, in the order of the arrays' rows and columns.
     mode : {"exact", "evidence", "paper"}
-        Entailment from certain statements, a posterior from weighed ones, or Algorithm 3.
+        Entailment from certain statements, a posterior from log-odds, or Algorithm 3.
     verdicts : array of int8, shape (p, p)
-        1 ancestor, 0 not ancestor, -1 undetermined.
+        1 ancestor, 0 not ancestor, -1 undetermined (`verdict.YES`, `NO`, `OPEN`).
     decoded : array of bool, shape (p, p)
         The single best order; transitively closed, except from ``method="paper"`` with a cycle.
     sampled : array, shape (p, p), or None
@@ -57,15 +58,15 @@ class GlobalOrder:
     client_weights : mapping of str to float
         Trust per client, from 0 (ignored) to 1.
     notes : tuple of str
-        What a reader should know: contradictions, distrusted clients, chains that did not agree.
+        Contradictions, distrusted clients, chains that did not agree.
     fragments : tuple of Fragment
-        What it was assembled from, sorted by client.
+        The fragments it was assembled from, sorted by client.
     seed : int
     closed_world : bool
     rate : float
-        Error rate that was given to statements without log-odds (evidence mode).
+        Error rate assumed for statements without log-odds (evidence mode).
     disagreement : bool
-        At least a third of the clients contradicts the rest: do not rely on the result.
+        At least a third of the clients contradict the rest: do not rely on the result.
     convergence : Convergence or None
 
     Examples
@@ -118,15 +119,15 @@ class GlobalOrder:
         return float(self.probabilities[self.indices(ancestor, descendant)])
 
     def ancestors(self, descendant: str) -> frozenset[str]:
-        """Its ancestors in the decoded order."""
+        """The ancestors of a label in the decoded order."""
         column = self.decoded[:, self.index(descendant)]
         return frozenset(self.labels[i] for i in np.flatnonzero(column))
 
     def pairs(self) -> set[tuple[str, str]]:
         """Every `(ancestor, descendant)` of the decoded order.
 
-        In exact mode these are the pairs that are entailed; in evidence mode the order with the
-        highest expected F1, which may hold pairs whose verdict is undetermined.
+        In exact mode these are the entailed pairs. In evidence mode the decoded order has the
+        highest expected F1 and may include pairs whose verdict is undetermined.
         """
         return {
             (self.labels[a], self.labels[d]) for a, d in zip(*np.nonzero(self.decoded), strict=True)
@@ -134,7 +135,7 @@ class GlobalOrder:
 
     def hasse(self) -> nx.DiGraph[str]:
         """The decoded order without its implied pairs, edges from ancestor to descendant."""
-        import networkx as nx
+        import networkx as nx  # here for start-up time
 
         graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_nodes_from(self.labels)
@@ -154,10 +155,10 @@ class GlobalOrder:
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair.
 
-        Columns: ancestor, descendant, verdict, probability, and how many clients say yes
-        (supporting) and no (contradicting) of themselves.
+        Columns: ancestor, descendant, verdict, probability, and the numbers of clients whose own
+        data say yes (supporting) and no (contradicting).
         """
-        import pandas as pd
+        import pandas as pd  # here for start-up time
 
         p = len(self.labels)
         a, d = np.nonzero(~np.eye(p, dtype=bool))
@@ -179,23 +180,25 @@ class GlobalOrder:
         )
 
     def explain(self, ancestor: str, descendant: str) -> Certificate:
-        """Why the verdict is what it is; `str()` of the answer is readable."""
+        """The certificate of the verdict; its `str()` is readable."""
+        # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.explanation import explain
 
         return explain(self, *self.indices(ancestor, descendant))
 
     def undetermined(self) -> frozenset[tuple[str, str]]:
-        """The ordered pairs that are left open."""
+        """The ordered pairs whose verdict is undetermined."""
         opened = (self.verdicts == OPEN) & ~np.eye(len(self.labels), dtype=bool)
         return frozenset(
             (self.labels[a], self.labels[d]) for a, d in zip(*np.nonzero(opened), strict=True)
         )
 
     def add(self, *fragments: Fragment) -> GlobalOrder:
-        """The order with further fragments; those already in it are not recovered again.
+        """The order assembled from these fragments and those already in it.
 
-        The result is that of `assemble` on the whole set, whatever the order of arrival.
+        The result does not depend on the order in which fragments are added.
         """
+        # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.combine import assemble
 
         return assemble(
@@ -205,26 +208,56 @@ class GlobalOrder:
             closed_world=self.closed_world,
         )
 
+    def with_refined(self, refined: Mapping[str, Fragment]) -> GlobalOrder:
+        """The same order, with the clients' districts, blocks and bases after refinement.
+
+        Verdicts and probabilities rest on the clients' evidence and statements, which stay as they
+        are. Explanations and designs also use districts: they use the refined ones.
+
+        Parameters
+        ----------
+        refined : mapping of str to Fragment
+            By client name. Blocks, their order, districts and basis are taken from these.
+        """
+        fragments = tuple(
+            replace(
+                own,
+                blocks=new.blocks,
+                block_order=new.block_order,
+                districts=new.districts,
+                basis=new.basis,
+            )
+            for own in self.fragments
+            for new in (refined[own.client],)
+        )
+        order = replace(self, fragments=fragments)
+        if "deduction" in self.__dict__:
+            # It follows from the statements alone, so it need not be derived again.
+            order.__dict__["deduction"] = self.deduction
+        return order
+
     def order(self) -> PartialOrder[str]:
-        """The decoded order as a `PartialOrder`; a `CycleError` when Algorithm 3 made a cycle."""
+        """The decoded order as a `PartialOrder`; a `CycleError` if Algorithm 3 made a cycle."""
         return PartialOrder.from_matrix(self.labels, self.decoded)
 
-    # -- what the answers rest on ---------------------------------------------------------------
+    # -- what the answers are based on ----------------------------------------------------------
 
     @cached_property
     def panel(self) -> Panel:
+        """The fragments in the order's numbering of labels and clients."""
         return read_fragments(self.fragments)
 
     @cached_property
     def deduction(self) -> Deduction:
-        """The facts of exact mode and how they follow, derived again from the fragments."""
-        from jigsaw_crl.assembly.exact.deduction import deduce
-
+        """The facts of exact mode and how they follow from the fragments."""
         return deduce(self.panel, closed_world=self.closed_world)
 
     @cached_property
     def evidence(self) -> FloatArray:
-        """Pooled log-odds E of every ordered pair, shape (p, p); ± a large number for facts."""
+        """Pooled log-odds of every ordered pair, shape (p, p).
+
+        In exact mode and from Algorithm 3, ±`FACT` for decided pairs and 0 for others.
+        """
         if self.mode == "evidence":
             weights = np.array([self.client_weights[f.client] for f in self.fragments])
             return pool(self.panel, weights, self.rate).log_odds
@@ -234,20 +267,21 @@ class GlobalOrder:
     def probabilities(self) -> FloatArray:
         """Probability of every ordered pair, shape (p, p).
 
-        In exact mode and from Algorithm 3 an undetermined pair has its share of the orders that
-        fit the decided ones, under the prior.
+        In exact mode the probability of an undetermined pair is its frequency in orders sampled
+        from the prior that agree with the decided pairs. From Algorithm 3 it is ½.
         """
         if self.sampled is not None:
             return self.sampled
         if self.mode == "paper":
-            # Algorithm 3 gives no odds: one for what it states, one half for what it does not.
+            # Algorithm 3 gives no probabilities: 1 for pairs it states, ½ for all others.
             out = np.where(self.verdicts == YES, 1.0, 0.5)
         elif not self.undetermined():
             out = np.where(self.verdicts == YES, 1.0, 0.0)
         else:
             rng = np.random.default_rng(self.seed)
             drawn = sample_orders(self.evidence, rng, start=self.decoded).probability
-            out = np.where(self.verdicts == OPEN, np.clip(drawn, 0.0, 1.0), self.verdicts)
+            known = self.verdicts == YES
+            out = np.where(self.verdicts == OPEN, np.clip(drawn, 0.0, 1.0), known)
         np.fill_diagonal(out, 0.0)
         out.flags.writeable = False
         return out
@@ -265,9 +299,10 @@ class GlobalOrder:
         return {label: i for i, label in enumerate(self.labels)}
 
     def index(self, label: str) -> int:
+        """Position of a label; an `InputError` if it is unknown."""
         try:
             return self._position[label]
-        except (KeyError, TypeError):  # not known, or nothing that can be
+        except (KeyError, TypeError):  # unknown, or not hashable
             refused = [
                 f"{piece.client}: {finding.message}"
                 for piece in self.fragments
@@ -297,9 +332,7 @@ class GlobalOrder:
         return len(self.labels)
 
     def _repr_html_(self) -> str:
-        from jigsaw_crl.report.notebook import order_html
-
-        return order_html(self)
+        return str(face("order.html")(self))
 
     def __repr__(self) -> str:
         opened = len(self.undetermined())

@@ -2,10 +2,14 @@
 
 ==============  ====================================================================
 `errors`        exceptions that say what is wrong, where, and what to do
+`faces`         methods whose work is done by a package above
 `findings`      observations about the data, with a severity and a remedy
+`files`         atomic writes, readable errors
+`frozen`        mappings and arrays that cannot be changed
 `text`          plural forms, short lists, suggestions for mistyped names
 `files`         atomic writes; system errors become an `InputError` that names the file
 `order`         `PartialOrder`: closure, covers, restriction, relabelling
+`terminal`      JSON, notes and progress of the commands
 `threads`       the number of threads that linear algebra uses
 `compiled`      functions compiled by numba and cached on disk
 ==============  ====================================================================

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import zlib
@@ -13,10 +12,7 @@ from typing import BinaryIO
 
 from jigsaw_crl.base.errors import InputError
 
-__all__ = ["fingerprint", "readable", "writable", "write_file", "write_text"]
-
-# Hashing a file of this size takes less than a second.
-LARGEST_HASHED = 1 << 28
+__all__ = ["readable", "writable", "write_file", "write_text"]
 
 
 @contextmanager
@@ -82,11 +78,3 @@ def write_text(path: Path, text: str) -> Path:
     """Write text in UTF-8, completely or not at all."""
     data = text.encode("utf-8")
     return write_file(path, lambda file: file.write(data))
-
-
-def fingerprint(path: Path) -> str | None:
-    """SHA-256 of a file, for provenance; None for folders and for files above 256 MB."""
-    if not path.is_file() or path.stat().st_size > LARGEST_HASHED:
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

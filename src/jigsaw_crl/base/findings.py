@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Severity"]
+__all__ = ["Finding", "Severity", "Unread"]
 
 Severity = Literal["info", "warning", "error"]
 
@@ -49,3 +49,21 @@ class Finding:
         threshold = "" if self.threshold is None else f", threshold {self.threshold:.3g}"
         number = "" if self.value is None else f" ({self.value:.3g}{threshold})"
         return f"{self.severity}: {where}{self.message}{number}. {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A label about which recovery states nothing, and the measurement that decided so.
+
+    Parameters
+    ----------
+    label : str
+    check : {"weak-intervention", "several-targets"}
+        The intervention is too weak to see, or it moved more than one target.
+    value, threshold : float
+    """
+
+    label: str
+    check: Literal["weak-intervention", "several-targets"]
+    value: float
+    threshold: float

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 
 __all__ = [
@@ -108,7 +109,7 @@ def strongly_connected(relation: npt.ArrayLike) -> list[list[int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class PartialOrder(Generic[T]):
+class PartialOrder(ReadOnlyArrays, Generic[T]):
     """A strict partial order on named elements.
 
     Build one with `PartialOrder.from_pairs` or `PartialOrder.from_matrix`; both take the

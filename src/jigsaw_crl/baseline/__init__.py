@@ -1,6 +1,10 @@
-"""The paper's own method, line by line.
+"""The paper's own method.
+
+To read it beside the paper, open `literal`: Algorithms 1 to 4 in the paper's lines and symbols. The
+other modules compute the same more accurately and faster, and are tested against it.
 
 =====================  ======================================================================
+`literal`              Algorithms 1 to 4 and the finite-sample versions, line by line
 `block_ancestor`       Algorithms 1 and 1-FS: which earlier blocks are ancestors of a new one
 `block_causal_order`   Algorithms 2 and 2-FS: blocks, their order and the latent basis Q̂
 `global_causal_order`  Algorithm 3: one order from the blocks of all clients
@@ -10,8 +14,8 @@
 `ratio_search`         the label set of largest ratio (lines 6 to 13 of Algorithm 2-FS); both
                        modules hold the published enumeration and a faster search
 `calibration`          the choice of τ
-`budget`               how much a search may do before it must stop
-`recovery`             a client in, a fragment out
+`budget`               the number of label sets a search may examine
+`recovery`             `recover_fragment`: the fragment of a client
 =====================  ======================================================================
 """
 
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 from jigsaw_crl.baseline.budget import DEFAULT_BUDGET
 from jigsaw_crl.baseline.calibration import DEFAULT_TAU, TAU_GRID, calibrate_tau
-from jigsaw_crl.baseline.global_causal_order import PaperOrder, assemble_pairs, global_order
+from jigsaw_crl.baseline.global_causal_order import PaperOrder, assemble_pairs
 from jigsaw_crl.baseline.recovery import recover_fragment
 
 __all__ = [
@@ -29,6 +33,5 @@ __all__ = [
     "PaperOrder",
     "assemble_pairs",
     "calibrate_tau",
-    "global_order",
     "recover_fragment",
 ]

@@ -1,7 +1,7 @@
 """Algorithm 1, ID-Block-Ancestor, and its finite-sample version.
 
-A new block Ĉ has been found; which of the earlier blocks are its ancestors, and which directions
-belong to Ĉ itself? Comments carry the line numbers of the paper.
+Given a new block Ĉ, find which earlier blocks are its ancestors and which directions are its own.
+Comments give the line numbers of the paper; `literal` follows the paper more closely.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.baseline.differences import Differences, off_rows, ratio
+from jigsaw_crl.baseline.differences import Differences, ratio
 from jigsaw_crl.baseline.planes import Planes, complement, dimension, project
 
-__all__ = ["Block", "block_ancestors", "block_ancestors_fs"]
+__all__ = ["Block", "block_ancestors", "block_ancestors_fs", "block_basis"]
 
 FloatArray = npt.NDArray[np.float64]
 Block = tuple[int, ...]
@@ -26,7 +26,7 @@ def block_ancestors(
     spaces: Mapping[Block, FloatArray],
     error: float,
 ) -> list[Block]:
-    """Algorithm 1, lines 1 to 8, on exact moments.
+    """Earlier blocks that the changes of Ĉ involve: Algorithm 1, lines 1 to 8, on exact moments.
 
     Parameters
     ----------
@@ -37,53 +37,49 @@ def block_ancestors(
         Orthonormal basis of each earlier block's space in whitened coordinates, where the spaces of
         different blocks are orthogonal.
     error : float
-        Error that those bases carry.
+        Bound on the error of those bases.
 
     Returns
     -------
     list of blocks
-        𝒜: the earlier blocks that Ĉ's changes involve. Their ancestors are ancestors too, which
-        Algorithm 2 adds.
+        𝒜. Ancestors of these blocks are ancestors of Ĉ too; Algorithm 2 adds them.
     """
     p = planes.vectors.shape[1]
     found = list(spaces)
     ancestors = list(found)  # line 1: 𝒜 ← ℐ
     for B in found:  # line 2
-        W = _beside(spaces, [b for b in found if b != B], p)  # line 3
-        V = project(planes, members, complement(W), error)  # line 4: P(Ĉ; W₋B)
-        # line 5 asks for equality; less happens only where an intervention has no effect.
+        N = complement(p, [spaces[b] for b in found if b != B])  # line 3: W₋B
+        V = project(planes, members, N, error)  # line 4: P(Ĉ; W₋B)
+        # line 5 asks for equality; fewer dimensions occur only if an intervention has no effect.
         if dimension(V, [range(len(members))])[0] <= len(members):
             ancestors.remove(B)  # line 6
-    return ancestors  # lines 9 and 10 are `block_basis`, line 11 the return
+    return ancestors  # lines 9 and 10 are in `block_basis`
 
 
 def block_basis(
     space: FloatArray, ancestor_rows: Sequence[FloatArray], to_features: FloatArray
 ) -> FloatArray:
-    """Algorithm 1, lines 9 and 10: rows q̂ of Ĉ in X-space, shape (|Ĉ|, n_features).
+    """Rows q̂ of Ĉ in X-space, shape (|Ĉ|, n_features): Algorithm 1, lines 9 and 10.
 
     Parameters
     ----------
     space : array, shape (p, |Ĉ|)
-        Ĉ's own space in whitened coordinates. With W the rows of the ancestor blocks, it spans the
-        same as the changes of Ĉ up to W, so either may be projected.
+        Ĉ's own space in whitened coordinates. Modulo the rows W of the ancestor blocks it equals
+        the span of the changes of Ĉ, so either may be projected.
     ancestor_rows : sequence of arrays, shape (|B|, n_features)
-        q̂ of every ancestor block (those of 𝒜 and theirs: the definition of Q asks for them all).
+        q̂ of every ancestor block. The paper prints 𝒜 only, which may miss an ancestor when rows of
+        H are orthogonal; the definition of Q asks for all ancestors.
     to_features : array, shape (n_features, p)
     """
     rows = (to_features @ space).T
-    # Rows of very different length would hide the short ones' directions from the factorisation.
+    # Equal lengths: otherwise the directions of short rows drown in the rounding of long ones.
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     if ancestor_rows:
         W = np.linalg.qr(np.concatenate(ancestor_rows).T)[0]  # line 9
-        for _ in range(2):  # the second pass removes what rounding left of the first
+        for _ in range(2):  # the second pass removes the rounding error of the first
             rows = rows - (rows @ W) @ W.T
     V: FloatArray = np.linalg.svd(rows, full_matrices=False)[2]
     return V  # line 10
-
-
-def _beside(spaces: Mapping[Block, FloatArray], blocks: Sequence[Block], p: int) -> FloatArray:
-    return np.concatenate([np.empty((p, 0)), *(spaces[b] for b in blocks)], axis=1)
 
 
 def block_ancestors_fs(
@@ -92,7 +88,7 @@ def block_ancestors_fs(
     rows: Mapping[Block, FloatArray],
     tau: float,
 ) -> tuple[FloatArray, list[Block]]:
-    """Algorithm 1-FS, on estimates.
+    """Rows q̂ of Ĉ and its ancestor blocks: Algorithm 1-FS, on estimates.
 
     Parameters
     ----------
@@ -114,11 +110,11 @@ def block_ancestors_fs(
     ancestors = list(found)  # line 1: 𝒜 ← ℐ
     M = differences.stacked(members)  # line 2: M̃(Ĉ)
     for B in found:  # line 3
-        N = off_rows(p, [rows[b] for b in found if b != B])  # line 4: W₋B
+        N = complement(p, [rows[b].T for b in found if b != B])  # line 4: W₋B
         rho = ratio(M @ N, len(members))  # lines 5 and 6: ρ(M₋B(Ĉ))
         if rho > 1.0 - tau:  # line 7: strictly, where Algorithm 2-FS accepts equality
             ancestors.remove(B)  # line 8
-    N = off_rows(p, [rows[b] for b in ancestors])  # line 11: W_anc
+    N = complement(p, [rows[b].T for b in ancestors])  # line 11: W_anc
     right = np.linalg.svd(M @ N)[2]  # line 12: M
     q = right[: len(members)] @ N.T  # line 13: the top |Ĉ| right singular vectors
     return q, ancestors  # line 14

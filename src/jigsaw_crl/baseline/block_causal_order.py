@@ -1,6 +1,7 @@
 """Algorithm 2, ID-Block-Causal-Order, and its finite-sample version.
 
-Blocks are found one after another, ancestors first. Comments carry the line numbers of the paper.
+Blocks are found one after another, ancestors first. Comments give the line numbers of the paper;
+`literal` follows the paper more closely.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jigsaw_crl.baseline.block_ancestor import (
     block_basis,
 )
 from jigsaw_crl.baseline.budget import Budget, BudgetSpent
-from jigsaw_crl.baseline.differences import Differences, off_rows
+from jigsaw_crl.baseline.differences import Differences
 from jigsaw_crl.baseline.exact_search import smallest_tight_set
 from jigsaw_crl.baseline.planes import Planes, Space, complement, dimension, project
 from jigsaw_crl.baseline.ratio_search import best_set_of_size
@@ -32,27 +33,24 @@ RatioSearch = Callable[[FloatArray, int, float, Budget], tuple[int, ...] | None]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """What Algorithm 2 returns for one client.
+    """The blocks of one client, their order and the latent basis: the output of Algorithm 2.
 
     Parameters
     ----------
     ancestors : mapping from block to frozenset of blocks
-        Ĉ_k with its order, transitively closed; blocks (tuples of label positions) in the order in
-        which they were found.
+        Every ancestor block of each block of Ĉ_k. Blocks are tuples of label positions, in the
+        order in which they were found.
     Q : array, shape (m, n_features)
         Q̂_k, rows in the order of the labels.
-    looks : int
-        Label sets looked at.
     undivided : tuple of int
-        Labels that were put into one last block because the budget ended; empty when it did not.
+        Labels put into one last block because the budget ran out; empty otherwise.
     mismatch : int
-        Exact moments only: dimension of the last block's space minus its number of labels, not 0
-        when the client breaks the paper's assumptions.
+        Exact moments only: dimension of the last block's space minus its number of labels. It is
+        0 unless the client violates the paper's assumptions.
     """
 
     ancestors: Mapping[Block, frozenset[Block]]
     Q: FloatArray
-    looks: int
     undivided: Block = ()
     mismatch: int = 0
 
@@ -60,10 +58,9 @@ class Blocks:
 def block_causal_order(
     planes: Planes, budget: Budget, search: ExactSearch = smallest_tight_set
 ) -> Blocks:
-    """Algorithm 2 on exact moments.
+    """Blocks of a client from exact moments: Algorithm 2.
 
-    Lines 3 to 12, the search for the next block, are `search`; `Ĉ` is the smallest set with
-    `dim P(Ĉ; W_t) = |Ĉ|`.
+    `search` does lines 3 to 12: it returns the smallest label set with `dim P(Ĉ; W_t) = |Ĉ|`.
     """
     m, p, _ = planes.vectors.shape
     ancestors: dict[Block, frozenset[Block]] = {}  # line 1: ℐ₀ ← ∅
@@ -73,7 +70,7 @@ def block_causal_order(
     undivided: Block = ()
     mismatch, error = 0, 0.0
     while remaining:  # line 2
-        N = complement(np.concatenate([np.empty((p, 0)), *spaces.values()], axis=1))  # line 5: W_t
+        N = complement(p, spaces.values())  # line 5: W_t
         space = project(planes, remaining, N, error)
         try:
             chosen = search(space, budget)  # lines 6 to 11
@@ -84,28 +81,29 @@ def block_causal_order(
         involved = block_ancestors(members, planes, spaces, error)  # line 13: Algorithm 1
         ancestors[members] = _with_theirs(involved, ancestors)  # line 14
         spaces[members], smallest = _own_space(space, chosen, N)
-        # An error e in vectors that leave only σ of new direction tilts that direction by e/σ.
+        # If the vectors add only σ in the new direction, their error e tilts it by e/σ.
         error = max(error, float(np.linalg.norm(space.errors[list(chosen)])) / smallest)
         rows[members] = block_basis(  # line 13 again: q̂ of Ĉ
             spaces[members], [rows[b] for b in ancestors[members]], planes.to_features
         )
         remaining = [i for i in remaining if i not in members]  # lines 16 to 18
-    return Blocks(  # lines 15, 20 and 21
-        ancestors, _in_label_order(rows, m), budget.spent, undivided, mismatch
-    )
+    return Blocks(ancestors, _in_label_order(rows, m), undivided, mismatch)  # lines 15, 20 and 21
 
 
 def block_causal_order_fs(
     differences: Differences, tau: float, budget: Budget, search: RatioSearch = best_set_of_size
 ) -> Blocks:
-    """Algorithm 2-FS on estimates."""
+    """Blocks of a client from estimates: Algorithm 2-FS.
+
+    `search` does lines 6 to 13: it returns the label set of size r with the largest ratio, or None.
+    """
     m, p = len(differences.labels), differences.to_features.shape[1]
     ancestors: dict[Block, frozenset[Block]] = {}  # line 1: ℐ₀ ← ∅
     rows: dict[Block, FloatArray] = {}
     remaining = list(range(m))  # line 1: R₀
     undivided: Block = ()
     while remaining:  # line 2
-        N = off_rows(p, list(rows.values()))  # line 5: W_t does not change while r grows
+        N = complement(p, [q.T for q in rows.values()])  # line 5: W_t does not change while r grows
         M = [differences.rows[j] @ N for j in remaining]
         grams = np.stack([Mj.T @ Mj for Mj in M])
         chosen: tuple[int, ...] | None = None
@@ -116,34 +114,35 @@ def block_causal_order_fs(
                     break
         except BudgetSpent:
             undivided = tuple(remaining)
-        if chosen is None:  # r has reached |R|: nothing is left to choose
+        if chosen is None:  # r has reached |R|, where all remaining labels pass
             chosen = tuple(range(len(remaining)))
         members = tuple(remaining[i] for i in chosen)
         rows[members], involved = block_ancestors_fs(members, differences, rows, tau)  # line 19
         ancestors[members] = _with_theirs(involved, ancestors)  # line 20
         remaining = [i for i in remaining if i not in members]  # line 22
     q = _in_label_order(rows, m)  # line 21
-    return Blocks(ancestors, q @ differences.to_features.T, budget.spent, undivided)  # line 25
+    return Blocks(ancestors, q @ differences.to_features.T, undivided)  # line 25
 
 
 def _with_theirs(
     involved: list[Block], ancestors: Mapping[Block, frozenset[Block]]
 ) -> frozenset[Block]:
-    """Every C' with C' = C̃ or C' an ancestor of C̃, for a C̃ in 𝒜."""
+    """The blocks of 𝒜 and all their ancestors."""
     return frozenset(involved).union(*(ancestors[b] for b in involved))
 
 
 def _own_space(space: Space, chosen: tuple[int, ...], N: FloatArray) -> tuple[FloatArray, float]:
-    """The leading |Ĉ| directions of P(Ĉ; W_t) in whitened coordinates, and the weakest's size."""
+    """The |Ĉ| leading directions of P(Ĉ; W_t), whitened, and the smallest singular value."""
     vectors = np.concatenate(list(space.vectors[list(chosen)]), axis=1)
     left, sigma, _ = np.linalg.svd(vectors)
     r = len(chosen)
     smallest = float(sigma[r - 1]) if len(sigma) >= r else 0.0
-    # A direction that is missing (an intervention without effect) has no size to divide by.
+    # An intervention without effect leaves no direction; 1 avoids a division by zero.
     return N @ left[:, :r], smallest if smallest > np.sqrt(np.finfo(np.float64).eps) else 1.0
 
 
 def _in_label_order(rows: Mapping[Block, FloatArray], m: int) -> FloatArray:
+    """The rows of all blocks in one matrix, in the order of the labels."""
     Q = np.zeros((m, next(iter(rows.values())).shape[1]))
     for members, q in rows.items():
         Q[list(members)] = q

@@ -1,4 +1,4 @@
-"""The threshold τ: its default, its check, and its choice by simulation."""
+"""The threshold τ: default, validation and calibration on simulated runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jigsaw_crl.base.errors import InputError
 
 __all__ = ["DEFAULT_TAU", "TAU_GRID", "calibrate_tau", "check_tau"]
 
-# The paper's recommendation where no calibration is possible, and the grid of its protocol.
+# The value the paper recommends without calibration, and the grid it calibrates on.
 DEFAULT_TAU = 0.05
 TAU_GRID: tuple[float, ...] = (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.10)
 
 
 def check_tau(tau: object, *, client: str | None = None) -> float:
-    """τ as a float strictly between 0 and 1 (None: the default), or an `InputError`."""
+    """τ as a float, the default for None; raises an `InputError` unless 0 < τ < 1."""
     if tau is None:
         return DEFAULT_TAU
     if isinstance(tau, bool) or not isinstance(tau, Real) or not 0.0 < float(tau) < 1.0:
@@ -35,9 +35,8 @@ def calibrate_tau(
 ) -> float:
     """The τ of the grid with the highest mean score over independent runs.
 
-    The paper's protocol: for each sample size, ten extra runs of data generation and estimation,
-    `score = E1 − E2 − E3`, and the τ whose mean score is highest. This function knows nothing of
-    the truth: a run is any function from τ to a score.
+    The paper's protocol uses, for each sample size, ten extra runs of data generation and
+    estimation with `score = E1 − E2 − E3`.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ def calibrate_tau(
     Returns
     -------
     float
-        The best candidate; among equals the one nearest to the default 0.05, then the smaller.
+        The best candidate; ties go to the one nearest to the default 0.05, then to the smaller.
 
     Examples
     --------
@@ -65,7 +64,7 @@ def calibrate_tau(
         raise InputError("there is no run to calibrate tau on", "Pass at least one run.")
     if not np.isfinite(scores).all():
         raise InputError("a run scored nan or infinity", "Return a finite score from every run.")
-    # math.fsum makes the mean, and so a tie, independent of the order of the runs.
+    # math.fsum: means, and therefore ties, do not depend on the order of the runs.
     means = [math.fsum(column) / len(column) for column in scores.T.tolist()]
     best = max(means)
     ties = [tau for tau, mean in zip(candidates, means, strict=True) if mean == best]

@@ -1,4 +1,4 @@
-"""Estimates: the matrices Θ̂⁽ʲ⁾ − Θ̂⁽⁰⁾, and the share of their leading singular values."""
+"""Estimates: the matrices Θ̂⁽ʲ⁾ − Θ̂⁽⁰⁾ and the ratio of their leading singular values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
 from jigsaw_crl.moments.regime import column_space
 
-__all__ = ["Differences", "differences_of", "off_rows", "ratio"]
+__all__ = ["Differences", "differences_of", "ratio"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -21,8 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 class Differences:
     """Changes of the precision, in an orthonormal basis of the column space of X.
 
-    An orthonormal basis U keeps every inner product and singular value of X-space, so the matrices
-    may be p_k × p_k where the paper's are n_k × n_k.
+    An orthonormal basis U preserves inner products and singular values, so the matrices are
+    p_k × p_k instead of the paper's n_k × n_k.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Differences:
 
 
 def differences_of(client: Client) -> Differences:
-    """Invert each second moment on the common column space, and subtract the control's."""
+    """The changes of a client: precisions on the common column space minus the control's."""
     control = client.control_second_moment()
     U = column_space(control, client.n_latent)
 
@@ -64,18 +64,6 @@ def differences_of(client: Client) -> Differences:
         for label in client.labels
     )
     return Differences(client.labels, U, rows)
-
-
-def off_rows(p: int, rows: Sequence[FloatArray]) -> FloatArray:
-    """Orthonormal basis of the complement of the given rows, shape (p, p − t).
-
-    `I − Wᵀ(WWᵀ)⁻¹W` is N Nᵀ for this N, and `M N` has the singular values of `M N Nᵀ`.
-    """
-    if not rows:
-        return np.eye(p)
-    W = np.concatenate(rows)
-    q: FloatArray = np.linalg.qr(W.T, mode="complete")[0]
-    return np.ascontiguousarray(q[:, len(W) :])
 
 
 def ratio(M: FloatArray, r: int) -> float:

@@ -1,17 +1,17 @@
 """Exact moments, lines 6 to 11 of Algorithm 2: the smallest label set of matching dimension.
 
-Call C *tight* when `dim P(C; W) = |C|`. Trying all sets is exponential in the size of the block.
-It is also unnecessary. Choose one vector `w_j` in each label's space so that the w's are linearly
-independent, and let `w'_j` span the rest of it. If C is tight then the |C| independent vectors
-`w_j, j ∈ C` span `P(C; W)`; so
+Call C *tight* when `dim P(C; W) = |C|`. Trying all sets is exponential in the size of the block;
+this module needs polynomial time. Choose one vector `w_j` in each label's space so that the w's are
+linearly independent, and let `w'_j` span the rest of it. If C is tight then the |C| independent
+vectors `w_j, j ∈ C` span `P(C; W)`; so
 
     C is tight  ⟺  every w'_j with j ∈ C lies in span{w_i : i ∈ C}
                ⟺  C is closed under the arcs j → i for each i that w'_j needs in the basis w .
 
-The smallest tight set is therefore a class of mutually reachable labels that no arc leaves. Which
-coefficients are zero is not decided here: classes are formed at every threshold, and the dimension
-itself, as in the plain search, is the judge. Where the w's cannot be made independent (the data
-break the paper's assumptions), all label sets are tried, smallest first.
+The smallest tight set is therefore a class of mutually reachable labels that no arc leaves. Classes
+are formed at every threshold on the coefficients, and their dimensions decide among them as in the
+paper's search. If the w's cannot be made independent (the data violate the paper's assumptions),
+all label sets are tried, smallest first.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["smallest_tight_set", "smallest_tight_set_by_trial"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# The w's count as independent while the smallest singular value of the unit vectors is above this.
-# Coefficients then carry at most 1e6 times the error of the vectors, and are judged afterwards.
+# The w's count as independent if the smallest singular value of the unit vectors exceeds this.
+# Coefficients then carry at most 1e6 times the error of the vectors; dimensions are checked anyway.
 INDEPENDENT = 1e-6
 THRESHOLDS = tuple(10.0**-e for e in range(1, 15))
-# Sweeps and starts stop as soon as the choice is comfortable.
-COMFORTABLE = 1e-2
+# No further sweeps and starts once the smallest singular value exceeds this.
+WELL_SEPARATED = 1e-2
 SWEEPS = 6
 STARTS = 4
 BATCH = 2048
@@ -48,7 +48,7 @@ def smallest_tight_set(space: Space, budget: Budget) -> tuple[int, ...]:
     space : Space
         Bases of the remaining labels in the orthogonal complement of W.
     budget : Budget
-        Each set whose dimension is computed counts as one look.
+        Each set whose dimension is computed counts.
 
     Returns
     -------
@@ -70,10 +70,10 @@ def smallest_tight_set(space: Space, budget: Budget) -> tuple[int, ...]:
 
 
 def smallest_tight_set_by_trial(space: Space, budget: Budget) -> tuple[int, ...]:
-    """The same as the paper prints it: every set is tried, level by level, until one is tight.
+    """The smallest C with `dim P(C; W) = |C|`, by the paper's enumeration of all sets.
 
-    A label's space is the plane of the paper's rank-2 lemma, so each look is one small singular
-    value decomposition; sets of a level are looked at in batches.
+    Sets of one label come first, then sets of two, and so on. Takes and returns the same as
+    `smallest_tight_set`.
     """
     m = len(space.vectors)
     for r in range(1, m):  # line 10: r ← r + 1
@@ -87,10 +87,10 @@ def smallest_tight_set_by_trial(space: Space, budget: Budget) -> tuple[int, ...]
 
 
 def _independent_choice(space: Space) -> FloatArray | None:
-    """One unit vector in each label's space, far from dependent; shape (s, m), None if impossible.
+    """Independent unit vectors, one in each label's space; shape (s, m), None if impossible.
 
     From a random start, each vector in turn moves to the direction of its space that is farthest
-    from the span of the others: the projection of its dual vector. |det| only grows.
+    from the span of the others: the projection of its dual vector. |det| never decreases.
     """
     m, s, k = space.vectors.shape
     if m > s:
@@ -98,10 +98,10 @@ def _independent_choice(space: Space) -> FloatArray | None:
     frames = np.zeros((m, s, k))
     for j, vectors in enumerate(space.vectors):
         u, sigma, _ = np.linalg.svd(vectors, full_matrices=False)
-        # A direction that is nearly gone is known badly; its label has a better one to offer.
+        # Directions with a small singular value are inaccurate; the label has a better one.
         kept = int(np.count_nonzero(sigma > np.sqrt(space.errors[j])))
         frames[j, :, :kept] = u[:, :kept]
-    rng = np.random.default_rng(0)  # any start serves; a fixed seed keeps the result reproducible
+    rng = np.random.default_rng(0)  # any start will do; a fixed seed makes results reproducible
     best, best_sigma = None, INDEPENDENT
     for _ in range(STARTS):
         w = _unit_columns(np.einsum("msk,mk->sm", frames, rng.normal(size=(m, k))))
@@ -109,7 +109,7 @@ def _independent_choice(space: Space) -> FloatArray | None:
             smallest = float(np.linalg.svd(w, compute_uv=False)[-1])
             if smallest > best_sigma:
                 best, best_sigma = w.copy(), smallest
-            if best_sigma > COMFORTABLE:
+            if best_sigma > WELL_SEPARATED:
                 return best
             _spread(w, frames)
     return best
@@ -131,7 +131,7 @@ def _unit_columns(w: FloatArray) -> FloatArray:
 
 
 def _closed_classes(space: Space, w: FloatArray) -> list[tuple[int, ...]]:
-    """Classes that no arc leaves, at every threshold, smallest first."""
+    """Classes of labels that no arc leaves, at every threshold, smallest first."""
     m = len(space.vectors)
     needs = _needs(space, w)
     found: set[tuple[int, ...]] = set()
@@ -139,7 +139,7 @@ def _closed_classes(space: Space, w: FloatArray) -> list[tuple[int, ...]]:
         arcs = needs > threshold
         inside = arcs[:, :m]
         for members in strongly_connected(inside):
-            others = np.ones(m + 1, dtype=bool)  # the last column is "outside the span of w"
+            others = np.ones(m + 1, dtype=bool)  # the last column is the residual
             others[members] = False
             if not arcs[members][:, others].any():
                 found.add(tuple(members))
@@ -147,7 +147,7 @@ def _closed_classes(space: Space, w: FloatArray) -> list[tuple[int, ...]]:
 
 
 def _needs(space: Space, w: FloatArray) -> FloatArray:
-    """`needs[j, i]`: how much of w_i label j's space needs; last column: what no w gives it."""
+    """Size of the coefficients of w'_j in the basis w, shape (m, m + 1); last column: residual."""
     m = w.shape[1]
     dual = np.linalg.pinv(w)
     needs = np.zeros((m, m + 1))

@@ -11,12 +11,12 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["PaperOrder", "assemble_pairs", "global_order"]
+__all__ = ["PaperOrder", "assemble_pairs"]
 
 
 @dataclass(frozen=True)
 class PaperOrder:
-    """What Algorithm 3 says.
+    """The output of Algorithm 3.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ class PaperOrder:
         Every `(ancestor, descendant)` pair of the transitive closure, without pairs of a label
         with itself.
     cyclic : tuple of frozenset of str
-        Sets of labels that the clients' relations, taken together, put on a cycle; `pairs` then
-        holds both directions between any two labels of a set. Empty when the relation is an order.
+        Sets of labels that lie on a cycle of the clients' relations; `pairs` then holds both
+        directions between any two labels of a set. Empty when the relation is an order.
     """
 
     labels: tuple[str, ...]
@@ -36,15 +36,15 @@ class PaperOrder:
 
     @property
     def is_order(self) -> bool:
+        """Whether the relation has no cycle."""
         return not self.cyclic
 
 
-def global_order(fragments: Iterable[Fragment]) -> PaperOrder:
-    """Algorithm 3: the closure of all parent relations between singleton blocks.
+def assemble_pairs(fragments: Iterable[Fragment]) -> PaperOrder:
+    """The transitive closure of all parent relations between singleton blocks: Algorithm 3.
 
-    Only covers (block-level parents) count: a relation between two singletons in the closure of a
-    client's block order need not hold between the nodes, because it may run through a block of
-    several nodes that are joined by confounding alone.
+    Only block-level parents are used. Other ancestor relations between singleton blocks need not
+    hold between the nodes: the path may pass through a block whose nodes share confounders only.
 
     Parameters
     ----------
@@ -58,22 +58,22 @@ def global_order(fragments: Iterable[Fragment]) -> PaperOrder:
     Examples
     --------
     >>> from jigsaw_crl import Fragment, PartialOrder
-    >>> from jigsaw_crl.baseline import global_order
+    >>> from jigsaw_crl.baseline import assemble_pairs
     >>> def chain(client, *labels):
     ...     blocks = tuple(frozenset({x}) for x in labels)
     ...     order = PartialOrder.from_pairs(blocks, zip(blocks, blocks[1:]))
     ...     return Fragment(client, "paper", labels, blocks, order)
-    >>> order = global_order([chain("lab-1", "pump", "valve"), chain("lab-2", "valve", "fan")])
+    >>> order = assemble_pairs([chain("lab-1", "pump", "valve"), chain("lab-2", "valve", "fan")])
     >>> sorted(order.pairs)
     [('pump', 'fan'), ('pump', 'valve'), ('valve', 'fan')]
-    >>> tangled = global_order([chain("lab-1", "pump", "fan"), chain("lab-2", "fan", "pump")])
-    >>> [sorted(labels) for labels in tangled.cyclic]
+    >>> cyclic = assemble_pairs([chain("lab-1", "pump", "fan"), chain("lab-2", "fan", "pump")])
+    >>> [sorted(labels) for labels in cyclic.cyclic]
     [['fan', 'pump']]
     """
     given = tuple(fragments)
     if not given:
         raise InputError("there is no fragment to assemble", "Pass at least one.")
-    # Sorted, so that the result does not depend on which client came first.
+    # Sorted, so that the result does not depend on the order of the fragments.
     labels = tuple(sorted({label for fragment in given for label in fragment.labels}))
     position = {label: i for i, label in enumerate(labels)}
     relation = np.zeros((len(labels), len(labels)), dtype=bool)  # line 1: ≺̃ ← ∅
@@ -91,7 +91,3 @@ def global_order(fragments: Iterable[Fragment]) -> PaperOrder:
     np.fill_diagonal(closed, False)
     pairs = frozenset((labels[a], labels[d]) for a, d in np.argwhere(closed).tolist())
     return PaperOrder(labels, pairs, cyclic)  # line 7
-
-
-# The name by which assembly knows it.
-assemble_pairs = global_order

@@ -4,19 +4,19 @@ The paper's rule needs numbers of the form
 
     dim P(C; W) = dim Π_{W⊥} row{Θ⁽ʲ⁾ − Θ⁽⁰⁾ : j ∈ C} = dim(row{…} + W) − dim W ,
 
-which do not depend on the inner product. They are therefore decided in coordinates whitened by the
+which do not depend on the inner product. They are therefore computed in coordinates whitened by the
 control covariance, `C₀ = L Lᵀ` on its p-dimensional column space: with `Δ_j = L⁻¹ C_j L⁻ᵀ − I`,
 
     Θ⁽ʲ⁾ − Θ⁽⁰⁾ = L⁻ᵀ [(I + Δ_j)⁻¹ − I] L⁻¹ ,   so   row{Θ⁽ʲ⁾ − Θ⁽⁰⁾} = L⁻ᵀ range(Δ_j) .
 
-A change that is 10⁻⁸ of the largest precision in X-space is of order one here, so data whose
-condition number is κ costs κ in accuracy and not κ². A second gift of these coordinates: the spaces
-of different blocks are orthogonal to each other, so no error builds up from block to block.
+A change that is 10⁻⁸ of the largest precision in X-space is of order one here, so data of condition
+number κ lose a factor κ in accuracy, not κ². In these coordinates the spaces of different blocks
+are also orthogonal to each other, so errors do not accumulate from block to block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,14 +29,14 @@ __all__ = ["Planes", "Space", "complement", "dimension", "planes_of", "project"]
 FloatArray = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
-# A singular value counts as zero when it is below SAFETY times the error it may carry. The error is
-# measured, not only bounded (see `_noise`), and the measurement is the largest of a handful of
-# numbers of that size: a factor of 32 puts it beyond doubt and costs one and a half digits.
+# A singular value counts as zero when it is below SAFETY times its error. The error is measured
+# (see `_noise`) as the largest of a few numbers of its size; a factor of 32 covers their spread and
+# costs one and a half digits.
 SAFETY = 32.0
-# Fewer left-over directions than this say too little about the size of the error (their largest
-# singular value was seen to miss it by a factor of 300); a share of the bound then stands in. In
-# clients of 2 to 6 latents and condition numbers from 1 to 1e9 the error stayed below 0.06 of the
-# bound, and SAFETY times the share is 0.125.
+# With fewer spare directions than this the measured error is unreliable (too small by a factor of
+# up to 300 in trials), and a share of the bound is used instead. In clients of 2 to 6 latents and
+# condition numbers from 1 to 1e9 the error stayed below 0.06 of the bound; SAFETY times the share
+# is 0.125.
 ENOUGH = 5
 USUAL_SHARE = 1 / 256
 
@@ -49,7 +49,7 @@ class Planes:
     ----------
     labels : tuple of str
     to_features : array, shape (n_features, p)
-        `L⁻ᵀ`: turns a whitened vector into a linear functional of X.
+        `L⁻ᵀ`: maps a whitened vector to a linear functional of X.
     vectors : array, shape (m, p, k)
         For each label an orthonormal basis of `range(Δ_j)`, padded with zero columns to k.
     ranks : array of int, shape (m,)
@@ -57,7 +57,7 @@ class Planes:
     errors : array, shape (m,)
         Bound on the Frobenius norm of the error of each basis.
     crowded : tuple of str
-        Labels whose change has a higher rank than an intervention on one node can cause.
+        Labels whose change has a higher rank than a single-node intervention can cause.
     """
 
     labels: tuple[str, ...]
@@ -70,7 +70,7 @@ class Planes:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The bases of some labels inside a subspace, with the error they carry.
+    """The bases of some labels inside a subspace, with bounds on their errors.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Space:
 
 
 def planes_of(client: Client) -> Planes:
-    """Whiten by the control, and take the range of each label's change."""
+    """The row spaces of a client's precision changes, whitened by the control."""
     p = client.n_latent
     values, vectors = np.linalg.eigh(client.control_second_moment())
     scale, U = values[-p:], vectors[:, -p:]
@@ -116,10 +116,10 @@ def _noise(
 ) -> float:
     """Size of the rounding error in the changes Δ_j.
 
-    The moments themselves are rounded, which whitening multiplies by their condition number κ: at
-    most about `d·eps·κ·‖I + Δ‖`, usually far less. What it really is can be read off: an
-    intervention on one node changes at most two directions, so the third singular value of each Δ_j
-    is rounding, unless the data break the model, where the bound holds.
+    Whitening multiplies the rounding of the moments by their condition number κ; the error is at
+    most about `d·eps·κ·‖I + Δ‖`, usually far less. It can be measured: an intervention on one node
+    changes at most two directions, so the third singular value of each Δ_j is rounding. If the data
+    violate the model, the bound is used.
     """
     bound = d * EPS * condition * size
     seen = [float(s[most]) for s, most in zip(singular, spare, strict=True) if len(s) > most]
@@ -128,9 +128,20 @@ def _noise(
     return min(bound, max(d * EPS * size, *seen))
 
 
-def complement(columns: FloatArray) -> FloatArray:
-    """Orthonormal basis of the orthogonal complement of orthonormal columns, shape (p, p − t)."""
-    p, t = columns.shape
+def complement(p: int, spaces: Iterable[FloatArray]) -> FloatArray:
+    """Orthonormal basis N of the vectors orthogonal to `spaces`, shape (p, p − t).
+
+    With W the t rows that span the spaces, `I − Wᵀ(WWᵀ)⁻¹W = N Nᵀ`, and `M N` has the singular
+    values of `M N Nᵀ`.
+
+    Parameters
+    ----------
+    p : int
+    spaces : iterable of arrays, each of shape (p, t_i)
+        Linearly independent columns, t in all.
+    """
+    columns = np.concatenate([np.empty((p, 0)), *spaces], axis=1)
+    t = columns.shape[1]
     if t == 0:
         return np.eye(p)
     q: FloatArray = np.linalg.qr(columns, mode="complete")[0]
@@ -138,7 +149,7 @@ def complement(columns: FloatArray) -> FloatArray:
 
 
 def project(planes: Planes, chosen: Sequence[int], N: FloatArray, error: float = 0.0) -> Space:
-    """Bases of the `chosen` labels in the coordinates of the columns of N; `error` is N's own."""
+    """Bases of the `chosen` labels in the coordinates of N; `error` bounds the error of N."""
     vectors = N.T @ planes.vectors[list(chosen)]
     spread = error * np.sqrt(planes.ranks[list(chosen)])
     return Space(vectors, np.hypot(planes.errors[list(chosen)], spread))
@@ -163,6 +174,6 @@ def dimension(space: Space, members: npt.ArrayLike) -> npt.NDArray[np.intp]:
     _, s, k = space.vectors.shape
     stacked = np.moveaxis(space.vectors[sets], 1, 2).reshape(n, s, r * k)
     tolerance = SAFETY * np.sqrt((space.errors[sets] ** 2).sum(axis=1))
-    # Weyl: an error of Frobenius norm e moves no singular value by more than e.
+    # Weyl: an error of Frobenius norm e changes a singular value by at most e.
     values = np.linalg.svd(stacked, compute_uv=False)
     return np.asarray(np.count_nonzero(values > tolerance[:, None], axis=1), dtype=np.intp)

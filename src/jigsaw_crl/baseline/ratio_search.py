@@ -4,14 +4,13 @@ With `G_j = M_jᵀ M_j` the Gram matrix of a label's projected change, the stack
 `M(C)ᵀ M(C) = Σ_{j ∈ C} G_j`, so its singular values are square roots of the eigenvalues of a sum.
 A set passes when the tail `T_r = Σ_{i > r} σ_i` is at most a share τ of all singular values.
 
-`best_set_of_size_by_trial` looks at every set, as the paper prints it. `best_set_of_size` covers
-all sets and looks at few. Sets grow one label at a time, and adding rows never
-shrinks a singular value: a part S of C has `T_r(S) ≤ T_r(C)`. On the other side, for every C that
-contains S, the energy ‖M_j‖²_F of the labels still to come bounds `Σ_{i ≤ r} σ_i(C)` (see
-`_largest_head`), and the triangle inequality gives `Σ_i σ_i(C) ≤ ‖M(S)‖_* + Σ_{j ∈ C∖S} ‖M_j‖_*`.
-When `T_r(S)` is already more than the share τ that these bounds leave, no set containing S passes,
-and none is tried. Once a set has passed, only a better one is of interest, and τ shrinks
-accordingly. The result is that of the plain search.
+`best_set_of_size_by_trial` examines every set, as the paper prints it. `best_set_of_size` is a
+branch-and-bound search with the same result. Sets grow one label at a time, and adding rows never
+decreases a singular value: a part S of C has `T_r(S) ≤ T_r(C)`. Conversely, for every C that
+contains S, the energy ‖M_j‖²_F of the labels to be added bounds `Σ_{i ≤ r} σ_i(C)` (see
+`largest_head`), and the triangle inequality gives `Σ_i σ_i(C) ≤ ‖M(S)‖_* + Σ_{j ∈ C∖S} ‖M_j‖_*`.
+If `T_r(S)` exceeds a share τ of the smaller bound, no set containing S passes, and none is tried.
+Once a set has passed, τ is replaced by its share, because only a better set matters.
 """
 
 from __future__ import annotations
@@ -24,21 +23,20 @@ import numpy.typing as npt
 
 from jigsaw_crl.baseline.budget import Budget
 
-__all__ = ["best_set_of_size", "best_set_of_size_by_trial"]
+__all__ = ["best_set_of_size", "best_set_of_size_by_trial", "largest_head"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
-# Matrices handled at a time: 2048 of 24 × 24 are 9 MB, which stays near the processor.
+# Matrices in one batch: 2048 of size 24 × 24 take 9 MB, which fits in the cache.
 BATCH = 2048
-# Square roots of eigenvalues carry an error of √eps of the largest; pruning must not mistake it
-# for a tail.
+# Square roots of eigenvalues carry an error of √eps of the largest, which pruning must allow for.
 ROOT_EPS = float(np.sqrt(np.finfo(np.float64).eps))
 
 
 @dataclass
 class _Best:
-    """The best set so far; `share` is the tail share a set must not exceed to be of interest."""
+    """The best set so far, and its tail share: a set must not exceed it to replace the best."""
 
     share: float
     members: IntArray | None = None
@@ -57,7 +55,7 @@ def best_set_of_size(
         Size of the sets, at most m.
     tau : float
     budget : Budget
-        Each set or part of a set whose eigenvalues are computed counts as one look.
+        Each set or part of a set whose eigenvalues are computed counts.
 
     Returns
     -------
@@ -65,7 +63,7 @@ def best_set_of_size(
         Positions in `grams`, ascending; None when no set passes.
     """
     m, s, _ = grams.shape
-    # Large labels first: the bounds on what can still be added are then the smallest.
+    # Labels of large energy first: this makes the bounds on what can be added smallest.
     energy = np.trace(grams, axis1=1, axis2=2)
     order = np.argsort(-energy, kind="stable")
     search = _Search(grams[order].reshape(m, s * s), energy[order], _nuclear(grams[order]), s, r)
@@ -74,7 +72,7 @@ def best_set_of_size(
     while stack:
         for children in _grown(stack.pop(), m, r):
             budget.spend(len(children))
-            kept = search.look(children, best)
+            kept = search.examine(children, best)
             if len(kept):
                 stack.append(kept)
     if best.members is None:
@@ -85,7 +83,7 @@ def best_set_of_size(
 def best_set_of_size_by_trial(
     grams: FloatArray, r: int, tau: float, budget: Budget
 ) -> tuple[int, ...] | None:
-    """The same as the paper prints it: every set of r labels is looked at."""
+    """The same set, by the paper's enumeration of all sets of r labels."""
     m, s, _ = grams.shape
     flat = grams.reshape(m, s * s)
     best: tuple[int, ...] | None = None
@@ -101,10 +99,10 @@ def best_set_of_size_by_trial(
 
 
 def _grown(parts: IntArray, m: int, r: int) -> list[IntArray]:
-    """Every part with one more label after its last, in batches; room for r labels is left."""
+    """Every part extended by one later label, in batches; enough labels remain to reach r."""
     size = parts.shape[1]
     first = parts[:, -1] + 1 if size else np.zeros(len(parts), dtype=np.intp)
-    last = m - (r - size)  # the largest label that leaves enough behind it
+    last = m - (r - size)  # the last label after which enough others remain
     counts = last - first + 1
     parent = np.repeat(np.arange(len(parts)), counts)
     within = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -138,7 +136,7 @@ def _tail_share(sigma: FloatArray, r: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What a look needs: labels in decreasing order of energy ‖M_j‖²_F."""
+    """The data of a search, labels in decreasing order of energy ‖M_j‖²_F."""
 
     grams: FloatArray  # (m, s·s)
     energy: FloatArray  # (m,), decreasing
@@ -146,14 +144,14 @@ class _Search:
     s: int
     r: int
 
-    def look(self, parts: IntArray, best: _Best) -> IntArray:
-        """Drop the parts that no passing set contains; whole sets update `best`."""
+    def examine(self, parts: IntArray, best: _Best) -> IntArray:
+        """The parts that a passing set may contain; sets of full size update `best` instead."""
         size = parts.shape[1]
         sigma = _singular(_summed(self.grams, parts, self.s))
         if size == self.r:
             share = _tail_share(sigma, self.r)
             i = int(np.argmin(share))
-            # At equal share the first found stays; the first of all may sit on τ itself.
+            # Ties keep the earlier set; the first set may have a share of exactly τ.
             if share[i] < best.share or (best.members is None and share[i] <= best.share):
                 best.share, best.members = float(share[i]), parts[i]
             return parts[:0]
@@ -165,7 +163,7 @@ class _Search:
         added = rising[last + 1 + missing] - rising[last + 1]
         most_total = np.minimum(
             total + self._most_nuclear(missing)[last],
-            _largest_head(sigma[:, -self.r :], added) / (1.0 - best.share),
+            largest_head(sigma[:, -self.r :], added) / (1.0 - best.share),
         )
         slack = self.s * ROOT_EPS * np.sqrt(added + sigma[:, -1] ** 2)
         still_open: IntArray = parts[tail <= best.share * most_total + slack]
@@ -177,22 +175,23 @@ class _Search:
         return np.array([np.sort(self.nuclear[i + 1 :])[-missing:].sum() for i in range(m)])
 
 
-def _largest_head(sigma: FloatArray, added: FloatArray) -> FloatArray:
-    """Largest `Σ σ_i` of r singular values that start at `sigma` and gain `added` energy in all.
+def largest_head(sigma: FloatArray, added: FloatArray) -> FloatArray:
+    """Upper bound on `Σ_{i ≤ r} σ_i` of a matrix to which rows of energy `added` are appended.
 
-    Rows never shrink a σ_i, and raise `Σ_{i ≤ r} σ_i²` by their energy at most (Ky Fan). The root
-    is concave, so the most is had by lifting the smallest to a common level.
+    Appended rows never decrease a σ_i and increase `Σ_{i ≤ r} σ_i²` by at most their energy
+    (Ky Fan). The square root is concave, so the sum is largest when the smallest values are raised
+    to a common level.
 
     Parameters
     ----------
     sigma : array, shape (N, r)
-        Ascending.
+        The r largest singular values of each of N matrices, ascending.
     added : array, shape (N,)
     """
     squares = sigma**2
     lifted = np.arange(1, sigma.shape[1] + 1)
     level = (np.cumsum(squares, axis=1) + added[:, None]) / lifted
-    # Lift as many as lie below the level that results.
+    # Raise as many values as lie below the resulting level.
     count = np.maximum(np.count_nonzero(level >= squares, axis=1), 1)
     here = np.arange(len(sigma)), count - 1
     unlifted = sigma.sum(axis=1) - np.cumsum(sigma, axis=1)[here]

@@ -1,12 +1,15 @@
-"""From a client to its fragment by the paper's method."""
+"""The fragment of a client by the paper's method."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.baseline import literal
 from jigsaw_crl.baseline.block_causal_order import (
     Blocks,
     ExactSearch,
@@ -25,13 +28,13 @@ from jigsaw_crl.fragment.fragment import Fragment, Outcome
 
 __all__ = ["Search", "recover_fragment"]
 
-Search = Literal["fast", "published"]
+Search = Literal["fast", "published", "literal"]
 _SEARCHES: dict[str, tuple[ExactSearch, RatioSearch]] = {
     "fast": (smallest_tight_set, best_set_of_size),
     "published": (smallest_tight_set_by_trial, best_set_of_size_by_trial),
 }
 _OTHER_METHOD = 'Use method="null-cone"'
-# Relations weaker than a hundredth are common; a client that cannot see them must say so.
+# Relations weaker than a hundredth are common; a client that cannot resolve them gets a finding.
 COARSE = 1e-2
 
 
@@ -42,26 +45,27 @@ def recover_fragment(
     budget: int = DEFAULT_BUDGET,
     search: Search = "fast",
 ) -> Fragment:
-    """Blocks, block order and latent basis of one client, as the paper prints them.
+    """Blocks, block order and latent basis of one client, by the paper's method.
 
-    Exact moments go through Algorithms 1 and 2, estimates through their finite-sample versions.
+    Exact moments are given to Algorithms 1 and 2, estimates to their finite-sample versions.
 
     Parameters
     ----------
     client : Client
     tau : float, optional
         Share of the singular values that may be noise, strictly between 0 and 1; default 0.05.
-        Exact moments have no noise and do not use it.
+        Not used for exact moments.
     budget : int
-        Number of label sets the search may look at. The search for a block may be exponential in
-        the block's size; when the budget ends, the labels not yet placed form one last block, and
-        `fragment.outcome` says so.
-    search : {"fast", "published"}
-        How the label set of the next block is found. "published" is the paper's own enumeration:
-        all sets of one label, then of two, and so on, each looked at until a level has a set that
-        passes. "fast" finds the same set with fewer looks: on exact moments in polynomial time, on
-        estimates by leaving out sets that a bound shows not to pass. Fragments are equal unless
-        the budget ends one of the two; use "published" to check or to time the paper's procedure.
+        Number of label sets the search may examine. The search for a block may be exponential in
+        the block's size; when the budget runs out, the labels not yet placed form one last block,
+        and `fragment.outcome` says so.
+    search : {"fast", "published", "literal"}
+        "published" enumerates label sets as the paper prints it: all sets of one label, then all of
+        two, and so on, until a set of that size passes. "fast" finds the same sets with less work:
+        on exact moments in polynomial time, on estimates by branch and bound. The two give equal
+        fragments unless the budget runs out. "literal" runs `jigsaw_crl.baseline.literal`, the
+        paper's own lines on full matrices, and gives the same blocks and the same spaces; it
+        refuses clients that could need more sets than the budget (more than 19 labels by default).
 
     Returns
     -------
@@ -88,24 +92,37 @@ def recover_fragment(
     >>> fragment = baseline.recover_fragment(client)
     >>> fragment.is_block_ancestor("pump", "valve"), fragment.outcome.ok
     (True, True)
-    >>> published = baseline.recover_fragment(client, search="published")
-    >>> published.block_order == fragment.block_order
+    >>> for search in ("published", "literal"):
+    ...     other = baseline.recover_fragment(client, search=search)
+    ...     print(other.block_order == fragment.block_order)
+    True
     True
     """
-    if search not in tuple(_SEARCHES):
-        raise InputError(f"search is {search!r}", 'Use "fast" or "published".', client=client.name)
-    exact, by_ratio = _SEARCHES[search]
+    if search not in (*_SEARCHES, "literal"):
+        raise InputError(
+            f"search is {search!r}", 'Use "fast", "published" or "literal".', client=client.name
+        )
+    exact, by_ratio = _SEARCHES.get(search, _SEARCHES["fast"])
     share = check_tau(tau, client=client.name)
-    looks = Budget(check_budget(budget, client=client.name))
+    limit = Budget(check_budget(budget, client=client.name))
     findings: tuple[Finding, ...] = ()
     idle: tuple[str, ...] = ()
     if client.is_population:
         planes = planes_of(client)
-        result = block_causal_order(planes, looks, exact)
         idle = tuple(x for x, rank in zip(planes.labels, planes.ranks, strict=True) if rank == 0)
         findings = _findings(client, planes, idle)
+        result = (
+            _literal_blocks(client, None, limit.total)
+            if search == "literal"
+            else block_causal_order(planes, limit, exact)
+        )
     else:
-        result = block_causal_order_fs(differences_of(client), share, looks, by_ratio)
+        differences = differences_of(client)  # refuses singular regimes, for every search
+        result = (
+            _literal_blocks(client, share, limit.total)
+            if search == "literal"
+            else block_causal_order_fs(differences, share, limit, by_ratio)
+        )
     named = {block: frozenset(client.labels[i] for i in block) for block in result.ancestors}
     pairs = [(named[a], named[d]) for d, above in result.ancestors.items() for a in above]
     return Fragment(
@@ -115,10 +132,39 @@ def recover_fragment(
         blocks=tuple(named.values()),
         block_order=PartialOrder.from_pairs(named.values(), pairs),
         n_samples=client.n_samples,
-        outcome=_outcome(client, result, looks, idle),
+        outcome=_outcome(client, result, limit, idle),
         findings=findings,
         basis=result.Q,
     )
+
+
+def _literal_blocks(client: Client, tau: float | None, budget: int) -> Blocks:
+    """The blocks that `literal` finds; exact moments when `tau` is None."""
+    m = len(client.labels)
+    if 2**m - 1 > budget:
+        raise InputError(
+            f"the literal search may have to examine {2**m - 1} sets of {m} labels; the budget is "
+            f"{budget}",
+            'Use search="fast", or raise the budget.',
+            client=client.name,
+        )
+    Theta = literal.precisions(client)
+    try:
+        I, prec, Q = (
+            literal.id_block_causal_order(Theta)
+            if tau is None
+            else literal.id_block_causal_order_fs(Theta, tau)
+        )
+    except InputError as error:
+        raise InputError(error.what, error.remedy, client=client.name) from None
+    position = {label: i for i, label in enumerate(client.labels)}
+    members = {C: tuple(position[label] for label in C) for C in reversed(I)}
+    ancestors = {
+        members[C]: frozenset(members[B] for below, B in prec if below == C) for C in members
+    }
+    basis = np.empty_like(Q)
+    basis[[i for C in I for i in members[C]]] = Q
+    return Blocks(ancestors, basis)
 
 
 def _outcome(client: Client, result: Blocks, budget: Budget, idle: tuple[str, ...]) -> Outcome:
@@ -127,8 +173,8 @@ def _outcome(client: Client, result: Blocks, budget: Budget, idle: tuple[str, ..
         return Outcome(
             "budget",
             f"the search stopped after {budget.total} label sets: {placed} of "
-            f"{len(client.labels)} labels were placed in {len(result.ancestors) - 1} blocks, the "
-            f"other {len(result.undivided)} are one last block that was not divided.",
+            f"{len(client.labels)} labels are placed in {len(result.ancestors) - 1} blocks, the "
+            f"other {len(result.undivided)} form one last block.",
             f"{_OTHER_METHOD}, or raise the budget.",
         )
     if client.n_latent > len(client.labels):
@@ -148,8 +194,8 @@ def _outcome(client: Client, result: Blocks, budget: Budget, idle: tuple[str, ..
     if result.mismatch:
         return Outcome(
             "not-identified",
-            "the changes of the last block's labels do not span one direction per label, so two "
-            "labels may share a target.",
+            "the number of directions in which the last block's labels change the precision is "
+            "not its number of labels; two labels may share a target.",
             "Check that every label intervenes on a latent of its own.",
         )
     return Outcome()
@@ -186,7 +232,7 @@ def _findings(client: Client, planes: Planes, idle: tuple[str, ...]) -> tuple[Fi
         Finding(
             "ill-conditioned",
             "warning",
-            "rounding is large against this label's change, so its weaker relations stay unseen",
+            "rounding errors are large relative to this label's change and hide weak relations",
             "Rescale the features, give the moments with more digits, or intervene more strongly.",
             value=float(SAFETY * error),
             threshold=COARSE,

@@ -1,7 +1,7 @@
-"""The application, its exit codes, and the one line an error gets.
+"""The application, its exit codes, and the one-line message of an error.
 
-Nothing heavy is imported here or at the head of a command's module, and a command's module only
-when it is asked for, so that `jigsaw --help` and shell completion answer at once.
+Nothing heavy is imported here, and the module of a command is imported only when it is needed, so
+that `jigsaw --help` and shell completion answer at once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _root(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 success, 2 bad input, 1 a defect, 130 interrupted."""
     if not sys.warnoptions:
-        # Warnings are for developers; what a user should know is a finding or an error.
+        # Warnings are for developers; users get findings and errors.
         warnings.simplefilter("ignore")
     sys.exit(run(arguments))
 
@@ -73,13 +73,13 @@ def run(arguments: list[str] | None = None) -> int:
     except typer.Exit as stop:
         return stop.exit_code
     except BrokenPipeError:
-        # The reader of our output has gone (`jigsaw … | head`): nothing is left to say.
+        # The reader of the output has gone (`jigsaw … | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return SUCCESS
     except MemoryError:
         return _complain("the data do not fit in memory. Turn tables into moments first.")
     except Exception as error:
-        # An error of the command line itself, such as an unknown option, knows its message.
+        # An error of the command line itself, such as an unknown option, has its own message.
         message = getattr(error, "format_message", None)
         if message is None:
             raise

@@ -1,14 +1,20 @@
-"""Commands that run where the rows are: `check`, `moments`, `fragment`."""
+"""Commands that run where the rows are: `check`, `moments`, `fragment`.
+
+What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
+completion load this module and should answer at once.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.options import (
     Confounding,
@@ -26,10 +32,10 @@ from jigsaw_crl.cli.options import (
     TauOption,
     method_options,
 )
+from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
-    from jigsaw_crl.client.client import Client
-    from jigsaw_crl.fragment.fragment import Fragment, Outcome
+    from jigsaw_crl.fragment.fragment import Outcome
 
 __all__ = ["register"]
 
@@ -54,21 +60,16 @@ def check(
 ) -> None:
     """Is this data fit for the method, and if not, why not?
 
-    The verdict and the exit code are those of `jigsaw recover`: 0 when it would give a result, of
-    whatever is not left out, and 2 when it would refuse. Nothing is assembled.
+    Every client is checked and recovered, and nothing is assembled. The exit code is that of
+    `jigsaw recover`: 0 when it gives a result, possibly without some labels or clients, and 2 when
+    it refuses the data.
 
-    In the table, the noise floor is the variance that the sensors add to every direction, the gap
-    how many times the weakest latent direction stands above it, and weakest the label whose regime
-    is nearest to the control (1 is the edge of chance).
+    Columns of the table: the noise floor is the variance that the sensors add in every direction;
+    the gap is how many times larger the weakest latent direction is; weakest is the label whose
+    regime is nearest to the control (1 is the edge of chance).
     """
-    from jigsaw_crl.cli.output import (
-        print_findings,
-        print_json,
-        print_left_out,
-        print_table,
-        working,
-    )
-    from jigsaw_crl.diagnostics import check_study, usable
+    from jigsaw_crl.diagnostics import check_study
+    from jigsaw_crl.pipeline import Options, recover_clients
     from jigsaw_crl.result.left_out import left_out
     from jigsaw_crl.study import read_any
 
@@ -79,26 +80,18 @@ def check(
     refusal: InputError | None = None
     outcomes: dict[str, Outcome] = {}
     try:
-        clients = usable(data.clients, report.findings)
+        with working("recovering"):
+            recovered, report = recover_clients(data, report, Options())
+        outcomes = {r.fragment.client: r.fragment.outcome for r in recovered}
     except InputError as error:
         refusal = error
-    else:
-        with working("recovering"):
-            fragments = [_fragment(client) for client in clients]
-        outcomes = {piece.client: piece.outcome for piece in fragments}
-        # Recovery looks again at what the checks looked at; one line about each is enough.
-        noted = {(f.check, f.client, f.regime) for f in report.findings}
-        own = [f for piece in fragments for f in piece.findings]
-        more = [f for f in own if (f.check, f.client, f.regime) not in noted]
-        report = replace(report, findings=(*report.findings, *more))
-    findings = report.findings
-    parts = left_out(findings, outcomes)
+    parts = left_out(report.findings, outcomes)
     if as_json:
         print_json(
             {
                 "study": data.name,
                 "fit": refusal is None,
-                "findings": [f.to_document() for f in findings],
+                "findings": [f.to_document() for f in report.findings],
                 "left_out": [asdict(part) for part in parts],
                 "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},
                 "clients": [summary.to_document() for summary in report.clients],
@@ -109,7 +102,7 @@ def check(
         return
     columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
     print_table("Clients", columns, [s.to_row() for s in report.clients])
-    print_findings(findings)
+    print_findings(report.findings)
     if refusal is not None:
         typer.echo("The data cannot be used as they are.")
         raise refusal
@@ -121,16 +114,6 @@ def check(
         typer.echo("The data can be read, but they do not tell the order.")
     else:
         typer.echo(f"The data can be used{', without what is left out' if parts else ''}.")
-
-
-def _fragment(client: Client) -> Fragment:
-    """What recovery would find in a client; it is quick beside reading the file."""
-    from threadpoolctl import threadpool_limits
-
-    from jigsaw_crl.nullcone.recovery import Recovery
-
-    with threadpool_limits(1):
-        return Recovery.of(client).fragment(basis=False)
 
 
 def moments(
@@ -155,14 +138,13 @@ def moments(
 ) -> None:
     """Turn rows into sufficient statistics.
 
-    In one pass and constant memory. The file holds counts, means, covariances and fourth moments:
-    no rows. It stands in for the table in every other command.
+    Reads the table once, in constant memory. The file holds counts, means, covariances and higher
+    moments, but no rows. Every other command accepts it in place of the table.
     """
-    from jigsaw_crl.cli.output import note, print_json, working
-    from jigsaw_crl.study import merge_clients, read_client_noting, write_moments
+    from jigsaw_crl.study import merge_clients, read_client_with_findings, write_moments
 
     with working(f"reading {table}"):
-        client, findings = read_client_noting(
+        client, findings = read_client_with_findings(
             table,
             regime=regime,
             control=control,
@@ -171,7 +153,7 @@ def moments(
             ignore=ignore or (),
         )
         if add_to is not None:
-            earlier, _ = read_client_noting(add_to)
+            earlier, _ = read_client_with_findings(add_to)
             client = merge_clients(earlier, client)
         write_moments(client, output)
     for finding in findings:
@@ -221,23 +203,22 @@ def fragment(
 ) -> None:
     """Recover one client's fragment: all that a site shares.
 
-    It holds labels, blocks, their order, evidence and sample sizes; no rows, no moments.
+    The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
+    moments.
     """
-    from jigsaw_crl.base.files import write_text
-    from jigsaw_crl.cli.output import note, print_findings, print_json, working
     from jigsaw_crl.pipeline import recover_fragment
-    from jigsaw_crl.study import read_client_noting
+    from jigsaw_crl.study import read_client_with_findings
 
     options = method_options(method, tau, confounding, rank_one)
     if output is None and not show:
-        raise InputError("there is nothing to do", "Pass -o FILE, --show or both.")
+        raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     key = None
     if sign is not None:
         from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
 
         key = read_private_key(sign)
     with working(f"reading {table}"):
-        client, noted = read_client_noting(
+        client, findings = read_client_with_findings(
             table,
             regime=regime,
             control=control,
@@ -245,21 +226,19 @@ def fragment(
             n_latent=n_latent,
             ignore=ignore or (),
         )
-    for finding in noted:
+    for finding in findings:
         note(str(finding))
     with working("recovering"):
         piece = recover_fragment(client, **options)
     if output is not None:
         write_text(output, piece.to_json() if key is None else sign_fragment(piece, key))
     if as_json:
-        import json
-
         print_json(
             {
                 "client": piece.client,
                 "output": None if output is None else str(output),
                 "signed": key is not None,
-                **({"fragment": json.loads(piece.to_json())} if show else {}),
+                **({"fragment": piece.to_document()} if show else {}),
                 "labels": list(piece.labels),
                 "blocks": [sorted(b) for b in piece.blocks],
                 "outcome": {"code": piece.outcome.code, "message": piece.outcome.message},

@@ -1,6 +1,6 @@
-"""Which commands are there, and where do they live?
+"""The list of commands, each with its module and the first sentence of its help.
 
-A command's module is imported when the command is run, completed or explained. The list in
+A command's module is imported when the command is run or completed, or its own help is printed.
 `jigsaw --help` needs names and first sentences only, which are kept here.
 """
 
@@ -34,7 +34,7 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """A group that, asked for nothing, says what there is: as an error it would be one line."""
+    """A group that prints its whole help when it is called without a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
@@ -55,7 +55,7 @@ class CommandsOnDemand(Commands):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list as typer lays it out, from the table above."""
+        """Format the list as typer does, from `COMMANDS`."""
         del ctx
         limit = formatter.width - 6 - max(map(len, COMMANDS))
         with formatter.section("Commands"):
@@ -68,7 +68,7 @@ class CommandsOnDemand(Commands):
 
 
 class _Loaded(Mapping[str, Any]):
-    """From names to commands; asking for one imports its module."""
+    """A mapping from names to commands; a command's module is imported on first access."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}

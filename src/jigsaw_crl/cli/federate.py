@@ -13,9 +13,11 @@ from typing import Annotated
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.commands import Commands
 from jigsaw_crl.cli.options import ClosedWorldOption, JsonOption, Method, MethodOption
+from jigsaw_crl.cli.output import print_table
 
 __all__ = ["register"]
 
@@ -79,7 +81,6 @@ def keygen(
     The private key stays at the site. Send the printed line to the coordinator, who adds it to the
     list of keys below [sites].
     """
-    from jigsaw_crl.cli.output import note, print_json
     from jigsaw_crl.fragment.signing import generate_key
 
     private = Path(f"{site}.key") if output is None else output
@@ -122,7 +123,6 @@ def init(
     NVFlare runs from these kits, one for each participant. A kit holds a private key: hand it over
     by a channel that you trust.
     """
-    from jigsaw_crl.cli.output import print_json, print_table, working
     from jigsaw_crl.federated.kits import init_federation
 
     with working("making certificates"):
@@ -184,7 +184,6 @@ def submit(
     Sites are asked once; the coordinator assembles the fragments that arrive. The result is in
     results/NAME of the coordinator's kit, where round.json says which sites are missing or refused.
     """
-    from jigsaw_crl.cli.output import print_json, working
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.running import submit_round
 
@@ -224,7 +223,6 @@ def simulate(
     as_json: JsonOption = False,
 ) -> None:
     """Run a round in NVFlare's simulator, on this machine."""
-    from jigsaw_crl.cli.output import print_json, working
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.simulator import simulate_round
 

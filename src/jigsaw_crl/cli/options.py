@@ -58,25 +58,26 @@ ConfoundingOption = Annotated[
     Confounding,
     typer.Option(
         "--confounding",
-        help="Say none only if you know that every client accesses every latent, so that no hidden "
-        "cause can join two of its labels; more pairs are then settled.",
+        help="Use none only if you know that every client accesses every latent, so that no hidden "
+        "cause can confound two of its labels; more pairs are then settled.",
     ),
 ]
 RankOneOption = Annotated[
     RankOne,
     typer.Option(
         "--rank-one",
-        help="Say unsure if an intervention may leave some causes of its target as they were (it "
-        "only shifts or shakes it); a label that shows one direction then says nothing about its "
-        "ancestors instead of that it has none.",
+        help="Use unsure if an intervention may leave the effects of some causes on its target "
+        "unchanged (for instance, if it only changes the mean or the noise). A label whose "
+        "intervention moves a single direction then leaves its ancestors open; by default it has "
+        "none.",
     ),
 ]
 ClosedWorldOption = Annotated[
     bool,
     typer.Option(
         "--closed-world",
-        help="Say so only if you know that every latent carries a label at some client, so that "
-        "what confounds two labels is itself a label; it needs exact moments and settles more "
+        help="Use only if you know that every latent carries a label at some client, so that "
+        "whatever confounds two labels is itself a label. It needs exact moments and settles more "
         "pairs.",
     ),
 ]
@@ -94,7 +95,9 @@ ControlOption = Annotated[
 ]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option("--ignore", metavar="COLUMN", help="Column that is no feature; may be repeated."),
+    typer.Option(
+        "--ignore", metavar="COLUMN", help="Column that is not a feature; may be repeated."
+    ),
 ]
 NameOption = Annotated[
     str | None,

@@ -1,4 +1,8 @@
-"""Commands that make, keep and question a global order."""
+"""Commands that make a global order, explain it and report it.
+
+What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
+completion load this module and should answer at once.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.options import (
     ClosedWorldOption,
@@ -25,6 +30,7 @@ from jigsaw_crl.cli.options import (
     TauOption,
     method_options,
 )
+from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
@@ -73,9 +79,8 @@ def recover(
 ) -> None:
     """Recover the global order of a study.
 
-    Every client's fragment first, then their assembly.
+    Recovers every client's fragment, then assembles the fragments.
     """
-    from jigsaw_crl.cli.output import working
     from jigsaw_crl.pipeline import recover as recover_study
     from jigsaw_crl.study import read_any
 
@@ -93,7 +98,7 @@ def recover(
         data = read_any(study, regime=regime, control=control, ignore=ignore or ())
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
-    _answer(result, out, as_json)
+    _answer(_to_keep(result, out), out, as_json)
 
 
 def assemble(
@@ -106,12 +111,12 @@ def assemble(
         typer.Option(
             "--keys",
             metavar="FILE",
-            help="List of the sites' keys; then only signed fragments count.",
+            help="List of the sites' keys; unsigned fragments are then refused.",
         ),
     ] = None,
     again: Annotated[
         bool,
-        typer.Option("--again", help="Signed fragments that were used last may be used again."),
+        typer.Option("--again", help="Accept signed fragments that have been used before."),
     ] = False,
     method: MethodOption = Method.null_cone,
     closed_world: ClosedWorldOption = False,
@@ -120,10 +125,9 @@ def assemble(
 ) -> None:
     """Assemble fragments into one global order.
 
-    No client's data are needed.
+    Needs the fragment files only, not the clients' data.
     """
     from jigsaw_crl.assembly import assemble as assemble_fragments
-    from jigsaw_crl.cli.output import working
     from jigsaw_crl.diagnostics import check_coverage, check_districts
     from jigsaw_crl.fragment.reading import read_fragment_files
     from jigsaw_crl.result.result import Result
@@ -149,9 +153,10 @@ def assemble(
     provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
     if received is not None:
         provenance["signatures"] = received.signatures
-    _answer(Result(pieces, order, findings, provenance, options), out, as_json)
+    result = Result(pieces, order, findings, provenance, options)
+    _answer(_to_keep(result, out), out, as_json)
     if received is not None:
-        # Last: a run killed before this can be run again.
+        # Last, so that a run that was killed before can be repeated.
         received.seen.save()
 
 
@@ -164,7 +169,6 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
-    from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.result.result import load_result
 
     result = load_result(folder)
@@ -173,7 +177,7 @@ def explain(
         if label in result.lost_labels:
             why = "; ".join(str(part) for part in result.lost_labels[label])
             raise InputError(
-                f"the label {label!r} is not in the order; left out were {why[:400]}",
+                f"the label {label!r} is missing from the order; left out were {why[:400]}",
                 "See the findings for what to do about it.",
             )
     certificate = order.explain(ancestor, descendant)
@@ -204,10 +208,9 @@ def design(
 ) -> None:
     """Which latents should the next client access?
 
-    And what would it settle?
+    Prints the labels, the expected gain in bits, and the pairs that the client may settle.
     """
     from jigsaw_crl.assembly.design import next_client
-    from jigsaw_crl.cli.output import note, print_json, working
     from jigsaw_crl.result.result import load_result
 
     order = load_result(folder).order
@@ -252,13 +255,12 @@ def report(
 ) -> None:
     """Write the one-file HTML report of a result.
 
-    Or its figures, for a paper.
+    With --figures, also writes its figures for a paper.
     """
-    from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.result.result import load_result
 
     if output is None and figures is None:
-        raise InputError("there is nothing to write", "Pass -o FILE, --figures DIR or both.")
+        raise InputError("no output is asked for", "Pass -o FILE, --figures DIR or both.")
     result = load_result(folder)
     drawn: list[Path] = []
     if output is not None:
@@ -276,24 +278,26 @@ def report(
 
 
 def _check_out(out: Path | None) -> None:
-    """Say before the work, not after it, that its result cannot be kept there."""
+    """Refuse a folder that cannot hold the result, before any work is done."""
     from jigsaw_crl.result.folder import check_folder
 
     if out is not None:
         check_folder(out)
 
 
+def _to_keep(result: Result, out: Path | None) -> Result:
+    """A result that is to be written gets its proposal first: writing only writes."""
+    if out is None:
+        return result
+    with working("searching for the next client"):
+        return result.with_proposal()
+
+
 # -- the answer ---------------------------------------------------------------------------------
 
 
 def _answer(result: Result, out: Path | None, as_json: bool) -> None:
-    from jigsaw_crl.cli.output import (
-        print_findings,
-        print_json,
-        print_left_out,
-        print_table,
-    )
-    from jigsaw_crl.result.result import order_document
+    from jigsaw_crl.result.document import order_document
 
     if out is not None:
         result.save(out)

@@ -1,12 +1,10 @@
-"""What commands print: JSON for machines on stdout, tables for people, progress on stderr."""
+"""Tables and lines that commands print for people."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,63 +12,24 @@ if TYPE_CHECKING:
     from jigsaw_crl.base.findings import Finding
     from jigsaw_crl.result.left_out import LeftOut
 
-__all__ = [
-    "note",
-    "print_findings",
-    "print_json",
-    "print_left_out",
-    "print_table",
-    "working",
-]
+__all__ = ["print_findings", "print_left_out", "print_table"]
 
-# Seconds after which a wait is explained.
-PATIENCE = 3.0
-# Lines about what is left out; the findings have them all.
+# Most lines about what is left out; the findings have them all.
 MOST_LEFT_OUT = 10
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
-
-
-def print_json(document: dict[str, Any]) -> None:
-    """One JSON object, on one line, on stdout."""
-    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
-
-
-def note(text: str) -> None:
-    """A line on stderr, so that stdout stays the answer."""
-    typer.echo(text, err=True)
-
-
-@contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show that work is going on, on a terminal's stderr."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from threading import Timer
-
-    from rich.console import Console
-
-    with Console(stderr=True).status(text) as status:
-        # Whoever waits for the first time waits longer, and should know why.
-        later = Timer(PATIENCE, status.update, [f"{text} (a first run also compiles, once)"])
-        later.daemon = True
-        later.start()
-        try:
-            yield
-        finally:
-            later.cancel()
 
 
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, styles: bool = True
 ) -> None:
-    """A table: drawn on a terminal, tab-separated in a pipe."""
+    """Print a table: drawn on a terminal, tab-separated in a pipe."""
     lines = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         typer.echo(f"# {title}")
         for line in [list(columns), *lines]:
             typer.echo("\t".join(" ".join(cell.split()) for cell in line))
         return
+    # Imported here for start-up time: output in a pipe does without.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -86,7 +45,7 @@ def print_table(
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """A table of findings, the severe ones first."""
+    """Print a table of findings, the most severe first."""
     if not findings:
         typer.echo("No findings: nothing in the data speaks against the method's assumptions.")
         return
@@ -106,15 +65,14 @@ def print_findings(findings: Sequence[Finding]) -> None:
 
 
 def print_left_out(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> None:
-    """A line for each label or client that is not used, and one for labels that nobody is left
-    to speak of."""
+    """Print each label or client that is not used, and the labels missing from the order."""
     for part in parts[:MOST_LEFT_OUT]:
         typer.echo(f"left out: {part}")
     if len(parts) > MOST_LEFT_OUT:
         typer.echo(f"left out: {len(parts) - MOST_LEFT_OUT} more, see the findings")
     names = ", ".join(lost)
     if names:
-        typer.echo(f"not in the order, because every client's part was left out: {names}")
+        typer.echo(f"missing from the order, because left out of every client: {names}")
 
 
 def _number(finding: Finding) -> str:

@@ -1,4 +1,4 @@
-"""Write the study of a simulated world as files, in any format the reader knows."""
+"""Write the study of a simulated world as files, in any format that can be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import writable
 from jigsaw_crl.client.client import CONTROL, Client
+from jigsaw_crl.study import write_moments
 
 if TYPE_CHECKING:
     from jigsaw_crl.truth.simulate import World
@@ -33,16 +35,12 @@ def write_study(
     seed: int,
     sensor_noise: float = 0.0,
 ) -> dict[str, Path]:
-    """One file per client and `truth/truth.json`; the folder appears whole or not at all."""
+    """Write one file per client and `truth/truth.json`, all of them or none."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("it exists already", "Choose a new folder for the study.", path=out)
-    try:
+    with writable(out, "the folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    except OSError as error:
-        raise InputError(
-            f"the folder cannot be written ({error.strerror})", "Choose another place.", path=out
-        ) from None
     try:
         files = {}
         for k in range(world.n_clients):
@@ -70,8 +68,6 @@ def _write_client(
     seed: int,
     sensor_noise: float,
 ) -> Path:
-    from jigsaw_crl.study import write_moments
-
     name = world.view(k).name
     if samples is None:
         client = world.client(k)
@@ -88,7 +84,7 @@ def _write_client(
         client = Client.from_samples(
             name,
             observational=regimes.pop(CONTROL),
-            # Sorted, as a reader of tables does it.
+            # Sorted, as in clients read from tables.
             interventions=dict(sorted(regimes.items())),
         )
         return write_moments(client, folder / f"{name}.moments.npz")
@@ -96,7 +92,7 @@ def _write_client(
 
 
 def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) -> Path:
-    """Rows of all regimes as one table in the format of a client's file."""
+    """Write the rows of all regimes as one table in the format of a client's file."""
     labels = np.repeat(list(regimes), [len(x) for x in regimes.values()])
     rows = np.vstack(list(regimes.values()))
     features = [f"x{i + 1}" for i in range(rows.shape[1])]
@@ -105,6 +101,7 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
     elif file_format == "h5ad":
         _write_h5ad(path, rows, labels, features)
     else:
+        # Imported here for start-up time: exact moments need no table.
         import pyarrow as pa
         import pyarrow.csv
         import pyarrow.parquet
@@ -117,7 +114,7 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
 
 
 def _write_h5ad(path: Path, rows: FloatArray, labels: npt.NDArray[Any], names: list[str]) -> None:
-    try:
+    try:  # an optional dependency
         import anndata
         import pandas as pd
     except ImportError:
@@ -130,7 +127,7 @@ def _write_h5ad(path: Path, rows: FloatArray, labels: npt.NDArray[Any], names: l
 
 
 def _truth(world: World) -> dict[str, Any]:
-    """The truth as plain JSON values: for the judge, never read by the learner."""
+    """The truth as plain JSON values; recovery never reads it."""
     clients = {}
     for k in range(world.n_clients):
         truth = world.truth(k)

@@ -1,4 +1,8 @@
-"""Commands on simulated worlds: `demo`, `simulate`, `reproduce`."""
+"""Commands on simulated worlds: `demo`, `simulate`, `reproduce`.
+
+What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
+completion load this module and should answer at once.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.terminal import print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli.options import JsonOption
 
@@ -170,7 +175,6 @@ def simulate(
 
     One file per client, and the truth in truth/.
     """
-    from jigsaw_crl.cli.output import print_json, working
     from jigsaw_crl.cli.simulated import write_study
     from jigsaw_crl.truth.simulate import Intervention
 
@@ -261,9 +265,8 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments, beside its printed numbers.
 
-    Killed, it resumes where it stopped.
+    If it is killed, run it again: it resumes where it stopped.
     """
-    from jigsaw_crl.cli.output import print_json
     from jigsaw_crl.truth.experiments.reproduce import run
 
     cores = workers or os.cpu_count() or 1

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
+from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.base.threads import allowed_threads, one_thread
 from jigsaw_crl.client.checks import (
@@ -229,11 +230,10 @@ class Client:
         n_latent : int, optional
             Number of latents accessed; by default the number of labels.
         """
-        from jigsaw_crl.study import client_from_table
-
-        return client_from_table(
+        client: Client = face("client.from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent
         )
+        return client
 
     @classmethod
     def _build(
@@ -271,7 +271,7 @@ class Client:
     ) -> Client:
         p = len(regimes) if n_latent is None else n_latent
         names = check_features(name, features, control.n_features)
-        client = cls(name, control, MappingProxyType(regimes), p, names, control_name)
+        client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
         validate_client(client)
         return client
 
@@ -309,14 +309,6 @@ class Client:
     def second_moments(self, label: str) -> list[FloatArray]:
         """Second moments of a label's regimes about the control mean."""
         return [second_moment_about(m, self.control.mean) for m in self.interventions[label]]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A mappingproxy cannot be pickled, and clients are sent to worker processes.
-        return {**self.__dict__, "interventions": dict(self.interventions)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state["interventions"] = MappingProxyType(state["interventions"])
-        self.__dict__.update(state)
 
     def __repr__(self) -> str:
         size = "population" if self.is_population else pluralise(self.control.n or 0, "control row")

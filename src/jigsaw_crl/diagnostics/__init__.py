@@ -1,4 +1,4 @@
-"""Are the method's assumptions visible in the data?
+"""Checks of the data: are the method's assumptions visible in them?
 
 >>> import jigsaw_crl as jc
 >>> from jigsaw_crl.diagnostics import check_client, is_fit

@@ -1,24 +1,25 @@
 """All checks of a client, or of a study, in one report.
 
-An error that names a regime leaves that regime out; one that names only a client leaves the client
-out; one that names neither, or leaves nothing over, means that the study is refused.
+An error that names a regime excludes that regime; one that names only a client excludes the client.
+The study is refused if an error names neither, or if no client is left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.findings import Finding, Unread
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import Extremes
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
 from jigsaw_crl.diagnostics.copies import check_copies
 from jigsaw_crl.diagnostics.coverage import check_coverage
+from jigsaw_crl.diagnostics.labels import after_recovery
 from jigsaw_crl.diagnostics.quality import check_drift, check_spectrum, check_tails
 from jigsaw_crl.diagnostics.regimes import check_regimes
 
@@ -27,7 +28,7 @@ __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit
 
 @dataclass(frozen=True, eq=False)
 class ClientReport:
-    """What the checks measured in one client.
+    """The findings and measurements of the checks of one client.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class ClientReport:
         For each label, how far its regime is from the control: 1 is the edge of chance.
     n_samples : mapping of str to int, or None
     extremes : Extremes
-        What each regime moved most, where recovery starts from: see `check_regimes`.
+        Extreme eigenpairs of each regime, from which recovery starts: see `check_regimes`.
     """
 
     client: str
@@ -49,8 +50,12 @@ class ClientReport:
     n_samples: Mapping[str, int] | None
     extremes: Extremes
 
+    def after_recovery(self, unread: Iterable[Unread]) -> ClientReport:
+        """The report, in agreement with the labels that recovery could not read."""
+        return replace(self, findings=after_recovery(self.client, self.findings, tuple(unread)))
+
     def to_document(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """The report as plain JSON values."""
         s = self.spectrum
         return {
             "client": self.client,
@@ -65,7 +70,7 @@ class ClientReport:
         }
 
     def to_row(self) -> tuple[str, ...]:
-        """A line of the terminal's table."""
+        """The report as a row of the terminal's table."""
         s = self.spectrum
         label, strength = min(self.strength.items(), key=lambda item: item[1])
         weakest = f"{label} ({strength:.3g})" if self.n_samples is not None else label
@@ -78,14 +83,35 @@ class ClientReport:
 
 @dataclass(frozen=True, eq=False)
 class StudyReport:
-    """Reports of all clients, and every finding about the study."""
+    """Reports of all clients, and findings about the study as a whole.
+
+    Parameters
+    ----------
+    clients : tuple of ClientReport
+    reading : tuple of Finding
+        From reading the files.
+    across : tuple of Finding
+        About several clients together: copies, and which labels they share.
+    """
 
     clients: tuple[ClientReport, ...]
-    findings: tuple[Finding, ...] = field(default=())
+    reading: tuple[Finding, ...] = ()
+    across: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding about the study."""
+        own = (f for report in self.clients for f in report.findings)
+        return (*self.reading, *own, *self.across)
+
+    def with_clients(self, reports: Iterable[ClientReport]) -> StudyReport:
+        """The report with these in place of the reports of the same clients."""
+        new = {report.client: report for report in reports}
+        return replace(self, clients=tuple(new.get(r.client, r) for r in self.clients))
 
 
 def check_client(client: Client) -> ClientReport:
-    """Every check that one client's moments allow.
+    """Run every check that one client's moments allow.
 
     Examples
     --------
@@ -100,49 +126,54 @@ def check_client(client: Client) -> ClientReport:
     >>> [f.check for f in check_client(client).findings if f.severity == "error"]
     ['no-signal']
     """
-    space = reduce_to_rank(client)
-    about_regimes, strength, extremes = check_regimes(client, space)
-    findings = [
+    spectrum = reduce_to_rank(client)
+    about_regimes, strength, extremes = check_regimes(client, spectrum)
+    findings = (
         *about_regimes,
-        *check_spectrum(client, space),
+        *check_spectrum(client, spectrum),
         *check_tails(client),
-        *check_drift(client, space),
-    ]
-    return ClientReport(client.name, tuple(findings), space, strength, client.n_samples, extremes)
+        *check_drift(client, spectrum),
+    )
+    return ClientReport(client.name, findings, spectrum, strength, client.n_samples, extremes)
 
 
 def check_study(
     clients: Iterable[Client], reports: Iterable[ClientReport] | None = None
 ) -> StudyReport:
-    """Every check of every client, and of their labels together.
+    """Run every check of every client, and those of all clients together.
 
-    `clients` may be a `Study`, whose own findings from reading come first; `reports` are those of
-    `check_client`, if at hand.
+    Parameters
+    ----------
+    clients : Study or iterable of Client
+        The findings of a `Study` from reading its files come first.
+    reports : iterable of ClientReport, optional
+        Precomputed by `check_client`, in the order of the clients; computed if None.
     """
     own = tuple(clients)
-    noted = tuple(getattr(clients, "findings", ()))
-    reports = tuple(map(check_client, own) if reports is None else reports)
-    findings = [
-        *noted,
-        *(f for report in reports for f in report.findings),
-        *check_copies(own),
-        *check_coverage({c.name: c.labels for c in own}),
-    ]
-    return StudyReport(reports, tuple(findings))
+    return StudyReport(
+        clients=tuple(map(check_client, own) if reports is None else reports),
+        reading=tuple(getattr(clients, "findings", ())),
+        across=(*check_copies(own), *check_coverage({c.name: c.labels for c in own})),
+    )
 
 
 def is_fit(findings: Iterable[Finding]) -> bool:
-    """Would recovery accept every client? Regimes that are left out do not count.
+    """True if no whole client is excluded; single regimes may be.
 
-    Whether it would accept the study, if need be without some clients, is what `usable` says.
+    `usable` tells whether recovery accepts the study without the excluded clients.
     """
     return not any(f.severity == "error" and f.regime is None for f in findings)
 
 
 def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Client]:
-    """The clients without what the findings rule out; an `InputError` if nothing is left.
+    """The clients without the labels and clients that errors among the findings exclude.
 
-    A client that loses a label keeps its `n_latent`: the latent is still there.
+    A client that loses a label keeps its `n_latent`, because the latent is still there.
+
+    Raises
+    ------
+    InputError
+        No client is left, or an error concerns the whole study.
     """
     own, errors = list(clients), [f for f in findings if f.severity == "error"]
     whole = {f.client: f for f in errors if f.regime is None}

@@ -41,7 +41,7 @@ WHITE = 1e-6
 
 
 def check_copies(clients: Sequence[Client]) -> list[Finding]:
-    """Clients whose rows are those of an earlier one, or nearly so."""
+    """Findings about clients whose rows are those of an earlier one, or nearly so."""
     findings: list[Finding] = []
     for i, j in _alike(clients):
         if any(f.client == clients[i].name for f in findings):
@@ -53,7 +53,7 @@ def check_copies(clients: Sequence[Client]) -> list[Finding]:
 
 
 def _alike(clients: Sequence[Client]) -> Iterator[tuple[int, int]]:
-    """Pairs with estimated moments whose control variances differ by less than chance would."""
+    """Pairs of clients whose control variances differ less than those of independent samples."""
     tiny = np.finfo(np.float64).tiny
     seen: dict[int, tuple[list[int], list[FloatArray], list[float]]] = {}
     for i, client in enumerate(clients):
@@ -84,7 +84,7 @@ def _copy(client: Client, other: Client) -> Finding | None:
         "duplicated-client",
         "error",
         f"its control rows are those of client {other.name!r}",
-        "Keep one of the two: the same rows must not speak twice.",
+        "Keep one of the two: the same rows must not count twice.",
         value=0.0,
         threshold=SAME_ROWS,
         client=client.name,
@@ -110,7 +110,7 @@ def _near_copy(client: Client, other: Client) -> Finding | None:
         "warning",
         f"its regimes are closer to those of client {other.name!r} than independent rows can be: "
         "most rows seem to be the same",
-        "Keep one of the two if they are: the same rows must not speak twice.",
+        "Keep one of the two if they are: the same rows must not count twice.",
         value=distance / degrees,
         threshold=edge,
         client=client.name,
@@ -146,7 +146,7 @@ def _same(a: Moments, b: Moments) -> bool:
 
 
 def _is_white(covariance: FloatArray) -> bool:
-    """A multiple of the identity, as whitening at the site makes it."""
+    """True for a multiple of the identity, which whitening at the site gives."""
     size = float(np.trace(covariance)) / len(covariance)
     plain = size * np.eye(len(covariance))
     return bool(np.allclose(covariance, plain, rtol=0, atol=WHITE * size))

@@ -1,4 +1,4 @@
-"""Do the clients overlap enough to make one order of them?"""
+"""Do the clients share enough labels for one order?"""
 
 from __future__ import annotations
 
@@ -69,8 +69,10 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> list[Finding]:
 
 
 def check_districts(fragments: Mapping[str, Fragment]) -> list[Finding]:
-    """Pairs that every client with both of them finds in one district: none of them can ever
-    say which is the ancestor."""
+    """A finding about pairs that are in one district at every client that has both.
+
+    None of these clients can tell which of the two is the ancestor.
+    """
     split: set[tuple[str, str]] = set()
     joined: dict[tuple[str, str], list[str]] = {}
     for name, fragment in fragments.items():
@@ -112,7 +114,7 @@ def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) ->
             "lonely-labels",
             "info",
             f"{pluralise(len(lonely), 'label is', 'labels are')} known to one client only: {shown}",
-            "Check their spelling; nobody can confirm what that client says about them.",
+            "Check their spelling; no other client can confirm what that client says about them.",
             value=float(len(lonely)),
             threshold=0.0,
         )
@@ -120,7 +122,7 @@ def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) ->
 
 
 def _groups(labels: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Clients connected through common labels."""
+    """Groups of clients that are connected through common labels."""
     groups: list[tuple[set[str], list[str]]] = []
     for client, own in labels.items():
         touching = [g for g in groups if g[0] & set(own)]

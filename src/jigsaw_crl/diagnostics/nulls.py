@@ -1,4 +1,4 @@
-"""What eigenvalues look like when nothing happened: the nulls that findings are judged by.
+"""Null distributions of eigenvalues, by which findings are judged.
 
 The ratio of two sample covariances of the same p-dimensional law, `(A/m)⁻¹ (B/n)`, has eigenvalues
 around 1. The logarithm of the largest is, to second order, Tracy–Widom with

@@ -1,4 +1,4 @@
-"""Are the moments what they seem? Latents against the spectrum, sensor noise, tails, drift."""
+"""Checks of one client's moments: number of latents, sensor noise, heavy tails, drift."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.nulls import noise_edge
-from jigsaw_crl.diagnostics.regimes import FALSE_ALARM, contrast, excess_spread
+from jigsaw_crl.diagnostics.regimes import FALSE_ALARM, contrast
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_drift", "check_spectrum", "check_tails", "visible_rank"]
@@ -31,30 +31,30 @@ UNEVEN = 1e3
 NOTICEABLE = 1e-3
 
 
-def visible_rank(space: Spectrum) -> int:
-    """How many directions stand out of the noise.
+def visible_rank(spectrum: Spectrum) -> int:
+    """The number of directions that stand out of the noise.
 
     The smallest r whose trailing eigenvalues all lie below the edge that pure noise of their mean
     size would keep.
     """
-    values = space.eigenvalues
+    values = spectrum.eigenvalues
     d = len(values)
     real = int(np.count_nonzero(values > RANK_TOLERANCE * values[0]))
-    if real < d or not np.isfinite(space.n):
+    if real < d or not np.isfinite(spectrum.n):
         return real
     for r in range(d - 1):
         rest = values[r:]
-        if rest[0] <= rest.mean() * noise_edge(len(rest), space.n, FALSE_ALARM):
+        if rest[0] <= rest.mean() * noise_edge(len(rest), spectrum.n, FALSE_ALARM):
             return r
     return d
 
 
-def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
-    """Does the number of latents match the spectrum, and how much of it is noise?"""
-    if not space.visible:
+def check_spectrum(client: Client, spectrum: Spectrum) -> list[Finding]:
+    """Findings about the number of latents and the noise, from the spectrum."""
+    if not spectrum.visible:
         return []
     findings = _uneven_units(client)
-    found, r = visible_rank(space), space.rank
+    found, r = visible_rank(spectrum), spectrum.rank
     if found > r:
         findings.append(
             Finding(
@@ -80,8 +80,8 @@ def check_spectrum(client: Client, space: Spectrum) -> list[Finding]:
                 client=client.name,
             )
         )
-    if space.noise_share >= NOTICEABLE:
-        findings.append(_noise(client, space))
+    if spectrum.noise_share >= NOTICEABLE:
+        findings.append(_noise(client, spectrum))
     return findings
 
 
@@ -105,15 +105,15 @@ def _uneven_units(client: Client) -> list[Finding]:
     ]
 
 
-def _noise(client: Client, space: Spectrum) -> Finding:
-    ratio = space.noise_floor / space.weakest
+def _noise(client: Client, spectrum: Spectrum) -> Finding:
+    ratio = spectrum.noise_floor / spectrum.weakest
     return Finding(
         "sensor-noise",
         "warning" if ratio > NOISY else "info",
-        f"the sensors add noise of {100 * space.noise_share:.2g} % of the signal's variance "
-        f"(floor {space.noise_floor:.3g}, gap {space.gap:.3g}) and make up {100 * ratio:.0f} % of "
-        "its weakest direction",
-        "The floor is taken off; for a sharper answer average repeated readings or add features.",
+        f"the sensors add noise of {100 * spectrum.noise_share:.2g} % of the signal's variance "
+        f"(floor {spectrum.noise_floor:.3g}, gap {spectrum.gap:.3g}); in the weakest "
+        f"direction it is {100 * ratio:.0f} %",
+        "The floor is subtracted. For a sharper answer, average repeated readings or add features.",
         value=ratio,
         threshold=NOISY,
         client=client.name,
@@ -121,7 +121,7 @@ def _noise(client: Client, space: Spectrum) -> Finding:
 
 
 def check_tails(client: Client) -> list[Finding]:
-    """Is the variance carried by a few rows? One finding per regime that is in doubt."""
+    """Findings about regimes whose variance is carried by a few rows."""
     findings = []
     for regime, m in _regimes(client):
         if m.fourth is None or m.n is None:
@@ -153,8 +153,7 @@ def check_tails(client: Client) -> list[Finding]:
                     "warning",
                     f"the tails of {name!r} are so heavy (kurtosis {value:.3g}) that variances "
                     f"are as uncertain as from {2 * m.n / (value - 1):.0f} rows",
-                    "Transform or winsorise the feature; probabilities are too sure of "
-                    "themselves as it is.",
+                    "Transform or winsorise the feature; otherwise probabilities are too extreme.",
                     value=value,
                     threshold=HEAVY,
                     client=client.name,
@@ -164,27 +163,27 @@ def check_tails(client: Client) -> list[Finding]:
     return findings
 
 
-def check_drift(client: Client, space: Spectrum) -> list[Finding]:
-    """Do early and late control rows follow the same law?
+def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
+    """Findings about early and late control rows that follow different laws.
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
     when the mean stands still (W whitens by the control), and the covariances of the first and
     second half differ by no more than chance.
     """
-    parts = _long_enough(client.control.parts, 2 * space.rank)
+    parts = _long_enough(client.control.parts, 2 * spectrum.rank)
     if len(parts) < 2:
         return []
     findings = []
-    base = space.basis.T @ client.control_second_moment() @ space.basis
-    white = inverse_square_root(base) @ space.basis.T
+    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
+    white = inverse_square_root(base) @ spectrum.basis.T
     shifts = np.array([white @ (p.mean - client.control.mean) for p in parts])
     sizes = np.array([p.n for p in parts], dtype=np.float64)
     moved = float(sizes @ np.sum(shifts**2, axis=1))
-    edge = float(chdtri((len(parts) - 1) * space.rank, FALSE_ALARM))
+    edge = float(chdtri((len(parts) - 1) * spectrum.rank, FALSE_ALARM))
     if moved > edge:
         findings.append(_drift(client, "the mean of the control rows moves", moved, edge))
     first, second = _halves(parts)
-    inner = [space.basis.T @ m.covariance @ space.basis for m in (first, second)]
+    inner = [spectrum.basis.T @ m.covariance @ spectrum.basis for m in (first, second)]
     c = contrast(inner[0], first, inner[1], second, FALSE_ALARM)
     if c.seen:
         findings.append(_drift(client, "the spread of the control rows changes", c.strength, 1.0))
@@ -192,7 +191,7 @@ def check_drift(client: Client, space: Spectrum) -> list[Finding]:
 
 
 def _long_enough(parts: tuple[Moments, ...], rows: int) -> list[Moments]:
-    """Stretches of more than `rows` rows; a shorter one joins the one before it."""
+    """Stretches of more than `rows` rows; a shorter one is merged into the one before it."""
     joined: list[Moments] = []
     for part in parts:
         if joined and min(part.n or 0, joined[-1].n or 0) <= rows:
@@ -230,8 +229,3 @@ def _drift(client: Client, what: str, value: float, threshold: float) -> Finding
 def _regimes(client: Client) -> list[tuple[str, Moments]]:
     regimes = [(client.control_name, client.control)]
     return regimes + [(label, m) for label, ms in client.interventions.items() for m in ms]
-
-
-def inflation(client: Client) -> float:
-    """The largest widening of a variance's error by heavy tails, over all regimes."""
-    return max(excess_spread(m) for _, m in _regimes(client))

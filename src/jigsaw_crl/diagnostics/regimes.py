@@ -4,10 +4,10 @@ In coordinates whitened by the control, a regime's second moment is `M = I + D`.
 intervention D has at most one positive and one negative eigenvalue. So, against the null of the
 ratio of two sample covariances:
 
-- neither the largest nor the smallest eigenvalue of M leaves it: too weak to see;
-- the second largest or second smallest does: more than one node was touched. (With signature
-  (1, 1) the second largest eigenvalue of M lies below the largest of the null, so the test is
-  exact or on the safe side, never too eager.)
+- if neither the largest nor the smallest eigenvalue of M leaves it, the regime is too weak to see;
+- if the second largest or second smallest does, the regime moves more than one node. (With
+  signature (1, 1) the second largest eigenvalue of M lies below the largest of the null, so the
+  test is exact or conservative.)
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
 from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.diagnostics.labels import several_targets, weak_intervention
 from jigsaw_crl.diagnostics.nulls import ratio_edges
 from jigsaw_crl.moments.regime import Moments, inverse_square_root, second_moment_about, solve_lower
 
@@ -32,8 +33,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Chance of a false alarm of one kind in one client.
 FALSE_ALARM = 1e-3
-# Two regimes this many times further apart than samples of one law, on average, need no test: even
-# tails four times as heavy as a Gaussian's do not bring them there.
+# Two regimes this many times further apart than samples of one law are on average need no test:
+# even tails four times as heavy as a Gaussian's do not explain that.
 CLEARLY_APART = 16.0
 # Eigenvalues are needed to this share of the interval that chance fills.
 CLOSE = 1e-2
@@ -42,14 +43,11 @@ CLOSE = 1e-2
 SKETCH = 8
 # The same moments to this relative difference are the same rows.
 SAME_ROWS = 1e-9
-# The null knows the tails of the features, not those of the latents, which are heavier. A regime is
-# left out only when it exceeds the edge of chance by half.
-CLEARLY = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Eigenvalues of one regime against another, and the interval they keep by chance."""
+    """Eigenvalues of one regime against another, and the interval that holds them by chance."""
 
     values: Sequence[float]
     low: float
@@ -62,12 +60,12 @@ class Contrast:
 
     @property
     def strength(self) -> float:
-        """How far beyond chance the strongest direction is: 1 is the edge, on a log scale."""
+        """Size of the strongest direction on a log scale; 1 is the edge of chance."""
         return _beyond(self.values[0], self.values[-1], self.low, self.high)
 
     @property
     def third(self) -> float:
-        """The same for the strongest direction beyond one rise and one fall."""
+        """The same for the strongest direction beside one increase and one decrease."""
         if len(self.values) < 2:
             return 0.0
         return _beyond(self.values[1], self.values[-2], self.low, self.high)
@@ -78,10 +76,10 @@ def _beyond(lowest: float, highest: float, low: float, high: float) -> float:
 
 
 def excess_spread(moments: Moments) -> float:
-    """By how much heavy tails widen the error of a variance: `(κ − 1)/2`, at least 1.
+    """The factor by which heavy tails increase the variance of a variance: `(κ − 1)/2`, at least 1.
 
-    κ is the mean kurtosis of the features (3 for Gaussian rows); n rows then say about variances
-    what n divided by this would.
+    κ is the mean kurtosis of the features (3 for Gaussian rows). Divided by this factor, n is the
+    number of Gaussian rows with the same error.
     """
     if moments.fourth is None:
         return 1.0
@@ -114,7 +112,7 @@ def _positive(values: FloatArray) -> FloatArray:
 def _edges(
     base: FloatArray, base_moments: Moments, moments: Moments, level: float
 ) -> tuple[float, float]:
-    """Interval that the eigenvalues of one regime against another keep by chance."""
+    """Interval that holds the eigenvalues of one regime against another by chance."""
     p = len(base)
     if base_moments.n is None or moments.n is None:
         size = np.linalg.eigvalsh(base)
@@ -126,37 +124,41 @@ def _edges(
 
 
 def check_regimes(
-    client: Client, space: Spectrum
+    client: Client, spectrum: Spectrum
 ) -> tuple[list[Finding], dict[str, float], Extremes]:
-    """Findings about the regimes, the strength of each label (1 is the edge of chance), extremes.
+    """Findings about the regimes, the strength of each label, and the regimes' extreme eigenpairs.
 
-    The last are the outermost eigenpairs of every regime in the coordinates `L⁻¹ Bᵀ x`, with
-    `L Lᵀ` the control's covariance, noise included, in the leading space B.
+    A strength of 1 is the edge of chance. The eigenpairs are the outermost ones of every regime in
+    the coordinates `L⁻¹ Bᵀ x`, with `L Lᵀ` the control's covariance, noise included, in the leading
+    space B.
     """
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     level = FALSE_ALARM / len(regimes)
-    base = _inner(client.control_second_moment(), space)
+    base = _inner(client.control_second_moment(), spectrum)
     L: FloatArray = np.asarray(np.linalg.cholesky(base), dtype=np.float64)
-    W = np.ascontiguousarray(solve_lower(L, space.basis.T))
+    W = np.ascontiguousarray(solve_lower(L, spectrum.basis.T))
     form = Form(Regimes.of(client), W)
     strength: dict[str, float] = {}
-    several: dict[str, Finding] = {}
-    edges, pairs = _against_control(client, form, base, level)
-    outermost = pairs.values if len(base) > 1 else pairs.values[:, :1]
+    third: dict[str, float] = {}
+    edges, extremes = _against_control(client, form, base, level)
+    outermost = extremes.values if len(base) > 1 else extremes.values[:, :1]
     for (label, _), edge, values in zip(regimes, edges, _positive(outermost).tolist(), strict=True):
         c = Contrast(values, *edge)
         strength[label] = max(strength.get(label, 0.0), c.strength)
         if c.third > 1:
-            several.setdefault(label, _several_targets(client, label, c))
-    findings = [*several.values(), *_same_regimes(client, space, form, pairs, level, strength)]
+            third.setdefault(label, c.third)
+    several = [several_targets(client.name, label, x) for label, x in third.items()]
+    findings = [*several, *_same_regimes(client, spectrum, form, extremes, level, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
     weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
-    findings += [_weak(client, label, strength[label]) for label in weak]
+    for label in weak:
+        more = None if client.is_population else (1 / max(strength[label], 0.1)) ** 2
+        findings.append(weak_intervention(client.name, label, strength[label], more_rows=more))
     if len(weak) == len(strength):
         findings.append(_no_signal(client, max(strength.values())))
-    if sum(f.severity == "error" for f in several.values()) >= 2:
-        findings += _swapped_control(client, space, level)
-    return findings, strength, pairs
+    if sum(f.severity == "error" for f in several) >= 2:
+        findings += _swapped_control(client, spectrum, level)
+    return findings, strength, extremes
 
 
 def _against_control(
@@ -175,52 +177,13 @@ def _against_control(
     return edges, extreme_pairs(form, inside, CLOSE * (high - low))
 
 
-def _inner(second_moment: FloatArray, space: Spectrum) -> FloatArray:
-    """In the leading space, noise included: it is in both sides of a contrast alike."""
-    return np.asarray(space.basis.T @ second_moment @ space.basis)
+def _inner(second_moment: FloatArray, spectrum: Spectrum) -> FloatArray:
+    """A second moment in the leading space, noise included: both sides of a contrast have it."""
+    return np.asarray(spectrum.basis.T @ second_moment @ spectrum.basis)
 
 
-def _second(moments: Moments, centre: Moments, space: Spectrum) -> FloatArray:
-    return _inner(second_moment_about(moments, centre.mean), space)
-
-
-def _several_targets(client: Client, label: str, c: Contrast) -> Finding:
-    if c.third <= CLEARLY:
-        return Finding(
-            "several-targets",
-            "warning",
-            "the regime may move more than one node: a third direction differs from the control "
-            "by a little more than chance; heavy-tailed latents do that too",
-            "Check what was applied; the regime is used.",
-            value=c.third,
-            threshold=1.0,
-            client=client.name,
-            regime=label,
-        )
-    return Finding(
-        "several-targets",
-        "error",
-        "the regime moves more than one node: a third direction differs from the control",
-        "Check what was applied; a regime that intervenes on several nodes is left out.",
-        value=c.third,
-        threshold=1.0,
-        client=client.name,
-        regime=label,
-    )
-
-
-def _weak(client: Client, label: str, strength: float) -> Finding:
-    need = "" if client.is_population else f" (about {(1 / max(strength, 0.1)) ** 2:.1f} times)"
-    return Finding(
-        "weak-intervention",
-        "warning",
-        "the regime cannot be told from the control, so nothing is said about its label",
-        f"Apply it more strongly, or take more rows{need}.",
-        value=strength,
-        threshold=1.0,
-        client=client.name,
-        regime=label,
-    )
+def _second(moments: Moments, centre: Moments, spectrum: Spectrum) -> FloatArray:
+    return _inner(second_moment_about(moments, centre.mean), spectrum)
 
 
 def _no_signal(client: Client, strongest: float) -> Finding:
@@ -238,13 +201,13 @@ def _no_signal(client: Client, strongest: float) -> Finding:
 
 def _same_regimes(
     client: Client,
-    space: Spectrum,
+    spectrum: Spectrum,
     form: Form,
-    pairs: Extremes,
+    extremes: Extremes,
     level: float,
     strength: Mapping[str, float],
 ) -> Iterator[Finding]:
-    """Regimes with the same rows, or with the same law, as another one."""
+    """Findings about regimes with the same rows, or the same law, as another one."""
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     named = [(client.control_name, client.control), *regimes]
     variances = np.array([np.diagonal(m.covariance) for _, m in named])
@@ -266,9 +229,9 @@ def _same_regimes(
             continue
         if m.n is None or twin.n is None or distance > CLEARLY_APART * (1 / m.n + 1 / twin.n):
             continue
-        if _differ_along(form, pairs, i - 1, j - 1, _edges(form.W, twin, m, level)):
+        if _differ_along(form, extremes, i - 1, j - 1, _edges(form.W, twin, m, level)):
             continue
-        seconds = [_second(x, client.control, space) for x in (twin, m)]
+        seconds = [_second(x, client.control, spectrum) for x in (twin, m)]
         c = contrast(seconds[0], twin, seconds[1], m, level)
         if not c.seen:
             yield Finding(
@@ -284,12 +247,14 @@ def _same_regimes(
             )
 
 
-def _differ_along(form: Form, pairs: Extremes, i: int, j: int, edges: tuple[float, float]) -> bool:
+def _differ_along(
+    form: Form, extremes: Extremes, i: int, j: int, edges: tuple[float, float]
+) -> bool:
     """Does `vᵀM_i v / vᵀM_j v` leave the interval of chance for an outermost v of either regime?
 
     The extreme eigenvalues of M_i against M_j lie at least as far out, so they need not be found.
     """
-    v = np.concatenate([pairs.vectors[i, ::3], pairs.vectors[j, ::3]])
+    v = np.concatenate([extremes.vectors[i, ::3], extremes.vectors[j, ::3]])
     both = form(np.stack([v, v]), np.array([i, j]))
     along = np.einsum("kvp,vp->kv", both, v)
     ratio = along[0] / along[1]
@@ -297,7 +262,7 @@ def _differ_along(form: Form, pairs: Extremes, i: int, j: int, edges: tuple[floa
 
 
 def _nearest_before(form: Form) -> list[tuple[int, int, float]]:
-    """For each regime the most similar one before it (a twin is always that), and how far it is.
+    """For each regime, the nearest one before it and the distance to it; a copy is the nearest.
 
     The control is number 0 and whitened to I. The distance is `‖M_i − M_j‖²` over
     `tr(M_j)² + ‖M_j‖²`: for two samples of one law with Gaussian rows it is `1/n_i + 1/n_j` on
@@ -337,18 +302,18 @@ def _same_rows(a: Moments, b: Moments, variance: FloatArray, other: FloatArray) 
     )
 
 
-def _swapped_control(client: Client, space: Spectrum, level: float) -> Iterator[Finding]:
-    """Is there a regime that would make a better control than the control?
+def _swapped_control(client: Client, spectrum: Spectrum, level: float) -> Iterator[Finding]:
+    """Findings about a regime that fits better as control than the given one.
 
-    Against a regime in the control's place every other regime would show two nodes (its own and
-    the impostor's); against the true control each shows one.
+    If the control is swapped with a regime, every other regime moves two nodes against it: its own
+    and that of the swapped regime. Against the true control each moves one.
     """
     regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
     for label, candidate in regimes:
         rest = [m for _, m in regimes if m is not candidate] + [client.control]
-        base = _inner(candidate.covariance, space)
+        base = _inner(candidate.covariance, spectrum)
         if all(
-            contrast(base, candidate, _second(m, candidate, space), m, level).third <= 1
+            contrast(base, candidate, _second(m, candidate, spectrum), m, level).third <= 1
             for m in rest
         ):
             yield Finding(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.evidence.pooled import Pooled, unrelated
 from jigsaw_crl.evidence.priors import IN_DISTRICT, PAIR_COST
@@ -22,7 +23,7 @@ DECIMALS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class BayesFactors:
+class BayesFactors(ReadOnlyArrays):
     """Log Bayes factors of one client's pairs; NaN where the client cannot say.
 
     Parameters

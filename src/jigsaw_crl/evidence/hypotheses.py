@@ -245,7 +245,7 @@ class Hypotheses:
         k = len(sizes["one"])
         flat = of(s for _, c in self.components for s in c.scales)
         return (
-            np.ascontiguousarray(flat.reshape(k, -1, 3)),
+            np.ascontiguousarray(flat.reshape(k, len(self.components), 3)),
             of(c.weight for _, c in self.components),
             of(row.prior for row in self.rows),
         )

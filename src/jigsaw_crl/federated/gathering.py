@@ -204,7 +204,7 @@ def _assemble(
         *_absences(standings),
         *(f for fragment in fragments.values() for f in fragment.findings),
     )
-    return Result(fragments, order, findings, provenance, options)
+    return Result(fragments, order, findings, provenance, options).with_proposal()
 
 
 def _absences(standings: dict[str, Standing]) -> list[Finding]:

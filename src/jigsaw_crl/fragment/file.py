@@ -17,7 +17,13 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Method, Outcome, Statements
 
-__all__ = ["FragmentDocument", "fragment_from_document", "fragment_json", "parse_fragment"]
+__all__ = [
+    "FragmentDocument",
+    "fragment_document",
+    "fragment_from_document",
+    "fragment_json",
+    "parse_fragment",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -27,6 +33,12 @@ VERSION = 1
 
 def fragment_json(fragment: Fragment) -> str:
     """The text of the fragment's file, which leaves the client: no basis, no moments, no rows."""
+    document = fragment_document(fragment)
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def fragment_document(fragment: Fragment) -> dict[str, Any]:
+    """The fragment's file as plain JSON values."""
     position, block_position = fragment._position, {b: i for i, b in enumerate(fragment.blocks)}
 
     def numbers(labels: Iterable[str]) -> list[int]:
@@ -66,7 +78,7 @@ def fragment_json(fragment: Fragment) -> str:
             "one_of": [[numbers(c), position[d]] for c, d in fragment.statements.one_of],
             "spouses": None if spouses is None else sorted(numbers(s) for s in spouses),
         }
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return document
 
 
 def parse_fragment(text: str | bytes, *, path: object | None = None) -> Fragment:

@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.factors import BayesFactors
@@ -70,7 +72,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Statements:
+class Statements(ReadOnlyArrays):
     """Certain statements of a client that knows its exact moments.
 
     Parameters
@@ -94,7 +96,7 @@ class Statements:
 
 
 @dataclass(frozen=True, eq=False)
-class Fragment:
+class Fragment(ReadOnlyArrays):
     """What one client recovered.
 
     Parameters
@@ -214,9 +216,7 @@ class Fragment:
         return replace(self, basis=None)
 
     def _repr_html_(self) -> str:
-        from jigsaw_crl.report.notebook import fragment_html
-
-        return fragment_html(self)
+        return str(face("fragment.html")(self))
 
     def __repr__(self) -> str:
         return (
@@ -225,12 +225,19 @@ class Fragment:
         )
 
     # -- the file -------------------------------------------------------------------------------
+    # Imported where it is used, for start-up time: it loads pydantic.
 
     def to_json(self) -> str:
         """The fragment as it leaves the client: no basis, no moments, no rows."""
         from jigsaw_crl.fragment.file import fragment_json
 
         return fragment_json(self)
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as plain JSON values."""
+        from jigsaw_crl.fragment.file import fragment_document
+
+        return fragment_document(self)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, path: object | None = None) -> Fragment:

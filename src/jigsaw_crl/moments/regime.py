@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dtrtrs
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
 from jigsaw_crl.moments.stream import MomentStream, Summary, coarsened
 
@@ -29,7 +30,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(ReadOnlyArrays):
     """Mean and covariance of one regime.
 
     Parameters

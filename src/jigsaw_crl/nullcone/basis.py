@@ -10,6 +10,8 @@ mean given that those products vanish: with `δT = 𝓛(N, H)` the first-order e
 solved by conjugate gradients; 𝓛 and its adjoint cost three matrix products, not one entry per pair
 of pairs. Row i of Q̂ is then q_i's functional minus its projection, in feature space, on the rows of
 its ancestor blocks, scaled to unit length (block RQ of the paper).
+
+Compiled functions are imported where they are used, for start-up time.
 """
 
 from __future__ import annotations

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.findings import Unread
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
@@ -41,7 +40,9 @@ CLEAR = 2 * MARGIN
 def recover_fragment(
     client: Client, *, confounding: Confounding = "allow", rank_one: RankOne = "no-ancestor"
 ) -> Fragment:
-    """What one client can know, from its moments alone.
+    """One client's fragment by the null-cone method, without checks and findings.
+
+    `jigsaw_crl.recover_fragment` checks the client first and adds the findings.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def recover_fragment(
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """A client's reading, from which fragments are made: alone, or knowing the global order."""
+    """What was read from one client: its own fragment, and the one refined by the global order."""
 
     client: str
     labels: tuple[str, ...]
@@ -80,7 +81,16 @@ class Recovery:
         rank_one: RankOne = "no-ancestor",
         start: Start | None = None,
     ) -> Recovery:
-        """Read a client; `start` as for `read`."""
+        """Read a client.
+
+        Parameters
+        ----------
+        client : Client
+        confounding, rank_one
+            As for `recover_fragment`.
+        start : Start, optional
+            Spectrum and extreme eigenpairs of the client; computed if None.
+        """
         _check_choice("confounding", confounding, ("allow", "none"))
         _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
@@ -107,21 +117,46 @@ class Recovery:
             return False
         return not bool((self.reading.second[usable] > CLEAR).any())
 
-    def fragment(
-        self,
-        order: PartialOrder[str] | None = None,
-        *,
-        basis: bool = True,
-        noted: Iterable[Finding] = (),
-    ) -> Fragment:
-        """The fragment, from this client alone or with the ancestry that others established.
+    @cached_property
+    def bayes(self) -> BayesFactors:
+        """The reading's factors, without what the reading of rank-1 targets forbids to say."""
+        hypotheses, factors = self.reading.hypotheses, self.reading.factors.copy()
+        unsaid = np.ones_like(self._ancestors_open) if self.not_identified else self._ancestors_open
+        factors[np.ix_(hypotheses.where("ancestor"), np.arange(len(unsaid)), unsaid)] = np.nan
+        return BayesFactors.of(factors, hypotheses, tuple((self.rank == 1).tolist()))
 
-        `order` changes the districts, blocks and basis only: the evidence stays the client's own.
-        `noted` are findings of the checks, which follow those of recovery.
+    def fragment(self, *, basis: bool = True) -> Fragment:
+        """The client's fragment, from its own data alone; without findings.
+
+        Parameters
+        ----------
+        basis : bool
+            Compute the latent basis as well.
         """
-        known = None if order is None else order.restrict(self.labels).matrix
-        bayes = self._bayes()
-        structure = decide(bayes, known)
+        structure = decide(self.bayes)
+        exact = self.reading.exact
+        return Fragment(
+            client=self.client,
+            method="null-cone",
+            labels=self.labels,
+            bayes=None if exact else self.bayes,
+            statements=self._statements(structure) if exact else None,
+            n_samples=self.n_samples,
+            outcome=self._outcome(),
+            basis=self._basis(structure) if basis else None,
+            **self._groups(structure),
+        )
+
+    def refined(self, fragment: Fragment, order: PartialOrder[str]) -> Fragment:
+        """The client's fragment with districts, blocks and basis settled by the global order.
+
+        Its evidence and statements stay the client's own.
+        """
+        structure = decide(self.bayes, order.restrict(self.labels).matrix)
+        return replace(fragment, basis=self._basis(structure), **self._groups(structure))
+
+    def _groups(self, structure: Structure) -> dict[str, Any]:
+        """Blocks, their order and districts as fields of a fragment."""
         names = np.array(self.labels, dtype=object)
 
         def sets(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
@@ -130,37 +165,18 @@ class Recovery:
         blocks = sets(structure.blocks)
         first = [b[0] for b in structure.blocks]
         above = structure.strict_block_ancestors()[np.ix_(first, first)]
-        statements = None
-        if self.reading.exact:
-            statements = self._statements(structure if known is None else decide(bayes))
-        return Fragment(
-            client=self.client,
-            method="null-cone",
-            labels=self.labels,
-            blocks=blocks,
-            block_order=PartialOrder.from_matrix(blocks, above),
-            districts=sets(structure.districts),
-            bayes=None if self.reading.exact else bayes,
-            statements=statements,
-            n_samples=self.n_samples,
-            outcome=self._outcome(),
-            findings=tuple(dict.fromkeys((*self._findings(), *noted))),
-            basis=self._basis(structure) if basis else None,
-        )
-
-    def _bayes(self) -> BayesFactors:
-        """The reading's factors, without what the reading of rank-1 targets forbids to say."""
-        hypotheses, factors = self.reading.hypotheses, self.reading.factors.copy()
-        unsaid = np.ones_like(self._ancestors_open) if self.not_identified else self._ancestors_open
-        factors[np.ix_(hypotheses.where("ancestor"), np.arange(len(unsaid)), unsaid)] = np.nan
-        return BayesFactors.of(factors, hypotheses, tuple((self.rank == 1).tolist()))
+        return {
+            "blocks": blocks,
+            "block_order": PartialOrder.from_matrix(blocks, above),
+            "districts": sets(structure.districts),
+        }
 
     @cached_property
     def _ancestors_open(self) -> BoolArray:
-        """Labels about whose ancestors a single direction says nothing.
+        """Labels that moved a single direction and about whose ancestors nothing is stated.
 
-        All of them if the user is unsure; otherwise those with too few rows for a second direction
-        to be seen unless it is strong.
+        All such labels with ``rank_one="unsure"``; otherwise those with so few rows that only a
+        strong second direction would be seen.
         """
         lean = np.zeros(len(self.labels))
         np.maximum.at(lean, self.reading.owner, self.reading.lines.lean)
@@ -199,37 +215,20 @@ class Recovery:
                 best[label], score[label] = r, excess
         return np.asarray(orthogonal_rows(functionals[best], structure) @ reading.basis.T)
 
-    def _findings(self) -> tuple[Finding, ...]:
-        reading, found = self.reading, []
-        silent = reading.several | (reading.lines.rank == 0)
-        for r in np.flatnonzero(silent).tolist():
-            label = self.labels[reading.owner[r]]
-            if reading.several[r]:
-                found.append(
-                    Finding(
-                        "several-targets",
-                        "error",
-                        "the regime moved more directions than one target can",
-                        "It is left out. Use interventions on single targets.",
-                        round(float(reading.third[r]), 3),
-                        SEVERAL,
-                        self.client,
-                        label,
-                    )
-                )
+    @cached_property
+    def unread(self) -> tuple[Unread, ...]:
+        """Labels about which nothing is stated, each with the measurement that decided so."""
+        reading = self.reading
+        found = []
+        for i in np.flatnonzero(self.rank == 0).tolist():
+            own = np.flatnonzero(reading.owner == i)
+            label, refused = self.labels[i], own[reading.several[own]]
+            if len(refused):
+                value = float(reading.third[refused].max())
+                found.append(Unread(label, "several-targets", round(value, 3), SEVERAL))
             else:
-                found.append(
-                    Finding(
-                        "weak-intervention",
-                        "warning",
-                        "the intervention is too weak to see, so nothing is said about its target",
-                        "Collect more rows, or intervene more strongly.",
-                        round(float(reading.excess[r]), 3),
-                        MARGIN,
-                        self.client,
-                        label,
-                    )
-                )
+                value = float(reading.excess[own].max())
+                found.append(Unread(label, "weak-intervention", round(value, 3), MARGIN))
         return tuple(found)
 
     def _outcome(self) -> Outcome:

@@ -1,4 +1,4 @@
-"""A result to look at: the one-file page, static figures, notebook and terminal views."""
+"""Views of a result: the one-file page, static figures, notebook and terminal output."""
 
 from __future__ import annotations
 

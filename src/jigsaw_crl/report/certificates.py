@@ -1,8 +1,8 @@
-"""Certificates of many pairs at once, packed for the page.
+"""The certificates of all pairs, compressed for the page.
 
-The page shows the very text of `str(order.explain(a, d))`. Texts are packed per ancestor, so that
-a click unpacks one row. A proof from exact moments can have thousands of steps; those stay out of
-the page, and the pair then says how to get it.
+The page shows the text of `str(order.explain(a, d))`. Texts are compressed per ancestor, so that a
+click decompresses one row. A proof from exact moments can have thousands of steps: such a proof is
+not in the page, which then says how to print it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MOST_STEPS = 60
 
 
 def pack(data: bytes) -> str:
-    """Bytes as gzip in base64; the same bytes always give the same text."""
+    """Bytes compressed with gzip, in base64; the same bytes always give the same text."""
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode("ascii")
 
 
 def pack_certificates(order: GlobalOrder) -> list[str]:
-    """For each ancestor, a packed JSON list with the certificate's text for each descendant.
+    """For each ancestor, a compressed JSON list of the certificate's text for each descendant.
 
-    An empty text stands for a pair that was left out.
+    The text is empty for a pair that is not in the page.
     """
     wanted = _wanted(order)
     rows = []
@@ -49,7 +49,7 @@ def pack_certificates(order: GlobalOrder) -> list[str]:
 
 
 def _wanted(order: GlobalOrder) -> npt.NDArray[np.bool_]:
-    """Which pairs get a text: ancestors first, then open pairs, then what clients say directly."""
+    """Pairs that get a text: ancestors, then undetermined pairs, then pairs a client denies."""
     off = ~np.eye(len(order.labels), dtype=bool)
     if int(off.sum()) <= MOST_PAIRS:
         return off

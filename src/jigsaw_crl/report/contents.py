@@ -1,11 +1,11 @@
-"""What the page says: everything the template shows, worked out from a result."""
+"""Everything the page's template shows, taken from a result."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +18,18 @@ from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
 from jigsaw_crl.result.result import Result
 
-if TYPE_CHECKING:
-    from jigsaw_crl.assembly.design import Proposal
-
 __all__ = ["Contents", "Piece", "client_log_odds", "describe", "relation_no_client_states"]
 
 Pair = tuple[str, str]
 
-# A search over larger orders takes too long for a page that is written with every result.
-MOST_LABELS_FOR_DESIGN = 60
 BARS = 48
-# Certificates looked at to find a telling one, and steps that make it one.
+# Certificates that `relation_no_client_states` looks at, and steps after which it stops looking.
 MOST_ASKED, LONG_ENOUGH = 300, 5
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One client's card.
+    """What the page shows of one client.
 
     Parameters
     ----------
@@ -43,11 +38,11 @@ class Piece:
     hidden : tuple of str
         Labels of other clients that this one does not access.
     alone : tuple of (ancestor, descendant, verdict)
-        Decided pairs that this client states and no other does.
+        Decided pairs that no other client states.
     says : mapping of str to int
-        Ordered pairs by what the client says of them: yes, no, nothing.
+        Number of ordered pairs on which the client says yes, no, or nothing.
     against : int
-        Pairs on which it says the opposite of the order's verdict.
+        Pairs on which it contradicts the order's verdict.
     weight : float
     rows : int or None
         Rows in all regimes; None for exact moments.
@@ -77,16 +72,14 @@ class Contents:
     counts: Mapping[str, int]
     findings: tuple[Finding, ...]
     provenance: tuple[tuple[str, str], ...]
-    proposal: Proposal | None
     size: int
     across: Pair | None
     version: str = __version__
 
 
 def describe(result: Result) -> Contents:
-    """Work out what the page says."""
+    """The contents of the page of a result."""
     order = result.order
-    size = _usual_size(result)
     return Contents(
         result=result,
         title=str(result.provenance.get("study") or "study"),
@@ -95,8 +88,7 @@ def describe(result: Result) -> Contents:
         counts=_counts(order.verdicts),
         findings=tuple(sorted(result.diagnostics, key=lambda f: _RANK[f.severity])),
         provenance=tuple(_provenance(result)),
-        proposal=_proposal(result, size),
-        size=size,
+        size=result.usual_size,
         across=relation_no_client_states(result),
     )
 
@@ -105,10 +97,10 @@ _RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 def relation_no_client_states(result: Result) -> Pair | None:
-    """A decided pair that no client states of itself, and whose certificate has steps to read.
+    """A decided pair that follows only from several clients together; None if there is none.
 
-    An ancestor pair if there is one. Pairs that no client even saw come first, then those with the
-    longest chain.
+    Its certificate has more than one step. Ancestor pairs come first, among them pairs that no
+    client has, then those with the longest chain.
     """
     order = result.order
     yes, no = order.panel.counts
@@ -144,7 +136,7 @@ def _counts(verdicts: npt.NDArray[np.int8]) -> dict[str, int]:
 def _piece(result: Result, k: int) -> Piece:
     order = result.order
     claims = order.panel.claims[k]
-    fragment = result.fragments.get(claims.client, order.fragments[k])
+    fragment = order.fragments[k]
     grid = np.ix_(claims.members, claims.members)
     yes, no = (count[grid] for count in order.panel.counts)
     said, stance = order.verdicts[grid], claims.stance
@@ -180,22 +172,8 @@ def _bars(result: Result, client: str) -> tuple[tuple[float, bool], ...]:
     return tuple((float(h), i < spectrum["n_latent"]) for i, h in enumerate(heights))
 
 
-def _usual_size(result: Result) -> int:
-    sizes = [len(f.labels) for f in result.order.fragments]
-    return max(2, int(np.median(sizes)))
-
-
-def _proposal(result: Result, size: int) -> Proposal | None:
-    order = result.order
-    if len(order.labels) > MOST_LABELS_FOR_DESIGN or order.mode == "paper":
-        return None
-    from jigsaw_crl.assembly.design import next_client
-
-    return next_client(order, size=size, seed=0)
-
-
 def _provenance(result: Result) -> list[tuple[str, str]]:
-    """Name and value, flat, in the order a reader looks for them."""
+    """Pairs of name and value for the table of provenance."""
     given = dict(result.provenance)
     hashes = given.pop("sha256", {})
     given.pop("spectra", None)

@@ -1,6 +1,6 @@
-"""The page's pictures as shapes: the global Hasse diagram, and one piece per client.
+"""The page's pictures as shapes: the global Hasse diagram, and one picture per client.
 
-These are passive descriptions; the template turns them into SVG, `figures` into matplotlib.
+They are plain data: the template turns them into SVG, `figures` into matplotlib.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Picture:
 
 
 def smooth_path(points: Sequence[tuple[float, float]]) -> str:
-    """An SVG path through points, upright at each of them."""
+    """An SVG path through points, vertical at each of them."""
     (x, y), *rest = points
     parts = [f"M{x:.1f} {y:.1f}"]
     for u, v in rest:
@@ -135,7 +135,7 @@ def _placed(chip: Chip, drawing: Drawing, i: int) -> Chip:
 
 
 def _block(fragment: Fragment, block: frozenset[str]) -> Picture:
-    """A block's inside, upper left corner at 0, 0."""
+    """The inside of a block, with its upper left corner at (0, 0)."""
     members = [d for d in fragment.districts or () if d <= block]
     if not members:
         members = [frozenset([label]) for label in sorted(block)]
@@ -160,7 +160,7 @@ def _framed(picture: Picture, kind: str, members: frozenset[str], pad: float) ->
 
 
 def _flow(parts: list[Picture]) -> Picture:
-    """Parts side by side, in rows about as wide as high."""
+    """Parts side by side, in rows that make up about a square."""
     area = sum((p.width + SPACE) * (p.height + SPACE) for p in parts)
     widest = max(WIDEST_GROUP, 1.6 * area**0.5, *(p.width for p in parts))
     chips: list[Chip] = []

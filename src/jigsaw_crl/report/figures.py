@@ -1,7 +1,7 @@
 """Static figures for papers, with matplotlib: Hasse diagram, pair matrix, spectra, calibration.
 
 Every function returns a `Figure`; `savefig("name.svg")` or `"name.pdf"` writes it. Text stays text
-in SVG, and colours are told apart without colour vision.
+in SVG, and the colours can be distinguished without colour vision.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import matplotlib
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
+from matplotlib.path import Path as Curve
 
+from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import writable
 from jigsaw_crl.report.contents import client_log_odds
 from jigsaw_crl.report.drawing import draw_hasse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.result.result import Result
+from jigsaw_crl.result.result import Result
 
 __all__ = ["plot_calibration", "plot_hasse", "plot_pairs", "plot_spectrum", "write_figures"]
 
@@ -48,13 +48,10 @@ def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     >>> len(result.plot_hasse().axes)
     1
     """
-    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
-    from matplotlib.path import Path as Curve
-
     picture = draw_hasse(order)
     inches = (POINT / 72) * np.array([picture.width, picture.height])
     figure, ax = _axes(ax, *np.clip(inches, 2.0, 40.0))
-    # Drawn larger or smaller than it was laid out, the type changes with it.
+    # The font size follows the scale at which the layout is drawn.
     size = 10 * min(1.0, float(figure.get_figwidth() / inches[0]))
     for edge in picture.edges:
         points, codes = [edge.points[0]], [Curve.MOVETO]
@@ -104,8 +101,6 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     >>> result.plot_pairs().axes[0].get_xlabel()
     'descendant'
     """
-    from matplotlib.patches import Patch, Rectangle
-
     p = len(order.labels)
     layers = draw_hasse(order).layers
     chain = sorted(range(p), key=lambda i: (layers[i], order.labels[i]))
@@ -113,7 +108,7 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     opened = (order.verdicts == -1)[np.ix_(chain, chain)]
     np.fill_diagonal(chance, np.nan)
     if order.mode == "paper":
-        # Algorithm 3 gives no probabilities: what it does not state has no shade.
+        # Algorithm 3 gives no probabilities: pairs that it does not state have no shade.
         chance[opened] = np.nan
     side = float(np.clip(0.32 * p + 2.0, 4.0, 12.0))
     figure, ax = _axes(ax, side + 0.8, side)
@@ -184,14 +179,14 @@ def plot_calibration(
     ax: Axes | None = None,
     bins: int = 10,
 ) -> Figure:
-    """How often a probability comes true.
+    """Calibration: how often pairs of a given probability are true.
 
     Parameters
     ----------
     order : GlobalOrder
     truth : iterable of (ancestor, descendant), optional
-        With it, the order's probabilities against the truth. Without it, each client's own
-        probabilities against the verdicts of all clients together, on decided pairs.
+        The order's probabilities are compared with it. If None, each client's own probabilities
+        are compared with the verdicts, on decided pairs.
     ax : Axes, optional
     bins : int
 
@@ -231,9 +226,7 @@ def plot_calibration(
 
 
 def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
-    """Every figure the result allows, as SVG and PDF; the files written."""
-    import matplotlib
-
+    """Write every figure that the result allows as SVG and PDF; returns the files."""
     root = Path(folder)
     figures = {
         "hasse": result.plot_hasse(),
@@ -243,26 +236,20 @@ def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
     if result.provenance.get("spectra"):
         figures["spectrum"] = result.plot_spectrum()
     written = []
-    try:
-        root.mkdir(parents=True, exist_ok=True)
+    with (
+        writable(root, "the folder"),
         # Text as text, and no date: the same result gives the same file.
-        with (
-            matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}),
-            warnings.catch_warnings(),
-        ):
-            # A label may hold characters that the figure's font lacks: a box stands for them.
-            warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-            for name, figure in figures.items():
-                for ending, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
-                    path = root / f"{name}.{ending}"
-                    figure.savefig(path, bbox_inches="tight", metadata=metadata)
-                    written.append(path)
-    except OSError as error:
-        raise InputError(
-            f"the figures cannot be written ({error.strerror or error})",
-            "Choose another folder, or mend its permissions.",
-            path=root,
-        ) from None
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}),
+        warnings.catch_warnings(),
+    ):
+        root.mkdir(parents=True, exist_ok=True)
+        # A character that the font lacks is drawn as a box.
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        for name, figure in figures.items():
+            for ending, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
+                path = root / f"{name}.{ending}"
+                figure.savefig(path, bbox_inches="tight", metadata=metadata)
+                written.append(path)
     return written
 
 
@@ -291,9 +278,7 @@ def _clients_against_verdicts(
 
 
 def _axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of its own, outside pyplot's list of open figures, unless axes are given."""
-    from matplotlib.figure import Figure
-
+    """The figure of the given axes, or a new one, which pyplot does not keep open."""
     if ax is not None:
         found = ax.get_figure(root=True)
         assert isinstance(found, Figure)
@@ -308,5 +293,5 @@ def _bare(ax: Axes) -> None:
 
 
 def _plain(text: str) -> str:
-    """A label as matplotlib shows it literally: a dollar sign would start a formula."""
+    """The label with dollar signs escaped, which would start a formula in matplotlib."""
     return text.replace("$", r"\$")

@@ -1,7 +1,7 @@
-"""Where to draw what: layered positions for boxes of any size, ancestors on top.
+"""Layered positions for boxes of any size, ancestors on top.
 
-`fast_sugiyama` assigns the layers and the order inside each layer; the coordinates are ours,
-because boxes differ in width and it knows points only.
+`fast_sugiyama` assigns the layers and the order inside each layer. It treats boxes as points, so
+the coordinates are computed here, from the boxes' widths.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from fast_sugiyama import from_edges
 
 __all__ = ["Box", "Drawing", "lay_out", "shorten", "text_width"]
 
@@ -66,7 +67,7 @@ class Drawing:
 
 
 def text_width(text: str) -> float:
-    """Pixels that a text takes, near enough; wide characters and emoji count double."""
+    """Approximate width of a text in pixels; wide characters and emoji count double."""
     columns = sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
@@ -75,7 +76,7 @@ def text_width(text: str) -> float:
 
 
 def shorten(text: str, most: int = 22) -> str:
-    """A text that fits `most` columns, with an ellipsis where it was cut."""
+    """The text, cut to `most` columns and ended with an ellipsis if it is longer."""
     text = " ".join(text.split())
     if text_width(text) <= COLUMN * most:
         return text
@@ -96,7 +97,7 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     sizes : sequence of (width, height)
         One per box.
     edges : sequence of (int, int)
-        From ancestor to descendant, by position in `sizes`. A cycle is drawn, not refused.
+        From ancestor to descendant, by position in `sizes`. Cycles are drawn as well.
 
     Returns
     -------
@@ -169,8 +170,6 @@ def _layers(
     Bends are numbered from n on. Boxes without an edge close the first layer when they are few,
     else they come last, in layers of their own.
     """
-    from fast_sugiyama import from_edges
-
     plain = sorted({(a, d) for a, d in edges if a != d})
     rows: list[list[int]] = []
     chains: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -251,7 +250,10 @@ def _across(
 
 
 def _spread(wish: FloatArray, gap: FloatArray) -> FloatArray:
-    """argmin Σ (x_i − wish_i)² with x_{i+1} − x_i ≥ gap_i: isotonic regression after a shift."""
+    """argmin Σ (x_i − wish_i)² with x_{i+1} − x_i ≥ gap_i: isotonic regression after a shift.
+
+    By pool-adjacent-violators: to import `scipy.optimize` for it takes longer than all its calls.
+    """
     shift = np.concatenate([[0.0], np.cumsum(gap)])
     means: list[float] = []
     counts: list[int] = []

@@ -1,18 +1,15 @@
-"""What a notebook shows for a fragment, an order and a result: small, static, escaped HTML."""
+"""What a notebook shows of a fragment, an order and a result: small, static, escaped HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
-
-if TYPE_CHECKING:
-    from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.fragment.fragment import Fragment
-    from jigsaw_crl.result.result import Result
+from jigsaw_crl.result.result import Result
 
 __all__ = ["fragment_html", "order_html", "result_html"]
 

@@ -1,17 +1,15 @@
-"""The order on a terminal: layers from ancestors to descendants, then what is open."""
+"""The order on a terminal: layers from ancestors to descendants, then undetermined pairs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from jigsaw_crl.assembly import Certificate, GlobalOrder
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.layout import lay_out
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from jigsaw_crl.assembly import Certificate, GlobalOrder
-    from jigsaw_crl.result.result import Result
+from jigsaw_crl.result.result import Result
 
 __all__ = ["print_certificate", "print_order", "print_result"]
 
@@ -19,7 +17,7 @@ MOST_LABELS, MOST_OPEN = 60, 10
 
 
 def print_result(result: Result, console: Console | None = None) -> None:
-    """The clients, the order and the findings.
+    """Print the clients, the order and the findings.
 
     Examples
     --------
@@ -29,21 +27,17 @@ def print_result(result: Result, console: Console | None = None) -> None:
     >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
     >>> print_result(result)  # doctest: +SKIP
     """
-    from rich.table import Table
-    from rich.text import Text
-
     console = console or _console()
     table = Table(header_style="bold", box=None, pad_edge=False)
     for name in ("client", "labels it accesses", "blocks", "trust"):
         table.add_column(name, overflow="fold")
     for fragment in result.order.fragments:
-        piece = result.fragments.get(fragment.client, fragment)
         blocks = "  ".join(
             "{" + ", ".join(sorted(b)) + "}" if len(b) > 1 else min(b)
-            for b in piece.block_order.topological()
+            for b in fragment.block_order.topological()
         )
         weight = f"{result.order.client_weights[fragment.client]:.2f}"
-        labels = ", ".join(sorted(piece.labels))
+        labels = ", ".join(sorted(fragment.labels))
         table.add_row(*(Text(cell) for cell in (fragment.client, labels, blocks, weight)))
     console.print(table)
     console.print()
@@ -56,9 +50,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
 
 
 def print_order(order: GlobalOrder, console: Console | None = None) -> None:
-    """Each label with what lies directly below it, layer by layer."""
-    from rich.text import Text
-
+    """Print each label with the labels directly below it, layer by layer."""
     console = console or _console()
     graph = order.hasse()
     position = {label: i for i, label in enumerate(order.labels)}
@@ -88,9 +80,7 @@ def print_order(order: GlobalOrder, console: Console | None = None) -> None:
 
 
 def print_certificate(certificate: Certificate, console: Console | None = None) -> None:
-    """The certificate's own text, its first line set off."""
-    from rich.text import Text
-
+    """Print a certificate's text, the first line in bold."""
     head, *steps = str(certificate).split("\n")
     console = console or _console()
     console.print(Text(head, style="bold"))
@@ -99,6 +89,4 @@ def print_certificate(certificate: Certificate, console: Console | None = None) 
 
 
 def _console() -> Console:
-    from rich.console import Console
-
     return Console(highlight=False)

@@ -1,8 +1,7 @@
-"""The one-file page: template, style, script and data put together under a strict policy.
+"""The one-file page, made of template, style, script and data.
 
-The page's policy allows exactly the style and the script that are in it, by their hashes, and
-nothing from anywhere else. All text goes through the template's escaping; data go through JSON in
-a block that no browser executes.
+Its content security policy allows the style and the script in the page, by their hashes, and
+nothing else. The template escapes all text; data are JSON in a block that browsers do not execute.
 """
 
 from __future__ import annotations
@@ -14,23 +13,23 @@ import os
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
+from jigsaw_crl.result.exports import to_graphml
 from jigsaw_crl.result.result import Result
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 __all__ = ["render_report", "write_report"]
 
 SCRIPTS = ("data.js", "why.js", "diagram.js", "matrix.js", "table.js", "evidence.js", "start.js")
-# Evidence in hundredths as int16; the ends of the range stand for certainty and silence.
+# Evidence in hundredths as int16; the ends of the range mean certainty and no statement.
 HUNDREDTHS, SURE, SILENT = 100.0, 32_000, -32_768
 
 
@@ -46,17 +45,7 @@ def write_report(result: Result, path: str | os.PathLike[str]) -> Path:
     -------
     Path
     """
-    target = Path(path)
-    text = render_report(result)
-    try:
-        target.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(
-            f"it cannot be written ({error.strerror or error})",
-            "Choose another file, or mend its folder's permissions.",
-            path=target,
-        ) from None
-    return target
+    return write_text(Path(path), render_report(result))
 
 
 def render_report(result: Result) -> str:
@@ -93,7 +82,7 @@ def render_report(result: Result) -> str:
 
 
 def _data(contents: Contents) -> dict[str, Any]:
-    """What the script needs, compactly."""
+    """The data that the page's script needs."""
     order = contents.result.order
     yes, no = order.panel.counts
     off = order.probabilities
@@ -146,8 +135,6 @@ def _order_csv(result: Result) -> bytes:
 
 
 def _graphml(result: Result) -> bytes:
-    from jigsaw_crl.result.exports import to_graphml
-
     return to_graphml(result.order).encode()
 
 
@@ -161,7 +148,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _script() -> str:
-    """The parts in one function, so that nothing of ours is a global of the page."""
+    """The scripts inside one function, so that they define no globals."""
     parts = "\n".join(_asset(name) for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
 
@@ -171,9 +158,7 @@ def _hash(text: str) -> str:
 
 
 def _as_json(data: dict[str, Any]) -> Any:
-    """JSON that cannot end its block: no angle bracket or ampersand is left in it."""
-    from markupsafe import Markup
-
+    """JSON without angle brackets and ampersands, so that it cannot end its block."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -182,9 +167,6 @@ def _as_json(data: dict[str, Any]) -> Any:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
-
     environment = Environment(
         loader=FunctionLoader(_asset),
         autoescape=True,
@@ -192,7 +174,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Only our own files, read from the package, are ever marked as safe.
+    # Only the package's own files are marked as safe.
     environment.filters["own_file"] = Markup
     environment.filters["px"] = lambda value: f"{value:.1f}"
     environment.filters["ticks"] = _ticks
@@ -202,9 +184,7 @@ def _environment() -> Environment:
 
 
 def _ticks(text: str) -> Any:
-    """Escaped text, with what stands between backticks set as code."""
-    from markupsafe import Markup, escape
-
+    """Escaped text, with the parts between backticks as code."""
     parts = [escape(part) for part in text.split("`")]
     if len(parts) % 2 == 0:
         return escape(text)

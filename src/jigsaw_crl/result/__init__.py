@@ -1,7 +1,8 @@
-"""What is kept of a recovery.
+"""The result of a recovery, its file and its exports.
 
 ==============  ====================================================================
-`result`        `Result` and its document
+`result`        `Result`
+`document`      order and proposal as JSON values
 `folder`        the result folder, written in one step
 `left_out`      labels and clients that were excluded, and why
 `exports`       GraphML, JSON and networkx

@@ -12,14 +12,12 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import networkx as nx
+
+from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
-
-if TYPE_CHECKING:
-    import networkx as nx
-
-    from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.base.files import write_text
 
 __all__ = ["FORMATS", "export_graph", "to_adjacency_csv", "to_dot", "to_graphml", "to_json"]
 
@@ -41,8 +39,6 @@ def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> sorted(nx.parse_graphml(to_graphml(order)).edges) == sorted(order.hasse().edges)
     True
     """
-    import networkx as nx
-
     graph = _graph(order, closure)
     clean = {label: _NOT_IN_XML.sub("\ufffd", label) for label in graph}
     if len(set(clean.values())) < len(clean):
@@ -100,7 +96,7 @@ def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
 
 
 def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
-    """A table with one row and one column per label: 1 where the row is above the column.
+    """CSV table with one row and one column per label: 1 where the row is above the column.
 
     Examples
     --------
@@ -158,22 +154,12 @@ def export_graph(
             f"Use one of {', '.join(FORMATS)}.",
             path=target,
         )
-    try:
-        target.write_text(write(order, closure=closure), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(
-            f"it cannot be written ({error.strerror or error})",
-            "Choose another file, or mend its folder's permissions.",
-            path=target,
-        ) from None
-    return target
+    return write_text(target, write(order, closure=closure))
 
 
 def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:
     if not closure:
         return order.hasse()
-    import networkx as nx
-
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(order.labels)
     for a, d in sorted(order.pairs()):
@@ -184,6 +170,6 @@ def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:
 
 
 def _quoted(label: str) -> str:
-    """A DOT string. Inside quotes only the quote ends it, and a backslash starts an escape."""
+    """A label as a DOT string, with quotes, backslashes and line breaks escaped."""
     inner = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{inner}"'

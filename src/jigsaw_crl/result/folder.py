@@ -1,10 +1,10 @@
-"""How does a result reach the disk in one step?
+"""The result folder, written in one step.
 
 A result folder has `result.json` (the whole result), `order.csv`, `hasse.graphml` and
-`report.html` (derived from it). It is written with a journal: everything is staged in a hidden
-sub-folder, one rename makes the stage complete, and only then are the files moved into place. A run
-killed before the rename leaves the old result; one killed after it leaves the new one, because
-readers look into a complete stage first and the next writer moves it out.
+`report.html` (derived from it). It is written with a journal: all files go to a hidden
+sub-folder (the stage), one rename marks the stage as complete, and then its files are moved into
+place. A run killed before the rename leaves the old result. A run killed after it leaves the new
+one, because readers look into a complete stage first and the next writer moves its files out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import writable
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
@@ -29,31 +30,27 @@ _STAGE_PREFIX, COMPLETE = ".jigsaw-stage-", ".jigsaw-complete"
 
 
 def write_folder(result: Result, root: Path) -> Path:
+    """Write all files of a result folder, completely or not at all."""
     check_folder(root)
     stage: Path | None = None
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        _finish(root)
-        stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=root))
-        _write_files(result, stage)
-        # From here on the new result is the one that counts.
-        os.rename(stage, root / COMPLETE)
-        stage = None
-        _finish(root)
-    except OSError as error:
-        raise InputError(
-            f"the folder cannot be written ({error.strerror or error})",
-            "Choose another folder, or mend its permissions and free space.",
-            path=root,
-        ) from None
-    finally:
-        if stage is not None:
-            shutil.rmtree(stage, ignore_errors=True)
+    with writable(root, "the folder"):
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            _finish(root)
+            stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=root))
+            _write_files(result, stage)
+            # From here on, readers get the new result.
+            os.rename(stage, root / COMPLETE)
+            stage = None
+            _finish(root)
+        finally:
+            if stage is not None:
+                shutil.rmtree(stage, ignore_errors=True)
     return root
 
 
 def check_folder(root: Path) -> None:
-    """Refuse a folder whose files are somebody else's but have one of our names."""
+    """Refuse a folder that is no result folder but has a file with one of its names."""
     if root.exists() and not root.is_dir():
         raise InputError("this is a file", "Name a folder for the result.", path=root)
     if not root.is_dir() or (root / COMPLETE).exists() or (root / RESULT).exists():
@@ -68,6 +65,7 @@ def check_folder(root: Path) -> None:
 
 
 def _write_files(result: Result, stage: Path) -> None:
+    # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
     from jigsaw_crl.result.exports import to_graphml
 
     document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
@@ -83,15 +81,15 @@ def _finish(root: Path) -> None:
     """Move a complete stage into place, and clear stages that were never completed."""
     complete = root / COMPLETE
     if complete.is_dir():
-        # The truth goes last: until then readers take it from the complete stage.
-        for name in _truth_last(os.listdir(complete)):
+        # result.json goes last: until then, readers take it from the stage.
+        for name in _result_last(os.listdir(complete)):
             os.replace(complete / name, root / name)
         complete.rmdir()
     for left in root.glob(f"{_STAGE_PREFIX}*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _truth_last(names: Iterable[str]) -> list[str]:
+def _result_last(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (name == RESULT, name))
 
 

@@ -1,7 +1,7 @@
-"""What a result does not speak of although the data had it, and why.
+"""Labels and clients that were excluded, and why.
 
-An error among the findings leaves out the regime or the client that it names. The order then has no
-row for a label that nobody else has, so that a reader would not miss it: this says so.
+An error among the findings excludes the regime or the client that it names. A label that is
+excluded from every client is missing from the order; these functions make that visible.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class LeftOut:
     label : str or None
         None where the whole client was left out.
     check : str
-        The check that ruled it out, for instance ``"several-targets"``.
+        The check that excluded it, for instance ``"several-targets"``.
     because : str
-        What was seen.
+        The message of the finding.
 
     Examples
     --------
@@ -50,13 +50,13 @@ class LeftOut:
 
 
 def left_out(findings: Iterable[Finding], used: Container[str]) -> list[LeftOut]:
-    """Labels and clients that errors among the findings rule out.
+    """Labels and clients that errors among the findings exclude.
 
     Parameters
     ----------
     findings : iterable of Finding
     used : container of str
-        The clients of which anything is used.
+        Names of the clients that are used, at least in part.
     """
     out: dict[tuple[str, str | None], LeftOut] = {}
     for f in findings:
@@ -64,17 +64,16 @@ def left_out(findings: Iterable[Finding], used: Container[str]) -> list[LeftOut]
             continue
         if f.client in used and f.regime is None:
             continue
-        # A label that recovery itself gave up is still among the client's, which say nothing of it.
         label = f.regime if f.client in used else None
         known = out.get((f.client, label))
-        # An error about the client itself says more about why all of it is left out.
+        # An error about the client itself explains better why all of it is left out.
         if known is None or (label is None and f.regime is None):
             out[f.client, label] = LeftOut(f.client, label, f.check, f.message)
     return list(out.values())
 
 
 def lost_labels(result: Result) -> dict[str, tuple[LeftOut, ...]]:
-    """Labels that some client has and the order has not, with what was left out of them."""
+    """Labels that a client has but the order does not, each with what was left out."""
     parts = left_out(result.diagnostics, result.fragments)
     of: dict[str, list[LeftOut]] = {}
     for part in parts:
@@ -86,8 +85,8 @@ def lost_labels(result: Result) -> dict[str, tuple[LeftOut, ...]]:
 
 
 def _labels_of(result: Result, client: str) -> list[str]:
-    """Labels of a client that was left out, as far as its sample sizes were kept."""
+    """Labels of a client that was left out, if the provenance has its sample sizes."""
     sizes: Any = result.provenance.get("n_samples")
     own = sizes.get(client) if isinstance(sizes, Mapping) else None
-    # The control is the first regime of a client, under whatever name.
+    # The first regime is the control.
     return list(own)[1:] if isinstance(own, Mapping) else []

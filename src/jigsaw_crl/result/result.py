@@ -5,29 +5,35 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from jigsaw_crl._version import __version__
+from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.result.document import order_document, order_from, proposal_from
 from jigsaw_crl.result.folder import COMPLETE, RESULT, write_folder
+from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.result.left_out import LeftOut
-
-__all__ = ["Result", "load_result", "order_document"]
+__all__ = ["Result", "load_result"]
 
 FORMAT = "jigsaw-crl/result"
-VERSION = 1
+VERSION = 2
+# Version 1 had no proposal.
+READABLE = (1, VERSION)
 _FIELDS = {
     "format",
     "version",
@@ -37,25 +43,30 @@ _FIELDS = {
     "order",
     "diagnostics",
     "provenance",
+    "proposal",
 }
+# Larger orders get a proposal only when its size is asked for: the search takes seconds.
+MOST_LABELS_FOR_PROPOSAL = 60
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What `recover` and `jigsaw assemble` return.
+    """The order, the fragments it rests on, and what is known about their origin.
 
     Parameters
     ----------
     fragments : mapping of str to Fragment
-        By client name.
+        By client name: the very fragments that the order holds.
     order : GlobalOrder
         The assembled order.
     diagnostics : tuple of Finding
-        What was noticed about the data.
+        Observations about the data.
     provenance : mapping
-        Where it comes from: versions, seed, sample sizes, file hashes. Plain JSON values.
+        Versions, seed, sample sizes, files and their hashes, as plain JSON values.
     options : mapping
         The keyword arguments of `assemble` that made `order` from `fragments`.
+    proposal : Proposal or None
+        Which labels the next client should access; None until `with_proposal` has searched.
 
     Examples
     --------
@@ -71,23 +82,23 @@ class Result:
     diagnostics: tuple[Finding, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    proposal: Proposal | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fragments", MappingProxyType(dict(self.fragments)))
+        object.__setattr__(self, "fragments", FrozenMapping(self.fragments))
         object.__setattr__(self, "diagnostics", tuple(self.diagnostics))
-        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
-        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+        object.__setattr__(self, "provenance", FrozenMapping(self.provenance))
+        object.__setattr__(self, "options", FrozenMapping(self.options))
+        _check_one_set(self)
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """Labels of clients, and whole clients, that were not used, and why."""
-        from jigsaw_crl.result.left_out import left_out
-
         return tuple(left_out(self.diagnostics, self.fragments))
 
     @property
     def lost_labels(self) -> Mapping[str, tuple[LeftOut, ...]]:
-        """Labels that a client has and the order has not: every client's part of it was left out.
+        """Labels missing from the order because they were left out of every client, and why.
 
         Examples
         --------
@@ -98,21 +109,52 @@ class Result:
         >>> [str(part) for part in jc.recover([lab]).lost_labels["z2"]]
         ["z2 of lab-1, because the regime holds the same rows as 'z1'"]
         """
-        from jigsaw_crl.result.left_out import lost_labels
-
         return lost_labels(self)
 
+    @property
+    def usual_size(self) -> int:
+        """The median number of labels of a client, at least 2."""
+        return max(2, int(np.median([len(f.labels) for f in self.order.fragments])))
+
+    def with_proposal(self, size: int | None = None, *, seed: int = 0) -> Result:
+        """The result with a proposal for the next client, which reports then show.
+
+        The search is a Monte-Carlo one and takes up to half as long as recovery, so `recover` does
+        not run it; `jigsaw recover --out` and `jigsaw assemble --out` do.
+
+        Parameters
+        ----------
+        size : int, optional
+            How many latents the client can access. By default `usual_size`, and no search for
+            orders of more than 60 labels or from Algorithm 3.
+        seed : int
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> world = jc.simulate.setting("A", 0)
+        >>> result = jc.recover([world.client(0), world.client(4)]).with_proposal(size=3)
+        >>> len(result.proposal.labels)
+        3
+        """
+        if size is None:
+            if len(self.order.labels) > MOST_LABELS_FOR_PROPOSAL or self.order.mode == "paper":
+                return self
+            size = self.usual_size
+        return replace(self, proposal=next_client(self.order, size, seed=seed))
+
     def to_document(self) -> dict[str, Any]:
-        """The result as plain JSON values; the latent bases stay behind."""
+        """The result as plain JSON values, without the latent bases."""
         return {
             "format": FORMAT,
             "version": VERSION,
             "written_by": f"jigsaw-crl {__version__}",
             "options": dict(self.options),
-            "fragments": [json.loads(f.to_json()) for f in self.fragments.values()],
+            "fragments": [f.to_document() for f in self.fragments.values()],
             "order": order_document(self.order),
             "diagnostics": [f.to_document() for f in self.diagnostics],
             "provenance": dict(self.provenance),
+            "proposal": None if self.proposal is None else asdict(self.proposal),
         }
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -124,42 +166,39 @@ class Result:
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the one-file HTML report."""
-        from jigsaw_crl.report import write_report
-
-        target = Path(path)
-        write_report(self, target)
+        target: Path = face("result.report")(self, path)
         return target
 
     def plot_hasse(self, ax: Axes | None = None) -> Figure:
         """The Hasse diagram; `savefig` writes it as SVG or PDF."""
-        from jigsaw_crl.report.figures import plot_hasse
-
-        return plot_hasse(self.order, ax)
+        figure: Figure = face("result.plot_hasse")(self.order, ax)
+        return figure
 
     def plot_pairs(self, ax: Axes | None = None) -> Figure:
         """The pair matrix: verdicts and probabilities."""
-        from jigsaw_crl.report.figures import plot_pairs
-
-        return plot_pairs(self.order, ax)
+        figure: Figure = face("result.plot_pairs")(self.order, ax)
+        return figure
 
     def plot_spectrum(self, ax: Axes | None = None) -> Figure:
-        """The spectra of the clients' data, latents told from the rest."""
-        from jigsaw_crl.report.figures import plot_spectrum
-
-        return plot_spectrum(self, ax)
+        """The eigenvalues of each client's data; filled marks carry latents."""
+        figure: Figure = face("result.plot_spectrum")(self, ax)
+        return figure
 
     def plot_calibration(
         self, truth: Iterable[tuple[str, str]] | None = None, ax: Axes | None = None
     ) -> Figure:
-        """Are probabilities kept? Against `truth`, or the clients' against the verdicts."""
-        from jigsaw_crl.report.figures import plot_calibration
+        """Calibration of the probabilities against `truth`, or of each client against the verdicts.
 
-        return plot_calibration(self.order, truth, ax)
+        Parameters
+        ----------
+        truth : iterable of (ancestor, descendant), optional
+        ax : Axes, optional
+        """
+        figure: Figure = face("result.plot_calibration")(self.order, truth, ax)
+        return figure
 
     def _repr_html_(self) -> str:
-        from jigsaw_crl.report.notebook import result_html
-
-        return result_html(self)
+        return str(face("result.html")(self))
 
     def __repr__(self) -> str:
         return (
@@ -167,6 +206,18 @@ class Result:
             f"{pluralise(len(self.order.labels), 'label')}, "
             f"{pluralise(len(self.order.pairs()), 'ancestor pair')}, "
             f"{pluralise(len(self.diagnostics), 'finding')})"
+        )
+
+
+def _check_one_set(result: Result) -> None:
+    """Refuse an order that rests on other fragments than those beside it."""
+    own = result.order.fragments
+    if len(own) != len(result.fragments) or any(
+        result.fragments.get(f.client) is not f for f in own
+    ):
+        raise InputError(
+            "the fragments are not those that the order was assembled from",
+            "Pass order.fragments, by client name.",
         )
 
 
@@ -202,86 +253,13 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         raise InputError(
             f"this folder has no {RESULT}", "Pass a folder `jigsaw recover --out` wrote.", path=root
         )
+    with readable(path):
+        text = path.read_bytes()
     try:
-        document = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(
-            f"it cannot be read ({error.strerror})", "Check its permissions.", path=path
-        ) from None
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError("this is not valid JSON", "Run the recovery again.", path=path) from None
     return _from_document(document, path)
-
-
-# -- the document -------------------------------------------------------------------------------
-
-
-def order_document(order: GlobalOrder) -> dict[str, Any]:
-    """An order as plain JSON values; its fragments are kept beside it."""
-    sampled = order.sampled
-    convergence = order.convergence
-    return {
-        "labels": list(order.labels),
-        "mode": order.mode,
-        "verdicts": order.verdicts.tolist(),
-        "decoded": order.decoded.astype(int).tolist(),
-        "probabilities": order.probabilities.tolist(),
-        "sampled": sampled is not None,
-        "client_weights": {name: float(w) for name, w in order.client_weights.items()},
-        "notes": list(order.notes),
-        "seed": int(order.seed),
-        "closed_world": bool(order.closed_world),
-        "rate": float(order.rate),
-        "disagreement": bool(order.disagreement),
-        "convergence": None if convergence is None else asdict(convergence),
-    }
-
-
-def _order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrder:
-    """The order again; a `ValueError` when the document does not hold together."""
-    import numpy as np
-
-    from jigsaw_crl.assembly import GlobalOrder
-    from jigsaw_crl.assembly.posterior import Convergence
-
-    labels = tuple(document["labels"])
-    shape = (len(labels), len(labels))
-    verdicts = np.array(document["verdicts"], dtype=np.int8)
-    decoded = np.array(document["decoded"], dtype=np.int8)
-    probabilities = np.array(document["probabilities"], dtype=np.float64)
-    if not verdicts.shape == decoded.shape == probabilities.shape == shape:
-        raise ValueError("a matrix does not have one row and column per label")
-    if not (np.isin(verdicts, (-1, 0, 1)).all() and np.isin(decoded, (0, 1)).all()):
-        raise ValueError("a verdict is none of -1, 0, 1")
-    if not ((probabilities >= 0) & (probabilities <= 1)).all():
-        raise ValueError("a probability lies outside 0 to 1")
-    if labels != tuple(sorted({x for f in fragments for x in f.labels})):
-        raise ValueError("the order's labels are not those of the fragments")
-    if set(document["client_weights"]) != {f.client for f in fragments}:
-        raise ValueError("the weights are not those of the fragments' clients")
-    if document["mode"] not in ("exact", "evidence", "paper"):
-        raise ValueError(f"there is no mode {document['mode']!r}")
-    convergence = document["convergence"]
-    order = GlobalOrder(
-        labels=labels,
-        mode=document["mode"],
-        verdicts=verdicts,
-        decoded=decoded.astype(bool),
-        sampled=probabilities if document["sampled"] else None,
-        client_weights={str(k): float(w) for k, w in document["client_weights"].items()},
-        notes=tuple(str(note) for note in document["notes"]),
-        fragments=tuple(sorted(fragments, key=lambda f: f.client)),
-        seed=int(document["seed"]),
-        closed_world=bool(document["closed_world"]),
-        rate=float(document["rate"]),
-        disagreement=bool(document["disagreement"]),
-        convergence=None if convergence is None else Convergence(**convergence),
-    )
-    if not document["sampled"]:
-        # Known already: spares the draw that would make them again.
-        probabilities.flags.writeable = False
-        order.__dict__["probabilities"] = probabilities
-    return order
 
 
 def _from_document(document: Any, path: Path) -> Result:
@@ -290,31 +268,33 @@ def _from_document(document: Any, path: Path) -> Result:
             "this is not a jigsaw-crl result", "Write one with `jigsaw recover --out`.", path=path
         )
     version = document.get("version")
-    if version != VERSION:
+    if version not in READABLE:
         newer = isinstance(version, int) and version > VERSION
         writer = str(document.get("written_by", "another program"))[:80]
         raise InputError(
             f"the result has format version {version!r} (written by {writer}), "
-            f"this program, jigsaw-crl {__version__}, reads {VERSION}",
+            f"this program, jigsaw-crl {__version__}, reads versions up to {VERSION}",
             "Upgrade jigsaw-crl." if newer else "Run the recovery again.",
             path=path,
         )
-    if set(document) != _FIELDS:
-        odd = sorted(set(document) ^ _FIELDS)
+    expected = _FIELDS if version == VERSION else _FIELDS - {"proposal"}
+    if set(document) != expected:
+        odd = sorted(set(document) ^ expected)
         raise InputError(
-            f"the result's fields are not those of version {VERSION}: {', '.join(odd)[:200]}",
+            f"the result's fields are not those of version {version}: {', '.join(odd)[:200]}",
             "Run the recovery again.",
             path=path,
         )
     try:
         fragments = [Fragment.from_document(f, path=path) for f in document["fragments"]]
-        order = _order_from(document["order"], fragments)
+        order = order_from(document["order"], fragments)
         return Result(
             {f.client: f for f in fragments},
             order,
             tuple(Finding(**f) for f in document["diagnostics"]),
             dict(document["provenance"]),
             dict(document["options"]),
+            proposal_from(document.get("proposal"), order),
         )
     except InputError:
         raise
@@ -324,6 +304,3 @@ def _from_document(document: Any, path: Path) -> Result:
             "Run the recovery again.",
             path=path,
         ) from None
-
-
-# -- the folder ---------------------------------------------------------------------------------

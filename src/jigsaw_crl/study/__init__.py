@@ -16,7 +16,7 @@
 from jigsaw_crl.study.folder import Study
 from jigsaw_crl.study.frames import client_from_table
 from jigsaw_crl.study.moments_file import merge_clients, write_moments
-from jigsaw_crl.study.reading import read_any, read_client, read_client_noting, read_study
+from jigsaw_crl.study.reading import read_any, read_client, read_client_with_findings, read_study
 
 __all__ = [
     "Study",
@@ -24,7 +24,7 @@ __all__ = [
     "merge_clients",
     "read_any",
     "read_client",
-    "read_client_noting",
+    "read_client_with_findings",
     "read_study",
     "write_moments",
 ]

@@ -25,6 +25,7 @@ from pyarrow import parquet
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
+from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["csv_source", "parquet_source"]
@@ -101,15 +102,15 @@ def _unreadable(error: Exception, path: Path, client: str) -> InputError:
 # -- CSV ----------------------------------------------------------------------------------------
 
 
-def csv_source(path: Path, naming: Naming, client: str) -> Source:
+def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
     """A text file with commas, semicolons or tabs; the first line names the columns."""
-    fail = partial(InputError, client=client, path=path)
+    fail = partial(InputError, client=client, path=data.path)
     regime = naming.column()
-    with readable(path):
-        header, sample, delimiter = _head(path, regime, fail)
+    with readable(data.path):
+        header, sample, delimiter = _head(data, regime, fail)
     not_numbers = _text_columns(header, sample, {regime, *naming.ignore}, fail)
     features, ignored = feature_columns(
-        header, not_numbers, regime, naming.ignore, path=path, client=client
+        header, not_numbers, regime, naming.ignore, path=data.path, client=client
     )
     if not sample:
         raise fail("there are no rows below the header", "Check that the file is complete.")
@@ -117,7 +118,7 @@ def csv_source(path: Path, naming: Naming, client: str) -> Source:
 
     def batches() -> Iterator[tuple[Any, None]]:
         reader = arrow_csv.open_csv(
-            str(path),
+            pa.input_stream(data.from_start(), compression=_compression(data)),
             read_options=arrow_csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
             convert_options=arrow_csv.ConvertOptions(
@@ -130,18 +131,25 @@ def csv_source(path: Path, naming: Naming, client: str) -> Source:
             for batch in reader:
                 yield batch, None
 
-    return _arrow_source(features, ignored, regime, batches, path, client)
+    return _arrow_source(features, ignored, regime, batches, data.path, client)
 
 
-def _head(path: Path, regime: str, fail: Fail) -> tuple[list[str], list[list[str]], str]:
+def _compression(data: DataFile) -> str | None:
+    return "gzip" if data.path.suffix == ".gz" else None
+
+
+def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list[str]], str]:
     """Header, first rows and delimiter."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rb") as file:
-        data = file.read(_HEAD_BYTES)
-    complete = len(data) < _HEAD_BYTES
+    file = data.from_start()
+    if _compression(data):
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            first_bytes = unpacked.read(_HEAD_BYTES)
+    else:
+        first_bytes = file.read(_HEAD_BYTES)
+    complete = len(first_bytes) < _HEAD_BYTES
     try:
         # The data may end inside a character.
-        text = data.decode("utf-8-sig", errors="strict" if complete else "ignore")
+        text = first_bytes.decode("utf-8-sig", errors="strict" if complete else "ignore")
     except UnicodeDecodeError:
         raise fail("the file is not text in UTF-8", "Save it as CSV in UTF-8.") from None
     if not text.strip():
@@ -185,19 +193,25 @@ def _text_columns(
 # -- Parquet ------------------------------------------------------------------------------------
 
 
-def parquet_source(path: Path, naming: Naming, client: str) -> Source:
+def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
     """A Parquet file, or a folder of them, which may be partitioned by `regime=value`."""
+    path = data.path
     fail = partial(InputError, client=client, path=path)
     regime = naming.column()
     with readable(path):
-        files = _parts(path) if path.is_dir() else [(path, {})]
+        files = [(path, {})] if data.handle is not None else _parts(path)
     if not files:
         raise fail("the folder holds no Parquet file", "Check the path.")
+
+    def opened(part: Path) -> Any:
+        """The client's one open file, or the path of a part of its folder."""
+        return part if data.handle is None else data.from_start()
+
     layouts = []
     for file, keys in files:
         with readable(file):
             try:
-                schema = parquet.read_schema(file)
+                schema = parquet.read_schema(opened(file))
             except pa.ArrowException as error:
                 raise _unreadable(error, file, client) from None
         layouts.append((file, keys, schema))
@@ -218,7 +232,7 @@ def parquet_source(path: Path, naming: Naming, client: str) -> Source:
             wanted = [*features, regime] if inside else list(features)
             # Neither mapped nor pre-fetched, so that memory does not grow with the row groups.
             with parquet.ParquetFile(
-                file, buffer_size=1 << 16, pre_buffer=False, page_checksum_verification=True
+                opened(file), buffer_size=1 << 16, pre_buffer=False, page_checksum_verification=True
             ) as reader:
                 for batch in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
                     yield batch, None if inside else keys[regime]

@@ -1,12 +1,12 @@
-"""A study: a folder with one file per client, or a manifest `study.toml` that says what is what.
+"""A study: a folder with one file per client, optionally described by a manifest `study.toml`.
 
 Everything in the manifest is optional::
 
     name = "light tunnel"
     regime = "arm"                  # column with the regime; also per client
     control = "untreated"           # its value on observational rows; also per client
-    ignore = ["batch"]              # columns that are no features; also per client
-    labels = ["pump", "valve"]      # the only labels there may be
+    ignore = ["batch"]              # columns that are not features; also per client
+    labels = ["pump", "valve"]      # the permitted labels
 
     [rename]                        # regime value -> label; also per client
     "pump (5 V)" = "pump"
@@ -22,12 +22,12 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import did_you_mean, pluralise
 from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.client.client import CONTROL, Client
@@ -44,14 +44,14 @@ _CLIENT = {**_COMMON, "file": str, "n_latent": int}
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Clients that speak of the same labels.
+    """Clients whose labels have the same meaning.
 
     Parameters
     ----------
     name : str
     clients : tuple of Client
     findings : tuple of Finding
-        What was noticed while reading.
+        From reading the files.
     sources : mapping of str to str
         The file each client was read from.
     fingerprints : mapping of str to str
@@ -73,8 +73,8 @@ class Study:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clients", tuple(self.clients))
-        object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
-        object.__setattr__(self, "fingerprints", MappingProxyType(dict(self.fingerprints)))
+        object.__setattr__(self, "sources", FrozenMapping(self.sources))
+        object.__setattr__(self, "fingerprints", FrozenMapping(self.fingerprints))
         if not self.clients:
             raise InputError("the study has no clients", "Add at least one client.")
         _refuse_same_names(self.clients)
@@ -82,7 +82,7 @@ class Study:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Every label that some client has, sorted."""
+        """The labels of all clients, sorted."""
         return tuple(sorted({label for client in self.clients for label in client.labels}))
 
     def __iter__(self) -> Iterator[Client]:
@@ -99,15 +99,6 @@ class Study:
         near = did_you_mean(name, [c.name for c in self.clients])
         raise InputError(f"the study has no client {name!r}", f"It has {known}. {near}".strip())
 
-    def __getstate__(self) -> dict[str, Any]:
-        # A mappingproxy does not pickle.
-        plain = {"sources": dict(self.sources), "fingerprints": dict(self.fingerprints)}
-        return self.__dict__ | plain
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        frozen = {k: MappingProxyType(state[k]) for k in ("sources", "fingerprints")}
-        self.__dict__.update(state | frozen)
-
     def __repr__(self) -> str:
         return (
             f"Study({self.name!r}: {pluralise(len(self.clients), 'client')}, "
@@ -122,7 +113,7 @@ def _refuse_same_names(clients: tuple[Client, ...]) -> None:
         if folded in seen:
             raise InputError(
                 f"two clients are called {seen[folded]!r} and {client.name!r}",
-                "Give every client one file and its own name.",
+                "Give each client a name of its own.",
                 client=client.name,
             )
         seen[folded] = client.name
@@ -237,7 +228,7 @@ def _file_of(
 
 
 def client_name(path: Path) -> str:
-    """A client is named after its file."""
+    """The name of a client: that of its file, without the ending."""
     name = path.name
     if path.is_file() or not path.exists():
         folded = name.casefold()
@@ -248,7 +239,7 @@ def client_name(path: Path) -> str:
 
 def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[str, Any]) -> Naming:
     def choose(key: str, default: Any) -> Any:
-        # The command line wins over the client's own table, that over the manifest's head.
+        # First the command line, then the client's own table, then the manifest's head.
         return next((s[key] for s in (given, own, common) if s.get(key) is not None), default)
 
     return Naming(

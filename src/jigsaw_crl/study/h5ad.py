@@ -72,7 +72,7 @@ def _chunks(
 
 def _open(path: Path, client: str) -> Any:
     fail = partial(InputError, client=client, path=path)
-    try:
+    try:  # an optional dependency
         import anndata
     except ImportError:
         raise fail("anndata is not installed", "Run pip install 'jigsaw-crl[anndata]'.") from None

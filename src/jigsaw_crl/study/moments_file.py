@@ -25,6 +25,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.study.data_file import DataFile
 
 __all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
 
@@ -87,13 +88,13 @@ def is_moments_file(names: set[str]) -> bool:
     return names >= _ARRAYS
 
 
-def read_moments(path: Path, *, name: str | None = None, n_latent: int | None = None) -> Client:
+def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | None = None) -> Client:
     """A client from its moments file; header and arrays are checked."""
     again = "Write the file again with `jigsaw moments`."
-    fail = partial(InputError, remedy=again, client=name, path=path)
-    with readable(path):
+    fail = partial(InputError, remedy=again, client=name, path=data.path)
+    with readable(data.path):
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with np.load(data.from_start(), allow_pickle=False) as archive:
                 arrays = {key: archive[key] for key in archive.files}
             header = json.loads(str(arrays["header"][()]))
         except OSError:

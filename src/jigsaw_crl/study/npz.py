@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.study.columns import kept_positions, plain_rows
+from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["archive_members", "npz_source"]
@@ -45,10 +45,10 @@ class _Member:
 
 
 @contextmanager
-def _opened(path: Path, fail: Fail) -> Iterator[zipfile.ZipFile]:
+def _opened(data: DataFile, fail: Fail) -> Iterator[zipfile.ZipFile]:
     """The open archive; errors while reading it become an `InputError`."""
     try:
-        with readable(path), zipfile.ZipFile(path) as archive:
+        with readable(data.path), zipfile.ZipFile(data.from_start()) as archive:
             yield archive
     except InputError:
         raise
@@ -59,11 +59,11 @@ def _opened(path: Path, fail: Fail) -> Iterator[zipfile.ZipFile]:
         ) from None
 
 
-def archive_members(path: Path, client: str) -> dict[str, _Member]:
+def archive_members(data: DataFile, client: str) -> dict[str, _Member]:
     """The arrays of an archive, from their headers alone."""
-    fail = partial(InputError, client=client, path=path)
+    fail = partial(InputError, client=client, path=data.path)
     members = {}
-    with _opened(path, fail) as archive:
+    with _opened(data, fail) as archive:
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             with archive.open(info) as file:
@@ -73,32 +73,32 @@ def archive_members(path: Path, client: str) -> dict[str, _Member]:
     return members
 
 
-def npz_source(path: Path, naming: Naming, client: str) -> Source:
+def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     """Rows from an archive in either layout."""
-    fail = partial(InputError, client=client, path=path)
-    members = archive_members(path, client)
+    fail = partial(InputError, client=client, path=data.path)
+    members = archive_members(data, client)
     # Names to ignore may be arrays or features.
     left = {name: m for name, m in members.items() if name not in naming.ignore}
     regime = naming.column()
     if "X" in members and regime in members:
-        matrices, regimes = _long_layout(path, left, members["X"], members[regime], fail)
+        matrices, regimes = _long_layout(data, left, members["X"], members[regime], fail)
     else:
         matrices, regimes = _array_per_regime(left, fail), None
     width = matrices[0].shape[1]
     named = next((m for m in left.values() if _names_columns(m)), None)
-    given = None if named is None else _text(path, named, fail).tolist()
+    given = None if named is None else _text(data, named, fail).tolist()
     try:
         features = check_features(client, given, width)
     except InputError as error:
-        raise error.located(path=path) from None
+        raise error.located(path=data.path) from None
     ignore = [name for name in naming.ignore if name not in members]
     kept = kept_positions(features, ignore, fail)
-    chunks = partial(_chunks, path, kept, matrices, regimes, fail)
+    chunks = partial(_chunks, data, kept, matrices, regimes, fail)
     return Source(tuple(features[i] for i in kept), chunks)
 
 
 def _long_layout(
-    path: Path, left: Mapping[str, _Member], X: _Member, regime: _Member, fail: Fail
+    data: DataFile, left: Mapping[str, _Member], X: _Member, regime: _Member, fail: Fail
 ) -> tuple[list[_Member], npt.NDArray[Any]]:
     """The matrix X, and the regime of each of its rows."""
     known = (X.name, regime.name)
@@ -109,7 +109,7 @@ def _long_layout(
             f"Keep X, {regime.name} and features, or one array per regime.",
         )
     _check_matrix(X, fail)
-    regimes = _text(path, regime, fail)
+    regimes = _text(data, regime, fail)
     if len(regimes) != X.shape[0]:
         raise fail(
             f"X has {pluralise(X.shape[0], 'row')} and {regime.name} "
@@ -167,24 +167,24 @@ def _header(file: IO[bytes], name: str, fail: Fail) -> _Member:
     return _Member(name, shape, fortran, dtype)
 
 
-def _text(path: Path, member: _Member, fail: Fail) -> npt.NDArray[Any]:
+def _text(data: DataFile, member: _Member, fail: Fail) -> npt.NDArray[Any]:
     if member.dtype.kind not in "UiuS" or len(member.shape) != 1:
         raise fail(
             f"the array {member.name!r} has type {member.dtype} and shape {member.shape}",
             "Store it as one text per entry.",
         )
-    with _opened(path, fail) as archive, archive.open(f"{member.name}.npy") as file:
+    with _opened(data, fail) as archive, archive.open(f"{member.name}.npy") as file:
         return npy.read_array(file, allow_pickle=False).astype(str)
 
 
 def _chunks(
-    path: Path,
+    data: DataFile,
     kept: npt.NDArray[np.intp],
     matrices: list[_Member],
     regimes: npt.NDArray[Any] | None,
     fail: Fail,
 ) -> Iterator[Chunk]:
-    with _opened(path, fail) as archive:
+    with _opened(data, fail) as archive:
         for member in matrices:
             start = 0
             for rows in _rows(archive, member, fail):

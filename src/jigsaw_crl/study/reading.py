@@ -1,14 +1,16 @@
-"""Read one client, or a whole study."""
+"""Read one client from its file, or a whole study."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import fingerprint, readable
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import CONTROL, Client
+from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
     ENDINGS,
     MANIFEST,
@@ -18,9 +20,11 @@ from jigsaw_crl.study.folder import (
     is_partitioned,
     manifest_entries,
 )
+from jigsaw_crl.study.moments_file import is_moments_file, read_moments
+from jigsaw_crl.study.npz import archive_members, npz_source
 from jigsaw_crl.study.regimes import Naming, Source, client_from_source, warn_of_truths
 
-__all__ = ["read_any", "read_client", "read_client_noting", "read_study"]
+__all__ = ["read_any", "read_client", "read_client_with_findings", "read_study"]
 
 
 def read_client(
@@ -49,7 +53,7 @@ def read_client(
     n_latent : int, optional
         Latents the client accesses; by default as many as it has labels.
     ignore : sequence of str
-        Columns that are no features.
+        Columns that are not features.
 
     Returns
     -------
@@ -69,14 +73,14 @@ def read_client(
     >>> client.name, client.n_features
     ('lab-1', 8)
     """
-    client, findings = read_client_noting(
+    client, findings = read_client_with_findings(
         path, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore
     )
     warn_of_truths(findings, stacklevel=2)
     return client
 
 
-def read_client_noting(
+def read_client_with_findings(
     path: str | Path,
     *,
     regime: str | None = None,
@@ -85,9 +89,9 @@ def read_client_noting(
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
 ) -> tuple[Client, list[Finding]]:
-    """Like `read_client`, with what was noticed: ignored and constant columns."""
-    naming = Naming(regime, CONTROL if control is None else control, {}, tuple(ignore))
-    return _read(Entry(name, Path(path), naming, n_latent))
+    """One client and the findings from reading it: ignored and constant columns."""
+    one = _read(Entry(name, Path(path), _naming(regime, control, ignore), n_latent))
+    return one.client, list(one.findings)
 
 
 def read_study(
@@ -130,22 +134,20 @@ def read_study(
         given, regime=regime, control=control, ignore=tuple(ignore)
     )
     _refuse_two_files_of_one_client(entries)
-    clients, findings, sources = [], list[Finding](), {}
+    read = []
     for entry in entries:
-        client, noted = _read(entry)
-        strangers = [] if permitted is None else [x for x in client.labels if x not in permitted]
+        one = _read(entry, hashed=True)
+        strangers = [x for x in one.client.labels if permitted is not None and x not in permitted]
         if strangers:
             raise InputError(
                 f"the label {strangers[0]!r} is not among the manifest's labels",
                 f"Correct it, or add it to labels in {MANIFEST}.",
-                client=client.name,
+                client=one.client.name,
                 regime=strangers[0],
                 path=entry.path,
             )
-        clients.append(client)
-        findings.extend(noted)
-        sources[client.name] = str(entry.path)
-    return _study(name, clients, findings, sources)
+        read.append(one)
+    return _study(name, read)
 
 
 def read_any(
@@ -155,7 +157,7 @@ def read_any(
     control: str | None = None,
     ignore: Sequence[str] = (),
 ) -> Study:
-    """A study from whatever the user points at: folder, manifest, or one client's file."""
+    """A study from a folder, a manifest, or one client's file."""
     given = Path(path)
     with readable(given):
         if not given.exists():
@@ -163,57 +165,81 @@ def read_any(
         whole = given.is_dir() and not is_partitioned(given)
     if whole or given.suffix == ".toml":
         return read_study(given, regime=regime, control=control, ignore=ignore)
-    client, findings = read_client_noting(given, regime=regime, control=control, ignore=ignore)
-    return _study(client.name, [client], findings, {client.name: str(given)})
+    entry = Entry(None, given, _naming(regime, control, ignore))
+    one = _read(entry, hashed=True)
+    return _study(one.client.name, [one])
 
 
-def _study(
-    name: str, clients: list[Client], findings: list[Finding], sources: dict[str, str]
-) -> Study:
-    marks = {k: mark for k, path in sources.items() if (mark := fingerprint(Path(path)))}
-    return Study(name, tuple(clients), tuple(findings), sources, marks)
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """One client as it was read, with its file and the file's hash."""
+
+    client: Client
+    findings: tuple[Finding, ...]
+    path: Path
+    sha256: str | None
 
 
-def _read(entry: Entry) -> tuple[Client, list[Finding]]:
-    path = entry.path
-    with readable(path):
-        if not path.exists():
-            raise FileNotFoundError
-    name = client_name(path) if entry.name is None else entry.name
-    if path.name.casefold().endswith(".npz"):
-        from jigsaw_crl.study.moments_file import is_moments_file, read_moments
-        from jigsaw_crl.study.npz import archive_members
-
-        if is_moments_file(set(archive_members(path, name))):
-            return read_moments(path, name=entry.name, n_latent=entry.n_latent), []
-    source = _source(path, entry.naming, name)
-    return client_from_source(
-        source, name=name, naming=entry.naming, n_latent=entry.n_latent, path=path
+def _study(name: str, read: Sequence[_Read]) -> Study:
+    return Study(
+        name,
+        clients=tuple(r.client for r in read),
+        findings=tuple(f for r in read for f in r.findings),
+        sources={r.client.name: str(r.path) for r in read},
+        fingerprints={r.client.name: r.sha256 for r in read if r.sha256 is not None},
     )
 
 
-def _source(path: Path, naming: Naming, client: str) -> Source:
-    folded = path.name.casefold()
-    if path.is_dir() or folded.endswith(".parquet"):
+def _naming(regime: str | None, control: str | None, ignore: Sequence[str]) -> Naming:
+    return Naming(regime, CONTROL if control is None else control, {}, tuple(ignore))
+
+
+def _read(entry: Entry, *, hashed: bool = False) -> _Read:
+    """Read one client; its file is opened once, for the hash and for the rows."""
+    with open_data(entry.path) as data:
+        sha256 = data.sha256() if hashed else None
+        client, findings = _client(data, entry)
+    return _Read(client, tuple(findings), entry.path, sha256)
+
+
+def _client(data: DataFile, entry: Entry) -> tuple[Client, list[Finding]]:
+    path = data.path
+    name = client_name(path) if entry.name is None else entry.name
+    if path.name.casefold().endswith(".npz") and is_moments_file(set(archive_members(data, name))):
+        return read_moments(data, name=entry.name, n_latent=entry.n_latent), []
+    return client_from_source(
+        _source(data, entry.naming, name),
+        name=name,
+        naming=entry.naming,
+        n_latent=entry.n_latent,
+        path=path,
+    )
+
+
+def _source(data: DataFile, naming: Naming, client: str) -> Source:
+    """The rows of a table; pyarrow and anndata are imported for their own formats only."""
+    folded = data.path.name.casefold()
+    if data.handle is None or folded.endswith(".parquet"):
         from jigsaw_crl.study.arrow import parquet_source
 
-        return parquet_source(path, naming, client)
+        return parquet_source(data, naming, client)
     if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
         from jigsaw_crl.study.arrow import csv_source
 
-        return csv_source(path, naming, client)
+        return csv_source(data, naming, client)
     if folded.endswith(".npz"):
-        from jigsaw_crl.study.npz import npz_source
-
-        return npz_source(path, naming, client)
+        return npz_source(data, naming, client)
     if folded.endswith(".h5ad"):
         from jigsaw_crl.study.h5ad import h5ad_source
 
-        return h5ad_source(path, naming, client)
+        # anndata opens files by their path alone.
+        return h5ad_source(data.path, naming, client)
     raise InputError(
-        f"the ending {path.suffix or 'of the name'!r} is not one of a client's file",
+        f"a client's file cannot end in {data.path.suffix!r}"
+        if data.path.suffix
+        else "the file's name has no ending that says its format",
         f"Use {' '.join(ENDINGS)}.",
-        path=path,
+        path=data.path,
     )
 
 

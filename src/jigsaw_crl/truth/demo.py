@@ -20,6 +20,7 @@ from rich.text import Text
 
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.terminal import print_json, working
 from jigsaw_crl.pipeline import recover
 from jigsaw_crl.report.contents import relation_no_client_states
 from jigsaw_crl.report.terminal import print_certificate, print_result
@@ -115,7 +116,6 @@ def run_demo(
     -------
     Result
     """
-    from jigsaw_crl.cli.output import working
 
     start = time.perf_counter()
     world, name = _world(latent, clients)
@@ -129,6 +129,7 @@ def run_demo(
         _compare("the paper's method", world, paper.order),
     ]
     across = relation_no_client_states(result)
+    result = result.with_proposal()
     folder = result.save(out)
     spent = time.perf_counter() - start
     if as_json:
@@ -209,7 +210,6 @@ def _print_json(
     folder: Path,
     spent: float,
 ) -> None:
-    from jigsaw_crl.cli.output import print_json
 
     order = result.order
     print_json(

@@ -1,4 +1,4 @@
-"""Exact mode: entailment first, then the rules across hidden nodes as far as they fit."""
+"""What follows from certain statements? Entailment first, then the rules across hidden nodes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Deduction:
     ----------
     knowledge : Knowledge
     views : dict of int to HiddenReach
-        What is known of hidden paths, by number of client; empty when those rules were not used.
+        What is known about hidden paths, by number of client; empty if those rules were not used.
     notes : tuple of str
     closures : dict
-        Room for the prover: what is known below each rank, filled as certificates are written.
+        A cache for `Prover`: what is known below each rank.
     """
 
     knowledge: Knowledge
@@ -37,22 +37,22 @@ class Deduction:
 
 
 def deduce(panel: Panel, *, closed_world: bool = False, hidden_rules: bool = True) -> Deduction:
-    """All that follows from certain statements.
+    """Everything that follows from certain statements.
 
     Parameters
     ----------
     panel : Panel
-        Clients that state; log-odds are ignored.
+        Log-odds are ignored.
     closed_world : bool
         Every latent variable carries a label at some client.
     hidden_rules : bool
-        Use the rules across hidden nodes (where a client names its spouses).
+        Use the rules across hidden nodes, for clients that name their spouses.
 
     Raises
     ------
     Contradiction
-        No order agrees with the statements. When only the rules across hidden nodes contradict
-        them, those are given up, and a note says so.
+        No order agrees with the statements. If only the rules across hidden nodes contradict
+        them, those rules are not used, and a note says so.
     """
     knowledge = entail(panel)
     if not hidden_rules or not can_use_hidden_rules(panel):
@@ -65,8 +65,13 @@ def deduce(panel: Panel, *, closed_world: bool = False, hidden_rules: bool = Tru
     except Contradiction as contradiction:
         if closed_world:
             found = deduce(panel, closed_world=False)
-            note = f"closed_world was given up: {contradiction.what}"
+            note = (
+                f"closed_world was not used: it contradicts the statements ({contradiction.what})"
+            )
             return Deduction(found.knowledge, found.views, (note, *found.notes))
-        note = f"the rules across hidden nodes were given up: {contradiction.what}"
+        note = (
+            "the rules across hidden nodes were not used: they contradict the statements "
+            f"({contradiction.what})"
+        )
         return Deduction(knowledge, notes=(note,))
     return Deduction(grown, {view.client: view for view in views})

@@ -1,14 +1,11 @@
-"""What certain statements imply: sound, and complete where no client names only a set.
+"""What do certain statements about ancestors imply? Sound; complete if no client names only a set.
 
-With `pos` the transitive closure of the positives and `P = pos ∨ I`,
+Positives are closed under transitivity; negatives are the pairs that would contradict a known fact
+(see `base.order.refuted`). Every other pair is undetermined: both answers occur in some order that
+agrees with the statements.
 
-    neg = Pᵀ (neg ∨ posᵀ ∨ I) Pᵀ :
-
-a is no ancestor of d when it would make some u above a an ancestor of some v below d, where that
-is known to be false. Every other pair is undetermined: both answers occur in an order that fits.
-
-Facts that do not follow from the order alone are entered as *base* facts with a rank: the round
-in which they were derived. A base fact follows from facts of lower rank, so proofs never circle.
+Facts that do not follow from the order alone are entered as *base* facts with a rank, the round in
+which they were derived. A base fact follows from facts of lower rank, so proofs are not circular.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ UNKNOWN = np.iinfo(np.int32).max
 
 
 class Contradiction(Exception):
-    """The statements admit no order. `pair` is (ancestor, descendant) of a pair held both ways."""
+    """No order agrees with the statements; `pair` (ancestor, descendant) is one that conflicts."""
 
     def __init__(self, what: str, pair: tuple[int, int] | None = None) -> None:
         super().__init__(what)
@@ -48,7 +45,7 @@ class Reason:
     client : int
         Number of the client whose statement, labels or spouses the rule uses.
     about : tuple of int
-        What else the rule needs to be checked (candidates, the hidden label, …).
+        What else is needed to check the rule (candidates, the hidden label, …).
     """
 
     rule: str
@@ -63,13 +60,13 @@ class Knowledge:
     Attributes
     ----------
     yes, no : array of bool, shape (p, p)
-        Closed: what is known.
+        What is known, closed.
     yes_rank, no_rank : array of int32, shape (p, p)
-        Rank of each base fact, `UNKNOWN` where it is none; 0 means stated by a client.
+        Rank of each base fact, `UNKNOWN` for other pairs; 0 means stated by a client.
     reasons : dict
-        `(a, d, holds)` to the `Reason` of a base fact that was derived.
+        From `(a, d, holds)` to the `Reason` of a derived base fact.
     clock : int
-        The highest rank given so far.
+        The highest rank so far.
     """
 
     yes: BoolMatrix
@@ -81,7 +78,7 @@ class Knowledge:
 
     @classmethod
     def stated(cls, panel: Panel) -> Knowledge:
-        """Everything that some client says, and its closure."""
+        """Everything that some client states, and its closure."""
         p = len(panel.labels)
         yes, no = np.zeros((2, p, p), dtype=bool)
         for c in panel.claims:
@@ -107,7 +104,7 @@ class Knowledge:
         )
 
     def add(self, a: int, d: int, holds: bool, reason: Reason) -> bool:
-        """Enter a derived fact, unless it is known. The caller advances the clock and closes."""
+        """Enter a derived fact; False if it is known. The caller must call `settle` afterwards."""
         if (self.yes if holds else self.no)[a, d]:
             return False
         rank = self.yes_rank if holds else self.no_rank
@@ -118,23 +115,25 @@ class Knowledge:
         return True
 
     def close(self) -> None:
-        """Renew `yes` and `no` from the base facts.
+        """Compute `yes` and `no` from the base facts.
 
         Raises
         ------
         Contradiction
-            When no order agrees with them.
+            No order agrees with them.
         """
         yes = transitive_closure(self.yes_rank != UNKNOWN)
         loop = np.flatnonzero(np.diagonal(yes))
         if loop.size:
             a = int(loop[0])
             d = int(np.flatnonzero(yes[a] & yes[:, a] & (np.arange(len(yes)) != a))[0])
-            raise Contradiction("ancestors run in a circle", (a, d))
+            raise Contradiction("the ancestors form a cycle", (a, d))
         no = refuted(yes, self.no_rank != UNKNOWN)
         both = np.argwhere(yes & no)
         if len(both):
-            raise Contradiction("a pair is stated both ways", (int(both[0][0]), int(both[0][1])))
+            raise Contradiction(
+                "a pair is both stated and denied", (int(both[0][0]), int(both[0][1]))
+            )
         self.yes, self.no = yes, no
 
     def settle(self) -> None:
@@ -144,12 +143,12 @@ class Knowledge:
 
 
 def entail(panel: Panel) -> Knowledge:
-    """All that follows from the clients' certain statements and disjunctions.
+    """Everything that follows from the clients' certain statements and disjunctions.
 
     Raises
     ------
     Contradiction
-        When no order agrees with the statements.
+        No order agrees with the statements.
     """
     knowledge = Knowledge.stated(panel)
     while resolve(knowledge, panel):
@@ -158,10 +157,10 @@ def entail(panel: Panel) -> Knowledge:
 
 
 def resolve(knowledge: Knowledge, panel: Panel) -> bool:
-    """One pass over "one of these is an ancestor of d"; True when something new was learnt.
+    """One pass over "one of these is an ancestor of d"; True if it adds a fact.
 
-    Candidates that are known not to be ancestors drop out. One left: it is the ancestor. All left
-    have an ancestor c in common (or are c): then c is an ancestor of d.
+    Candidates that are known not to be ancestors are removed. A label c that equals or is an
+    ancestor of every remaining candidate is an ancestor of d.
     """
     eye = np.eye(len(panel.labels), dtype=bool)
     above = knowledge.yes | eye
@@ -170,11 +169,13 @@ def resolve(knowledge: Knowledge, panel: Panel) -> bool:
         for number, (candidates, d) in enumerate(claims.one_of):
             left = [c for c in candidates if not knowledge.no[c, d]]
             if not left:
-                raise Contradiction("every candidate of a set is refuted", (candidates[0], d))
+                raise Contradiction(
+                    "every candidate of a disjunction is refuted", (candidates[0], d)
+                )
             if any(knowledge.yes[c, d] for c in left):
                 continue
             common = np.asarray(above[:, left].all(axis=1), dtype=bool)
-            # Their ancestors follow from the lowest common ones.
+            # Higher common ancestors follow from the lowest ones.
             lowest = common & ~(knowledge.yes & common[None, :]).any(axis=1)
             for c in np.flatnonzero(lowest).tolist():
                 reason = Reason("one-of", k, (number,))

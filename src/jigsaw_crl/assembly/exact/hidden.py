@@ -1,24 +1,24 @@
-"""Rules across hidden nodes: what a client's spouses say about latents it does not access.
+"""What do a client's spouses imply about latents it does not access? Rules across hidden nodes.
 
 For a client that accesses exactly its labels O, write h(m, x) for "the label m, hidden from the
 client, reaches x along directed edges through hidden nodes only". Two labels i, j of O are
 spouses exactly when some hidden node reaches both. Hence, for every client:
 
-- no-ancestor    m is no ancestor of x                                    ⇒ ¬h(m, x)
+- no-ancestor    m is not an ancestor of x                                ⇒ ¬h(m, x)
 - reach          h(m, x)                                                  ⇒ m is an ancestor of x
 - unblocked      m is an ancestor of x, and no label of O can lie between ⇒ h(m, x)
-- separate       i, j ∈ O are no spouses, h(m, i)                         ⇒ ¬h(m, j)
+- separate       i, j ∈ O are not spouses, h(m, i)                        ⇒ ¬h(m, j)
 - passage        ¬h(m, x), m is an ancestor of x, and o is the only label of O that m can reach and
                  that can be an ancestor of x                 ⇒ h(m, o), o is an ancestor of x
-- blocked        ¬h(m, x), and no label of O can be such an o             ⇒ m is no ancestor of x
+- blocked        ¬h(m, x), and no label of O can be such an o         ⇒ m is not an ancestor of x
 - compose        h(m, y), h(y, x), y hidden ⇒ h(m, x); and with ¬h(m, x): h(y, x) ⇒ ¬h(m, y),
                  h(m, y) ⇒ ¬h(y, x)
 - confounder     (closed world: every latent carries a label somewhere) i, j ∈ O are spouses and m
                  is the only hidden label that can reach both ⇒ h(m, i), h(m, j); if all that can
                  reach both are c or have ancestor c, then c is an ancestor of i and of j
 
-A missed or false spouse would mislead these rules, so they are used on exact statements only, and
-given up when they contradict the statements.
+A missed or false spouse would lead these rules to false facts, so they are used on exact statements
+only, and not used if they contradict the statements.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = ["HiddenReach", "can_use_hidden_rules", "reason_across_hidden"]
 BoolMatrix = npt.NDArray[np.bool_]
 RankMatrix = npt.NDArray[np.int32]
 
-# Clients × labels² beyond which the rules are not worth their cost.
+# Clients × labels² beyond which the rules take too long.
 MOST_WORK = 30_000_000
 
 
 @dataclass(eq=False)
 class HiddenReach:
-    """What is known of h for one client, over all labels.
+    """What is known about h for one client, over all labels.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class HiddenReach:
     observed : array of bool, shape (p,)
     spouse : array of bool, shape (p, p)
     apart : array of bool, shape (p, p)
-        Pairs of observed labels that are no spouses.
+        Pairs of observed labels that are not spouses.
     yes, no : array of int32, shape (p, p)
         Rank of "m (row) reaches x (column)" and of its denial; `UNKNOWN` where neither is known.
     """
@@ -79,7 +79,7 @@ class HiddenReach:
         return ~self.observed
 
     def learn(self, holds: bool, found: BoolMatrix, clock: int) -> bool:
-        """Enter facts of rank `clock` + 1 about hidden rows; True when one is new."""
+        """Enter facts of rank `clock` + 1 about hidden rows; True if one is new."""
         rank = self.yes if holds else self.no
         new = found & (rank == UNKNOWN) & self.hidden[:, None]
         np.fill_diagonal(new, False)
@@ -88,7 +88,7 @@ class HiddenReach:
 
 
 def can_use_hidden_rules(panel: Panel) -> bool:
-    """Is there a client that names its spouses, and is the problem small enough?"""
+    """Does some client name its spouses, and is the problem small enough?"""
     users = sum(c.spouses is not None for c in panel.claims)
     return 0 < users * len(panel.labels) ** 2 <= MOST_WORK
 
@@ -96,7 +96,7 @@ def can_use_hidden_rules(panel: Panel) -> bool:
 def reason_across_hidden(
     knowledge: Knowledge, panel: Panel, *, closed_world: bool
 ) -> list[HiddenReach]:
-    """Apply all rules to a fixpoint; `knowledge` grows in place.
+    """Apply all rules until nothing new follows; `knowledge` changes in place.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def reason_across_hidden(
     Raises
     ------
     Contradiction
-        The rules and the statements do not fit together.
+        The rules contradict the statements.
     """
     views = [HiddenReach.of(panel, k) for k, c in enumerate(panel.claims) if c.spouses is not None]
     while True:
@@ -127,14 +127,14 @@ def _product(one: BoolMatrix, other: BoolMatrix) -> npt.NDArray[np.float32]:
 
 
 def _passages(view: HiddenReach, knowledge: Knowledge) -> tuple[BoolMatrix, BoolMatrix]:
-    """(m may reach o), (o may be an ancestor of x): the first observed label on a path."""
+    """(m may reach o, o may be an ancestor of x), for o the first observed label on a path."""
     may_reach = (view.no == UNKNOWN) & ~knowledge.no & view.observed[None, :]
     may_continue = ~knowledge.no & view.observed[:, None]
     return may_reach, may_continue
 
 
 def _about_reach(view: HiddenReach, knowledge: Knowledge) -> bool:
-    """no-ancestor, unblocked, separate, compose: what is new about h."""
+    """Apply no-ancestor, unblocked, separate and compose; True if they add a fact about h."""
     hidden = view.hidden
     any_new = False
     while True:
@@ -153,7 +153,8 @@ def _about_reach(view: HiddenReach, knowledge: Knowledge) -> bool:
         clash = np.argwhere((view.yes != UNKNOWN) & (view.no != UNKNOWN))
         if len(clash):
             raise Contradiction(
-                "the spouses do not fit the statements", (int(clash[0][0]), int(clash[0][1]))
+                "a path through hidden nodes is both required and excluded",
+                (int(clash[0][0]), int(clash[0][1])),
             )
         if not new:
             return any_new
@@ -162,7 +163,7 @@ def _about_reach(view: HiddenReach, knowledge: Knowledge) -> bool:
 
 
 def _about_ancestors(view: HiddenReach, knowledge: Knowledge) -> bool:
-    """reach, blocked, passage: what is new about ancestors."""
+    """Apply reach, blocked and passage; True if they add a fact."""
     k, hidden = view.client, view.hidden
     yes, no = view.yes != UNKNOWN, view.no != UNKNOWN
     learnt = False
@@ -185,7 +186,7 @@ def _about_ancestors(view: HiddenReach, knowledge: Knowledge) -> bool:
 
 
 def _confounders(view: HiddenReach, knowledge: Knowledge) -> bool:
-    """Spouses need a hidden label that reaches both; used when every latent has a label."""
+    """Apply confounder, which assumes that every latent has a label; True if it adds a fact."""
     no = (view.no != UNKNOWN) | knowledge.no
     above = knowledge.yes | np.eye(len(no), dtype=bool)
     reached = np.zeros_like(no)

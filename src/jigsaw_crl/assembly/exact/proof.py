@@ -1,7 +1,7 @@
-"""Proofs from certain statements: a chain of steps that ends in the fact asked for.
+"""How does a fact follow from certain statements? Steps that end in the fact.
 
 Every base fact has a rank and follows from facts of lower rank (see `entailment`), so a proof is
-found by going down in rank; nothing is searched twice and nothing circles.
+found by going down in rank, and it is never circular.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.certificate import Fact, Step
+from jigsaw_crl.assembly.certificate import Fact, Step, sides
 from jigsaw_crl.assembly.exact.entailment import UNKNOWN, Knowledge, Reason
 from jigsaw_crl.assembly.exact.hidden import HiddenReach
 from jigsaw_crl.assembly.panel import Panel
@@ -23,7 +23,7 @@ BoolMatrix = npt.NDArray[np.bool_]
 
 
 class TooLong(Exception):
-    """The proof has more steps than were asked for."""
+    """The proof has more steps than `most_steps`."""
 
 
 class Prover:
@@ -36,9 +36,9 @@ class Prover:
     views : dict of int to HiddenReach
         By number of client.
     known : dict, optional
-        Closures by rank, kept from one certificate to the next.
+        Closures by rank, shared between certificates.
     most_steps : int, optional
-        Give up with `TooLong` rather than write more.
+        Raise `TooLong` beyond this many steps.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Prover:
             return self._written[fact]
         rank = int((self.knowledge.yes_rank if holds else self.knowledge.no_rank)[a, d])
         if rank == 0 and before > 0:
-            return self._write(Step(fact, "stated", supporting=self._who_says(a, d, holds)))
+            return self._write(Step(fact, "stated", supporting=sides(self.panel, a, d, holds)[0]))
         if rank < before:
             reason = self.knowledge.reasons[a, d, holds]
             return self._derived(fact, a, d, reason, rank)
@@ -79,7 +79,7 @@ class Prover:
         edges = self.knowledge.yes_rank < before
         up, _ = _distances(edges.T, a)
         down, _ = _distances(edges, d)
-        # Only these u and v come into question: the tables stay small.
+        # Only these u and v are possible, which keeps the tables small.
         above, below = np.flatnonzero(up >= 0), np.flatnonzero(down >= 0)
         grid = np.ix_(above, below)
         near = (up[above][:, None] + down[below][None, :]).astype(np.float64)
@@ -103,7 +103,7 @@ class Prover:
 
     def _path(self, a: int, d: int, before: int) -> list[int]:
         distance, previous = _distances(self.knowledge.yes_rank < before, a)
-        assert distance[d] > 0, "an ancestor without a path: a defect of the assembly"
+        assert distance[d] > 0, "an ancestor without a path: a defect in entailment"
         path = [d]
         while path[-1] != a:
             path.append(int(previous[path[-1]]))
@@ -131,13 +131,13 @@ class Prover:
         return self._write(Step(fact, reason.rule, tuple(because), client=client, about=about))
 
     def _candidate(self, a: int, c: int, d: int, rank: int) -> int:
-        """The candidate c is refuted, or a is an ancestor of it."""
+        """Prove that the candidate c is refuted, or that a is an ancestor of it."""
         if self.known(rank)[1][c, d]:
             return self.ancestor(c, d, False, rank)
         return self.ancestor(a, c, True, rank)
 
     def _shared_ancestor(self, k: int, c: int, pair: tuple[int, int], rank: int) -> list[int]:
-        """Every hidden label that can still reach both spouses is c or has ancestor c."""
+        """Prove that every hidden label that may reach both spouses is c or has ancestor c."""
         out = []
         yes, _ = self.known(rank)
         for m in np.flatnonzero(self.views[k].hidden).tolist():
@@ -187,7 +187,7 @@ class Prover:
             refuted = [self._unreached(k, h, (x, j), rank) for h in others]
             if all(r is not None for r in refuted):
                 return "confounder", (x, j), [r() for r in refuted if r is not None]
-        raise AssertionError("a reach without a reason: a defect of the assembly")
+        raise AssertionError("a reach without a rule that gives it: a defect in `hidden`")
 
     def _why_not_reached(
         self, k: int, m: int, x: int, rank: int
@@ -202,12 +202,12 @@ class Prover:
                 return "compose", (z,), [self.reaches(k, m, z, False), self.reaches(k, x, z, True)]
         for z in np.flatnonzero((view.no[:, x] < rank) & (view.yes[:, m] < rank)).tolist():
             return "compose", (z,), [self.reaches(k, z, x, False), self.reaches(k, z, m, True)]
-        raise AssertionError("a denied reach without a reason: a defect of the assembly")
+        raise AssertionError("a denied reach without a rule that gives it: a defect in `hidden`")
 
     def _unreached(
         self, k: int, m: int, targets: Iterable[int], rank: int
     ) -> Callable[[], int] | None:
-        """A proof that m cannot reach all targets, or None."""
+        """A function that proves that m does not reach all targets; None if that is not known."""
         for x in targets:
             if self.known(rank)[1][m, x]:
                 return lambda x=x: self.ancestor(m, x, False, rank)  # type: ignore[misc]
@@ -221,7 +221,7 @@ class Prover:
         return np.flatnonzero(view.observed & ~(view.no[m] < rank) & ~no[m] & ~no[:, x])
 
     def _no_passage(self, k: int, m: int, x: int, rank: int, but: int = -1) -> list[int]:
-        """Why no observed label (except `but`) is the first on a way from m to x."""
+        """Prove that no observed label (except `but`) is the first on a path from m to x."""
         view, (_, no) = self.views[k], self.known(rank)
         out = []
         for o in np.flatnonzero(view.observed).tolist():
@@ -238,7 +238,7 @@ class Prover:
     # -- bookkeeping ----------------------------------------------------------------------------
 
     def known(self, before: int) -> tuple[BoolMatrix, BoolMatrix]:
-        """Closed (yes, no) from the base facts below a rank."""
+        """The closure (yes, no) of the base facts below a rank."""
         if before not in self._known:
             part = self.knowledge.copy()
             part.yes_rank[part.yes_rank >= before] = UNKNOWN
@@ -254,15 +254,11 @@ class Prover:
         self._written[step.fact] = len(self.steps) - 1
         return len(self.steps) - 1
 
-    def _who_says(self, a: int, d: int, holds: bool) -> tuple[str, ...]:
-        wanted = 1 if holds else -1
-        return tuple(c.client for c, stance in self.panel.stances(a, d) if stance == wanted)
-
 
 def _distances(
     edges: BoolMatrix, start: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Steps from `start` along `edges` (-1: out of reach), and each label's predecessor."""
+    """Steps from `start` along `edges` (-1 if there is no path), and each label's predecessor."""
     p = len(edges)
     distance = np.full(p, -1, dtype=np.int64)
     previous = np.full(p, -1, dtype=np.int64)

@@ -1,4 +1,7 @@
-"""Which single order scores best? Greedy insertion, then local search."""
+"""Which single order scores best? Greedy insertion, then local search.
+
+Compiled functions are imported where they are used, for start-up time.
+"""
 
 from __future__ import annotations
 

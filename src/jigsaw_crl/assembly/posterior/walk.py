@@ -5,6 +5,8 @@
 
 The three weights hold the clients' evidence and the prior (see `rounds`). `Weights.plain` is the
 simplest case: log-odds less `PAIR_COST` for every pair, and `COVER_COST` for every cover.
+
+Compiled functions are imported where they are used, for start-up time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// The Hasse diagram: relatives light up, lines explain themselves, arrow keys walk.
+// The Hasse diagram: highlights relatives, explains lines, and is walked with the arrow keys.
 const hasse = $("hasse");
 const box = $("hasse-box");
 const nodes = [...hasse.querySelectorAll(".node")];
@@ -68,7 +68,7 @@ function reveal(i) {
   box.scrollTo({ left: x * scale - box.clientWidth / 2, top: y * scale - box.clientHeight / 2 });
 }
 
-// The nearest label in a direction; straying sideways counts double.
+// The nearest label in a direction; distance sideways counts double.
 function neighbour(i, dx, dy) {
   let best = null;
   let least = Infinity;

@@ -1,4 +1,4 @@
-// One client's log-odds: a filled disc speaks for, a ring against; the larger, the stronger.
+// One client's log-odds: filled discs for, rings against; the larger, the stronger.
 const STRONG = 800;
 
 async function drawHeat() {

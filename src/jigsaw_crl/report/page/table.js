@@ -80,7 +80,7 @@ function drawRows() {
   const total = view.list.length;
   $("count").textContent = total
     ? `Pairs ${(first + 1).toLocaleString("en")} to ${Math.min(first + PAGE, total).toLocaleString("en")} of ${total.toLocaleString("en")}`
-    : "No pair fits.";
+    : "No pair matches.";
   $("previous").disabled = view.page === 0;
   $("following").disabled = first + PAGE >= total;
 }

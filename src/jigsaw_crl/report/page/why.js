@@ -1,4 +1,4 @@
-// The panel that explains: a label with its relatives, or a pair with its certificate.
+// The panel with explanations: a label with its relatives, or a pair with its certificate.
 const why = $("why");
 const WIDE = window.matchMedia("(min-width: 1081px)");
 let returnTo = null;
@@ -17,7 +17,7 @@ function closeWhy() {
   document.body.classList.remove("asked");
   $("why-title").textContent = "Why?";
   $("why-body").replaceChildren(
-    element("p", { class: "hint" }, "Select a label, a line, a cell or a pair anywhere on this page: the reasons appear here."));
+    element("p", { class: "hint" }, "Select a label, a line, a cell or a pair anywhere on this page to read the reasons here."));
   markPair(null);
   if (returnTo && returnTo.isConnected) returnTo.focus({ preventScroll: true });
   returnTo = null;

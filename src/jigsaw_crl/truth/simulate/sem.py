@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.frozen import ReadOnlyArrays
+
 __all__ = ["SEM", "Change", "Marginal"]
 
 FloatArray = npt.NDArray[np.float64]
@@ -38,7 +40,7 @@ class Marginal:
 
 
 @dataclass(frozen=True, eq=False)
-class SEM:
+class SEM(ReadOnlyArrays):
     """A linear structural equation model `Z = A Z + E` with independent noises.
 
     Parameters

@@ -1,6 +1,6 @@
 """Does a step across hidden nodes follow from its premises? One small function per rule.
 
-The rules are those of `hidden`; here they are read off the fragment and the premises alone.
+The rules are those of `hidden`, checked here against the fragment and the premises alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Premises", "follows_across_hidden"]
 
 @dataclass(frozen=True)
 class Premises:
-    """What a step may lean on.
+    """What a step may use.
 
     Parameters
     ----------
@@ -49,14 +49,14 @@ class Premises:
         return self.reaches(m, x, False) or self.ancestor(m, x, False)
 
     def no_way(self, m: str, x: str, but: str = "") -> bool:
-        """No observed label, except `but`, can be the first on a way from m to x."""
+        """No observed label, except `but`, can be the first on a path from m to x."""
         return all(
             o in (x, but) or self.barred(m, o) or self.ancestor(o, x, False) for o in self.observed
         )
 
 
 def follows_across_hidden(step: Step, given: Premises) -> bool:
-    """Is the step's fact a consequence of its premises by the rule it names?"""
+    """Does the step's fact follow from its premises by the rule it names?"""
     fact = step.fact
     if fact.kind == "reaches" and (
         fact.subject in given.observed or fact.client != given.client or fact.subject == fact.object

@@ -1,0 +1,34 @@
+"""Methods of a type whose work is done by a package above it.
+
+`order._repr_html_()` draws with `report`, and `Client.from_table` reads with `study`, although both
+packages are built on these types. The method itself, with its signature and docstring, stands in
+the class; `FACES` names the function that does the work. Its module is imported on first use, so
+that nothing imports upwards and nobody loads a plotting library to print an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any
+
+__all__ = ["FACES", "face"]
+
+FACES = {
+    "client.from_table": "jigsaw_crl.study.frames:client_from_table",
+    "fragment.html": "jigsaw_crl.report.notebook:fragment_html",
+    "order.html": "jigsaw_crl.report.notebook:order_html",
+    "result.html": "jigsaw_crl.report.notebook:result_html",
+    "result.report": "jigsaw_crl.report.writing:write_report",
+    "result.plot_hasse": "jigsaw_crl.report.figures:plot_hasse",
+    "result.plot_pairs": "jigsaw_crl.report.figures:plot_pairs",
+    "result.plot_spectrum": "jigsaw_crl.report.figures:plot_spectrum",
+    "result.plot_calibration": "jigsaw_crl.report.figures:plot_calibration",
+}
+"""Method to function: the class and method, and `module:function` of the package above."""
+
+
+def face(name: str) -> Callable[..., Any]:
+    """The function behind a method, by its key in `FACES`."""
+    function: Callable[..., Any] = resolve_name(FACES[name])
+    return function

@@ -1,0 +1,58 @@
+"""Values that cannot be changed, and stay so after pickling and copying.
+
+The package's types are frozen dataclasses. Two of their fields need help: a mapping, because a
+dict can be changed and `types.MappingProxyType` neither pickles nor deep-copies; and an array,
+because NumPy forgets `writeable=False` on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = ["FrozenMapping", "ReadOnlyArrays"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenMapping(Mapping[K, V]):
+    """A read-only copy of a mapping.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> from jigsaw_crl.base.frozen import FrozenMapping
+    >>> sizes = FrozenMapping({"control": 50})
+    >>> pickle.loads(pickle.dumps(sizes)) == sizes == {"control": 50}
+    True
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[K, V]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+class ReadOnlyArrays:
+    """Base of types whose arrays are read-only: they are so again after unpickling or copying."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)

@@ -1,0 +1,48 @@
+"""What commands and the demo print: JSON on stdout, notes and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+__all__ = ["note", "print_json", "working"]
+
+# Seconds after which a wait is explained.
+PATIENCE = 3.0
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Print one JSON object, on one line, on stdout."""
+    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """Print a line on stderr, so that stdout holds nothing but the answer."""
+    typer.echo(text, err=True)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on a terminal's stderr that work is going on."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    # Imported here for start-up time: most runs have no terminal, or need no wait.
+    from threading import Timer
+
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as status:
+        # The first run is slower, because functions are compiled: say so after a while.
+        later = Timer(PATIENCE, status.update, [f"{text} (a first run also compiles, once)"])
+        later.daemon = True
+        later.start()
+        try:
+            yield
+        finally:
+            later.cancel()

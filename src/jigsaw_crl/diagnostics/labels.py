@@ -1,0 +1,100 @@
+"""Findings about one label: weak interventions, and regimes that move several targets.
+
+They are made here and nowhere else. The checks measure first, against the control rows alone;
+where the null-cone method recovers the client, its own reading has the last word, so that the
+findings agree with what is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jigsaw_crl.base.findings import Finding, Unread
+
+__all__ = ["after_recovery", "several_targets", "weak_intervention"]
+
+# The null knows the tails of the features, not those of the latents, which are heavier. A regime is
+# left out only when it exceeds the edge of chance by half.
+CLEARLY = 1.5
+
+
+def several_targets(
+    client: str, label: str, value: float, *, threshold: float = 1.0, clearly: float = CLEARLY
+) -> Finding:
+    """The regime moves more than one node: it is left out when `value` exceeds `clearly`."""
+    if value <= clearly:
+        return Finding(
+            "several-targets",
+            "warning",
+            "the regime may move more than one node: a third direction differs from the control "
+            "by a little more than chance; heavy-tailed latents do that too",
+            "Check what was applied; the regime is used.",
+            value=value,
+            threshold=threshold,
+            client=client,
+            regime=label,
+        )
+    return Finding(
+        "several-targets",
+        "error",
+        "the regime moves more than one node: a third direction differs from the control",
+        "Check what was applied; a regime that intervenes on several nodes is left out.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
+def weak_intervention(
+    client: str,
+    label: str,
+    value: float,
+    *,
+    threshold: float = 1.0,
+    more_rows: float | None = None,
+) -> Finding:
+    """The regime cannot be told from the control; `more_rows` times as many rows might show it."""
+    need = "" if more_rows is None else f" (about {more_rows:.1f} times)"
+    return Finding(
+        "weak-intervention",
+        "warning",
+        "the regime cannot be told from the control, so nothing is said about its label",
+        f"Apply it more strongly, or take more rows{need}.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
+def after_recovery(
+    client: str, findings: Iterable[Finding], unread: Iterable[Unread]
+) -> tuple[Finding, ...]:
+    """The findings of the checks, in agreement with what recovery could and could not read.
+
+    The checks compare each regime with the control rows alone. Recovery estimates the control from
+    all regimes, so it sees more: which labels are weak is its decision, and a label that it refuses
+    is left out whatever the checks say. Labels that the checks refused never reach it.
+    """
+    refused = {u.label for u in unread if u.check == "several-targets"}
+    kept = [
+        f
+        for f in findings
+        if f.check != "weak-intervention"
+        and not (f.check == "several-targets" and f.regime in refused)
+    ]
+    weak = {f.regime: f for f in findings if f.check == "weak-intervention"}
+    for u in unread:
+        if u.check == "several-targets":
+            kept.append(
+                several_targets(
+                    client, u.label, u.value, threshold=u.threshold, clearly=u.threshold
+                )
+            )
+        else:
+            kept.append(
+                weak.get(u.label)
+                or weak_intervention(client, u.label, u.value, threshold=u.threshold)
+            )
+    return tuple(kept)

@@ -1,0 +1,107 @@
+"""Algorithm 3: what is joined, what is left out, and that it equals the literal version."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import jigsaw_crl as jc
+from jigsaw_crl import baseline
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.baseline import literal
+
+from .clients import SEEDS
+
+
+def fragment(client, blocks, *pairs):
+    """A fragment from blocks written as strings of one-letter labels."""
+    sets = {b: frozenset(b) for b in blocks}
+    order = jc.PartialOrder.from_pairs(sets.values(), [(sets[a], sets[d]) for a, d in pairs])
+    return jc.Fragment(client, "paper", tuple("".join(blocks)), tuple(sets.values()), order)
+
+
+def random_fragment(client, rng):
+    """Some of eight labels in random blocks with a random order."""
+    labels = rng.permutation(list("abcdefgh"))[: rng.integers(2, 9)].tolist()
+    cuts = np.flatnonzero(rng.random(len(labels) - 1) < 0.7) + 1
+    blocks = ["".join(part) for part in np.split(np.array(labels), cuts)]
+    pairs = [(a, d) for i, a in enumerate(blocks) for d in blocks[i + 1 :] if rng.random() < 0.4]
+    return fragment(client, blocks, *pairs)
+
+
+@given(SEEDS)
+def test_pairs_equal_those_of_the_literal_algorithm(seed):
+    rng = np.random.default_rng(seed)
+    given_fragments = [random_fragment(f"client-{k}", rng) for k in range(rng.integers(1, 5))]
+
+    def as_printed(part):
+        blocks = [tuple(sorted(b)) for b in part.blocks]
+        above = {(tuple(sorted(d)), tuple(sorted(a))) for a, d in part.block_order.pairs()}
+        return blocks, above
+
+    literally = literal.id_global_causal_order(map(as_printed, given_fragments))
+    ours = baseline.assemble_pairs(given_fragments)
+    assert ours.pairs == {(j, i) for i, j in literally if i != j}
+    assert ours.is_order == all(i != j for i, j in literally)
+
+
+def test_parents_of_several_clients_are_joined_and_closed():
+    order = baseline.assemble_pairs(
+        [fragment("1", ["a", "b"], ("a", "b")), fragment("2", ["b", "c"], ("b", "c"))]
+    )
+    assert order.labels == ("a", "b", "c")
+    assert order.pairs == {("a", "b"), ("b", "c"), ("a", "c")}
+    assert order.is_order
+
+
+def test_blocks_of_several_labels_give_no_pairs():
+    order = baseline.assemble_pairs([fragment("1", ["a", "bc"], ("a", "bc"))])
+    assert order.labels == ("a", "b", "c")
+    assert order.pairs == frozenset()
+
+
+def test_a_relation_that_passes_through_a_larger_block_is_not_used():
+    # w -> v2, v1 -> u and v1 <-> v2: {w} precedes {u} in the closure, but w is no ancestor of u.
+    given_fragment = fragment("1", ["w", "xy", "u"], ("w", "xy"), ("xy", "u"))
+    assert given_fragment.is_block_ancestor("w", "u")
+    assert baseline.assemble_pairs([given_fragment]).pairs == frozenset()
+
+
+def test_such_a_relation_occurs_in_a_world_where_it_is_false_between_the_nodes():
+    A = [[0, 0, 0, 0, 0], [0.8, 0, 0, 0, -0.9], [0, 0, 0, 0, 0.7], [0, 0, -0.8, 0, 0], [0] * 5]
+    names = ["w", "v2", "v1", "u", "hidden"]
+    world = jc.simulate.world_from_graph(A, [["w", "v2", "v1", "u"]], None, 0, names=names)
+    found = baseline.recover_fragment(world.client(0))
+    assert set(found.blocks) == {frozenset({"w"}), frozenset({"v1", "v2"}), frozenset({"u"})}
+    assert found.is_block_ancestor("w", "u")
+    assert not world.order.is_ancestor("w", "u")
+    assert baseline.assemble_pairs([found]).pairs == frozenset()
+
+
+def test_a_contradiction_is_reported_with_its_labels_and_leaves_other_pairs_alone():
+    order = baseline.assemble_pairs(
+        [
+            fragment("1", ["a", "b", "x", "y"], ("a", "b"), ("x", "y")),
+            fragment("2", ["b", "c"], ("b", "c")),
+            fragment("3", ["c", "a", "d"], ("c", "a"), ("c", "d")),
+        ]
+    )
+    assert order.cyclic == (frozenset("abc"),)
+    assert not order.is_order
+    assert {("a", "b"), ("b", "a"), ("c", "d"), ("a", "d"), ("x", "y")} <= order.pairs
+    assert all(a != d for a, d in order.pairs)
+
+
+def test_the_order_of_the_fragments_does_not_matter():
+    parts = [
+        fragment("1", ["a", "b"], ("a", "b")),
+        fragment("2", ["d", "c"], ("c", "d")),
+        fragment("3", ["b", "c"], ("b", "c")),
+    ]
+    assert baseline.assemble_pairs(parts) == baseline.assemble_pairs(parts[::-1])
+
+
+def test_an_empty_list_of_fragments_is_refused():
+    with pytest.raises(InputError, match="no fragment"):
+        baseline.assemble_pairs([])

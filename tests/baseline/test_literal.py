@@ -1,0 +1,218 @@
+"""The literal algorithms: correct where the paper proves it, strict elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl import baseline
+from jigsaw_crl.baseline import literal
+
+from .clients import (
+    SEEDS,
+    assert_blocks_are_true,
+    assert_same_row_spaces,
+    block_rq,
+    changed_client,
+    clear_client,
+    confounded_client,
+    mixed_by,
+    recovered,
+    sampled_client,
+    small_client,
+    small_world,
+    with_regimes,
+)
+
+
+def recover(client, **options):
+    return baseline.recover_fragment(client, search="literal", **options)
+
+
+def chain(edge=0.8):
+    """Precisions of a system cause → effect with H = I, and an intervention on each."""
+
+    def theta(a, s1, s2):
+        IA = np.array([[1.0, -a], [0.0, 1.0]])
+        return IA.T @ np.diag([1 / s1, 1 / s2]) @ IA
+
+    return {0: theta(edge, 1, 1), "effect": theta(edge + 2, 3, 1), "cause": theta(edge, 1, 4)}
+
+
+def test_algorithm_2_finds_cause_and_effect_in_two_precisions():
+    blocks, prec, Q = literal.id_block_causal_order(chain())
+    assert blocks == [("effect",), ("cause",)]  # the newest block first
+    assert prec == {(("effect",), ("cause",))}  # the cause is the ancestor
+    np.testing.assert_allclose(np.abs(Q), np.eye(2), atol=1e-12)
+
+
+def test_algorithm_2_fs_finds_the_same_with_a_small_threshold():
+    blocks, prec, Q = literal.id_block_causal_order_fs(chain(), 0.01)
+    assert blocks == [("effect",), ("cause",)]
+    assert prec == {(("effect",), ("cause",))}
+    np.testing.assert_allclose(np.abs(Q), np.eye(2), atol=1e-12)
+
+
+def test_labels_without_relations_have_no_ancestors():
+    Theta = {0: np.eye(2), "a": np.diag([0.5, 1.0]), "b": np.diag([1.0, 0.2])}
+    blocks, prec, _ = literal.id_block_causal_order(Theta)
+    assert set(blocks) == {("a",), ("b",)}
+    assert prec == set()
+
+
+def test_algorithm_1_returns_unit_rows_of_the_new_block_and_its_ancestors():
+    Theta = chain()
+    q = {"cause": np.array([0.0, 1.0])}
+    q_C, A = literal.id_block_ancestor(("effect",), Theta, [("cause",)], q)
+    assert A == [("cause",)]
+    np.testing.assert_allclose(np.abs(q_C["effect"]), [1.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C"])
+def test_the_settings_of_the_paper_are_recovered_exactly(name):
+    world = jc.simulate.setting(name, 0)
+    fragments, truths = recovered(world, recover)
+    for fragment, truth in zip(fragments, truths, strict=True):
+        assert_blocks_are_true(fragment, truth)
+        assert_same_row_spaces(fragment, [b for b in truth.blocks if len(b) == 1], truth.Q)
+    order = baseline.assemble_pairs(fragments)
+    assert jc.metrics.global_f1(world.order, order.pairs) == 1.0
+    assert jc.metrics.subspace_error(truths, fragments) < 1e-10
+
+
+@settings(max_examples=30)
+@given(SEEDS)
+def test_theorem_1_holds_for_exact_moments_of_random_clients(seed):
+    client, truth = clear_client(seed)
+    fragment = recover(client)
+    assert_blocks_are_true(fragment, truth)
+    assert jc.metrics.subspace_error([truth], [fragment]) < 1e-10
+
+
+@settings(max_examples=30)
+@given(SEEDS)
+def test_algorithm_4_factors_h_along_the_block_order_as_the_simulation_does(seed):
+    truth = small_world(seed).truth(0)
+    R, Q = block_rq(truth, truth.H)
+    np.testing.assert_allclose(R @ Q, truth.H, atol=1e-9 * np.abs(truth.H).max())
+    np.testing.assert_allclose(Q, truth.Q, atol=1e-6)
+    np.testing.assert_allclose(R, truth.R, atol=1e-6 * np.abs(truth.R).max())
+
+
+def test_algorithm_3_uses_parents_between_singletons_and_takes_the_closure():
+    one = ([("c",), ("b",), ("a",)], {(("c",), ("b",)), (("b",), ("a",)), (("c",), ("a",))})
+    two = ([("d",), ("c",)], {(("d",), ("c",))})
+    assert literal.id_global_causal_order([one, two]) == {
+        ("c", "b"), ("b", "a"), ("c", "a"), ("d", "c"), ("d", "b"), ("d", "a"),
+    }  # fmt: skip
+    through_a_block = (
+        [("u",), ("x", "y"), ("w",)],
+        {(("u",), ("x", "y")), (("x", "y"), ("w",)), (("u",), ("w",))},
+    )
+    assert literal.id_global_causal_order([through_a_block]) == set()
+
+
+def test_line_9_of_algorithm_1_keeps_a_part_of_an_ancestor_that_a_misses():
+    # c -> b -> a. Rows of H for b and c are orthogonal, so a's changes involve b alone: 𝒜 = {b}.
+    # The row of H for a is not orthogonal to that of c. Blocks and order are right all the same.
+    A = [[0, 0.8, 0], [0, 0, -0.7], [0, 0, 0]]
+    world = jc.simulate.world_from_graph(A, [range(3)], None, 0, names=["a", "b", "c"])
+    truth = world.truth(0)
+    H = {"a": [0.5, 0.6, 1.0], "b": [1.0, 0.0, 0.0], "c": [0.0, 1.0, 0.0]}
+    G = np.linalg.inv([H[x] for x in truth.labels])
+    client = mixed_by(world.client(0), truth, G)
+    printed, ours = recover(client), baseline.recover_fragment(client)
+    for fragment in (printed, ours):
+        assert fragment.block_order == truth.block_order
+    a, c = (client.labels.index(x) for x in "ac")
+    np.testing.assert_allclose(abs(printed.basis[a] @ printed.basis[c]), 0.6 / 1.36**0.5)
+    np.testing.assert_allclose(ours.basis[a] @ ours.basis[c], 0.0, atol=1e-12)
+
+
+# -- the printed rules ----------------------------------------------------------------------------
+
+
+def test_the_ratio_is_of_singular_values_not_of_their_squares():
+    assert literal.rho(np.diag([3.0, 2.0, 1.0]), 1) == pytest.approx(0.5)
+    assert literal.rho(np.zeros((3, 3)), 1) == 1.0
+
+
+def test_algorithm_1_fs_removes_a_block_only_above_the_threshold():
+    # The change off the other blocks has σ = (3, 1), so its ratio is exactly 3/4.
+    Theta = {0: np.zeros((2, 2)), "a": np.diag([1.0, 0.0]), "b": np.diag([3.0, 1.0])}
+    q = {"a": np.array([0.0, 1.0])}
+    assert literal.id_block_ancestor_fs(("b",), Theta, [("a",)], q, 0.25)[1] == [("a",)]
+    assert literal.id_block_ancestor_fs(("b",), Theta, [("a",)], q, 0.25 + 1e-9)[1] == []
+
+
+def test_algorithm_2_fs_accepts_a_set_at_the_threshold():
+    # ρ₁ of b is 3/4 and that of a is 1/2: at τ = 1/4 the block {b} passes, just below it does not.
+    Theta = {0: np.zeros((2, 2)), "a": np.diag([1.0, 1.0]), "b": np.diag([3.0, 1.0])}
+    assert ("b",) in literal.id_block_causal_order_fs(Theta, 0.25)[0]
+    assert literal.id_block_causal_order_fs(Theta, 0.25 - 1e-9)[0] == [("a", "b")]
+
+
+@given(st.integers(1, 4), SEEDS)
+def test_projecting_off_rows_leaves_nothing_in_their_span(t, seed):
+    rng = np.random.default_rng(seed)
+    M, W = rng.normal(size=(6, 5)), rng.normal(size=(t, 5))
+    N = literal.off(M, W)
+    np.testing.assert_allclose(N @ W.T, 0.0, atol=1e-8)
+    np.testing.assert_allclose(N + M @ np.linalg.pinv(W) @ W, M, atol=1e-8)
+
+
+# -- clients outside the paper --------------------------------------------------------------------
+
+
+def test_a_client_without_an_intervention_on_every_latent_is_refused():
+    world = jc.simulate.setting("C", 0)
+    client = world.client(0, labels=sorted(world.truth(0).labels)[:4])
+    with pytest.raises(jc.InputError, match=r"client 'client-1': .* one label per latent"):
+        recover(client)
+
+
+def test_a_label_with_several_strengths_is_refused():
+    client = small_world(5).client(0, doses=2)
+    with pytest.raises(jc.InputError, match=r"regime '.*': .* applied at 2 strengths"):
+        recover(client)
+
+
+def test_two_labels_with_one_target_stop_the_loop_that_would_not_end():
+    client = jc.simulate.world_from_graph(np.zeros((3, 3)), [range(3)], None, 0).client(0)
+    a, b, _ = client.labels
+    broken = with_regimes(client, {b: client.second_moments(a)[0]})
+    with pytest.raises(jc.InputError, match=r"client 'lab-1': no set of the labels .* latent"):
+        recover(broken)
+
+
+def test_a_client_that_may_need_more_sets_than_the_budget_is_refused():
+    client = confounded_client(5)
+    assert recover(client, budget=31).blocks == (frozenset(client.labels),)
+    with pytest.raises(jc.InputError, match=r"may have to examine 31 sets of 5 labels"):
+        recover(client, budget=30)
+
+
+def test_label_sets_examined_never_exceed_the_promised_number(monkeypatch):
+    for client in (confounded_client(5), sampled_client(5, None), sampled_client(9, None)):
+        examined = []
+
+        def counting(labels, r, seen=examined, original=literal.combinations):
+            found = list(original(labels, r))
+            seen.extend(found)
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(literal, "combinations", counting)
+            recover(client)
+        assert len(client.labels) <= len(examined) <= 2 ** len(client.labels) - 1
+
+
+def test_the_fragment_has_its_rows_in_the_order_of_the_labels():
+    client, _ = small_client(7)
+    backwards = changed_client(client, labels=client.labels[::-1])
+    one, two = recover(client), recover(backwards)
+    assert one.labels == two.labels[::-1]
+    assert_same_row_spaces(one, one.blocks, two.basis[::-1])

@@ -1,0 +1,352 @@
+"""Fragments by the paper's method: right from exact moments, invariant, and honest about limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl import baseline
+from jigsaw_crl.truth import metrics
+
+from .clients import (
+    SEEDS,
+    assert_blocks_are_true,
+    assert_same_row_spaces,
+    changed_client,
+    clear_client,
+    mixed_by,
+    recovered,
+    sampled_client,
+    small_client,
+    with_regimes,
+)
+
+CLIENTS = st.one_of(
+    SEEDS.map(lambda seed: clear_client(seed)[0]),
+    SEEDS.map(lambda seed: sampled_client(seed, 50_000)),
+)
+
+# -- exact moments --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_settings_of_the_paper_are_recovered_exactly(name, seed):
+    world = jc.simulate.setting(name, seed)
+    fragments, truths = recovered(world, baseline.recover_fragment)
+    for fragment, truth in zip(fragments, truths, strict=True):
+        assert_blocks_are_true(fragment, truth)
+    order = baseline.assemble_pairs(fragments)
+    assert order.is_order
+    assert metrics.global_f1(world.order, order.pairs) == 1.0
+    assert metrics.subspace_error(truths, fragments) < 1e-10
+    assert metrics.support_leakage(truths, fragments) < 1e-10
+
+
+def test_fifty_random_worlds_are_recovered_exactly():
+    for seed in range(50):
+        world = jc.simulate.random_world(4 + seed % 9, 4, 0.6, seed)
+        fragments, truths = recovered(world, baseline.recover_fragment)
+        for fragment, truth in zip(fragments, truths, strict=True):
+            assert_blocks_are_true(fragment, truth)
+        assert metrics.subspace_error(truths, fragments) < 1e-10
+        assert metrics.support_leakage(truths, fragments) < 1e-10
+        # Some pairs are seen by no client, but no pair is wrong.
+        assert baseline.assemble_pairs(fragments).pairs <= world.order.pairs()
+
+
+def test_blocks_of_more_than_ten_labels_are_recovered_within_the_budget():
+    world = jc.simulate.random_world(40, 6, 0.6, 1)
+    fragments, truths = recovered(world, baseline.recover_fragment)
+    assert max(len(b) for t in truths for b in t.blocks) > 10
+    for fragment, truth in zip(fragments, truths, strict=True):
+        assert_blocks_are_true(fragment, truth)
+
+
+def test_several_strengths_of_a_label_are_used_together():
+    for seed in range(10):
+        world = jc.simulate.random_world(8, 1, 0.7, seed)
+        fragment = baseline.recover_fragment(world.client(0, doses=2))
+        assert_blocks_are_true(fragment, world.truth(0))
+
+
+def test_ill_conditioned_data_are_recovered_exactly():
+    worst = 0.0
+    for seed in range(20):
+        world = jc.simulate.random_world(4 + seed % 9, 1, 0.7, seed)
+        client, truth = world.client(0), world.truth(0)
+        rng = np.random.default_rng(seed)
+        d, p = truth.mixing.shape
+        left, right = (np.linalg.qr(rng.normal(size=(n, p)))[0] for n in (d, p))
+        bad = mixed_by(client, truth, left * np.geomspace(1, 1e-4, p) @ right.T)
+        values = np.linalg.eigvalsh(bad.control.covariance)[-p:]
+        worst = max(worst, values[-1] / values[0])
+        assert_blocks_are_true(baseline.recover_fragment(bad), truth)
+    assert worst > 1e8
+
+
+def test_noise_variances_of_very_different_size_are_recovered_exactly():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        present = np.triu(rng.random((7, 7)) < 0.4, 1)
+        A = np.where(present, rng.uniform(-1, 1, (7, 7)), 0.0)
+        world = jc.simulate.world_from_graph(
+            A, [range(7), [0, 2, 3, 5, 6]], None, seed, variances=10.0 ** rng.uniform(-2, 2, 7)
+        )
+        for k in range(2):
+            assert_blocks_are_true(baseline.recover_fragment(world.client(k)), world.truth(k))
+
+
+def test_the_basis_has_unit_rows_orthogonal_to_the_rows_of_ancestor_blocks():
+    for seed in range(10):
+        client, truth = small_client(seed)
+        fragment = baseline.recover_fragment(client)
+        gram = fragment.basis @ fragment.basis.T
+        np.testing.assert_allclose(np.diag(gram), 1.0, atol=1e-12)
+        for a in client.labels:
+            for d in client.labels:
+                if truth.block_order.is_ancestor(truth.block_of(a), truth.block_of(d)):
+                    assert abs(gram[fragment.index(a), fragment.index(d)]) < 1e-12
+
+
+# -- samples --------------------------------------------------------------------------------------
+
+
+def test_a_million_rows_recover_most_of_setting_a():
+    scores = []
+    for seed in range(5):
+        world = jc.simulate.setting("A", seed)
+        clients = [world.client(k, n_samples=10**6, seed=seed) for k in range(world.n_clients)]
+        fragments = [baseline.recover_fragment(c, tau=0.03) for c in clients]
+        truths = [world.truth(k) for k in range(world.n_clients)]
+        order = baseline.assemble_pairs(fragments)
+        scores.append(
+            (
+                metrics.global_f1(world.order, order.pairs),
+                metrics.subspace_error(truths, fragments),
+                metrics.support_leakage(truths, fragments),
+            )
+        )
+    e1, e2, e3 = np.mean(scores, axis=0)
+    assert e1 > 0.8
+    assert e2 < 0.1
+    assert e3 < 0.2
+
+
+def test_a_million_rows_reach_the_printed_level_at_ten_latents():
+    # The paper prints 0.81 for p = 10, K = 15, q = 0.6 (one run).
+    scores = []
+    for seed in range(10):
+        world = jc.simulate.random_world(10, 15, 0.6, seed)
+        fragments = [
+            baseline.recover_fragment(world.client(k, n_samples=10**6, seed=seed), tau=0.07)
+            for k in range(15)
+        ]
+        scores.append(metrics.global_f1(world.order, baseline.assemble_pairs(fragments).pairs))
+    assert 0.7 < np.mean(scores) < 0.92
+
+
+def test_the_default_threshold_is_the_one_of_the_paper():
+    client = sampled_client(5, 20_000)
+    by_default = baseline.recover_fragment(client)
+    chosen = baseline.recover_fragment(client, tau=0.05)
+    assert by_default.block_order == chosen.block_order
+    np.testing.assert_array_equal(by_default.basis, chosen.basis)
+
+
+def test_the_fragment_has_the_fields_that_the_paper_s_method_gives_and_no_others():
+    client = sampled_client(5, 1000)
+    fragment = baseline.recover_fragment(client)
+    assert fragment.method == "paper"
+    assert fragment.client == client.name
+    assert fragment.labels == client.labels
+    assert fragment.n_samples == client.n_samples
+    assert fragment.districts is fragment.bayes is fragment.statements is None
+    assert jc.Fragment.from_json(fragment.to_json()).block_order == fragment.block_order
+
+
+# -- invariance -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(CLIENTS, SEEDS)
+def test_renaming_and_reordering_labels_renames_the_result(client, seed):
+    rng = np.random.default_rng(seed)
+    shuffled = [client.labels[i] for i in rng.permutation(len(client.labels))]
+    new = {x: f"n{i}" for i, x in enumerate(rng.permutation(client.labels).tolist())}
+    before = baseline.recover_fragment(changed_client(client))
+    after = baseline.recover_fragment(
+        changed_client(client, rename=new.__getitem__, labels=shuffled)
+    )
+    renamed = before.block_order.relabel(lambda block: frozenset(new[x] for x in block))
+    assert after.block_order == renamed
+
+
+@settings(max_examples=25)
+@given(CLIENTS, SEEDS)
+def test_permuting_rotating_and_scaling_features_rotates_the_basis_and_nothing_else(client, seed):
+    rng = np.random.default_rng(seed)
+    d = client.n_features
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0][rng.permutation(d)]
+    before = baseline.recover_fragment(changed_client(client))
+    after = baseline.recover_fragment(changed_client(client, lambda c: 13.7 * turn @ c @ turn.T))
+    assert after.block_order == before.block_order
+    assert_same_row_spaces(after, before.blocks, before.basis @ turn.T)
+
+
+@settings(max_examples=25)
+@given(SEEDS, st.integers(0, 4))
+def test_another_mixing_gives_the_same_blocks(seed, more):
+    client, truth = clear_client(seed)
+    p = truth.mixing.shape[1]
+    G = np.random.default_rng(seed).normal(size=(p + more, p))
+    assume(np.linalg.cond(G) < 100)
+    after = baseline.recover_fragment(mixed_by(client, truth, G))
+    assert after.block_order == truth.block_order
+
+
+@settings(max_examples=25)
+@given(SEEDS, st.floats(-6, 6))
+def test_the_unit_of_the_covariance_does_not_matter(seed, exponent):
+    client, truth = clear_client(seed)
+    before = baseline.recover_fragment(client)
+    after = baseline.recover_fragment(changed_client(client, lambda c: 10.0**exponent * c))
+    assert after.block_order == truth.block_order
+    assert_same_row_spaces(after, before.blocks, before.basis)
+
+
+# -- clients that violate the assumptions ---------------------------------------------------------
+
+
+def test_an_intervention_without_effect_is_named():
+    client, _ = small_client(4)
+    idle = client.labels[0]
+    broken = with_regimes(client, {idle: client.control.covariance})
+    fragment = baseline.recover_fragment(broken)
+    assert fragment.outcome.code == "not-identified"
+    assert idle in fragment.outcome.message
+    assert [(f.check, f.regime) for f in fragment.findings] == [("no-effect", idle)]
+    assert np.isfinite(fragment.basis).all()
+
+
+def test_two_labels_with_one_target_are_reported():
+    client = jc.simulate.world_from_graph(np.zeros((3, 3)), [range(3)], None, 0).client(0)
+    a, b, _ = client.labels
+    broken = with_regimes(client, {b: client.second_moments(a)[0]})
+    fragment = baseline.recover_fragment(broken)
+    assert fragment.outcome.code == "not-identified"
+    assert "share a target" in fragment.outcome.message
+    assert fragment.outcome.remedy
+
+
+@pytest.mark.parametrize("n", [None, 5000])
+def test_latents_without_an_intervention_are_reported(n):
+    world = jc.simulate.setting("C", 0)
+    labels = sorted(world.truth(0).labels)[:4]
+    client = world.client(0, n_samples=n, labels=labels)
+    fragment = baseline.recover_fragment(client)
+    assert fragment.outcome.code == "not-identified"
+    assert "every latent" in fragment.outcome.message
+    assert set(fragment.labels) == set(labels)
+    assert fragment.basis.shape == (4, client.n_features)
+
+
+def test_a_change_in_three_directions_is_reported_as_more_than_one_target():
+    client, _ = small_client(6, most=9)
+    x = client.labels[0]
+    wide = client.second_moments(x)[0] + 0.5 * client.control.covariance
+    fragment = baseline.recover_fragment(with_regimes(client, {x: wide}))
+    assert ("rank-above-two", x) in {(f.check, f.regime) for f in fragment.findings}
+
+
+def test_labels_whose_changes_are_near_rounding_are_named():
+    world = jc.simulate.random_world(20, 1, 0.6, 2)
+    client, truth = world.client(0), world.truth(0)
+    control = client.control.covariance
+    # A change of 1e-12 in numbers of sixteen digits leaves few digits for its relations.
+    weak = {x: control + 1e-12 * (client.second_moments(x)[0] - control) for x in client.labels}
+    fragment = baseline.recover_fragment(with_regimes(client, weak))
+    assert {f.check for f in fragment.findings} <= {"ill-conditioned", "no-effect"}
+    assert fragment.findings
+    assert not baseline.recover_fragment(client).findings
+    assert_blocks_are_true(baseline.recover_fragment(client), truth)
+
+
+@pytest.mark.parametrize("search", ["fast", "published", "literal"])
+@pytest.mark.parametrize("n", [None, 100])
+def test_a_client_with_a_single_label_is_one_block(n, search):
+    client = jc.Client.from_covariances(
+        "lab-1",
+        observational=[[1.0, 0.5], [0.5, 0.25 + 1e-6]],
+        interventions={"pump": [[2.0, 1.0], [1.0, 0.5 + 1e-6]]},
+        n_samples=n,
+    )
+    fragment = baseline.recover_fragment(client, search=search)
+    assert fragment.outcome.ok
+    assert fragment.blocks == (frozenset({"pump"}),)
+    # The one latent is read along the direction (2, 1) of the features.
+    np.testing.assert_allclose(np.abs(fragment.basis), [[2 / 5**0.5, 1 / 5**0.5]], atol=1e-5)
+
+
+# -- the budget -----------------------------------------------------------------------------------
+
+
+def test_when_the_budget_runs_out_the_fragment_says_so_and_keeps_what_was_found():
+    client = jc.simulate.random_world(16, 1, 0.8, 2).client(0, n_samples=10**6)
+    whole = baseline.recover_fragment(client)
+    assert whole.outcome.ok
+    short = baseline.recover_fragment(client, budget=120)
+    assert short.outcome.code == "budget"
+    assert "120 label sets" in short.outcome.message
+    assert "null-cone" in short.outcome.remedy
+    assert "raise the budget" in short.outcome.remedy
+    *placed, last = short.blocks
+    assert len(placed) > 3
+    assert tuple(placed) == whole.blocks[: len(placed)]
+    assert last == set(client.labels).difference(*placed)
+    assert short.basis.shape == whole.basis.shape
+    np.testing.assert_allclose(np.linalg.norm(short.basis, axis=1), 1.0)
+
+
+def test_the_budget_limits_the_search_on_exact_moments_too():
+    world = jc.simulate.setting("C", 0)
+    fragment = baseline.recover_fragment(world.client(0), budget=3)
+    assert fragment.outcome.code == "budget"
+    *placed, last = fragment.blocks
+    assert set(placed) <= set(world.truth(0).blocks)
+    assert last == set(fragment.labels).difference(*placed)
+
+
+def test_a_budget_of_one_gives_one_block_of_all_labels():
+    client = sampled_client(5, 10_000)
+    fragment = baseline.recover_fragment(client, budget=1)
+    assert fragment.outcome.code == "budget"
+    assert fragment.blocks == (frozenset(client.labels),)
+
+
+def test_a_result_that_the_budget_cut_short_is_reproducible():
+    client = jc.simulate.random_world(16, 1, 0.8, 2).client(0, n_samples=1000)
+    runs = [baseline.recover_fragment(client, tau=0.02, budget=500) for _ in range(2)]
+    assert runs[0].to_json() == runs[1].to_json()
+
+
+# -- options --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", ["quick", None, ["fast"]])
+def test_an_unknown_search_is_refused(search):
+    client, _ = small_client(1)
+    message = r"client 'client-1': search is .* \"published\" or \"literal\""
+    with pytest.raises(jc.InputError, match=message):
+        baseline.recover_fragment(client, search=search)
+
+
+@pytest.mark.parametrize("tau", [0.0, 1.0, -0.1, float("nan"), float("inf"), "0.05", True])
+@pytest.mark.parametrize("n", [None, 1000])
+def test_a_threshold_outside_zero_to_one_is_refused(tau, n):
+    client = sampled_client(5, n)
+    with pytest.raises(jc.InputError, match=r"client 'client-1': tau is .* between 0 and 1"):
+        baseline.recover_fragment(client, tau=tau)

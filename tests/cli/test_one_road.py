@@ -1,0 +1,131 @@
+"""What `jigsaw recover` does on four clients: each thing once, and no search while writing."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl import diagnostics, nullcone, pipeline
+from jigsaw_crl.assembly import design
+from jigsaw_crl.cli.app import run
+from jigsaw_crl.result import result as results
+
+CLIENTS = 4
+IN_OPEN = 0x20
+
+
+def write_study(folder: Path, file_format: str) -> list[Path]:
+    arguments = ["simulate", "--latent", "6", "--clients", str(CLIENTS), "--coverage", "0.7"]
+    rows = [] if file_format == "moments" else ["--samples", "1500"]
+    assert run([*arguments, "--format", file_format, *rows, "--out", str(folder)]) == 0
+    return sorted(p for p in folder.iterdir() if p.is_file())
+
+
+@contextmanager
+def counted_opens(files: list[Path]) -> Iterator[Counter[str]]:
+    """How often the system opens each file, whichever library asks for it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watcher = libc.inotify_init1(os.O_NONBLOCK)
+    watched = {libc.inotify_add_watch(watcher, os.fsencode(p), IN_OPEN): p.name for p in files}
+    assert min(watched) > 0
+    opened: Counter[str] = Counter()
+    try:
+        yield opened
+        events = os.read(watcher, 1 << 16)
+        while events:
+            number, _, _, length = struct.unpack_from("iIII", events)
+            opened[watched[number]] += 1
+            events = events[16 + length :]
+    finally:
+        os.close(watcher)
+
+
+@pytest.fixture
+def calls(monkeypatch) -> Counter[str]:
+    """How often a client is checked, recovered or refined, and the next client searched for."""
+    counted: Counter[str] = Counter()
+
+    def count(owner: object, name: str, key: str) -> None:
+        function: Callable[..., object] = getattr(owner, name)
+
+        def counting(*args: object, **options: object) -> object:
+            counted[key] += 1
+            return function(*args, **options)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(pipeline, "check_client", "check")
+    count(diagnostics.checks, "check_client", "check")
+    count(pipeline, "recover_client", "recover")
+    count(nullcone.Recovery, "fragment", "fragment")
+    count(nullcone.Recovery, "refined", "refine")
+    count(results, "next_client", "search")
+    count(design, "next_client", "search")
+    return counted
+
+
+def test_each_client_is_checked_recovered_and_refined_once(tmp_path, calls):
+    write_study(tmp_path / "study", "csv")
+    assert run(["recover", str(tmp_path / "study"), "--out", str(tmp_path / "out")]) == 0
+    once = dict.fromkeys(("check", "recover", "fragment", "refine"), CLIENTS)
+    assert calls == {**once, "search": 1}
+
+
+def test_check_and_fragment_take_the_same_road(tmp_path, calls):
+    first, *_ = write_study(tmp_path / "study", "csv")
+    assert run(["check", str(tmp_path / "study")]) == 0
+    assert calls == dict.fromkeys(("check", "recover", "fragment"), CLIENTS)
+    calls.clear()
+    assert run(["fragment", str(first), "-o", str(tmp_path / "a.fragment.json")]) == 0
+    assert calls == dict.fromkeys(("check", "recover", "fragment"), 1)
+
+
+def test_the_estimator_takes_the_same_road(calls):
+    world = jc.simulate.setting("A", 0)
+    control, regimes = world.rows(0, 500)
+    X = [row for rows in (control, *regimes.values()) for row in rows]
+    y = [name for name in ("control", *regimes) for _ in range(500)]
+    jc.BlockRecovery().fit(X, y)
+    assert calls == dict.fromkeys(("check", "recover", "fragment"), 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts with Linux's inotify")
+@pytest.mark.parametrize("file_format", ["moments", "csv", "parquet", "npz"])
+@pytest.mark.parametrize("command", ["recover", "check"])
+def test_each_file_is_opened_once(command, file_format, tmp_path):
+    files = write_study(tmp_path / "study", file_format)
+    assert len(files) == CLIENTS
+    with counted_opens(files) as opened:
+        assert run([command, str(tmp_path / "study")]) == 0
+    assert opened == {file.name: 1 for file in files}
+
+
+def test_the_hash_in_the_provenance_is_that_of_the_file(tmp_path):
+    import hashlib
+
+    for file in write_study(tmp_path / "study", "parquet"):
+        study = jc.read_study(tmp_path / "study")
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        assert study.fingerprints[file.stem] == digest
+
+
+def test_writing_a_page_searches_for_nothing(tmp_path, calls):
+    write_study(tmp_path / "study", "moments")
+    out = tmp_path / "out"
+    assert run(["recover", str(tmp_path / "study"), "--out", str(out)]) == 0
+    proposed = jc.load_result(out).proposal
+    assert proposed is not None
+    page = (out / "report.html").read_text()
+    calls.clear()
+    assert run(["report", str(out), "-o", str(tmp_path / "again.html")]) == 0
+    assert not calls
+    assert (tmp_path / "again.html").read_text() == page

@@ -1,0 +1,80 @@
+"""Findings about one label are made once, and agree with what recovery leaves out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding, Unread
+from jigsaw_crl.diagnostics.labels import after_recovery, several_targets, weak_intervention
+
+
+@pytest.fixture(scope="module")
+def fragments() -> list[jc.Fragment]:
+    """Clients with few rows and weak interventions, some of which cannot be seen."""
+    found = []
+    for seed in range(8):
+        world = jc.simulate.random_world(8, 2, 0.7, seed=900 + seed, intervention="weak")
+        for k in range(2):
+            client = world.client(k, n_samples=150, seed=seed)
+            try:
+                found.append(jc.recover_fragment(client))
+            except jc.InputError:  # no regime differs from the control
+                continue
+    return found
+
+
+def about(fragment: jc.Fragment, check: str) -> list[str | None]:
+    return [f.regime for f in fragment.findings if f.check == check]
+
+
+def test_a_label_is_called_weak_exactly_if_nothing_is_stated_about_it(fragments):
+    weak = 0
+    for fragment in fragments:
+        unseen = np.isnan(fragment.bayes.district).all(axis=1)
+        if unseen.all():  # a single label that is read has no other to be compared with
+            continue
+        refused = set(about(fragment, "several-targets"))
+        silent = {x for x, s in zip(fragment.labels, unseen, strict=True) if s} - refused
+        assert set(about(fragment, "weak-intervention")) == silent
+        weak += len(silent)
+    assert weak > 10
+
+
+def test_no_label_gets_two_findings_of_one_kind(fragments):
+    for fragment in fragments:
+        counts = Counter((f.check, f.regime) for f in fragment.findings if f.regime)
+        assert max(counts.values(), default=1) == 1
+
+
+def test_a_weak_label_that_recovery_reads_is_not_called_weak():
+    assert after_recovery("lab", [weak_intervention("lab", "pump", 0.8)], []) == ()
+
+
+def test_a_weak_label_that_recovery_cannot_read_keeps_the_finding_of_the_checks():
+    seen = weak_intervention("lab", "pump", 0.8, more_rows=1.6)
+    unread = [Unread("pump", "weak-intervention", 2.1, 3.3)]
+    assert after_recovery("lab", [seen], unread) == (seen,)
+
+
+def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers():
+    (found,) = after_recovery("lab", [], [Unread("pump", "weak-intervention", 2.1, 3.3)])
+    assert (found.check, found.severity) == ("weak-intervention", "warning")
+    assert (found.client, found.regime) == ("lab", "pump")
+    assert (found.value, found.threshold) == (2.1, 3.3)
+
+
+def test_a_regime_that_recovery_refuses_is_an_error_and_no_longer_a_warning():
+    doubt = several_targets("lab", "pump", 1.2)
+    assert doubt.severity == "warning"
+    (found,) = after_recovery("lab", [doubt], [Unread("pump", "several-targets", 12.0, 10.0)])
+    assert found.severity == "error"
+    assert found.regime == "pump"
+
+
+def test_findings_about_other_questions_stay():
+    other = Finding("heavy-tails", "warning", "heavy", "Transform it.", regime="pump")
+    assert after_recovery("lab", [other], []) == (other,)

@@ -1,0 +1,64 @@
+"""A result says the same before and after it is saved: verdicts, reasons and the next client."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+import jigsaw_crl as jc
+
+# Rows per regime (None: exact moments), the method, and the seed of the world.
+WORLDS = [
+    *((None, "null-cone", seed) for seed in range(3)),
+    *((1_000, "null-cone", seed) for seed in range(3, 9)),
+    *((2_000, "paper", seed) for seed in range(2)),
+]
+
+
+@pytest.fixture(scope="module", params=WORLDS, ids=lambda w: f"{w[1]}-{w[0] or 'exact'}-{w[2]}")
+def both(request, tmp_path_factory) -> tuple[jc.Result, jc.Result]:
+    """A result, and the same one read from its folder."""
+    n_samples, method, seed = request.param
+    world = jc.simulate.random_world(9, 5, 0.6, seed)
+    result = jc.recover(world.clients(n_samples=n_samples, seed=seed), method=method)
+    return result, jc.load_result(result.save(tmp_path_factory.mktemp("result")))
+
+
+def test_every_verdict_probability_and_certificate_is_read_back(both):
+    result, again = both
+    assert result.order.labels == again.order.labels
+    for a, d in permutations(result.order.labels, 2):
+        assert again.order.verdict(a, d) is result.order.verdict(a, d)
+        assert again.order.probability(a, d) == result.order.probability(a, d)
+        before, after = result.order.explain(a, d), again.order.explain(a, d)
+        assert after == before
+        assert str(after) == str(before)
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_the_next_client_is_the_same_after_reading(both, size):
+    result, again = both
+    assert jc.next_client(again.order, size=size) == jc.next_client(result.order, size=size)
+
+
+def test_the_order_rests_on_the_fragments_of_the_result(both):
+    for result in both:
+        assert sorted(result.fragments) == [f.client for f in result.order.fragments]
+        for fragment in result.order.fragments:
+            assert result.fragments[fragment.client] is fragment
+
+
+def test_every_certificate_can_be_checked_with_the_fragments_of_the_result(both):
+    from jigsaw_crl.assembly import CertificateChecker
+
+    result, _ = both
+    checker = CertificateChecker(result.fragments.values())
+    for a, d in permutations(result.order.labels, 2):
+        assert checker.check(result.order.explain(a, d)) == ""
+
+
+def test_an_order_on_other_fragments_is_refused(both):
+    result, again = both
+    with pytest.raises(jc.InputError, match="fragments"):
+        jc.Result(again.fragments, result.order)

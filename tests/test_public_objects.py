@@ -1,0 +1,122 @@
+"""Every public object comes back from pickle, deepcopy and its own file as it was."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.study import write_moments
+
+
+@pytest.fixture(scope="module")
+def objects() -> dict[str, Any]:
+    world = jc.simulate.setting("A", 0)
+    sampled, exact = world.clients(n_samples=1_000, seed=1), world.clients()
+    result, certain = jc.recover(sampled), jc.recover(exact)
+    X = np.vstack(list(_rows(world).values()))
+    y = np.repeat(list(_rows(world)), 500)
+    return {
+        "Client": sampled[0],
+        "Client, exact": exact[0],
+        "Moments": sampled[0].control,
+        "Study": jc.Study("tunnel", tuple(sampled), sources={"lab": "lab.csv"}),
+        "Fragment": result.order.fragments[0],
+        "Fragment, exact": certain.order.fragments[0],
+        "Outcome": jc.Outcome("partial", "Nothing is said about pump.", "See the findings."),
+        "BayesFactors": result.order.fragments[0].bayes,
+        "Statements": certain.order.fragments[0].statements,
+        "PartialOrder": world.order,
+        "GlobalOrder": result.order,
+        "GlobalOrder, exact": certain.order,
+        "Certificate": certain.order.explain("z1", "z2"),
+        "Proposal": jc.next_client(result.order, size=3),
+        "Result": result,
+        "Result, exact": certain,
+        "Result, paper": jc.recover(sampled, method="paper"),
+        "Finding": Finding("weak", "warning", "too weak", "Take more rows.", client="lab-1"),
+        "Verdict": jc.Verdict.ANCESTOR,
+        "BlockRecovery": jc.BlockRecovery().fit(X, y),
+        "InputError": jc.InputError("no rows", "Check the file.", client="lab-1", regime="pump"),
+        "World": world,
+        "Truth": world.truth(0),
+    }
+
+
+def _rows(world: jc.simulate.World) -> dict[str, np.ndarray]:
+    control, regimes = world.rows(0, 500)
+    return {"control": control, **regimes}
+
+
+# How each kind of object is written to a file of its own and read back.
+FILES: dict[str, Callable[[Any, Path], Any]] = {
+    "Client": lambda client, path: jc.read_client(write_moments(client, path / "c.moments.npz")),
+    "Fragment": lambda fragment, _: jc.Fragment.from_json(fragment.to_json()),
+    "Result": lambda result, path: jc.load_result(result.save(path / "result")),
+}
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+}
+NAMES = [
+    *("Client", "Client, exact", "Moments", "Study", "Fragment", "Fragment, exact", "Outcome"),
+    *("BayesFactors", "Statements", "PartialOrder", "GlobalOrder", "GlobalOrder, exact"),
+    *("Certificate", "Proposal", "Result", "Result, exact", "Result, paper", "Finding", "Verdict"),
+    *("BlockRecovery", "InputError", "World", "Truth"),
+]
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_is_equal_in_every_field_and_as_frozen(name, how, objects):
+    value = objects[name]
+    assert_equal(COPIES[how](value), value)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.split(",")[0] in FILES])
+def test_an_object_read_from_its_file_is_equal_in_every_field(name, objects, tmp_path):
+    value = objects[name]
+    assert_equal(FILES[name.split(",")[0]](value, tmp_path), value, ignore={"basis"})
+
+
+def test_every_public_type_is_among_those_copied(objects):
+    public = {name for name in jc.__all__ if isinstance(getattr(jc, name), type)}
+    assert public - {"JigsawError"} <= {name.split(",")[0] for name in objects}
+    assert set(NAMES) == set(objects)
+
+
+def assert_equal(new: Any, old: Any, ignore: frozenset[str] | set[str] = frozenset()) -> None:
+    """Equal type and content, all the way down; arrays that were read-only still are."""
+    assert type(new) is type(old)
+    if isinstance(old, np.ndarray):
+        np.testing.assert_array_equal(new, old, strict=True)
+        assert new.flags.writeable <= old.flags.writeable
+    elif isinstance(old, Mapping):
+        assert list(new) == list(old)
+        for key in old:
+            assert_equal(new[key], old[key], ignore)
+        if not isinstance(old, dict):
+            with pytest.raises(TypeError):
+                new["another"] = None
+    elif isinstance(old, tuple | list):
+        assert len(new) == len(old)
+        for a, b in zip(new, old, strict=True):
+            assert_equal(a, b, ignore)
+    elif dataclasses.is_dataclass(old):
+        for field in dataclasses.fields(old):
+            if field.name not in ignore:
+                assert_equal(getattr(new, field.name), getattr(old, field.name), ignore)
+    elif isinstance(old, jc.InputError | jc.BlockRecovery):
+        assert_equal(vars(new), vars(old), ignore)
+        assert str(new) == str(old)
+    else:
+        assert new == old or new is old
