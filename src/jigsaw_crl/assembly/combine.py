@@ -12,8 +12,9 @@ from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import Panel, read_fragments
-from jigsaw_crl.assembly.posterior import decode, sample_orders
-from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, pool, weigh_clients
+from jigsaw_crl.assembly.posterior import Draws, decode
+from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
+from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import refuted, transitive_closure
@@ -26,7 +27,9 @@ FloatArray = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 Method = Literal["evidence", "null-cone", "paper"]
 # The prior alone makes ancestry improbable; a verdict against it needs this much pooled log-odds.
-LEAST_AGAINST = 1.5
+LEAST_AGAINST = 1.0
+# Probability that every single chain must pass before all of them decide together.
+EACH_YES, EACH_NO = 0.85, 0.15
 
 
 def assemble(
@@ -123,10 +126,11 @@ def _by_entailment(
 def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) -> GlobalOrder:
     rng = np.random.default_rng(seed)
     trust = weigh_clients(panel, rng)
-    evidence = pool(panel, trust.weights, trust.rate).log_odds
-    draws = sample_orders(evidence, rng)
+    model = OrderModel.of(panel, trust.weights, trust.rate)
+    draws = sample_posterior(model, rng)
+    evidence = model.evidence(draws.probability)
     decoded = decode(draws.probability, rng)
-    verdicts = _decide(draws.probability, evidence)
+    verdicts = _decide(draws, evidence)
     notes = notes + _about_trust(panel, trust)
     if not draws.convergence.converged:
         notes.append(
@@ -151,15 +155,18 @@ def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) 
     )
 
 
-def _decide(probability: FloatArray, evidence: FloatArray) -> npt.NDArray[np.int8]:
-    """Verdicts at 0.95 and 0.05; what the prior would nearly decide alone is not decided.
+def _decide(draws: Draws, evidence: FloatArray) -> npt.NDArray[np.int8]:
+    """Verdicts at 0.95 and 0.05, where every chain on its own nearly agrees.
 
-    A pair without evidence of its own must be entailed by decided ones, and "not an ancestor"
-    needs evidence of `LEAST_AGAINST` against it or must be entailed.
+    Chains that disagree decide nothing. A pair without evidence of its own must be entailed by
+    decided ones, and "not an ancestor" needs evidence of `LEAST_AGAINST` against it or must be
+    entailed: the prior alone does not decide.
     """
+    probability, chains = draws.probability, draws.chains
     p = len(probability)
     eye = np.eye(p, dtype=bool)
-    high, low = (probability > CERTAIN_YES) & ~eye, (probability < CERTAIN_NO) | eye
+    high = (probability > CERTAIN_YES) & (chains.min(axis=0) > EACH_YES) & ~eye
+    low = (probability < CERTAIN_NO) & (chains.max(axis=0) < EACH_NO) | eye
     silent = np.abs(evidence) < SILENT
     against = low & (evidence < -LEAST_AGAINST)
     yes = transitive_closure(high & ~silent)

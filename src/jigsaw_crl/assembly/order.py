@@ -14,7 +14,7 @@ from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, draw_orders, sample_orders
-from jigsaw_crl.assembly.posterior.weights import pool
+from jigsaw_crl.assembly.posterior.rounds import OrderModel
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
@@ -260,7 +260,7 @@ class GlobalOrder(ReadOnlyArrays):
         """
         if self.mode == "evidence":
             weights = np.array([self.client_weights[f.client] for f in self.fragments])
-            return pool(self.panel, weights, self.rate).log_odds
+            return OrderModel.of(self.panel, weights, self.rate).evidence(self.sampled)
         return np.where(self.verdicts == YES, FACT, np.where(self.verdicts == NO, -FACT, 0.0))
 
     @cached_property

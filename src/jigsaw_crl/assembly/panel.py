@@ -69,7 +69,7 @@ class Claims:
             out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
         else:
             assert self.evidence is not None
-            mean = self.evidence.log_odds
+            mean = self.evidence.log_odds()
             out = np.where(mean > SPEAKS, 1, np.where(mean < -SPEAKS, -1, 0))
         np.fill_diagonal(out, 0)
         return out.astype(np.int8)
@@ -175,8 +175,9 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
                 i, j = (fragment.index(label) for label in pair)
                 spouses[i, j] = spouses[j, i] = True
     elif fragment.bayes is not None:
-        evidence, says = fragment.bayes.by_district()
-        if len(evidence.ancestor) != n_scales:
+        evidence = fragment.bayes.averaged()
+        says = evidence.n_clients > 0
+        if evidence.n_scales != n_scales:
             evidence = evidence.at_scales(n_scales)
     else:
         certain, sure = _from_blocks(fragment), fragment.n_samples is None

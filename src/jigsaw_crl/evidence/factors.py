@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.evidence.pooled import Pooled, unrelated
-from jigsaw_crl.evidence.priors import IN_DISTRICT, PAIR_COST
+from jigsaw_crl.evidence.priors import IN_DISTRICT, MISSED, OPEN_PAIRS, OPEN_SHARE, PAIR_COST
 
 __all__ = ["DECIMALS", "BayesFactors"]
 
@@ -73,23 +74,24 @@ class BayesFactors(ReadOnlyArrays):
             single,
         )
 
-    @property
     def own(self) -> Pooled:
-        """The factors as evidence of one client, districts aside."""
-        single = np.array(self.single)
-        column = np.broadcast_to(single, self.district.shape)
-        return Pooled(self.ancestor, self.lean, single[:, None] | single, column)
+        """The factors as evidence of one client, as they are; NaN where it cannot say."""
+        says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
+        own = Pooled.of_client(self.ancestor, self.lean, np.array(self.single), says)
+        own.ancestor[:, ~says] = own.leaning[:, ~says] = np.nan
+        return own
 
     @property
     def log_odds(self) -> FloatArray:
         """ "Row is an ancestor of column" against "unrelated", shape (p, p)."""
-        return self.own.log_odds
+        return self.own().log_odds()
 
     @property
     def district_log_odds(self) -> FloatArray:
         """ "Same district" against "unrelated", shape (p, p)."""
-        own = self.own
-        return self.district - unrelated(own.lean, own.in_doubt)
+        single = np.array(self.single)
+        leans = np.where(single[:, None] | single, MISSED, 0.0)
+        return self.district - unrelated(np.nan_to_num(self.lean), leans)
 
     def summary(self) -> FloatArray:
         """Log-odds that the row is an ancestor of the column against all else, shape (p, p).
@@ -104,14 +106,48 @@ class BayesFactors(ReadOnlyArrays):
             against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-IN_DISTRICT))
             return np.asarray(np.round(for_it - against, DECIMALS))
 
-    def by_district(self) -> tuple[Pooled, BoolArray]:
-        """The evidence with districts averaged over, and where the client says anything.
+    @cached_property
+    def open_share(self) -> float:
+        """Share of the client's pairs that lie in one district, by a few steps of EM.
 
-        With prior odds FIXED : OPEN of "one of the other relations" against "same district",
+        A client at which no two lines lean on each other has few hidden causes, and a pair that
+        looks like ancestry there is one.
+        """
+        with np.errstate(invalid="ignore"):
+            ancestor = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
+        known = ~np.isnan(ancestor) & ~np.isnan(self.district) & ~np.isnan(ancestor.T)
+        upper = np.triu(known, 1)
+        logs = np.stack(
+            [np.zeros(int(upper.sum())), ancestor[upper], ancestor.T[upper], self.district[upper]]
+        )
+        shares = np.full(4, OPEN_SHARE)
+        for _ in range(10):
+            each = logs + np.log(shares)[:, None]
+            each = np.exp(each - np.logaddexp.reduce(each, axis=0))
+            shares = (OPEN_PAIRS * OPEN_SHARE + each.sum(axis=1)) / (OPEN_PAIRS + each.shape[1])
+            shares[1:3] = shares[1:3].mean()
+        # In large districts about half of the pairs look like ancestry or like nothing.
+        found = max(shares[3], min(OPEN_SHARE, 2.0 * shares[3]))
+        return float(np.clip(found, 0.01, 0.5))
 
-            x_τ = log[FIXED e^{l_τ} + OPEN e^{l_D}] − log[FIXED + OPEN e^{l_D}] ,
+    def averaged(self) -> Pooled:
+        """The client's evidence with districts averaged over.
+
+        With π the share of its pairs in one district,
+
+            x_τ = log[(1 − π) e^{l_τ} + π e^{l_D}] − log[(1 − π) + π e^{l_D}] ,
 
         and the same for leaning. A district is a property of the pair at this client, because it
         depends on what is hidden there, so it is averaged over before clients are added up.
         """
-        return Pooled.averaging_districts(self.own, self.district)
+        says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
+        np.fill_diagonal(says, False)
+        log_open, log_fixed = np.log(self.open_share), np.log1p(-self.open_share)
+        # A client that cannot speak of districts has none to allow for.
+        open_ = log_open + np.where(np.isnan(self.district), -np.inf, self.district)
+
+        def over(factor: FloatArray) -> FloatArray:
+            fixed = log_fixed + np.nan_to_num(factor, nan=0.0)
+            return np.asarray(np.logaddexp(fixed, open_) - np.logaddexp(log_fixed, open_))
+
+        return Pooled.of_client(over(self.ancestor), over(self.lean), np.array(self.single), says)

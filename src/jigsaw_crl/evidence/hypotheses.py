@@ -6,8 +6,11 @@ The data of a pair are three statistics with a known sampling covariance C:
 
 A hypothesis says which of them may differ from zero, and by how much: a component with scales
 `v = (v₁, v₂, v₃)` has the density `N(g; 0, C + diag(v²))`, and a hypothesis is a weighted sum of
-components. A scale is a number, or a multiple of a quantity of the pair such as `LEAN_J`, the
-largest lean that j's line can have without being seen (zero when j shows two directions).
+components. A scale is a number, or a multiple of a quantity of the pair such as `SIZE_J`, the
+length of c_j.
+
+A target may be read in several ways (`mixture.Statistics`). In a reading with c_j = 0, i cannot be
+an ancestor of j; hypotheses with `free="j"` use readings in which c_j is free.
 
 To add a hypothesis, or a component of one, add a row to `HYPOTHESES`; nothing else changes.
 
@@ -15,10 +18,10 @@ Examples
 --------
 >>> from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 >>> print(HYPOTHESES)  # doctest: +ELLIPSIS
-hypothesis          <q_i,q_j>       <q_i,c_j>       <c_i,q_j>       weight
+hypothesis          <q_i,q_j>       <q_i,c_j>       <c_i,q_j>       weight  c is free
 unrelated           0               0               0               1
-leaning             0.5 lean_both   0.5 lean_i      0.5 lean_j      1
-ancestor, strong    0.5 lean_j      0.5             0.5 lean_j      1
+leaning             0               0               0               1       i, j
+ancestor, strong    0               0.5 size_j      0               1       j
 ...
 """
 
@@ -32,7 +35,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.evidence.priors import LEANS, MISSED, SCALES, STRONG, WEAK
+from jigsaw_crl.evidence.priors import SCALES
 
 __all__ = [
     "HYPOTHESES",
@@ -63,7 +66,7 @@ class Multiple:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of a pair, by its name in `quantities`; `0.5 * LEAN_I` is a multiple of it."""
+    """A quantity of a pair, by its name in `quantities`; `0.5 * SIZE_I` is a multiple of it."""
 
     name: str
 
@@ -71,42 +74,32 @@ class Quantity:
         return Multiple(factor, self.name)
 
 
-# The largest lean that the line of i, of j, or of either can have without being seen; zero for a
-# target that shows two directions.
-LEAN_I, LEAN_J, LEAN = Quantity("lean_i"), Quantity("lean_j"), Quantity("lean")
-# The same if both show a single direction, zero otherwise.
-LEAN_BOTH = Quantity("lean_both")
-# One if both targets show two directions, zero otherwise.
-TWO_EACH = Quantity("two_each")
-# Probability that a spouse of a single-direction target was missed; zero with two directions each.
-MISSED_SPOUSE = Quantity("missed_spouse")
-# Probability that i (or j) has an ancestor although it shows one direction; one if it shows two.
-SEEN_I, SEEN_J = Quantity("seen_i"), Quantity("seen_j")
+# Length of c_i and c_j. Where c does not stand out from noise, half the lower quartile of those
+# that do: an ancestor's effect is then as small as it can be without being seen.
+SIZE_I, SIZE_J = Quantity("size_i"), Quantity("size_j")
+# Standard deviation of the inner product of two unrelated directions in p dimensions, `p^(−½)`; and
+# the same times either size.
+APART, APART_I, APART_J = Quantity("apart"), Quantity("apart_i"), Quantity("apart_j")
 
 
-def quantities(
-    lean_i: FloatArray, lean_j: FloatArray, single_i: BoolArray, single_j: BoolArray
-) -> dict[str, FloatArray]:
+def quantities(size_i: FloatArray, size_j: FloatArray, dimension: int) -> dict[str, FloatArray]:
     """The quantities of each pair that rows of the table may refer to.
 
     Parameters
     ----------
-    lean_i, lean_j : array, shape (k,)
-        Largest lean (as a tangent) of either line that could be missed; 0 with two directions.
-    single_i, single_j : array of bool, shape (k,)
-        Targets that show a single direction.
+    size_i, size_j : array, shape (k,)
+        Length of c at either target.
+    dimension : int
+        Number of latents.
     """
-    lean = np.maximum(lean_i, lean_j)
+    apart = np.full(len(size_i), dimension**-0.5)
     return {
-        "one": np.ones_like(lean),
-        "lean_i": lean_i,
-        "lean_j": lean_j,
-        "lean": lean,
-        "lean_both": np.where(single_i & single_j, lean, 0.0),
-        "two_each": np.where(single_i | single_j, 0.0, 1.0),
-        "missed_spouse": np.minimum(lean, MISSED),
-        "seen_i": np.where(single_i, MISSED, 1.0),
-        "seen_j": np.where(single_j, MISSED, 1.0),
+        "one": np.ones_like(apart),
+        "size_i": size_i,
+        "size_j": size_j,
+        "apart": apart,
+        "apart_i": apart * size_i,
+        "apart_j": apart * size_j,
     }
 
 
@@ -162,9 +155,11 @@ class Hypothesis:
         (same district). Several rows may have one meaning, such as one per effect scale.
     components : tuple of Component
     prior : float or Multiple
-        Weight beside the other rows when the lines of a target are chosen.
+        Weight beside the other rows when the readings of a target are compared.
     scale : float or None
         Effect scale of an ancestor row.
+    free : tuple of {"i", "j"}
+        Targets whose c must be free: readings with c = 0 of these are left out.
     """
 
     name: str
@@ -172,6 +167,7 @@ class Hypothesis:
     components: tuple[Component, ...]
     prior: float | Multiple = 1.0
     scale: float | None = None
+    free: tuple[str, ...] = ()
 
     def mirrored(self) -> Hypothesis:
         """The same statement about the pair (j, i)."""
@@ -181,14 +177,20 @@ class Hypothesis:
             meaning="descendant" if self.meaning == "ancestor" else self.meaning,
             components=tuple(c.mirrored() for c in self.components),
             prior=_mirror(self.prior),
+            free=tuple({"i": "j", "j": "i"}[x] for x in self.free),
         )
 
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """A table of hypotheses; the first row is the one that all others are compared with."""
+    """A table of hypotheses; the first row is the one that all others are compared with.
+
+    `reference` is the density that every reading is divided by: the two targets' lines are
+    unrelated directions. Readings with different statistics can then be compared.
+    """
 
     rows: tuple[Hypothesis, ...]
+    reference: Component
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -196,15 +198,12 @@ class Hypotheses:
     def plus(self, *rows: Hypothesis) -> Hypotheses:
         """The table with further rows; an ancestor row brings its mirror image along."""
         more = [r for row in rows for r in ((row, row.mirrored()) if row.scale else (row,))]
-        return Hypotheses((*self.rows, *more))
+        return replace(self, rows=(*self.rows, *more))
 
     def without(self, meaning: Meaning) -> Hypotheses:
         """The table in which hypotheses of this meaning are impossible."""
-        return Hypotheses(
-            tuple(
-                replace(row, components=()) if row.meaning == meaning else row for row in self.rows
-            )
-        )
+        rows = (replace(r, components=()) if r.meaning == meaning else r for r in self.rows)
+        return replace(self, rows=tuple(rows))
 
     def where(self, meaning: Meaning) -> IntArray:
         """Positions of the rows with this meaning."""
@@ -228,9 +227,15 @@ class Hypotheses:
         return np.array([position[name] for name in names])
 
     @cached_property
+    def free(self) -> BoolArray:
+        """Must c_i, c_j be free? Shape (n_rows, 2)."""
+        return np.array([[x in row.free for x in "ij"] for row in self.rows])
+
+    @cached_property
     def components(self) -> tuple[tuple[int, Component], ...]:
-        """All components with the position of their hypothesis."""
-        return tuple((k, c) for k, row in enumerate(self.rows) for c in row.components)
+        """All components with the position of their hypothesis; the reference, at −1, first."""
+        own = ((k, c) for k, row in enumerate(self.rows) for c in row.components)
+        return ((-1, self.reference), *own)
 
     def of_pairs(self, sizes: dict[str, FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Scales (k, n_components, 3), weights (k, n_components) and priors (k, n_rows) of pairs.
@@ -242,22 +247,21 @@ class Hypotheses:
             multiples = [_multiple(value) for value in values]
             return np.stack([m.factor * sizes[m.of] for m in multiples], axis=-1)
 
-        k = len(sizes["one"])
         flat = of(s for _, c in self.components for s in c.scales)
         return (
-            np.ascontiguousarray(flat.reshape(k, len(self.components), 3)),
+            np.ascontiguousarray(flat.reshape(len(flat), len(self.components), 3)),
             of(c.weight for _, c in self.components),
             of(row.prior for row in self.rows),
         )
 
     def __str__(self) -> str:
-        lines = [("hypothesis", "<q_i,q_j>", "<q_i,c_j>", "<c_i,q_j>", "weight")]
+        lines = [("hypothesis", "<q_i,q_j>", "<q_i,c_j>", "<c_i,q_j>", "weight", "c is free")]
         for row in self.rows:
             for n, component in enumerate(row.components):
                 qq, qc, cq = map(str, component.scales)
-                weight = str(_multiple(component.weight))
-                lines.append((row.name if n == 0 else "", qq, qc, cq, weight))
-        return "\n".join(f"{a:20}{b:16}{c:16}{d:16}{e}" for a, b, c, d, e in lines)
+                name, free = (row.name, ", ".join(row.free)) if n == 0 else ("", "")
+                lines.append((name, qq, qc, cq, str(_multiple(component.weight)), free))
+        return "\n".join(f"{a:20}{b:16}{c:16}{d:16}{e:8}{f}".rstrip() for a, b, c, d, e, f in lines)
 
 
 # A hidden cause reaches i with weight u and j with weight v. Then ⟨q_i, q_j⟩ goes with uv,
@@ -265,43 +269,35 @@ class Hypotheses:
 # tiny, as under ancestry: that case has a component of its own each way.
 MIDDLE, TINY = 0.1, 0.004
 
-UNRELATED = Hypothesis("unrelated", "unrelated", (Component(),), prior=0.25 * (1.0 - MISSED))
-# A target with one visible direction may lean towards an ancestor that it shares with the other.
-LEANING = Hypothesis(
-    "leaning",
-    "leaning",
-    (Component(LEANS[0] * LEAN_BOTH, LEANS[0] * LEAN_I, LEANS[0] * LEAN_J),),
-    prior=0.25 * MISSED,
-)
-# i reaches c_j. If j shows one direction, ⟨q_i, c_j⟩ does not exist and j's line leans towards i.
+UNRELATED = Hypothesis("unrelated", "unrelated", (Component(),), prior=0.25)
+# Unrelated, and the second direction of a target that seems to have one was missed: its line leans
+# towards its ancestors. Its prior comes with the assembly.
+LEANING = Hypothesis("leaning", "leaning", (Component(),), prior=0.0, free=("i", "j"))
 ANCESTOR = tuple(
     Hypothesis(
         f"ancestor, {name}",
         "ancestor",
-        (Component(lean * LEAN_J, scale, lean * LEAN_J),),
-        prior=0.25 / len(SCALES) * SEEN_J,
+        (Component(qc=scale * SIZE_J),),
+        prior=0.25 / len(SCALES),
         scale=scale,
+        free=("j",),
     )
-    for name, scale, lean in zip(("strong", "weak"), SCALES, LEANS, strict=True)
+    for name, scale in zip(("strong", "weak"), SCALES, strict=True)
 )
 DISTRICT = Hypothesis(
     "district",
     "district",
     (
-        Component(STRONG, STRONG, STRONG, weight=0.40 * TWO_EACH),
-        Component(MIDDLE, STRONG, STRONG, weight=0.30 * TWO_EACH),
-        Component(WEAK, WEAK, WEAK, weight=0.06 * TWO_EACH),
-        Component(TINY, STRONG, WEAK, weight=0.12 * TWO_EACH),
-        Component(TINY, WEAK, STRONG, weight=0.12 * TWO_EACH),
-        # With a single direction ⟨q_i, q_j⟩ goes with the lean that was missed.
-        Component(LEANS[0] * LEAN, STRONG, STRONG, weight=0.35 * MISSED_SPOUSE),
-        Component(LEANS[1] * LEAN, STRONG, STRONG, weight=0.35 * MISSED_SPOUSE),
-        Component(LEANS[1] * LEAN, WEAK, WEAK, weight=0.15 * MISSED_SPOUSE),
-        Component(LEANS[0] * LEAN, WEAK, WEAK, weight=0.15 * MISSED_SPOUSE),
+        Component(0.5, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.40),
+        Component(MIDDLE, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.30),
+        Component(0.05, 0.05 * SIZE_J, 0.05 * SIZE_I, weight=0.06),
+        Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=0.12),
+        Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=0.12),
     ),
     prior=0.25,
 )
 
 HYPOTHESES = Hypotheses(
-    (UNRELATED, LEANING, *ANCESTOR, *(row.mirrored() for row in ANCESTOR), DISTRICT)
+    (UNRELATED, LEANING, *ANCESTOR, *(row.mirrored() for row in ANCESTOR), DISTRICT),
+    reference=Component(1.0 * APART, 1.0 * APART_J, 1.0 * APART_I),
 )

@@ -1,8 +1,9 @@
 """Log densities of a table of hypotheses, for many pairs and readings of each, compiled.
 
-A pair may be read in several ways (which of its two lines is a target's own). For every pair and
-reading the functions here evaluate each hypothesis of a table, then average over readings and add
-up by label. `reference` says the same in plain NumPy.
+A target may be read in several ways: which of two lines is its own, and whether it has a second
+direction at all. For every pair of targets and every reading of the two, the functions here
+evaluate each hypothesis of a table, then average over readings and add up by label. `reference`
+says the same in plain NumPy.
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ class Statistics:
     values : array, shape (k, n_readings, 3)
         (⟨q_i, q_j⟩, ⟨q_i, c_j⟩, ⟨c_i, q_j⟩).
     covariance : array, shape (k, n_readings, 3, 3)
-    used : array of bool, shape (k, 3)
-        Statistics that exist: a target with a single direction has no c.
-    same_as : array of int, shape (k, n_readings)
-        An earlier reading with the same values, or the reading's own number.
+    exists : array of bool, shape (k, n_readings)
+        Readings that both targets have.
+    free : array of bool, shape (k, n_readings, 2)
+        Is c_i, c_j free in this reading? Where it is not, the statistic with it does not exist.
     """
 
     first: IntArray
     second: IntArray
     values: FloatArray
     covariance: FloatArray
-    used: BoolArray
-    same_as: IntArray
+    exists: BoolArray
+    free: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
 class Densities:
-    """Log densities, up to a constant shared by all hypotheses of a pair.
+    """Log densities against the reference; −inf where a reading or hypothesis is impossible.
 
     Parameters
     ----------
@@ -78,11 +79,10 @@ def densities(
     scales, weights, priors = hypotheses.of_pairs(sizes)
     owners = np.array([k for k, _ in hypotheses.components])
     start = np.searchsorted(owners, np.arange(len(hypotheses) + 1))
-    rows = np.empty((*s.values.shape[:2], len(hypotheses)))
-    total = np.empty(s.values.shape[:2])
-    log_densities(
-        s.values, s.covariance, s.used, s.same_as, scales, weights, priors, start, rows, total
-    )
+    rows = np.empty((*s.exists.shape, len(hypotheses)))
+    total = np.empty(s.exists.shape)
+    given = (s.values, s.covariance, s.exists, s.free, scales, weights, priors)
+    log_densities(*given, start, hypotheses.free, rows, total)
     return Densities(rows, total)
 
 
@@ -96,9 +96,10 @@ def by_label(
 ) -> FloatArray:
     """Log Bayes factors of every hypothesis against the first, shape (n_hypotheses, p, p).
 
-    They are averaged over the readings and over the regimes of two labels. The regimes of a label
-    share the other label's error, so their evidence does not simply add; the average never claims
-    more than one pair of regimes would. NaN where no pair of regimes says anything.
+    A hypothesis is averaged over the readings in which it is possible, and over the regimes of two
+    labels. The regimes of a label share the other label's error, so their evidence does not simply
+    add; the average never claims more than one pair of regimes would. NaN where no pair of regimes
+    says anything.
 
     Parameters
     ----------
@@ -110,11 +111,13 @@ def by_label(
     """
     from jigsaw_crl.evidence.mixture_loops import add_by_label  # compiled, as in `densities`
 
+    s = statistics
     factors = np.zeros((len(hypotheses), n_labels, n_labels))
     count = np.zeros((n_labels, n_labels))
-    log_weight = log_weight - log_weight.max(axis=1, keepdims=True)
-    pairs = owner[statistics.first], owner[statistics.second]
-    add_by_label(rows, log_weight, *pairs, hypotheses.mirror, factors, count)
+    pairs = owner[s.first], owner[s.second]
+    log_weight = np.where(s.exists, log_weight, -np.inf)
+    table = hypotheses.free, hypotheses.mirror
+    add_by_label(rows, log_weight, s.free, *pairs, *table, factors, count)
     count[count == 0] = np.nan
     factors /= count
     return factors

@@ -12,15 +12,17 @@ __all__ = ["add_by_label", "log_densities"]
 
 @compiled()
 def log_densities(  # type: ignore[no-untyped-def]
-    values, covariance, used, same_as, scales, weights, priors, start, rows, total
+    values, covariance, exists, free, scales, weights, priors, start, needs, rows, total
 ):
     """Fill `rows` and `total`: see `Densities`.
 
-    `scales`, shape (k, n_components, 3), `weights` and `priors` are those of each pair; the
-    components of hypothesis h are `start[h]` up to `start[h + 1]`.
+    `scales`, shape (k, n_components, 3), `weights` and `priors` are those of each pair. Component 0
+    is the reference; those of hypothesis h are `start[h]` up to `start[h + 1]`. `needs` says which
+    c must be free, shape (n_rows, 2).
     """
     n_components, n_rows = scales.shape[1], rows.shape[2]
     z, off, precision = np.empty(3), np.empty(3), np.empty(3)
+    used = np.ones(3, np.bool_)
     each, log_weight, log_prior = np.empty(n_components), np.empty(n_components), np.empty(n_rows)
     for k in range(len(values)):
         for c in range(n_components):
@@ -28,35 +30,36 @@ def log_densities(  # type: ignore[no-untyped-def]
         for h in range(n_rows):
             log_prior[h] = np.log(priors[k, h]) if priors[k, h] > 0 else -np.inf
         for reading in range(values.shape[1]):
-            same = same_as[k, reading]
-            if same < reading:
-                for h in range(n_rows):
-                    rows[k, reading, h] = rows[k, same, h]
-                total[k, reading] = total[k, same]
+            if not exists[k, reading]:
+                rows[k, reading] = -np.inf
+                total[k, reading] = -np.inf
                 continue
             g, S = values[k, reading], covariance[k, reading]
+            used[1], used[2] = free[k, reading, 1], free[k, reading, 0]
             # In standard errors; a statistic that does not exist counts as known and zero.
-            scale = 1.0
             for a in range(3):
-                precision[a] = 1.0 / S[a, a] if used[k, a] and S[a, a] > 0 else 1.0
-                scale *= precision[a]
-                z[a] = g[a] * np.sqrt(precision[a]) if used[k, a] else 0.0
-            log_sd = -0.5 * np.log(scale)
+                precision[a] = 1.0 / S[a, a] if used[a] and S[a, a] > 0 else 1.0
+                z[a] = g[a] * np.sqrt(precision[a]) if used[a] else 0.0
             for slot in range(3):
                 a, b = (0, slot + 1) if slot < 2 else (1, 2)
                 off[slot] = 0.0
-                if used[k, a] and used[k, b]:
+                if used[a] and used[b]:
                     off[slot] = S[a, b] * np.sqrt(precision[a] * precision[b])
-            for c in range(n_components):
+            reference = _log_normal(z, precision, off, scales[k, 0], used)
+            for c in range(1, n_components):
                 each[c] = -np.inf
                 if log_weight[c] > -np.inf:
-                    density = _log_normal(z, precision, off, scales[k, c], used[k])
-                    each[c] = density - log_sd + log_weight[c]
+                    density = _log_normal(z, precision, off, scales[k, c], used)
+                    each[c] = density - reference + log_weight[c]
             for h in range(n_rows):
+                possible = (used[2] or not needs[h, 0]) and (used[1] or not needs[h, 1])
+                if not possible:
+                    for c in range(start[h], start[h + 1]):
+                        each[c] = -np.inf
                 rows[k, reading, h] = _log_sum(each, start[h], start[h + 1])
                 for c in range(start[h], start[h + 1]):
                     each[c] += log_prior[h]
-            total[k, reading] = _log_sum(each, 0, n_components)
+            total[k, reading] = _log_sum(each, 1, n_components)
 
 
 @compiled(kept=False)
@@ -90,17 +93,23 @@ def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def add_by_label(rows, log_weight, first, second, mirror, factors, count):  # type: ignore[no-untyped-def]
+def add_by_label(  # type: ignore[no-untyped-def]
+    rows, log_weight, free, first, second, needs, mirror, factors, count
+):
     """Add each pair's log Bayes factors to the labels (first[k], second[k]) and their mirror."""
-    n_rows = rows.shape[2]
-    logs, each = np.empty(n_rows), np.empty(rows.shape[1])
+    n_rows, n_readings = rows.shape[2], rows.shape[1]
+    logs, each, weight = np.empty(n_rows), np.empty(n_readings), np.empty(n_readings)
     for k in range(len(rows)):
         i, j = first[k], second[k]
         most = -np.inf
         for h in range(n_rows):
-            for reading in range(rows.shape[1]):
-                each[reading] = rows[k, reading, h] + log_weight[k, reading]
-            logs[h] = _log_sum(each, 0, len(each))
+            for reading in range(n_readings):
+                possible = free[k, reading, 0] or not needs[h, 0]
+                possible = possible and (free[k, reading, 1] or not needs[h, 1])
+                weight[reading] = log_weight[k, reading] if possible else -np.inf
+                each[reading] = rows[k, reading, h] + weight[reading]
+            share = _log_sum(weight, 0, n_readings)
+            logs[h] = -np.inf if share == -np.inf else _log_sum(each, 0, n_readings) - share
             most = max(most, logs[h])
         for h in range(n_rows):
             # Taken against the best hypothesis and floored, the small differences between those

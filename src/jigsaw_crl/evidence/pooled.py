@@ -3,25 +3,30 @@
 Some unknowns belong to a client (are i and j in one district there?) and are averaged over at each
 client. Others belong to the pair or to a target, and are the same at all clients: the scale of an
 effect, and whether a target's second direction was missed. Clients are therefore added up for each
-scale and for leaning, and these unknowns are averaged over once, after pooling.
+scale, with and without a lean, and these unknowns are averaged over once, after pooling:
+
+    ancestor against unrelated = log Σ_τ w_τ exp Σ_k x_kτ ,      Σ_τ w_τ = 1 .
+
+The last scale is "invisible": an effect that nobody can see, x = 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.evidence.priors import FIXED, MISSED, OPEN
+from jigsaw_crl.evidence.priors import MISSED
 
-__all__ = ["Pooled", "unrelated"]
+__all__ = ["Pooled", "Shares", "mixed", "unrelated"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 CountArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
+Shares = Sequence[float | FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,44 +35,61 @@ class Pooled:
 
     Parameters
     ----------
-    ancestor : array, shape (n_scales, p, p)
-        "Row is an ancestor of column", for each effect scale.
+    ancestor : array, shape (n_scales + 1, p, p)
+        "Row is an ancestor of column", for each effect scale and for an invisible effect.
+    leaning : array, shape (n_scales + 1, p, p)
+        The same if the lines of targets with a single direction lean. At a client that saw one, the
+        larger of its factor and its lean: a lean excuses that client, not the others.
     lean : array, shape (p, p)
-        "Unrelated, but a line leans".
-    in_doubt : array of int or bool, shape (p, p)
+        "Unrelated, but a line leans", from the clients that saw a single direction.
+    in_doubt : array of int, shape (p, p)
         Number of clients at which a target of the pair shows a single direction.
-    single : array of int or bool, shape (p, p)
+    single : array of int, shape (p, p)
         The same for the column's target alone.
+    n_clients : array of int, shape (p, p)
+        Number of clients that say something about the pair.
     """
 
     ancestor: FloatArray
+    leaning: FloatArray
     lean: FloatArray
-    in_doubt: CountArray | BoolArray
-    single: CountArray | BoolArray
+    in_doubt: CountArray
+    single: CountArray
+    n_clients: CountArray
 
     @classmethod
     def zero(cls, n_scales: int, p: int) -> Pooled:
         """No evidence about p labels."""
-        counts = np.zeros((p, p), dtype=np.int32)
-        return cls(np.zeros((n_scales, p, p)), np.zeros((p, p)), counts, counts.copy())
+        scales = np.zeros((2, n_scales + 1, p, p))
+        counts = np.zeros((3, p, p), dtype=np.int32)
+        return cls(scales[0], scales[1], np.zeros((p, p)), *counts)
 
     @classmethod
-    def averaging_districts(cls, own: Pooled, district: FloatArray) -> tuple[Pooled, BoolArray]:
-        """See `BayesFactors.by_district`."""
-        silent = np.asarray(np.isnan(own.ancestor).any(axis=0), dtype=np.bool_)
-        np.fill_diagonal(silent, True)
-        # A client that cannot speak of districts has none to allow for.
-        open_ = np.log(OPEN) + np.where(np.isnan(district), -np.inf, district)
+    def of_client(
+        cls, ancestor: FloatArray, lean: FloatArray, single: BoolArray, says: BoolArray
+    ) -> Pooled:
+        """Evidence of one client.
 
-        def averaged(factor: FloatArray) -> FloatArray:
-            fixed = np.log(FIXED) + np.nan_to_num(factor, nan=0.0)
-            x = np.logaddexp(fixed, open_) - np.logaddexp(np.log(FIXED), open_)
-            return np.where(silent, 0.0, x)
+        Parameters
+        ----------
+        ancestor : array, shape (n_scales, p, p)
+        lean : array, shape (p, p)
+        single : array of bool, shape (p,)
+            Labels that show a single direction.
+        says : array of bool, shape (p, p)
+            Pairs about which the client says something.
+        """
+        x = np.where(says, np.concatenate([ancestor, np.zeros((1, *lean.shape))]), 0.0)
+        in_doubt = (single[:, None] | single) & says
+        own = np.where(in_doubt, lean, 0.0)
+        leaning = np.where(in_doubt, np.fmax(x, own), x)
+        counts = (count.astype(np.int32) for count in (in_doubt, single & says, says))
+        return cls(x, leaning, own, *counts)
 
-        evidence = cls(
-            averaged(own.ancestor), averaged(own.lean), own.in_doubt & ~silent, own.single & ~silent
-        )
-        return evidence, ~silent
+    @property
+    def n_scales(self) -> int:
+        """Number of visible effect scales."""
+        return len(self.ancestor) - 1
 
     @classmethod
     def sum(cls, n_scales: int, p: int, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
@@ -79,7 +101,7 @@ class Pooled:
 
     def minus(self, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """The sum without some of its parts."""
-        rest = self + Pooled.zero(*self.ancestor.shape[:2])
+        rest = self + Pooled.zero(self.n_scales, len(self.lean))
         for weight, members, evidence in parts:
             rest._add(members, evidence, weight, sign=-1)
         return rest
@@ -88,64 +110,72 @@ class Pooled:
         if weight == 0.0:
             return
         grid = members[:, None], members[None, :]
-        self.ancestor[:, grid[0], grid[1]] += sign * weight * evidence.ancestor
-        self.lean[grid] += sign * weight * evidence.lean
-        self.in_doubt[grid] += sign * evidence.in_doubt.astype(np.int32)
-        self.single[grid] += sign * evidence.single.astype(np.int32)
+        for name in ("ancestor", "leaning", "lean"):
+            getattr(self, name)[..., grid[0], grid[1]] += sign * weight * getattr(evidence, name)
+        for name in ("in_doubt", "single", "n_clients"):
+            getattr(self, name)[grid] += sign * getattr(evidence, name)
 
     def __add__(self, other: Pooled) -> Pooled:
         """Evidence of both, about the same labels."""
         return Pooled(
-            self.ancestor + other.ancestor,
-            self.lean + other.lean,
-            self.in_doubt.astype(np.int32) + other.in_doubt.astype(np.int32),
-            self.single.astype(np.int32) + other.single.astype(np.int32),
+            *(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__)
         )
 
     def of(self, members: IntArray) -> Pooled:
         """The evidence about some labels, in that order."""
-        grid = np.ix_(members, members)
+        grid = members[:, None], members[None, :]
         return Pooled(
-            np.ascontiguousarray(self.ancestor[:, members[:, None], members[None, :]]),
-            self.lean[grid],
-            self.in_doubt[grid],
-            self.single[grid],
+            *(
+                np.ascontiguousarray(getattr(self, name)[..., grid[0], grid[1]])
+                for name in self.__dataclass_fields__
+            )
         )
 
     def at_scales(self, n_scales: int) -> Pooled:
         """The same log-odds at every one of `n_scales` scales, for pooling with other clients."""
-        flat = np.broadcast_to(self.log_odds, (n_scales, *self.lean.shape)).copy()
-        nothing = Pooled.zero(0, len(self.lean))
-        return Pooled(flat, nothing.lean, nothing.in_doubt, nothing.single)
+        flat = np.broadcast_to(self.log_odds(), (n_scales, *self.lean.shape))
+        none = np.zeros(len(self.lean), dtype=bool)
+        return Pooled.of_client(flat, np.zeros_like(self.lean), none, self.n_clients > 0)
 
-    @property
-    def log_odds(self) -> FloatArray:
+    def log_odds(
+        self, shares: Shares | None = None, leans: float | FloatArray | None = None
+    ) -> FloatArray:
         """ "Row is an ancestor of column" against "unrelated", shape (p, p); NaN stays NaN.
 
-        With `A = log mean_τ e^{l_τ}` and m = MISSED where a target is in doubt (0 elsewhere),
+        With `A` and `A'` the mixtures of `ancestor` and `leaning` over the scales, and m the
+        probability of a lean where a target is in doubt (0 elsewhere),
 
-            log[(1 − m) e^A + m e^{max(A, lean)}] − log[(1 − m) + m e^lean] ,
+            log[(1 − m) e^A + m e^A'] − log[(1 − m) + m e^lean] .
 
-        plus log m where the column shows a single direction. An ancestor's line can lean as well:
-        what a lean explains counts neither for nor against.
+        Parameters
+        ----------
+        shares : sequence of float or array, optional
+            Weight of each scale, the invisible one last. By default the visible scales have equal
+            weights, as for one client on its own, and a single direction of the column counts
+            against its having ancestors, with probability `MISSED`.
+        leans : float or array of shape (p, p), optional
+            Probability of a lean; `MISSED` by default.
         """
+        alone = shares is None
+        if shares is None:
+            shares = [1.0 / self.n_scales] * self.n_scales + [0.0]
+        m = np.where(self.in_doubt > 0, MISSED if leans is None else leans, 0.0)
+        with np.errstate(divide="ignore"):
+            log_m, log_rest = np.log(m), np.log1p(-m)
+        plain, leaning = mixed(self.ancestor, shares), mixed(self.leaning, shares)
         with np.errstate(invalid="ignore"):
-            mean = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
-        mean = _leaning_or_not(mean, np.fmax(mean, self.lean), self.in_doubt)
-        return np.asarray(
-            mean - unrelated(self.lean, self.in_doubt) + np.log(MISSED) * (self.single > 0)
-        )
+            odds = np.logaddexp(plain + log_rest, leaning + log_m) - unrelated(self.lean, m)
+        return np.asarray(odds + np.log(MISSED) * (self.single > 0) if alone else odds)
 
 
-def unrelated(lean: FloatArray, in_doubt: CountArray | BoolArray) -> FloatArray:
-    """Log weight of "unrelated", leaning or not, against "unrelated" and not leaning."""
-    return _leaning_or_not(np.zeros_like(lean), lean, in_doubt)
+def unrelated(lean: FloatArray, m: FloatArray) -> FloatArray:
+    """Log weight of "unrelated", leaning (probability m) or not, against not leaning."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.logaddexp(np.log1p(-m), np.where(m > 0, lean, 0.0) + np.log(m)))
 
 
-def _leaning_or_not(
-    plain: FloatArray, leaning: FloatArray, in_doubt: CountArray | BoolArray
-) -> FloatArray:
-    """`log[(1 − m) e^plain + m e^leaning]` with m = MISSED where in doubt; NaN in plain stays."""
-    with np.errstate(invalid="ignore"):
-        mixed = np.logaddexp(plain + np.log(1.0 - MISSED), np.nan_to_num(leaning) + np.log(MISSED))
-    return np.asarray(np.where(in_doubt > 0, mixed, plain))
+def mixed(x: FloatArray, shares: Shares) -> FloatArray:
+    """`log Σ_s w_s exp x_s`; NaN stays NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [one + np.log(w) for one, w in zip(x, shares, strict=True)]
+        return np.asarray(np.logaddexp.reduce(terms, axis=0))

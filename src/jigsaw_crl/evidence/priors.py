@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 __all__ = [
-    "FIXED",
     "IN_DISTRICT",
-    "LEANS",
     "MISSED",
-    "OPEN",
+    "OPEN_PAIRS",
+    "OPEN_SHARE",
     "PAIR_COST",
     "SCALES",
     "STRONG",
     "WEAK",
 ]
 
-# Sizes of an effect on unit-scaled lines, which lie in [0, 1]: plain effects and weak ones.
-STRONG, WEAK = 0.5, 0.05
+# Sizes of an effect on c, in units of the length of c: plain effects and weak ones. A third scale
+# is not in the table of a client: an effect that is too small to see, whose factor is 1.
+STRONG, WEAK = 0.5, 0.08
 SCALES = (STRONG, WEAK)
 
 # Prior log-odds against each relation of a pair: most pairs are unrelated.
@@ -25,14 +25,10 @@ PAIR_COST = 1.0
 # Inside a district the data say nothing about ancestry, so the prior remains: the probability of
 # one direction against the other direction and neither.
 IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
-# Prior of the four relations of a pair at one client (unrelated, either direction, same district):
-# three fix ancestry, and one leaves it open.
-FIXED, OPEN = 0.75, 0.25
+# Share of a client's pairs that lie in one district, before its data: one of four relations. It is
+# then estimated from all pairs of the client, and this prior counts as so many pairs.
+OPEN_SHARE, OPEN_PAIRS = 0.25, 10.0
 
-# A target with an ancestor moves two directions. If only one is seen, the other was missed with
-# this probability; the visible line then leans towards the target's ancestors. Being missed is a
-# property of the target, so the doubt is applied once after pooling, not per client.
+# Probability that a target with ancestors shows a single direction, for what one client says on
+# its own. The assembly estimates it from all clients.
 MISSED = 0.1
-# How far such a line leans, as a share of the largest lean that could be missed: about half of it,
-# or a small part.
-LEANS = (0.5, 0.125)

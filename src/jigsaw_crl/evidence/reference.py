@@ -1,9 +1,10 @@
 """The evidence of pairs in plain NumPy: slow, and close to the formulas.
 
 This is the specification of `mixture`, which is tested against it. For a pair with statistics g and
-sampling covariance C, a component with scales v has the density `N(g; 0, C + diag(v²))`; a
-hypothesis is the weighted sum of its components; what a pair says about a hypothesis is the log
-ratio of its density to that of the first hypothesis, each averaged over the readings.
+sampling covariance C, a component with scales v has the density `N(g; 0, C + diag(v²))`, divided by
+that of the reference; a hypothesis is the weighted sum of its components. What a pair says about a
+hypothesis is the log ratio of its density to that of the first hypothesis, each averaged over the
+readings in which it is possible.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from jigsaw_crl.evidence.mixture import CERTAIN, JITTER, Densities, Statistics
 __all__ = ["by_label", "densities"]
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 def densities(
@@ -27,28 +29,28 @@ def densities(
     owner = np.array([h for h, _ in hypotheses.components])
     with np.errstate(divide="ignore"):
         log_weights, log_priors = np.log(weights), np.log(priors)
-    each = np.stack(
-        [
-            _log_normal(statistics, scales[:, c]) + log_weights[:, c, None]
-            for c in range(len(owner))
-        ],
-        axis=-1,
-    )
-    rows = np.stack(
-        [_log_sum(each[..., owner == h]) for h in range(len(hypotheses))],
-        axis=-1,
-    )
+    each = np.stack([_log_normal(statistics, scales[:, c]) for c in range(len(owner))], axis=-1)
+    each = each - each[..., :1] + log_weights[:, None, :]
+    rows = np.stack([_log_sum(each[..., owner == h]) for h in range(len(hypotheses))], axis=-1)
+    rows = np.where(_possible(statistics, hypotheses), rows, -np.inf)
     return Densities(rows, _log_sum(rows + log_priors[:, None, :]))
+
+
+def _possible(statistics: Statistics, hypotheses: Hypotheses) -> BoolArray:
+    """Readings in which each hypothesis is possible, shape (k, n_readings, n_hypotheses)."""
+    free = (statistics.free[:, :, None, :] | ~hypotheses.free).all(axis=-1)
+    return np.asarray(free & statistics.exists[..., None])
 
 
 def _log_normal(statistics: Statistics, scales: FloatArray) -> FloatArray:
     """`log N(g; 0, C + diag(v²))` up to a constant, shape (k, n_readings), over existing g."""
-    out = np.zeros(statistics.values.shape[:2])
-    for k, reading in np.ndindex(out.shape):
-        exists = statistics.used[k]
-        g = statistics.values[k, reading][exists]
-        C = statistics.covariance[k, reading][np.ix_(exists, exists)]
-        A = C + np.diag(JITTER * np.diagonal(C) + scales[k][exists] ** 2)
+    out = np.zeros(statistics.exists.shape)
+    for k, reading in np.argwhere(statistics.exists):
+        c_i, c_j = statistics.free[k, reading]
+        used = np.array([True, c_j, c_i])
+        g = statistics.values[k, reading][used]
+        C = statistics.covariance[k, reading][np.ix_(used, used)]
+        A = C + np.diag(JITTER * np.diagonal(C) + scales[k][used] ** 2)
         out[k, reading] = -0.5 * (np.linalg.slogdet(A)[1] + g @ np.linalg.solve(A, g))
     return out
 
@@ -67,8 +69,12 @@ def by_label(
 ) -> FloatArray:
     """What `mixture.by_label` returns."""
     said: dict[tuple[int, int], list[FloatArray]] = {}
+    possible = _possible(statistics, hypotheses)
     for k, (i, j) in enumerate(zip(owner[statistics.first], owner[statistics.second], strict=True)):
-        logs = _log_sum((rows[k] + log_weight[k][:, None]).T)
+        weight = np.where(possible[k], log_weight[k][:, None], -np.inf).T
+        share = _log_sum(weight)
+        never = np.isneginf(share)
+        logs = np.where(never, -np.inf, _log_sum(rows[k].T + weight) - np.where(never, 0, share))
         logs = np.maximum(logs - logs.max(), -CERTAIN)
         said.setdefault((i, j), []).append(logs - logs[0])
         said.setdefault((j, i), []).append(logs[hypotheses.mirror] - logs[0])

@@ -35,16 +35,12 @@ class Lines:
     rank : array of int, shape (r,)
     sign : array, shape (r,)
         σ of a rank-1 regime, 0 otherwise.
-    lean : array, shape (r,)
-        How far (as a tangent) the line of a rank-1 regime may lean from q because a second
-        eigenvalue was too small to see: `√(limit/|λ|)`; 0 otherwise.
     """
 
     n: FloatArray
     m: FloatArray
     rank: npt.NDArray[np.intp]
     sign: FloatArray
-    lean: FloatArray
 
     @property
     def form(self) -> FloatArray:
@@ -77,7 +73,4 @@ def null_lines(spikes: Spikes) -> Lines:
     sign[one] = np.where(high, 1.0, -1.0)
     n[one, 0] = np.sqrt(size / 2) * a
     m[one, 0] = sign[one][:, None] * a / np.sqrt(2 * size)
-    lean = np.zeros(r)
-    missing = np.where(high, spikes.low_limit[one], spikes.high_limit[one])
-    lean[one] = np.sqrt(missing / size[:, 0])
-    return Lines(n, m, rank, sign, lean)
+    return Lines(n, m, rank, sign)

@@ -102,7 +102,7 @@ def _add_own(M, K, W, own):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def readings(T, C, first, second, rank, cos, slab, values, covariance, rest):  # type: ignore[no-untyped-def]
+def readings(T, C, first, second, cos, values, covariance):  # type: ignore[no-untyped-def]
     """Fill the statistics of every reading of a pair: see `pairs.by_reading`."""
     B, S = np.zeros((4, 4)), np.empty((4, 4))
     g = np.empty(4)
@@ -119,10 +119,6 @@ def readings(T, C, first, second, rank, cos, slab, values, covariance, rest):  #
                 values[k, reading, a] = g[a]
                 for b in range(3):
                     covariance[k, reading, a, b] = S[a, b]
-            rest[k, reading] = 0.0
-            if rank[i] == 2 and rank[j] == 2:
-                total = S[3, 3] + slab**2
-                rest[k, reading] = -0.5 * (np.log(total) + g[3] ** 2 / total)
 
 
 @compiled(kept=False)

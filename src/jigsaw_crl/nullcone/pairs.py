@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.evidence.mixture import Statistics
-from jigsaw_crl.evidence.priors import STRONG
 from jigsaw_crl.nullcone.lines import Lines
 
 __all__ = ["PairStatistics", "by_reading", "pair_statistics"]
@@ -77,28 +76,24 @@ def _gram(lines: Lines, metric: FloatArray | None = None) -> FloatArray:
     return np.asarray(flat @ (flat.T if metric is None else metric @ flat.T))
 
 
-def by_reading(pairs: PairStatistics, lines: Lines) -> tuple[Statistics, FloatArray]:
-    """Statistics of q and c for each reading of a pair, and the log density of ⟨c_i, c_j⟩.
+def by_reading(pairs: PairStatistics, lines: Lines) -> Statistics:
+    """Statistics of q and c for each reading of a pair.
 
     A reading says which line of i (s) and of j (t) is its q; the other one is its c, which is
-    replaced by its unit part orthogonal to q. Readings are (s, t) = 00, 01, 10, 11. No hypothesis
-    restricts ⟨c_i, c_j⟩, so its density cancels between hypotheses; readings are compared on the
-    same four statistics only if it is counted. Zero where a target has a single line.
+    replaced by its unit part orthogonal to q. Readings are (s, t) = 00, 01, 10, 11.
     """
     # Compiled on first use, as in `pair_statistics`.
     from jigsaw_crl.nullcone.pair_loops import readings
 
     i, j = pairs.first, pairs.second
     k = len(i)
-    values, covariance, rest = np.empty((k, 4, 3)), np.empty((k, 4, 3, 3)), np.empty((k, 4))
-    cosine = _between(lines)
-    readings(pairs.T, pairs.covariance, i, j, lines.rank, cosine, STRONG, values, covariance, rest)
-    two_i, two_j = lines.rank[i] == 2, lines.rank[j] == 2
-    used = np.stack([np.ones(k, dtype=bool), two_j, two_i], axis=1)
-    # A target with one line has no second choice: its second reading repeats the first.
+    values, covariance = np.empty((k, 4, 3)), np.empty((k, 4, 3, 3))
+    readings(pairs.T, pairs.covariance, i, j, _between(lines), values, covariance)
+    two_i, two_j = (lines.rank[i] == 2)[:, None], (lines.rank[j] == 2)[:, None]
     s, t = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    same_as = 2 * (s * two_i[:, None]) + t * two_j[:, None]
-    return Statistics(i, j, values, covariance, used, same_as), rest
+    exists = (two_i | (s == 0)) & (two_j | (t == 0))
+    free = np.repeat(np.stack([two_i, two_j], axis=2), 4, axis=1)
+    return Statistics(i, j, values, covariance, exists, free)
 
 
 def _between(lines: Lines) -> FloatArray:

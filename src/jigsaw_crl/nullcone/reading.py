@@ -1,4 +1,4 @@
-"""From a client's moments to log Bayes factors: pooling, lines, pairs, choice of lines.
+"""From a client's moments to log Bayes factors: pooling, targets, pairs, choice of readings.
 
 `read` runs the client's inference in the order of the modules beside this one and keeps what the
 later steps (structure, basis, statements, findings) need. The moments are not kept.
@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, quantities
-from jigsaw_crl.evidence.mixture import Statistics, by_label, densities
-from jigsaw_crl.nullcone.lines import Lines, null_lines
-from jigsaw_crl.nullcone.pairs import PairStatistics, by_reading, pair_statistics
-from jigsaw_crl.nullcone.signs import choose_lines
-from jigsaw_crl.nullcone.spikes import Spikes
-from jigsaw_crl.nullcone.whitening import Reduced, Start, Whitened, pool, reduce
+from jigsaw_crl.evidence.mixture import by_label, densities
+from jigsaw_crl.nullcone.choice import choose_readings
+from jigsaw_crl.nullcone.lines import Lines
+from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
+from jigsaw_crl.nullcone.whitening import Start, Whitened, pool, reduce
 
 __all__ = ["Reading", "read"]
 
@@ -46,16 +45,27 @@ class Reading:
     owner : array of int, shape (r,)
         Label of each regime.
     lines : Lines
-    excess, second, third : array, shape (r,)
-        See `Spikes`.
-    several : array of bool, shape (r,)
-        Refused regimes: more than one target moved.
+        Of the chosen readings, for the basis.
     choice : array of int, shape (r,)
         Which line of each regime is its q.
+    excess, third : array, shape (r,)
+        See `Spikes`.
+    several : array of bool, shape (r,)
+        Regimes that are left out: more than one target moved.
+    usable : array of bool, shape (r,)
+        Regimes that show one target.
+    single : array of bool, shape (r,)
+        Usable regimes that moved a single direction where a second would have been seen.
+    identified : bool
+        Some intervention clearly moved a second direction.
+    means_fit : bool
+        The mean shifts lie on lines that the covariances allow.
+    misfit : float
+        χ² over its degrees of freedom of the shifts off those lines.
     margin : array, shape (r,)
-        Log evidence for that choice.
+        Log evidence for the chosen reading.
     z : array, shape (r, r)
-        ⟨q_i, q_j⟩ in standard errors, nan where there is none.
+        ⟨q_i, q_j⟩ in standard errors, NaN where there is none.
     hypotheses : Hypotheses
     factors : array, shape (n_hypotheses, p, p)
         Log Bayes factor of each hypothesis against the first, "unrelated"; NaN where unseen.
@@ -68,11 +78,15 @@ class Reading:
     n_eff: float
     owner: IntArray
     lines: Lines
+    choice: IntArray
     excess: FloatArray
-    second: FloatArray
     third: FloatArray
     several: BoolArray
-    choice: IntArray
+    usable: BoolArray
+    single: BoolArray
+    identified: bool
+    means_fit: bool
+    misfit: float
     margin: FloatArray
     z: FloatArray
     hypotheses: Hypotheses
@@ -90,21 +104,26 @@ def read(
     hypotheses : Hypotheses
         What may be true of a pair.
     start : Start, optional
-        What the checks of the client already computed.
+        Spectrum and extreme eigenpairs of the client; computed if None.
     """
     reduced = reduce(client, None if start is None else start.space)
-    whitened = pool(reduced, None if start is None else start.extremes)
-    spikes = whitened.spikes
-    lines = null_lines(spikes)
-    statistics = _statistics(reduced, whitened, spikes, lines)
-    readings, rest = by_reading(statistics, lines)
-    density = densities(readings, hypotheses, _quantities(readings, lines))
-    F = _agreement(statistics, density.total + rest, lines, reduced, whitened)
-    choice = choose_lines(F, lines.rank == 2)
-    weight = choice.log_weight(F, statistics.first, statistics.second) + rest
+    # These eigenpairs are about the control's mean, and so are exact moments, but not estimates.
+    known = start.extremes if reduced.exact and start is not None else None
+    whitened = pool(reduced, known)
+    make = exact_targets if reduced.exact else arrow_targets
+    targets = make(reduced, whitened)
+    statistics = targets.statistics
+    i, j = statistics.first, statistics.second
+    sizes = quantities(targets.size[i], targets.size[j], len(whitened.L))
+    density = densities(statistics, hypotheses, sizes)
+    F = _agreement(targets, density.total, reduced.owner, whitened)
+    choice = choose_readings(F, targets.log_likelihood)
+    weight = choice.log_weight(F, i, j)
     factors = by_label(
-        readings, density.rows, weight, hypotheses, reduced.owner, len(client.labels)
+        statistics, density.rows, weight, hypotheses, reduced.owner, len(client.labels)
     )
+    lines, q = targets.basis_lines(choice.reading)
+    spikes = whitened.spikes
     return Reading(
         exact=reduced.exact,
         basis=reduced.basis,
@@ -113,67 +132,49 @@ def read(
         n_eff=whitened.n_eff,
         owner=reduced.owner,
         lines=lines,
+        choice=q,
         excess=spikes.excess,
-        second=spikes.second,
         third=spikes.third,
         several=spikes.several,
-        choice=choice.line,
+        usable=targets.usable,
+        single=targets.single,
+        identified=targets.identified,
+        means_fit=targets.means_fit,
+        misfit=targets.misfit,
         margin=choice.margin,
-        z=_standard_scores(statistics, choice.line, len(lines.rank)),
+        z=_standard_scores(targets, choice.reading),
         hypotheses=hypotheses,
         factors=factors,
     )
 
 
-def _statistics(
-    reduced: Reduced, whitened: Whitened, spikes: Spikes, lines: Lines
-) -> PairStatistics:
-    """Pairs of regimes that show one target each, of different labels."""
-    first, second = np.triu_indices(len(lines.rank), 1)
-    usable = (lines.rank > 0) & ~spikes.several
-    keep = usable[first] & usable[second] & (reduced.owner[first] != reduced.owner[second])
-    return pair_statistics(
-        lines, whitened.n, whitened.n_eff, first[keep], second[keep], whitened.noise
-    )
-
-
 def _agreement(
-    statistics: PairStatistics,
-    log_density: FloatArray,
-    lines: Lines,
-    reduced: Reduced,
-    whitened: Whitened,
+    targets: Targets, total: FloatArray, owner: IntArray, whitened: Whitened
 ) -> FloatArray:
-    """`F[i, j, s, t]` for the choice of lines, shape (r, r, 2, 2)."""
-    r = len(lines.rank)
-    F = np.zeros((r, r, 2, 2))
-    mixture = log_density.reshape(-1, 2, 2)
-    F[statistics.first, statistics.second] = mixture
-    F[statistics.second, statistics.first] = np.swapaxes(mixture, 1, 2)
-    # Regimes of one label have one q: their chosen lines must be parallel. A direction in d
-    # dimensions is known to about √(d/n).
-    alike = reduced.owner[:, None] == reduced.owner[None, :]
+    """`F[i, j, s, t]` for the choice of readings, shape (r, r, s, s)."""
+    r, s, p = targets.lines.shape
+    F = np.zeros((r, r, s, s))
+    # A reading that does not exist is excluded by its own likelihood.
+    pairs = np.maximum(total, -1e5).reshape(-1, s, s)
+    i, j = targets.statistics.first, targets.statistics.second
+    F[i, j] = pairs
+    F[j, i] = np.swapaxes(pairs, 1, 2)
+    # Regimes of one label have one q: their chosen lines must be parallel. A direction in p
+    # dimensions is known to about √(p/n).
+    alike = owner[:, None] == owner[None, :]
     np.fill_diagonal(alike, False)
-    for i, j in np.argwhere(alike):
-        a, b = lines.n[i], lines.n[j]
-        norms = np.linalg.norm(a, axis=1)[:, None] * np.linalg.norm(b, axis=1)[None, :]
-        cosine = np.divide(a @ b.T, norms, out=np.zeros((2, 2)), where=norms > 0)
-        size = min(whitened.n[i], whitened.n[j]) / lines.n.shape[2]
-        F[i, j] = -0.5 * size * (1.0 - cosine**2)
+    for a, b in np.argwhere(alike):
+        cosine = targets.lines[a] @ targets.lines[b].T
+        F[a, b] = -0.5 * min(whitened.n[a], whitened.n[b]) / p * (1.0 - cosine**2)
     return F
 
 
-def _standard_scores(statistics: PairStatistics, choice: IntArray, r: int) -> FloatArray:
-    pick = 2 * choice[statistics.first] + choice[statistics.second]
-    rows = np.arange(len(pick))
-    z = np.full((r, r), np.nan)
-    sd = np.sqrt(statistics.covariance[rows, pick, pick])
-    z[statistics.first, statistics.second] = statistics.T[rows, pick] / sd
-    z[statistics.second, statistics.first] = z[statistics.first, statistics.second]
+def _standard_scores(targets: Targets, reading: IntArray) -> FloatArray:
+    """⟨q_i, q_j⟩ of the chosen readings in standard errors, shape (r, r)."""
+    s = targets.statistics
+    rows, pick = np.arange(len(s.first)), targets.lines.shape[1] * reading[s.first]
+    pick = pick + reading[s.second]
+    z = np.full((len(reading), len(reading)), np.nan)
+    score = s.values[rows, pick, 0] / np.sqrt(s.covariance[rows, pick, 0, 0])
+    z[s.first, s.second] = z[s.second, s.first] = score
     return z
-
-
-def _quantities(statistics: Statistics, lines: Lines) -> dict[str, FloatArray]:
-    """The quantities of each pair that hypotheses refer to."""
-    i, j, single = statistics.first, statistics.second, lines.rank == 1
-    return quantities(lines.lean[i], lines.lean[j], single[i], single[j])

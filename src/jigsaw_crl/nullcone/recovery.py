@@ -31,11 +31,6 @@ BoolArray = npt.NDArray[np.bool_]
 Confounding = Literal["allow", "none"]
 RankOne = Literal["no-ancestor", "unsure"]
 
-# A second direction is taken to be absent only if a lean of this tangent would have shown it.
-LARGEST_LEAN = 0.35
-# Tracy–Widom scales by which a second eigenvalue stands out beyond doubt, however many regimes.
-CLEAR = 2 * MARGIN
-
 
 def recover_fragment(
     client: Client, *, confounding: Confounding = "allow", rank_one: RankOne = "no-ancestor"
@@ -98,32 +93,32 @@ class Recovery:
         return cls(client.name, client.labels, client.n_samples, client.n_latent, rank_one, reading)
 
     @cached_property
-    def rank(self) -> npt.NDArray[np.intp]:
-        """Largest rank seen over the regimes of each label; 0 for weak or refused ones."""
-        rank = np.zeros(len(self.labels), dtype=np.intp)
-        usable = np.where(self.reading.several, 0, self.reading.lines.rank)
-        np.maximum.at(rank, self.reading.owner, usable)
-        return rank
+    def seen(self) -> BoolArray:
+        """Labels with a regime that shows its target, shape (p,)."""
+        seen = np.zeros(len(self.labels), dtype=bool)
+        np.logical_or.at(seen, self.reading.owner, self.reading.usable)
+        return seen
+
+    @cached_property
+    def single(self) -> BoolArray:
+        """Labels whose regimes all moved a single direction, shape (p,)."""
+        single = self.seen.copy()
+        one = self.reading.single | ~self.reading.usable
+        np.logical_and.at(single, self.reading.owner, one)
+        return single
 
     @cached_property
     def not_identified(self) -> bool:
-        """No target clearly moved a second direction, so no intervention speaks of ancestry.
-
-        One second eigenvalue just beyond its edge is what a client with many regimes shows by
-        chance; where weights change, some stand out clearly.
-        """
-        usable = (self.reading.lines.rank > 0) & ~self.reading.several
-        if len(set(self.reading.owner[usable].tolist())) < 2:
-            return False
-        return not bool((self.reading.second[usable] > CLEAR).any())
+        """No target clearly moved a second direction, so no intervention tells about ancestry."""
+        return bool(self.seen.sum() > 1) and not self.reading.identified
 
     @cached_property
     def bayes(self) -> BayesFactors:
-        """The reading's factors, without what the reading of rank-1 targets forbids to say."""
+        """The reading's factors, without those of labels about whose ancestors nothing is said."""
         hypotheses, factors = self.reading.hypotheses, self.reading.factors.copy()
-        unsaid = np.ones_like(self._ancestors_open) if self.not_identified else self._ancestors_open
+        unsaid = self._ancestors_open | self.not_identified
         factors[np.ix_(hypotheses.where("ancestor"), np.arange(len(unsaid)), unsaid)] = np.nan
-        return BayesFactors.of(factors, hypotheses, tuple((self.rank == 1).tolist()))
+        return BayesFactors.of(factors, hypotheses, tuple(self.single.tolist()))
 
     def fragment(self, *, basis: bool = True) -> Fragment:
         """The client's fragment, from its own data alone; without findings.
@@ -173,21 +168,11 @@ class Recovery:
 
     @cached_property
     def _ancestors_open(self) -> BoolArray:
-        """Labels that moved a single direction and about whose ancestors nothing is stated.
-
-        All such labels with ``rank_one="unsure"``; otherwise those with so few rows that only a
-        strong second direction would be seen.
-        """
-        lean = np.zeros(len(self.labels))
-        np.maximum.at(lean, self.reading.owner, self.reading.lines.lean)
-        unsure = np.full(len(lean), self.rank_one == "unsure")
-        return np.asarray((self.rank == 1) & (unsure | (lean > LARGEST_LEAN)), dtype=bool)
+        """Labels that moved a single direction and about whose ancestors nothing is stated."""
+        return self.single & (self.rank_one == "unsure")
 
     def _statements(self, structure: Structure) -> Statements:
-        rank = self.rank
-        silent = rank == 0
-        if self.not_identified:
-            silent = np.ones_like(silent)
+        silent = ~self.seen | self.not_identified
         open_columns = silent | self._ancestors_open
         return certain_statements(
             self.reading, structure, self.labels, silent, open_columns, self.n_latent
@@ -220,7 +205,7 @@ class Recovery:
         """Labels about which nothing is stated, each with the measurement that decided so."""
         reading = self.reading
         found = []
-        for i in np.flatnonzero(self.rank == 0).tolist():
+        for i in np.flatnonzero(~self.seen).tolist():
             own = np.flatnonzero(reading.owner == i)
             label, refused = self.labels[i], own[reading.several[own]]
             if len(refused):
@@ -239,8 +224,7 @@ class Recovery:
                 "alone do: ancestry is not identified, and no relation is stated.",
                 "Use interventions that change how the target depends on its parents.",
             )
-        rank = self.rank
-        silent = [label for label, k in zip(self.labels, rank, strict=True) if k == 0]
+        silent = [label for label, seen in zip(self.labels, self.seen, strict=True) if not seen]
         if silent:
             return Outcome(
                 "partial",
@@ -252,11 +236,10 @@ class Recovery:
         unsaid = self._ancestors_open
         if unsaid.any():
             single = [label for label, k in zip(self.labels, unsaid, strict=True) if k]
-            why = "" if self.rank_one == "unsure" else " and their rows are too few to see a second"
             return Outcome(
                 "ok",
                 f"recovered; the interventions on {', '.join(single[:8])}"
-                f"{' …' if len(single) > 8 else ''} moved a single direction{why}, so nothing is "
+                f"{' …' if len(single) > 8 else ''} moved a single direction, so nothing is "
                 "said about their ancestors",
             )
         return Outcome()

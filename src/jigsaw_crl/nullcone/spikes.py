@@ -42,8 +42,6 @@ class Spikes:
         Largest and smallest eigenvalue of `M_j`, minus 1.
     high_vector, low_vector : array, shape (r, p)
     has_high, has_low : array of bool, shape (r,)
-    high_limit, low_limit : array, shape (r,)
-        How large an eigenvalue of D may be, either way, without being seen.
     directions : array, shape (r, 2, p)
         The real ones as orthonormal rows, zeros elsewhere.
     excess : array, shape (r,)
@@ -61,8 +59,6 @@ class Spikes:
     low_vector: FloatArray
     has_high: BoolArray
     has_low: BoolArray
-    high_limit: FloatArray
-    low_limit: FloatArray
     directions: FloatArray
     excess: FloatArray
     second: FloatArray
@@ -178,8 +174,6 @@ def _judged(own: Extremes, seen: FloatArray, edges: Edges) -> Spikes:
         low_vector=low_vector,
         has_high=has_high,
         has_low=has_low,
-        high_limit=upper + MARGIN * upper_scale - 1.0,
-        low_limit=1.0 - lower + MARGIN * lower_scale,
         directions=np.stack(
             [high_vector * has_high[:, None], low_vector * has_low[:, None]], axis=1
         ),

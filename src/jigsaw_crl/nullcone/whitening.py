@@ -76,6 +76,9 @@ class Reduced:
     noise : float
         Variance of the sensors' noise that was taken off; the rows still carried it, so sampling
         errors are those of the moments with it.
+    shifts : array, shape (r, n_features), or None
+        Mean of each regime less the control's; the regimes are then about their own means. None for
+        exact moments, which are about the control's mean: a shift acts as a change of variance.
     """
 
     basis: FloatArray
@@ -86,6 +89,7 @@ class Reduced:
     n: FloatArray
     exact: bool
     noise: float = 0.0
+    shifts: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +155,11 @@ def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
         n, n0 = np.array(sizes, dtype=np.float64), float(n_control)
     exact = n_control is None
     regimes = Regimes.of(client)
-    return Reduced(space.basis, small, regimes, owner, n0, n, exact, space.subtracted)
+    given = (owner, n0, n, exact, space.subtracted)
+    if exact:
+        return Reduced(space.basis, small, regimes, *given)
+    own = Regimes(regimes.covariances, np.zeros_like(regimes.shifts))
+    return Reduced(space.basis, small, own, *given, regimes.shifts)
 
 
 def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:

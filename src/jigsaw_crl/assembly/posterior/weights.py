@@ -76,14 +76,17 @@ class Trust:
         return lost >= DISAGREEMENT * len(self.weights) or self.typical < TRUCE
 
 
-def evidence_of(claims: Claims, rate: float, n_scales: int) -> Pooled:
+def client_evidence(claims: Claims, rate: float, n_scales: int) -> Pooled:
     """What a client says as evidence; a statement counts as wrong with probability `rate`."""
     if claims.evidence is not None:
         return claims.evidence
     strength = np.log((1.0 - rate) / rate)
-    own = Pooled.zero(n_scales, len(claims.members))
-    own.ancestor[:] = np.where(claims.says, np.where(claims.certain == YES, strength, -strength), 0)
-    return own
+    p = len(claims.members)
+    stated = np.where(claims.certain == YES, strength, -strength)
+    none = np.zeros(p, dtype=bool)
+    return Pooled.of_client(
+        np.broadcast_to(stated, (n_scales, p, p)), np.zeros((p, p)), none, claims.says
+    )
 
 
 def pool(panel: Panel, weights: FloatArray, rate: float) -> Pooled:
@@ -97,7 +100,7 @@ def _parts(
 ) -> Iterator[tuple[float, npt.NDArray[np.intp], Pooled]]:
     for k in clients.tolist():
         claims = panel.claims[k]
-        yield float(weights[k]), claims.members, evidence_of(claims, rate, panel.n_scales)
+        yield float(weights[k]), claims.members, client_evidence(claims, rate, panel.n_scales)
 
 
 def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
@@ -118,7 +121,7 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
         total = pool(panel, weights, rate)
         ratio, errors, said = np.full(n, np.nan), np.zeros(n), np.zeros(n)
         for group in groups:
-            rest = total.minus(_parts(panel, weights, rate, group)).log_odds
+            rest = total.minus(_parts(panel, weights, rate, group)).log_odds()
             order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
                 agreement[k], ratio[k], errors[k], said[k] = _agreement(
@@ -174,7 +177,7 @@ def _agreement(
     |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
     """
     grid = np.ix_(claims.members, claims.members)
-    mean, says = evidence_of(claims, rate, n_scales).log_odds, claims.says
+    mean, says = client_evidence(claims, rate, n_scales).log_odds(), claims.says
     theirs = order[grid]
     direct = rest[grid]
     # Evidence for a pair that was too little for the others' order is no contradiction of it.

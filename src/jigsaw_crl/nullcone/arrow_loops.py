@@ -1,0 +1,371 @@
+"""The arithmetic of `arrows` and `arrow_pairs`, one regime or pair after the other, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jigsaw_crl.base.compiled import compiled
+
+__all__ = ["climb", "products"]
+
+# Columns of the arrays that `products` takes.
+LAM, M, SIGNAL, PRECISION, LOOSE = range(5)
+ROWS, W_MEAN, W_COV = range(3)
+CONTROL, EFFECTIVE, DIRECTIONS = range(3)
+
+
+@compiled(kept=False)
+def _ascend(A, B, d, wd, wD, free, x, y):  # type: ignore[no-untyped-def]
+    """Climb F (free) or G from x, in place; the value reached. A = BDBᵀ, B = BD²Bᵀ."""
+    k = len(x)
+    for _ in range(200):
+        lam, along = 0.0, 0.0
+        for a in range(k):
+            along += x[a] * d[a]
+            y[a] = 0.0
+            for b in range(k):
+                y[a] += A[a, b] * x[b]
+            lam += x[a] * y[a]
+        norm = 0.0
+        for a in range(k):
+            second = 0.0
+            if free:
+                for b in range(k):
+                    second += B[a, b] * x[b]
+                step = wD * (second - lam * y[a])
+            else:
+                step = wD * lam * y[a]
+            y[a] = wd * along * d[a] + step + (wD * lam * lam + 1e-9) * x[a]
+            norm += y[a] * y[a]
+        norm = np.sqrt(norm)
+        change = 0.0
+        for a in range(k):
+            new = y[a] / norm
+            change += (new - x[a]) ** 2
+            x[a] = new
+        if change < 1e-18:
+            break
+    return _height(A, B, d, wd, wD, free, x)
+
+
+@compiled(kept=False)
+def _height(A, B, d, wd, wD, free, x):  # type: ignore[no-untyped-def]
+    """F (free) or G at x."""
+    k = len(x)
+    lam, along, square = 0.0, 0.0, 0.0
+    for a in range(k):
+        along += x[a] * d[a]
+        for b in range(k):
+            lam += x[a] * A[a, b] * x[b]
+            square += x[a] * B[a, b] * x[b]
+    rest = 0.5 * (square - 0.5 * lam * lam) if free else 0.25 * lam * lam
+    return 0.5 * wd * along * along + wD * rest
+
+
+@compiled(kept=False)
+def _newton(A, B, d, wd, wD, x, height):  # type: ignore[no-untyped-def]
+    """Newton steps on the sphere from near a maximum of F, in place; the value reached.
+
+    Where nothing holds a line the fixed point converges slowly, and where it stops would depend on
+    where it began.
+    """
+    k = len(x)
+    for _ in range(20):
+        y = A @ x
+        lam, along = (x * y).sum(), (x * d).sum()
+        g = wd * along * d + wD * (B @ x - lam * y)
+        own = (x * g).sum()
+        H = wd * np.outer(d, d) + wD * (B - lam * A - 2.0 * np.outer(y, y))
+        P = np.eye(k) - np.outer(x, x)
+        g = P @ g
+        H = P @ H @ P - own * P
+        scale = np.abs(own) + np.sqrt((H * H).sum()) + 1e-300
+        if np.sqrt((g * g).sum()) < 1e-13 * scale:
+            break
+        # Off the tangent space the matrix is negative definite by itself.
+        H -= scale * np.outer(x, x)
+        if np.linalg.eigvalsh(H)[k - 1] > -1e-12 * scale:
+            break
+        new = x - np.linalg.solve(H, g)
+        new /= np.sqrt((new * new).sum())
+        reached = _height(A, B, d, wd, wD, True, new)
+        if reached < height:
+            break
+        x[:] = new
+        height = reached
+    return height
+
+
+@compiled(kept=False)
+def _unit(x):  # type: ignore[no-untyped-def]
+    norm = np.sqrt((x * x).sum())
+    if norm < 1e-12:
+        return False
+    x /= norm
+    return True
+
+
+@compiled()
+def climb(first, second, d, w_mean, w_cov, same, x, value):  # type: ignore[no-untyped-def]
+    """Fill the best two maxima of F (slots 0, 1) and the maximum of G (slot 2) of every regime.
+
+    `first`, `second` and `d` are D, D² and the shift in the coordinates of a span, shapes
+    (r, k, k), (r, k, k) and (r, k); `x` gets the lines, shape (r, 3, k), `value` the likelihoods.
+    """
+    r, k = d.shape
+    y = np.empty(k)
+    found, height = np.empty((3, k)), np.empty(3)
+    for j in range(r):
+        values, vectors = np.linalg.eigh(first[j])
+        high = np.sqrt(max(values[k - 1], 0.0))
+        low = np.sqrt(max(-values[0], 0.0))
+        n = 0
+        for s in range(3):
+            z = np.empty(k)
+            for a in range(k):
+                if s < 2:
+                    z[a] = high * vectors[a, k - 1] + (1 - 2 * s) * low * vectors[a, 0]
+                else:
+                    z[a] = d[j, a]
+            if (s == 2 and w_mean[j] <= 0.0) or not _unit(z):
+                continue
+            top = _ascend(first[j], second[j], d[j], w_mean[j], w_cov[j], True, z, y)
+            height[n] = _newton(first[j], second[j], d[j], w_mean[j], w_cov[j], z, top)
+            found[n] = z
+            n += 1
+        # The two best that differ.
+        best = -1
+        for s in range(n):
+            if best < 0 or height[s] > height[best]:
+                best = s
+        if best >= 0:
+            x[j, 0] = found[best]
+            value[j, 0] = height[best]
+            other = -1
+            for s in range(n):
+                if abs((found[s] * found[best]).sum()) < same and (
+                    other < 0 or height[s] > height[other]
+                ):
+                    other = s
+            if other >= 0:
+                x[j, 1] = found[other]
+                value[j, 1] = height[other]
+        for s in range(3):
+            z = np.empty(k)
+            for a in range(k):
+                if s < 2:
+                    z[a] = vectors[a, 0 if s else k - 1]
+                else:
+                    z[a] = d[j, a]
+            if (s == 2 and w_mean[j] <= 0.0) or not _unit(z):
+                continue
+            reached = _ascend(first[j], second[j], d[j], w_mean[j], w_cov[j], False, z, y)
+            if reached > value[j, 2]:
+                value[j, 2] = reached
+                x[j, 2] = z
+        if best < 0:
+            x[j, 0] = x[j, 2]
+            value[j, 0] = value[j, 2]
+
+
+# Coordinates of a vector in the basis (u_i, c_i, u_j, c_j) of a pair.
+
+
+@compiled(kept=False)
+def _times(K, x, y):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for a in range(4):
+        inner = 0.0
+        for b in range(4):
+            inner += K[a, b] * y[b]
+        total += x[a] * inner
+    return total
+
+
+@compiled(kept=False)
+def _metric(R, K, own, lam, out):  # type: ignore[no-untyped-def]
+    """Inner products in the metric `I + noise + λ uuᵀ + ucᵀ + cuᵀ`, u and c at `own`, `own + 1`."""
+    for a in range(4):
+        left = lam * K[a, own] + K[a, own + 1]
+        for b in range(4):
+            out[a, b] = R[a, b] + left * K[own, b] + K[a, own] * K[own + 1, b]
+
+
+@compiled(kept=False)
+def _turn(K, own, target, alpha, pull, out):  # type: ignore[no-untyped-def]
+    """`A⁻¹ x` of the basis vector `target`, for the line at `own`: (P − pull ĉĉᵀ) x / α."""
+    for a in range(4):
+        out[a] = 0.0
+    out[target] = 1.0
+    out[own] -= K[own, target]
+    square = K[own + 1, own + 1]
+    if square > 0.0:
+        out[own + 1] -= pull * K[own + 1, target] / square
+    for a in range(4):
+        out[a] /= alpha
+
+
+@compiled(kept=False)
+def _forms(metric, X, Y, n, first, stop, C):  # type: ignore[no-untyped-def]
+    """Add the covariance of `T_a = Σ_k X[a,k]ᵀ N Y[a,k]` for N with `metric`, over n rows.
+
+    T₁ has no forms 1 and 3, T₂ no form 1, T₃ no form 3: see `_pair`.
+    """
+    mx, my = np.empty(4), np.empty(4)
+    for a in range(3):
+        for k in range(first, stop):
+            if (k == 1 and a != 2) or (k == 3 and a != 1):
+                continue
+            for i in range(4):
+                mx[i] = my[i] = 0.0
+                for j in range(4):
+                    mx[i] += metric[i, j] * X[a, k, j]
+                    my[i] += metric[i, j] * Y[a, k, j]
+            for b in range(a, 3):
+                total = 0.0
+                for h in range(first, stop):
+                    if (h == 1 and b != 2) or (h == 3 and b != 1):
+                        continue
+                    xx = xy = yx = yy = 0.0
+                    for i in range(4):
+                        xx += mx[i] * X[b, h, i]
+                        xy += mx[i] * Y[b, h, i]
+                        yx += my[i] * X[b, h, i]
+                        yy += my[i] * Y[b, h, i]
+                    total += xx * yy + xy * yx
+                C[a, b] += total / n
+                if b > a:
+                    C[b, a] += total / n
+
+
+@compiled(kept=False)
+def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[no-untyped-def]
+    """T = (u_i·u_j, u_i·c_j, c_i·u_j) of readings s, t and its covariance: see `arrow_pairs`."""
+    K, R, Mi, Mj = work[0], work[1], work[2], work[3]
+    rows = np.array([2 * (3 * i + s), 2 * (3 * i + s) + 1, 2 * (3 * j + t), 2 * (3 * j + t) + 1])
+    for a in range(4):
+        for b in range(4):
+            K[a, b] = G[rows[a], rows[b]]
+            R[a, b] = N[rows[a], rows[b]]
+    lam_i, lam_j = A[i, s, LAM], A[j, t, LAM]
+    al_i, al_j = A[i, s, PRECISION], A[j, t, PRECISION]
+    pull_i = B[i, W_COV] * A[i, s, SIGNAL] / (al_i + B[i, W_COV] * A[i, s, SIGNAL])
+    pull_j = B[j, W_COV] * A[j, t, SIGNAL] / (al_j + B[j, W_COV] * A[j, t, SIGNAL])
+    zero_i, zero_j = s == 2, t == 2
+    T[0], T[1], T[2] = K[0, 2], K[0, 3], K[1, 2]
+    _metric(R, K, 0, lam_i, Mi)
+    _metric(R, K, 2, lam_j, Mj)
+    ai, bi, aj, bj = np.empty(4), np.empty(4), np.empty(4), np.empty(4)
+    _turn(K, 0, 2, al_i, pull_i, ai)
+    _turn(K, 0, 3, al_i, pull_i, bi)
+    _turn(K, 2, 0, al_j, pull_j, aj)
+    _turn(K, 2, 1, al_j, pull_j, bj)
+    C[:] = 0.0
+    # Errors of the means: of regime i, of regime j, and of the control, which both share.
+    for which in range(2):
+        moved = A[i, s, M] * B[i, W_MEAN] if which == 0 else A[j, t, M] * B[j, W_MEAN]
+        for a in range(4):
+            if which == 0:
+                E[0, 0, a], E[0, 1, a] = moved * ai[a], moved * bi[a]
+                E[0, 2, a] = -moved * lam_i * ai[a]
+            else:
+                E[1, 0, a], E[1, 2, a] = moved * aj[a], moved * bj[a]
+                E[1, 1, a] = -moved * lam_j * aj[a]
+    for a in range(3):
+        for b in range(3):
+            C[a, b] += _times(Mi, E[0, a], E[0, b]) / B[i, ROWS]
+            C[a, b] += _times(Mj, E[1, a], E[1, b]) / B[j, ROWS]
+            C[a, b] += _times(R, E[0, a] + E[1, a], E[0, b] + E[1, b]) / whole[CONTROL]
+    # Errors of the covariances as forms xᵀNy: what turns the line, and what c itself carries.
+    X[:], Y[:] = 0.0, 0.0
+    share_i = np.sqrt(A[i, s, SIGNAL] / K[1, 1]) if K[1, 1] > 0 else 0.0
+    share_j = np.sqrt(A[j, t, SIGNAL] / K[3, 3]) if K[3, 3] > 0 else 0.0
+    wi, wj = B[i, W_COV], B[j, W_COV]
+    for a in range(4):
+        X[0, 0, a], X[1, 0, a], X[2, 0, a] = wi * ai[a], wi * bi[a], -lam_i * wi * ai[a]
+        X[0, 2, a], X[1, 2, a], X[2, 2, a] = wj * aj[a], -lam_j * wj * aj[a], wj * bj[a]
+    for a in range(3):
+        if zero_i:
+            Y[a, 0, 0] = lam_i / (1.0 + max(lam_i, -0.9))
+        else:
+            Y[a, 0, 1] = share_i
+        if zero_j:
+            Y[a, 2, 2] = lam_j / (1.0 + max(lam_j, -0.9))
+        else:
+            Y[a, 2, 3] = share_j
+    X[2, 1, 2], X[2, 1, 0], Y[2, 1, 0] = 1.0, -K[0, 2], 1.0
+    X[1, 3, 0], X[1, 3, 2], Y[1, 3, 2] = 1.0, -K[0, 2], 1.0
+    _forms(Mi, X, Y, B[i, ROWS], 0, 2, C)
+    _forms(Mj, X, Y, B[j, ROWS], 2, 4, C)
+    # The whitening's error enters both, and the products themselves.
+    X[0, 4, 0], Y[0, 4, 2] = 1.0, 1.0
+    X[1, 4, 0], Y[1, 4, 3] = 1.0, 1.0
+    X[2, 4, 2], Y[2, 4, 1] = 1.0, 1.0
+    _forms(R, X, Y, whole[EFFECTIVE], 0, 5, C)
+    # The product of two free rotations, and rotations that nothing determines.
+    v = np.array([1.0, -lam_j, -lam_i])
+    for a in range(3):
+        for b in range(3):
+            C[a, b] += whole[DIRECTIONS] / (al_i * al_j) * v[a] * v[b]
+    if A[i, s, LOOSE] > 0.0:
+        _loosen(K, 0, 2, lam_i, 2, A[i, s, LOOSE] / al_i**2, C)
+    if A[j, t, LOOSE] > 0.0:
+        _loosen(K, 2, 0, lam_j, 1, A[j, t, LOOSE] / al_j**2, C)
+    if zero_j:
+        T[1] = 0.0
+        for a in range(3):
+            C[a, 1] = C[1, a] = 0.0
+        C[1, 1] = 1.0
+    if zero_i:
+        T[2] = 0.0
+        for a in range(3):
+            C[a, 2] = C[2, a] = 0.0
+        C[2, 2] = 1.0
+
+
+@compiled(kept=False)
+def _loosen(K, own, other, lam, back, variance, C):  # type: ignore[no-untyped-def]
+    """Add `variance · G Gᵀ`, with G the change of T by a rotation of the line at `own`.
+
+    `back` is the position in T of this line's own c with the other line.
+    """
+    g = np.zeros((3, 4))
+    g[0, other] = 1.0
+    g[3 - back, other + 1] = 1.0
+    g[back, other] = -lam
+    for a in range(3):
+        inner = 0.0
+        for b in range(4):
+            inner += K[own, b] * g[a, b]
+        g[a, own] -= inner
+    for a in range(3):
+        for b in range(3):
+            C[a, b] += variance * _times(K, g[a], g[b])
+
+
+@compiled()
+def products(G, N, A, B, whole, first, second, T, C):  # type: ignore[no-untyped-def]
+    """Fill T, shape (k, 9, 3), and C, shape (k, 9, 3, 3), of the pairs: see `arrow_pairs`.
+
+    Parameters
+    ----------
+    G, N : array, shape (6r, 6r)
+        Inner products of all lines and c's, plain and in the metric of the rows.
+    A : array, shape (r, 3, 5)
+        Of every reading: `LAM`, `M`, `SIGNAL`, `PRECISION` and `LOOSE`. Readings whose precision is
+        zero do not exist and are skipped.
+    B : array, shape (r, 3)
+        Of every regime: `ROWS`, `W_MEAN` and `W_COV`.
+    whole : array, shape (3,)
+        Of the client: `CONTROL` rows, `EFFECTIVE` rows behind the whitening, `DIRECTIONS` that a
+        line can turn to.
+    """
+    work = np.empty((4, 4, 4))
+    X, Y, E = np.empty((3, 5, 4)), np.empty((3, 5, 4)), np.empty((2, 3, 4))
+    for k in range(len(first)):
+        i, j = first[k], second[k]
+        for s in range(3):
+            for t in range(3):
+                if A[i, s, PRECISION] > 0.0 and A[j, t, PRECISION] > 0.0:
+                    at = 3 * s + t
+                    _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T[k, at], C[k, at])

@@ -1,0 +1,186 @@
+"""What each regime of a client shows of its target: readings, sizes of c, single directions.
+
+Estimated moments are read as arrows (`arrows`): up to two lines with c free, and one with c = 0.
+Exact moments have their rank: a target shows its two null lines, or one line and no c.
+
+A target is *single* when c = 0 fits, no mean holds its line, and a c of ordinary size would have
+been seen. Then the reading with c = 0 counts beside the free ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.evidence.mixture import Statistics
+from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
+from jigsaw_crl.nullcone.arrows import ZERO, Arrows, estimate, shifts_fit
+from jigsaw_crl.nullcone.lines import Lines, null_lines
+from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
+from jigsaw_crl.nullcone.whitening import Reduced, Whitened
+
+__all__ = ["Targets", "arrow_targets", "exact_targets"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+
+# An unseen c is taken to have this share of the lower quartile of the seen ones; where noise alone
+# shows more than that, nothing is known about c.
+UNSEEN = 0.5
+# Log odds of "c is free" from which the size of c counts as seen.
+CLEAR = 2.0
+# Tracy–Widom scales by which a second eigenvalue of exact moments stands out.
+IMPOSSIBLE = -1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Readings of all regimes, in the form that pairs of them are compared in.
+
+    Parameters
+    ----------
+    lines : array, shape (r, s, p)
+        Unit line of each reading; zeros where there is none.
+    log_likelihood : array, shape (r, s)
+        Of each reading by the regime alone; `IMPOSSIBLE` where there is none.
+    size : array, shape (r,)
+        Length of c, the unit of effects on it.
+    usable : array of bool, shape (r,)
+        Regimes that show one target.
+    single : array of bool, shape (r,)
+    statistics : Statistics
+        Of all pairs of usable regimes of different labels.
+    identified : bool
+        Some c is clearly seen, so that interventions tell about ancestry.
+    means_fit : bool
+        The mean shifts lie on lines that the covariances allow.
+    misfit : float
+        χ² over its degrees of freedom of the shifts off those lines, on average.
+    arrows : Arrows or None
+        None for exact moments.
+    planes : Lines or None
+        Null lines of exact moments; None for estimates.
+    """
+
+    lines: FloatArray
+    log_likelihood: FloatArray
+    size: FloatArray
+    usable: BoolArray
+    single: BoolArray
+    statistics: Statistics
+    identified: bool
+    means_fit: bool = True
+    misfit: float = float("nan")
+    arrows: Arrows | None = None
+    planes: Lines | None = None
+
+    def basis_lines(self, reading: IntArray) -> tuple[Lines, IntArray]:
+        """The chosen readings as lines and duals, and which line of each is q: see `basis`."""
+        if self.arrows is None:
+            assert self.planes is not None
+            return self.planes, reading
+        return _held_lines(self.arrows, reading, self.usable), np.zeros_like(reading)
+
+
+def _pairs(owner: IntArray, usable: BoolArray) -> tuple[IntArray, IntArray]:
+    """Pairs of usable regimes of different labels."""
+    first, second = np.triu_indices(len(owner), 1)
+    keep = usable[first] & usable[second] & (owner[first] != owner[second])
+    return first[keep], second[keep]
+
+
+def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
+    """Targets of exact moments, which show the rank itself."""
+    spikes = whitened.spikes
+    planes = null_lines(spikes)
+    usable = (planes.rank > 0) & ~spikes.several
+    pairs = _pairs(reduced.owner, usable)
+    found = pair_statistics(planes, whitened.n, whitened.n_eff, *pairs, whitened.noise)
+    norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
+    has = norm[:, :, 0] > 0
+    return Targets(
+        lines=np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0),
+        log_likelihood=np.where(has, 0.0, IMPOSSIBLE),
+        size=np.ones(len(usable)),
+        usable=usable,
+        single=planes.rank == 1,
+        statistics=by_reading(found, planes),
+        identified=bool((planes.rank[usable] == 2).any()),
+        planes=planes,
+    )
+
+
+def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
+    """Targets of estimated moments, from means and covariances together."""
+    assert reduced.shifts is not None
+    spikes = whitened.spikes
+    shifts = reduced.shifts @ whitened.form.W.T
+    vectors = np.stack([spikes.low_vector, spikes.high_vector], axis=1)
+    given = (whitened.form, shifts, vectors, whitened.n, reduced.n_control, whitened.n_eff)
+    fit, misfit = shifts_fit(*given)
+    arrows = estimate(*given, use_mean=fit, noise=whitened.noise)
+    usable = arrows.seen & ~spikes.several
+    size, low = _sizes(arrows, usable)
+    identified = not np.isnan(low)
+    single = np.zeros(len(usable), dtype=bool)
+    if identified:
+        visible = np.sqrt(arrows.null[:, 0]) < UNSEEN * low
+        single = (arrows.odds < 0) & ~arrows.held & visible
+    has = arrows.has.copy()
+    has[:, ZERO] &= single
+    arrows = arrows.keep(has)
+    own = arrows.log_likelihood - arrows.log_likelihood.max(axis=1, keepdims=True)
+    return Targets(
+        lines=arrows.u,
+        log_likelihood=np.where(has, own, IMPOSSIBLE),
+        size=size,
+        usable=usable,
+        single=single & usable,
+        statistics=arrow_statistics(arrows, *_pairs(reduced.owner, usable)),
+        identified=identified,
+        means_fit=fit,
+        misfit=float(np.nanmean(misfit)) if np.isfinite(misfit).any() else float("nan"),
+        arrows=arrows,
+    )
+
+
+def _sizes(arrows: Arrows, usable: BoolArray) -> tuple[FloatArray, float]:
+    """Size of c of every regime, and the lower quartile of the sizes that are clearly seen.
+
+    The quartile is NaN, and all sizes one, if none is.
+    """
+    root = np.sqrt(arrows.signal[:, 0])
+    clear = usable & (arrows.odds > CLEAR)
+    if not clear.any():
+        return np.ones(len(root)), np.nan
+    low = float(np.quantile(root[clear], 0.25))
+    return np.where(arrows.odds > 0, np.fmax(root, UNSEEN * low), UNSEEN * low), low
+
+
+def _held_lines(arrows: Arrows, reading: IntArray, usable: BoolArray) -> Lines:
+    """The chosen readings as lines and duals.
+
+    Where c is seen and fixes the line at least as well as the mean does, both lines of the plane.
+    Otherwise one line, with the eigenvalue `√(α/w_D)` that would fix it as well.
+    """
+    r, _, p = arrows.u.shape
+    rows = np.arange(r)
+    u, c, lam = arrows.u[rows, reading], arrows.c[rows, reading], arrows.lam[rows, reading]
+    alpha, signal = arrows.precision[rows, reading], arrows.signal[rows, reading]
+    n, m = np.zeros((r, 2, p)), np.zeros((r, 2, p))
+    two = usable & (reading != ZERO) & (2.0 * arrows.w_cov * signal > alpha) & (arrows.odds > 0)
+    one = usable & ~two
+    full = c + 0.5 * lam[:, None] * u
+    scale = np.sqrt(np.linalg.norm(full, axis=1))[two, None]
+    n[two, 0], n[two, 1] = u[two] * scale, full[two] / scale
+    plane = n[two]
+    m[two] = np.linalg.solve(plane @ np.swapaxes(plane, 1, 2), plane)[:, ::-1]
+    size = np.sqrt(alpha / arrows.w_cov)[one, None]
+    sign = np.zeros(r)
+    sign[one] = np.where(lam[one] < 0, -1.0, 1.0)
+    n[one, 0] = np.sqrt(size / 2) * u[one]
+    m[one, 0] = sign[one, None] * u[one] / np.sqrt(2 * size)
+    return Lines(n, m, two * 2 + one * 1, sign)
