@@ -14,13 +14,14 @@ TABLES = {
     "as it is": HYPOTHESES,
     "without districts": HYPOTHESES.without("district"),
     "with another scale": HYPOTHESES.plus(
-        Hypothesis("ancestor, faint", "ancestor", (Component(qc=0.01),), scale=0.01)
+        Hypothesis("ancestor, faint", "ancestor", (Component(qc=0.01),), scale=0.01, free=("j",))
     ),
     "two rows": Hypotheses(
         (
             Hypothesis("unrelated", "unrelated", (Component(),)),
             Hypothesis("district", "district", (Component(0.5, 0.5, 0.5), Component(1, 0, 0))),
-        )
+        ),
+        reference=Component(1, 1, 1),
     ),
 }
 
@@ -49,7 +50,7 @@ def test_factors_by_label_agree_with_the_specification(table):
     owner = np.array([0, 1, 1, 2, 3, 4, 4, 4])
     keep = owner[statistics.first] != owner[statistics.second]
     first, second = statistics.first[keep], statistics.second[keep]
-    of_pairs = (statistics.values, statistics.covariance, statistics.used, statistics.same_as)
+    of_pairs = (statistics.values, statistics.covariance, statistics.exists, statistics.free)
     kept = mixture.Statistics(first, second, *(x[keep] for x in of_pairs))
     given = (kept, rows[keep], weight[keep], table, owner, 6)
     found, wanted = mixture.by_label(*given), reference.by_label(*given)
@@ -57,13 +58,27 @@ def test_factors_by_label_agree_with_the_specification(table):
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_a_reading_that_repeats_another_has_its_values():
-    statistics, sizes, _ = random_pairs(np.random.default_rng(9), 4)
-    statistics.same_as[:, 2] = 0
-    found = mixture.densities(statistics, HYPOTHESES, sizes)
-    np.testing.assert_array_equal(found.rows[:, 2], found.rows[:, 0])
-    np.testing.assert_array_equal(found.total[:, 2], found.total[:, 0])
-    assert (found.rows[:, 3] != found.rows[:, 0]).any()
+def test_an_ancestor_is_impossible_in_readings_without_a_second_direction():
+    statistics, sizes, weight = random_pairs(np.random.default_rng(9), 4)
+    statistics.free[:, :, 1] = False
+    rows = mixture.densities(statistics, HYPOTHESES, sizes).rows
+    assert np.isneginf(rows[:, :, HYPOTHESES.where("ancestor")]).all()
+    factors = mixture.by_label(statistics, rows, weight, HYPOTHESES, np.arange(4), 4)
+    above = np.triu_indices(4, 1)
+    assert (factors[HYPOTHESES.where("ancestor")][:, above[0], above[1]] < -1_000).all()
+
+
+def test_leaning_is_being_unrelated_in_the_readings_with_a_second_direction():
+    statistics, sizes, weight = random_pairs(np.random.default_rng(10), 4)
+    rows = mixture.densities(statistics, HYPOTHESES, sizes).rows
+    (lean,) = HYPOTHESES.where("leaning")
+    free = statistics.free.all(axis=2) & statistics.exists
+    np.testing.assert_array_equal(rows[free, lean], rows[free, 0])
+    assert np.isneginf(rows[~free, lean]).all()
+    statistics.free[:] = True
+    rows = mixture.densities(statistics, HYPOTHESES, sizes).rows
+    factors = mixture.by_label(statistics, rows, weight, HYPOTHESES, np.arange(4), 4)
+    assert np.nanmax(np.abs(factors[lean])) == 0.0
 
 
 def test_swapping_the_two_targets_mirrors_every_hypothesis():
@@ -74,11 +89,11 @@ def test_swapping_the_two_targets_mirrors_every_hypothesis():
         statistics.first,
         np.ascontiguousarray(statistics.values[:, :, swap]),
         np.ascontiguousarray(statistics.covariance[:, :, swap][:, :, :, swap]),
-        np.ascontiguousarray(statistics.used[:, swap]),
-        statistics.same_as,
+        statistics.exists,
+        np.ascontiguousarray(statistics.free[:, :, ::-1]),
     )
     mirrored = dict(sizes)
-    for name in ("lean", "seen"):
+    for name in ("size", "apart"):
         mirrored[f"{name}_i"], mirrored[f"{name}_j"] = sizes[f"{name}_j"], sizes[f"{name}_i"]
     owner = np.arange(6)
     factors = []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
-from jigsaw_crl.evidence.priors import FIXED, MISSED, OPEN
+from jigsaw_crl.evidence.priors import MISSED
 
 
 def random_factors(rng, p, n_scales=2):
@@ -23,15 +23,18 @@ def random_factors(rng, p, n_scales=2):
 
 
 def same(one, other, tolerance=0.0):
-    for name in ("ancestor", "lean", "in_doubt", "single", "log_odds"):
-        a, b = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
+    for name in one.__dataclass_fields__:
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=tolerance)
+    shares = (0.5, 0.3, 0.2)
+    for arguments in ((), (shares, 0.3)):
+        a, b = one.log_odds(*arguments), other.log_odds(*arguments)
         np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
 
 
 @given(st.integers(0, 10_000), st.integers(2, 6), st.integers(1, 5))
 def test_a_sum_is_the_same_in_any_order_and_without_what_was_added_and_taken_off(seed, p, n):
     rng = np.random.default_rng(seed)
-    parts = [(w, np.arange(p), random_factors(rng, p).by_district()[0]) for w in rng.random(n)]
+    parts = [(w, np.arange(p), random_factors(rng, p).averaged()) for w in rng.random(n)]
     total = Pooled.sum(2, p, parts)
     same(total, Pooled.sum(2, p, parts[::-1]), 1e-10)
     same(total.minus(parts[:1]), Pooled.sum(2, p, parts[1:]), 1e-10)
@@ -40,7 +43,7 @@ def test_a_sum_is_the_same_in_any_order_and_without_what_was_added_and_taken_off
 @given(st.integers(0, 10_000))
 def test_addition_is_the_sum_of_two_clients(seed):
     rng = np.random.default_rng(seed)
-    one, other = (random_factors(rng, 4).by_district()[0] for _ in range(2))
+    one, other = (random_factors(rng, 4).averaged() for _ in range(2))
     whole = np.arange(4)
     same(one + other, Pooled.sum(2, 4, [(1.0, whole, one), (1.0, whole, other)]), 1e-12)
 
@@ -60,9 +63,8 @@ def test_every_field_of_the_evidence_follows_the_labels(seed, order):
     np.testing.assert_array_equal(permuted.log_odds, factors.log_odds[grid])
     np.testing.assert_array_equal(permuted.district_log_odds, factors.district_log_odds[grid])
     np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
-    (moved, says), (here, spoke) = permuted.by_district(), factors.by_district()
-    same(moved, here.of(index))
-    np.testing.assert_array_equal(says, spoke[grid])
+    assert permuted.open_share == pytest.approx(factors.open_share)
+    same(permuted.averaged(), factors.averaged().of(index), 1e-12)
 
 
 def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():
@@ -70,20 +72,49 @@ def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():
     p = np.zeros((2, 2))
     p[0, 1] = ancestor
     d = np.array([[0.0, district], [district, 0.0]])
-    evidence, says = BayesFactors((0.5,), p[None], d).by_district()
-    open_ = OPEN * np.exp(district)
-    wanted = np.log((FIXED * np.exp(ancestor) + open_) / (FIXED + open_))
-    assert evidence.log_odds[0, 1] == pytest.approx(wanted)
-    assert says.tolist() == [[False, True], [True, False]]
+    factors = BayesFactors((0.5,), p[None], d)
+    evidence, share = factors.averaged(), factors.open_share
+    open_ = share * np.exp(district)
+    wanted = np.log(((1 - share) * np.exp(ancestor) + open_) / (1 - share + open_))
+    assert evidence.log_odds()[0, 1] == pytest.approx(wanted)
+    assert evidence.n_clients.tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_client_whose_lines_never_meet_has_few_districts():
+    rng = np.random.default_rng(4)
+    p = 12
+    none = np.full((p, p), -20.0)
+    clear = BayesFactors((0.5,), rng.normal(size=(1, p, p)), none)
+    joined = BayesFactors((0.5,), rng.normal(size=(1, p, p)), -none)
+    assert clear.open_share < 0.1
+    assert joined.open_share == 0.5
 
 
 def test_a_missed_direction_is_counted_once_however_many_clients_saw_one():
     p = np.zeros((2, 2, 2))
     one = BayesFactors((0.5, 0.05), p, np.full((2, 2), -50.0), single=(False, True))
-    evidence, _ = one.by_district()
+    evidence = one.averaged()
     total = evidence
     for _ in range(9):
         total = total + evidence
-    assert total.log_odds[0, 1] == pytest.approx(evidence.log_odds[0, 1])
-    assert total.log_odds[0, 1] == pytest.approx(np.log(MISSED))
-    assert total.log_odds[1, 0] == pytest.approx(0.0)
+    assert total.log_odds()[0, 1] == pytest.approx(evidence.log_odds()[0, 1])
+    assert total.log_odds()[0, 1] == pytest.approx(np.log(MISSED))
+    assert total.log_odds()[1, 0] == pytest.approx(0.0)
+
+
+def test_an_invisible_effect_can_never_be_excluded():
+    factors = np.full((2, 2, 2), -1_000.0)
+    apart = np.full((2, 2), -1_000.0)
+    evidence = BayesFactors((0.5, 0.08), factors, apart).averaged()
+    assert evidence.log_odds((0.5, 0.4, 0.1))[0, 1] == pytest.approx(np.log(0.1))
+    assert evidence.log_odds()[0, 1] == pytest.approx(-1_000.0, abs=1.0)
+
+
+def test_a_lean_excuses_the_client_that_saw_one_direction_and_not_the_others():
+    against = np.full((1, 2, 2), -30.0)
+    apart, lean = np.full((2, 2), -50.0), np.full((2, 2), 4.0)
+    blurred = BayesFactors((0.5,), against, apart, lean, (False, True)).averaged()
+    sharp = BayesFactors((0.5,), against, apart).averaged()
+    shares = (1.0, 0.0)
+    assert blurred.log_odds(shares, 0.5)[0, 1] > -1.0
+    assert (blurred + sharp).log_odds(shares, 0.5)[0, 1] < -25.0

@@ -53,17 +53,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class Unread:
-    """A label about which recovery states nothing, and the measurement that decided so.
+    """Something that recovery did not use, and the measurement that decided so.
 
     Parameters
     ----------
-    label : str
-    check : {"weak-intervention", "several-targets"}
-        The intervention is too weak to see, or it moved more than one target.
+    label : str or None
+        The label about which nothing is stated; None if it concerns the whole client.
+    check : {"weak-intervention", "several-targets", "batch-offset"}
+        The intervention is too weak to see, it moved more than one target, or the regimes' means
+        do not fit their covariances.
     value, threshold : float
     """
 
-    label: str
-    check: Literal["weak-intervention", "several-targets"]
+    label: str | None
+    check: Literal["weak-intervention", "several-targets", "batch-offset"]
     value: float
     threshold: float

@@ -1,4 +1,4 @@
-"""Findings about one label: weak interventions, and regimes that move several targets.
+"""Findings that recovery decides: weak interventions, several targets, means that do not fit.
 
 They are made here and nowhere else. The checks measure first, against the control rows alone;
 where the null-cone method recovers the client, its own reading has the last word, so that the
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from jigsaw_crl.base.findings import Finding, Unread
 
-__all__ = ["after_recovery", "several_targets", "weak_intervention"]
+__all__ = ["after_recovery", "batch_offset", "several_targets", "weak_intervention"]
 
 # The null knows the tails of the features, not those of the latents, which are heavier. A regime is
 # left out only when it exceeds the edge of chance by half.
@@ -68,6 +68,21 @@ def weak_intervention(
     )
 
 
+def batch_offset(client: str, value: float, threshold: float) -> Finding:
+    """The means of the regimes differ in directions that no single target explains."""
+    return Finding(
+        "batch-offset",
+        "warning",
+        "the means of the regimes differ in directions that no intervention on one target "
+        "explains, as they do when regimes are measured in different batches",
+        "The means are not used, only the covariances. Measure control rows in every batch, and "
+        "subtract each batch's control mean.",
+        value=value,
+        threshold=threshold,
+        client=client,
+    )
+
+
 def after_recovery(
     client: str, findings: Iterable[Finding], unread: Iterable[Unread]
 ) -> tuple[Finding, ...]:
@@ -86,7 +101,9 @@ def after_recovery(
     ]
     weak = {f.regime: f for f in findings if f.check == "weak-intervention"}
     for u in unread:
-        if u.check == "several-targets":
+        if u.label is None:
+            kept.append(batch_offset(client, u.value, u.threshold))
+        elif u.check == "several-targets":
             kept.append(
                 several_targets(
                     client, u.label, u.value, threshold=u.threshold, clearly=u.threshold

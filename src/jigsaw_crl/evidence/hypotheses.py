@@ -21,6 +21,7 @@ Examples
 hypothesis          <q_i,q_j>       <q_i,c_j>       <c_i,q_j>       weight  c is free
 unrelated           0               0               0               1
 leaning             0               0               0               1       i, j
+...
 ancestor, strong    0               0.5 size_j      0               1       j
 ...
 """
@@ -35,7 +36,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.evidence.priors import SCALES
+from jigsaw_crl.evidence.priors import STRONG, WEAK
 
 __all__ = [
     "HYPOTHESES",
@@ -154,8 +155,9 @@ class Hypothesis:
         What it says: i is an ancestor of j, j is one of i, neither, or the question stays open
         (same district). Several rows may have one meaning, such as one per effect scale.
     components : tuple of Component
-    prior : float or Multiple
-        Weight beside the other rows when the readings of a target are compared.
+    prior : float
+        Weight of the row among those of its meaning when the readings of a target are compared.
+        The four meanings (unrelated, either direction, same district) have a quarter each.
     scale : float or None
         Effect scale of an ancestor row.
     free : tuple of {"i", "j"}
@@ -165,7 +167,7 @@ class Hypothesis:
     name: str
     meaning: Meaning
     components: tuple[Component, ...]
-    prior: float | Multiple = 1.0
+    prior: float = 1.0
     scale: float | None = None
     free: tuple[str, ...] = ()
 
@@ -176,7 +178,6 @@ class Hypothesis:
             name=self.name.replace("ancestor", "descendant"),
             meaning="descendant" if self.meaning == "ancestor" else self.meaning,
             components=tuple(c.mirrored() for c in self.components),
-            prior=_mirror(self.prior),
             free=tuple({"i": "j", "j": "i"}[x] for x in self.free),
         )
 
@@ -192,13 +193,18 @@ class Hypotheses:
     rows: tuple[Hypothesis, ...]
     reference: Component
 
+    def __post_init__(self) -> None:
+        names = [row.name for row in self.rows]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two hypotheses have one name: {', '.join(names)}")
+
     def __len__(self) -> int:
         return len(self.rows)
 
     def plus(self, *rows: Hypothesis) -> Hypotheses:
         """The table with further rows; an ancestor row brings its mirror image along."""
-        more = [r for row in rows for r in ((row, row.mirrored()) if row.scale else (row,))]
-        return replace(self, rows=(*self.rows, *more))
+        mirrored = (row.mirrored() for row in rows if row.meaning == "ancestor")
+        return replace(self, rows=(*self.rows, *rows, *mirrored))
 
     def without(self, meaning: Meaning) -> Hypotheses:
         """The table in which hypotheses of this meaning are impossible."""
@@ -237,8 +243,15 @@ class Hypotheses:
         own = ((k, c) for k, row in enumerate(self.rows) for c in row.components)
         return ((-1, self.reference), *own)
 
-    def of_pairs(self, sizes: dict[str, FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Scales (k, n_components, 3), weights (k, n_components) and priors (k, n_rows) of pairs.
+    @cached_property
+    def priors(self) -> FloatArray:
+        """Weight of each row when readings are compared; a quarter for each meaning, (n_rows,)."""
+        given = np.array([row.prior for row in self.rows])
+        of_meaning = [sum(given[self.where(row.meaning)]) for row in self.rows]
+        return np.divide(0.25 * given, of_meaning, out=np.zeros_like(given), where=given > 0)
+
+    def of_pairs(self, sizes: dict[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Scales, shape (k, n_components, 3), and weights, shape (k, n_components), of pairs.
 
         `sizes` are the quantities of each pair: see `quantities`.
         """
@@ -251,7 +264,6 @@ class Hypotheses:
         return (
             np.ascontiguousarray(flat.reshape(len(flat), len(self.components), 3)),
             of(c.weight for _, c in self.components),
-            of(row.prior for row in self.rows),
         )
 
     def __str__(self) -> str:
@@ -269,21 +281,20 @@ class Hypotheses:
 # tiny, as under ancestry: that case has a component of its own each way.
 MIDDLE, TINY = 0.1, 0.004
 
-UNRELATED = Hypothesis("unrelated", "unrelated", (Component(),), prior=0.25)
+UNRELATED = Hypothesis("unrelated", "unrelated", (Component(),))
 # Unrelated, and the second direction of a target that seems to have one was missed: its line leans
-# towards its ancestors. Its prior comes with the assembly.
+# towards its ancestors. It does not count when readings are
+# compared; its prior comes with the assembly.
 LEANING = Hypothesis("leaning", "leaning", (Component(),), prior=0.0, free=("i", "j"))
-ANCESTOR = tuple(
-    Hypothesis(
-        f"ancestor, {name}",
-        "ancestor",
-        (Component(qc=scale * SIZE_J),),
-        prior=0.25 / len(SCALES),
-        scale=scale,
-        free=("j",),
+
+
+def ancestor(name: str, scale: float) -> Hypothesis:
+    """i is an ancestor of j, with an effect of this scale."""
+    return Hypothesis(
+        f"ancestor, {name}", "ancestor", (Component(qc=scale * SIZE_J),), scale=scale, free=("j",)
     )
-    for name, scale in zip(("strong", "weak"), SCALES, strict=True)
-)
+
+
 DISTRICT = Hypothesis(
     "district",
     "district",
@@ -294,10 +305,11 @@ DISTRICT = Hypothesis(
         Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=0.12),
         Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=0.12),
     ),
-    prior=0.25,
 )
 
 HYPOTHESES = Hypotheses(
-    (UNRELATED, LEANING, *ANCESTOR, *(row.mirrored() for row in ANCESTOR), DISTRICT),
-    reference=Component(1.0 * APART, 1.0 * APART_J, 1.0 * APART_I),
+    (UNRELATED, LEANING, DISTRICT), reference=Component(1.0 * APART, 1.0 * APART_J, 1.0 * APART_I)
+).plus(
+    ancestor("strong", STRONG),
+    ancestor("weak", WEAK),
 )

@@ -76,12 +76,12 @@ def densities(
     from jigsaw_crl.evidence.mixture_loops import log_densities
 
     s = statistics
-    scales, weights, priors = hypotheses.of_pairs(sizes)
+    scales, weights = hypotheses.of_pairs(sizes)
     owners = np.array([k for k, _ in hypotheses.components])
     start = np.searchsorted(owners, np.arange(len(hypotheses) + 1))
     rows = np.empty((*s.exists.shape, len(hypotheses)))
     total = np.empty(s.exists.shape)
-    given = (s.values, s.covariance, s.exists, s.free, scales, weights, priors)
+    given = (s.values, s.covariance, s.exists, s.free, scales, weights, hypotheses.priors)
     log_densities(*given, start, hypotheses.free, rows, total)
     return Densities(rows, total)
 

@@ -16,19 +16,19 @@ def log_densities(  # type: ignore[no-untyped-def]
 ):
     """Fill `rows` and `total`: see `Densities`.
 
-    `scales`, shape (k, n_components, 3), `weights` and `priors` are those of each pair. Component 0
-    is the reference; those of hypothesis h are `start[h]` up to `start[h + 1]`. `needs` says which
-    c must be free, shape (n_rows, 2).
+    `scales`, shape (k, n_components, 3), and `weights` are those of each pair. Component 0 is the
+    reference; those of hypothesis h are `start[h]` up to `start[h + 1]`. `needs` says which c must
+    be free, shape (n_rows, 2).
     """
     n_components, n_rows = scales.shape[1], rows.shape[2]
     z, off, precision = np.empty(3), np.empty(3), np.empty(3)
     used = np.ones(3, np.bool_)
     each, log_weight, log_prior = np.empty(n_components), np.empty(n_components), np.empty(n_rows)
+    for h in range(n_rows):
+        log_prior[h] = np.log(priors[h]) if priors[h] > 0 else -np.inf
     for k in range(len(values)):
         for c in range(n_components):
             log_weight[c] = np.log(weights[k, c]) if weights[k, c] > 0 else -np.inf
-        for h in range(n_rows):
-            log_prior[h] = np.log(priors[k, h]) if priors[k, h] > 0 else -np.inf
         for reading in range(values.shape[1]):
             if not exists[k, reading]:
                 rows[k, reading] = -np.inf

@@ -25,15 +25,15 @@ def densities(
     statistics: Statistics, hypotheses: Hypotheses, sizes: dict[str, FloatArray]
 ) -> Densities:
     """What `mixture.densities` returns."""
-    scales, weights, priors = hypotheses.of_pairs(sizes)
+    scales, weights = hypotheses.of_pairs(sizes)
     owner = np.array([h for h, _ in hypotheses.components])
     with np.errstate(divide="ignore"):
-        log_weights, log_priors = np.log(weights), np.log(priors)
+        log_weights, log_priors = np.log(weights), np.log(hypotheses.priors)
     each = np.stack([_log_normal(statistics, scales[:, c]) for c in range(len(owner))], axis=-1)
     each = each - each[..., :1] + log_weights[:, None, :]
     rows = np.stack([_log_sum(each[..., owner == h]) for h in range(len(hypotheses))], axis=-1)
     rows = np.where(_possible(statistics, hypotheses), rows, -np.inf)
-    return Densities(rows, _log_sum(rows + log_priors[:, None, :]))
+    return Densities(rows, _log_sum(rows + log_priors))
 
 
 def _possible(statistics: Statistics, hypotheses: Hypotheses) -> BoolArray:

@@ -46,6 +46,8 @@ SAME_LINE, NEGLIGIBLE = 0.9999, 12.0
 # The fit of noise to the p − 1 free directions of c is worth (p − 1)/2 on average with a known line
 # and up to twice that without; evidence must exceed it by this factor.
 OCCAM = 1.6
+# Mean shifts are used if their χ² off the lines is at most this many times its expectation.
+MISFIT = 2.0
 # Where nothing holds a line, the rotation that noise leaves open is a quarter of its largest size.
 OPEN_SHARE = 0.25
 
@@ -76,8 +78,8 @@ class Arrows:
         Log odds of "c is free" against "c = 0".
     held : array of bool, shape (r,)
         The mean fixes the line, so that c is known to first order however small it is.
-    seen : array of bool, shape (r,)
-        The regime differs from the control.
+    strength : array, shape (r,)
+        How clearly the regime differs from the control: 1 is the edge of chance.
     n, w_mean, w_cov : array, shape (r,)
         Rows, w_d and w_D.
     n_control, n_eff : float
@@ -97,13 +99,18 @@ class Arrows:
     loose: FloatArray
     odds: FloatArray
     held: BoolArray
-    seen: BoolArray
+    strength: FloatArray
     n: FloatArray
     w_mean: FloatArray
     w_cov: FloatArray
     n_control: float
     n_eff: float
     noise: FloatArray | None = None
+
+    @property
+    def seen(self) -> BoolArray:
+        """Regimes that differ from the control, shape (r,)."""
+        return self.strength >= 1.0
 
     def keep(self, has: BoolArray) -> Arrows:
         """The same with some readings only."""
@@ -255,7 +262,7 @@ def _describe(
         loose=bound,
         odds=odds,
         held=loose[:, 0] < 0.5 * edge[:, 0],
-        seen=seen >= needed,
+        strength=seen / needed,
         n=n,
         w_mean=w_mean,
         w_cov=w_cov,
@@ -325,4 +332,4 @@ def shifts_fit(
     misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / free
     misfit[alone <= 3.0 * free] = np.nan
     known = ~np.isnan(misfit)
-    return (not known.any()) or float(misfit[known].mean()) <= 2.0, misfit
+    return (not known.any()) or float(misfit[known].mean()) <= MISFIT, misfit

@@ -48,7 +48,9 @@ class Reading:
         Of the chosen readings, for the basis.
     choice : array of int, shape (r,)
         Which line of each regime is its q.
-    excess, third : array, shape (r,)
+    strength : array, shape (r,)
+        How clearly each regime differs from the control: 1 is the edge of chance.
+    third : array, shape (r,)
         See `Spikes`.
     several : array of bool, shape (r,)
         Regimes that are left out: more than one target moved.
@@ -79,7 +81,7 @@ class Reading:
     owner: IntArray
     lines: Lines
     choice: IntArray
-    excess: FloatArray
+    strength: FloatArray
     third: FloatArray
     several: BoolArray
     usable: BoolArray
@@ -133,7 +135,7 @@ def read(
         owner=reduced.owner,
         lines=lines,
         choice=q,
-        excess=spikes.excess,
+        strength=targets.strength,
         third=spikes.third,
         several=spikes.several,
         usable=targets.usable,

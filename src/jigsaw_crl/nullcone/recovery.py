@@ -17,9 +17,10 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.fragment.fragment import Fragment, Outcome, Statements
+from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.reading import Reading, read
-from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
+from jigsaw_crl.nullcone.spikes import SEVERAL
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 from jigsaw_crl.nullcone.whitening import Start
@@ -193,18 +194,20 @@ class Recovery:
         # One row per label: of several strengths, the one whose line is known best.
         best = np.zeros(len(self.labels), dtype=np.intp)
         score = np.full(len(self.labels), -np.inf)
-        for r, (label, excess) in enumerate(
-            zip(reading.owner.tolist(), reading.excess.tolist(), strict=True)
+        for r, (label, strength) in enumerate(
+            zip(reading.owner.tolist(), reading.strength.tolist(), strict=True)
         ):
-            if excess > score[label]:
-                best[label], score[label] = r, excess
+            if strength > score[label]:
+                best[label], score[label] = r, strength
         return np.asarray(orthogonal_rows(functionals[best], structure) @ reading.basis.T)
 
     @cached_property
     def unread(self) -> tuple[Unread, ...]:
-        """Labels about which nothing is stated, each with the measurement that decided so."""
+        """What was not used, each with the measurement that decided so."""
         reading = self.reading
         found = []
+        if not reading.means_fit:
+            found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
         for i in np.flatnonzero(~self.seen).tolist():
             own = np.flatnonzero(reading.owner == i)
             label, refused = self.labels[i], own[reading.several[own]]
@@ -212,8 +215,8 @@ class Recovery:
                 value = float(reading.third[refused].max())
                 found.append(Unread(label, "several-targets", round(value, 3), SEVERAL))
             else:
-                value = float(reading.excess[own].max())
-                found.append(Unread(label, "weak-intervention", round(value, 3), MARGIN))
+                value = float(reading.strength[own].max())
+                found.append(Unread(label, "weak-intervention", round(value, 3), 1.0))
         return tuple(found)
 
     def _outcome(self) -> Outcome:

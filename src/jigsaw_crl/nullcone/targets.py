@@ -19,6 +19,7 @@ from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, estimate, shifts_fit
 from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
+from jigsaw_crl.nullcone.spikes import MARGIN
 from jigsaw_crl.nullcone.whitening import Reduced, Whitened
 
 __all__ = ["Targets", "arrow_targets", "exact_targets"]
@@ -32,7 +33,7 @@ BoolArray = npt.NDArray[np.bool_]
 UNSEEN = 0.5
 # Log odds of "c is free" from which the size of c counts as seen.
 CLEAR = 2.0
-# Tracy–Widom scales by which a second eigenvalue of exact moments stands out.
+# Log likelihood of a reading that does not exist.
 IMPOSSIBLE = -1e6
 
 
@@ -48,6 +49,8 @@ class Targets:
         Of each reading by the regime alone; `IMPOSSIBLE` where there is none.
     size : array, shape (r,)
         Length of c, the unit of effects on it.
+    strength : array, shape (r,)
+        How clearly each regime differs from the control: 1 is the edge of chance.
     usable : array of bool, shape (r,)
         Regimes that show one target.
     single : array of bool, shape (r,)
@@ -68,6 +71,7 @@ class Targets:
     lines: FloatArray
     log_likelihood: FloatArray
     size: FloatArray
+    strength: FloatArray
     usable: BoolArray
     single: BoolArray
     statistics: Statistics
@@ -105,6 +109,7 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         lines=np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0),
         log_likelihood=np.where(has, 0.0, IMPOSSIBLE),
         size=np.ones(len(usable)),
+        strength=spikes.excess / MARGIN,
         usable=usable,
         single=planes.rank == 1,
         statistics=by_reading(found, planes),
@@ -137,6 +142,7 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         lines=arrows.u,
         log_likelihood=np.where(has, own, IMPOSSIBLE),
         size=size,
+        strength=arrows.strength,
         usable=usable,
         single=single & usable,
         statistics=arrow_statistics(arrows, *_pairs(reduced.owner, usable)),

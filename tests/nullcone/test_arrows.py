@@ -1,0 +1,142 @@
+"""Means and covariances in one model: exact in the population, calibrated from samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.client.extremes import Form, Regimes
+from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
+from jigsaw_crl.nullcone.arrows import READINGS, ZERO, estimate
+from jigsaw_crl.nullcone.reading import read
+from jigsaw_crl.nullcone.targets import arrow_targets
+from jigsaw_crl.nullcone.whitening import pool, reduce
+from jigsaw_crl.truth.simulate import Intervention, random_world
+
+
+def hard(shift: float) -> Intervention:
+    return Intervention("hard-replace", shift=shift)
+
+
+def true_lines(world, k: int, labels, W: np.ndarray) -> np.ndarray:
+    """q of every label in the coordinates W, unit length, shape (r, p)."""
+    view = world.view(k)
+    A = world.truth(k).marginal.A
+    effects = np.linalg.inv(np.eye(len(A)) - A)
+    Q = (W @ view.mixing @ effects).T
+    Q /= np.linalg.norm(Q, axis=1, keepdims=True)
+    names = [world.names[node] for node in view.nodes]
+    return Q[[names.index(x) for x in labels]]
+
+
+@pytest.mark.parametrize("kind", [hard(1.0), Intervention("additive", shift=0.5)])
+def test_in_the_population_a_mean_shift_is_parallel_to_the_line_of_its_target(kind):
+    for seed in range(4):
+        world = random_world(12, 2, 0.6, seed=70_000 + seed, intervention=kind)
+        client = world.client(0)
+        reduced = reduce(client)
+        W = np.linalg.solve(np.linalg.cholesky(reduced.control), reduced.basis.T)
+        d = Regimes.of(client).shifts @ W.T
+        d /= np.linalg.norm(d, axis=1, keepdims=True)
+        Q = true_lines(world, 0, client.labels, W)
+        np.testing.assert_allclose(np.abs(np.einsum("rp,rp->r", d, Q)), 1.0, atol=1e-9)
+
+
+def test_from_exact_moments_one_reading_is_the_line_itself_with_its_c():
+    for seed in range(4):
+        world = random_world(12, 2, 0.6, seed=71_000 + seed, intervention=hard(1.0))
+        client = world.client(0)
+        reduced = reduce(client)
+        W = np.linalg.solve(np.linalg.cholesky(reduced.control), reduced.basis.T)
+        regimes = Regimes.of(client)
+        form = Form(Regimes(regimes.covariances, np.zeros_like(regimes.shifts)), W)
+        M = form.dense
+        vectors = np.swapaxes(np.linalg.eigh(M)[1][:, :, [0, -1]], 1, 2)
+        n = np.full(len(M), 1e8)
+        arrows = estimate(form, regimes.shifts @ W.T, vectors, n, 1e8, 1e8)
+        Q = true_lines(world, 0, client.labels, W)
+        u, c = arrows.u[:, 0], arrows.c[:, 0]
+        np.testing.assert_allclose(np.abs(np.einsum("rp,rp->r", u, Q)), 1.0, atol=1e-6)
+        lam = arrows.lam[:, 0, None, None]
+        rebuilt = lam * u[:, :, None] * u[:, None, :]
+        rebuilt = rebuilt + c[:, :, None] * u[:, None, :] + u[:, :, None] * c[:, None, :]
+        np.testing.assert_allclose(rebuilt, M - np.eye(M.shape[1]), atol=1e-5)
+
+
+def null_scores(intervention, n: int, noise: str) -> np.ndarray:
+    """T in standard errors where it should vanish, for targets whose c is seen."""
+    scores = []
+    for seed in range(6):
+        world = random_world(16, 4, 0.6, seed=72_000 + seed, intervention=intervention)
+        for k in range(world.n_clients):
+            client = world.client(k, n, noise, seed=seed)
+            reduced = reduce(client)
+            whitened = pool(reduced)
+            arrows = arrow_targets(reduced, whitened).arrows
+            truth = world.truth(k)
+            ancestor = truth.order.restrict(client.labels).matrix
+            district = {x: i for i, group in enumerate(truth.districts) for x in group}
+            Q = true_lines(world, k, client.labels, whitened.form.W)
+            near = np.abs(np.einsum("rsp,rp->rs", arrows.u[:, :ZERO], Q))
+            line = np.where(arrows.has[:, :ZERO], near, -1.0).argmax(axis=1)
+            clear = np.flatnonzero(arrows.odds > 2)
+            pairs = [
+                (i, j)
+                for i in clear
+                for j in clear
+                if i < j and district[client.labels[i]] != district[client.labels[j]]
+            ]
+            if not pairs:
+                continue
+            i, j = np.array(pairs).T
+            found = arrow_statistics(arrows, i, j)
+            pick = np.arange(len(i)), READINGS * line[i] + line[j]
+            T, C = found.values[pick], found.covariance[pick]
+            z = T / np.sqrt(np.einsum("kaa->ka", C))
+            scores += [z[:, 0], z[~ancestor[i, j], 1], z[~ancestor[j, i], 2]]
+    return np.concatenate(scores)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    ("intervention", "n"),
+    [(Intervention(), 10_000), (hard(0.5), 10_000), (hard(2.0), 1_000)],
+)
+def test_standard_scores_of_what_should_vanish_have_unit_spread(intervention, n, noise):
+    z = null_scores(intervention, n, noise)
+    assert len(z) > 300
+    assert 0.88 < z.std() < 1.12
+    assert np.mean(np.abs(z) > 4) < 0.01
+
+
+def test_a_shift_makes_ancestry_clearer_and_not_less_clear():
+    found = []
+    for shift in (0.0, 3.0):
+        world = random_world(12, 6, 0.7, seed=73_000, intervention=hard(shift))
+        result = jc.recover(world.clients(5_000))
+        found.append(jc.metrics.global_f1(world.order, result.order))
+    assert found[1] >= max(found[0] - 0.02, 0.9)
+
+
+def test_means_that_point_elsewhere_are_not_used_and_the_fragment_says_so():
+    world = random_world(10, 1, 1.0, seed=74_000)
+    client = world.client(0, 5_000)
+    rng = np.random.default_rng(0)
+    spread = np.sqrt(np.diag(client.control.covariance))
+
+    def moved(m: jc.Moments) -> jc.Moments:
+        offset = world.view(0).mixing @ rng.normal(scale=0.5, size=10)
+        return jc.Moments(m.n, m.mean + offset * spread.mean(), m.covariance)
+
+    offset = jc.Client.from_moments(
+        client.name,
+        control=client.control,
+        interventions={x: [moved(m) for m in client.interventions[x]] for x in client.labels},
+    )
+    assert read(client).means_fit
+    reading = read(offset)
+    assert not reading.means_fit
+    plain, off = jc.recover_fragment(client), jc.recover_fragment(offset)
+    assert "batch-offset" in {f.check for f in off.findings}
+    assert "batch-offset" not in {f.check for f in plain.findings}
