@@ -210,7 +210,7 @@ def test_rank_one_unsure_says_nothing_about_the_ancestors_of_single_direction_ta
     world = jc.simulate.random_world(10, 1, 0.8, seed=61_000)
     client = world.client(0)
     sure, unsure = recover_fragment(client), recover_fragment(client, rank_one="unsure")
-    single = Recovery.of(client).rank == 1
+    single = Recovery.of(client).single
     assert single.any()
     assert not (np.isnan(sure.evidence[:, single]).sum(axis=0) == len(single)).any()
     assert np.isnan(unsure.evidence[:, single]).all()

@@ -52,7 +52,8 @@ class Choice:
         own_j = self.score[j] - F[i, j, self.reading[i], :]
         own_i -= own_i.max(axis=1, keepdims=True)
         own_j -= own_j.max(axis=1, keepdims=True)
-        return np.asarray((own_i[:, :, None] + own_j[:, None, :]).reshape(len(i), -1))
+        s = self.score.shape[1]
+        return np.asarray((own_i[:, :, None] + own_j[:, None, :]).reshape(len(i), s * s))
 
 
 def choose_readings(F: FloatArray, own: FloatArray) -> Choice:

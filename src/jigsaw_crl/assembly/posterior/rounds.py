@@ -4,10 +4,11 @@
 
 A cover is a pair with no label between. Its effect is what the intervention on the descendant
 changes, and it is nearly always visible. An implied effect is a product of others and often is not.
-So E_c and E_i mix the effect scales with different weights. `C = max(2, log((p − 1)/2.8))`: of
-p(p − 1)/2 pairs about 1.4 p are covers in all families of graphs in the benchmarks. An implied pair
-costs c = 0.6, or nothing if one of its parts is itself invisible; a cost of 1 for every pair would
-penalise long chains. S_d is what the number of directions says about d's having ancestors.
+So E_c and E_i mix the effect scales with different weights. C is 2, or `log((p − 1)/1.4)` with few
+labels, or `log((p − 1)/2.8)` with many: about 1.4 p pairs are covers in all families of graphs in
+the benchmarks. An implied pair costs c = 0.6, or nothing if one of its parts is itself invisible; a
+cost of 1 for every pair would penalise long chains. S_d is what the number of directions says about
+d's having ancestors.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ MANY = 64
 IMPLIED_COST, IMPLIED_COST_OF_MANY = 0.6, 0.8
 # Rounds before the last, and how long and how many chains they take.
 ROUNDS, SWEEPS, CHAINS = 3, 100, 3
+
+
+def cover_cost(p: int) -> float:
+    """Prior log-odds against a cover, for p labels."""
+    places = max(p - 1, 1)
+    return float(max(min(2.0, np.log(max(places / 1.4, 1.0))), np.log(places / 2.8)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +109,7 @@ class OrderModel:
         """What an order is worth, given the probabilities of the round before."""
         p = len(self.panel.labels)
         few = p <= MANY
-        cost = max(2.0, float(np.log(max(p - 1, 1) / 2.8)))
+        cost = cover_cost(p)
         n = self.pooled.n_scales
         visible = VISIBLE_SHARES if len(VISIBLE_SHARES) == n else (1.0 / n,) * n
         direct, cause = self._direct(probability)
