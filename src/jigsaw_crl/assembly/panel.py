@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.missed import Missed, missed_directions
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
@@ -83,6 +84,7 @@ class Panel:
     claims: tuple[Claims, ...]
     fragments: tuple[Fragment, ...]
     n_scales: int
+    missed: Missed
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -154,11 +156,12 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
     position = {label: i for i, label in enumerate(labels)}
     scales = [f.bayes.scales for f in ordered if f.bayes is not None]
     common = scales[0] if scales and all(s == scales[0] for s in scales) else (0.0,)
-    claims = tuple(_claims(f, position, len(common)) for f in ordered)
-    return Panel(labels, claims, tuple(ordered), len(common))
+    missed = missed_directions(labels, ordered)
+    claims = tuple(_claims(f, position, len(common), missed.share) for f in ordered)
+    return Panel(labels, claims, tuple(ordered), len(common), missed)
 
 
-def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Claims:
+def _claims(fragment: Fragment, position: dict[str, int], n_scales: int, missed: float) -> Claims:
     members = np.array([position[label] for label in fragment.labels], dtype=np.intp)
     certain, evidence, one_of, spouses = None, None, [], None
     sure = False
@@ -175,7 +178,7 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int) -> Clai
                 i, j = (fragment.index(label) for label in pair)
                 spouses[i, j] = spouses[j, i] = True
     elif fragment.bayes is not None:
-        evidence = fragment.bayes.averaged()
+        evidence = fragment.bayes.averaged(missed)
         says = evidence.n_clients > 0
         if evidence.n_scales != n_scales:
             evidence = evidence.at_scales(n_scales)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -106,8 +105,7 @@ class BayesFactors(ReadOnlyArrays):
             against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-IN_DISTRICT))
             return np.asarray(np.round(for_it - against, DECIMALS))
 
-    @cached_property
-    def open_share(self) -> float:
+    def open_share(self, missed: float = MISSED) -> float:
         """Share of the client's pairs that lie in one district, by a few steps of EM.
 
         A client at which no two lines lean on each other has few hidden causes, and a pair that
@@ -117,8 +115,9 @@ class BayesFactors(ReadOnlyArrays):
             ancestor = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
         known = ~np.isnan(ancestor) & ~np.isnan(self.district) & ~np.isnan(ancestor.T)
         upper = np.triu(known, 1)
+        district = self.district + self.log_missed(missed)
         logs = np.stack(
-            [np.zeros(int(upper.sum())), ancestor[upper], ancestor.T[upper], self.district[upper]]
+            [np.zeros(int(upper.sum())), ancestor[upper], ancestor.T[upper], district[upper]]
         )
         shares = np.full(4, OPEN_SHARE)
         for _ in range(10):
@@ -130,10 +129,23 @@ class BayesFactors(ReadOnlyArrays):
         found = max(shares[3], min(OPEN_SHARE, 2.0 * shares[3]))
         return float(np.clip(found, 0.01, 0.5))
 
-    def averaged(self) -> Pooled:
+    def log_missed(self, missed: float) -> FloatArray:
+        """Log probability that a spouse of the pair's single-direction targets was missed, (p, p).
+
+        A target with a spouse moves two directions (T1).
+        """
+        single = np.array(self.single)
+        return np.asarray(np.log(missed) * (single[:, None] | single))
+
+    def log_open(self, missed: float = MISSED) -> FloatArray:
+        """Log prior probability that each pair lies in one district, shape (p, p)."""
+        return np.asarray(np.log(self.open_share(missed)) + self.log_missed(missed))
+
+    def averaged(self, missed: float = MISSED) -> Pooled:
         """The client's evidence with districts averaged over.
 
-        With π the share of its pairs in one district,
+        With π the share of its pairs in one district (times `missed`, the probability that a second
+        direction is missed, if a target shows a single one),
 
             x_τ = log[(1 − π) e^{l_τ} + π e^{l_D}] − log[(1 − π) + π e^{l_D}] ,
 
@@ -142,7 +154,8 @@ class BayesFactors(ReadOnlyArrays):
         """
         says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
         np.fill_diagonal(says, False)
-        log_open, log_fixed = np.log(self.open_share), np.log1p(-self.open_share)
+        log_open = self.log_open(missed)
+        log_fixed = np.log1p(-np.exp(log_open))
         # A client that cannot speak of districts has none to allow for.
         open_ = log_open + np.where(np.isnan(self.district), -np.inf, self.district)
 

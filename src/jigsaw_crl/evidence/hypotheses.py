@@ -248,7 +248,8 @@ class Hypotheses:
         """Weight of each row when readings are compared; a quarter for each meaning, (n_rows,)."""
         given = np.array([row.prior for row in self.rows])
         of_meaning = [sum(given[self.where(row.meaning)]) for row in self.rows]
-        return np.divide(0.25 * given, of_meaning, out=np.zeros_like(given), where=given > 0)
+        share = np.divide(0.25 * given, of_meaning, out=np.zeros_like(given), where=given > 0)
+        return np.asarray(share)
 
     def of_pairs(self, sizes: dict[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Scales, shape (k, n_components, 3), and weights, shape (k, n_components), of pairs.
@@ -278,7 +279,8 @@ class Hypotheses:
 
 # A hidden cause reaches i with weight u and j with weight v. Then ⟨q_i, q_j⟩ goes with uv,
 # ⟨q_i, c_j⟩ with u and ⟨c_i, q_j⟩ with v. If v is small, one statistic is large and the others are
-# tiny, as under ancestry: that case has a component of its own each way.
+# tiny, as under ancestry: that case has a component of its own each way. A target with a spouse has
+# a second direction (T1), so c must be free at both.
 MIDDLE, TINY = 0.1, 0.004
 
 UNRELATED = Hypothesis("unrelated", "unrelated", (Component(),))
@@ -305,6 +307,7 @@ DISTRICT = Hypothesis(
         Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=0.12),
         Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=0.12),
     ),
+    free=("i", "j"),
 )
 
 HYPOTHESES = Hypotheses(

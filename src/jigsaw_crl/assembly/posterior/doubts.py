@@ -1,6 +1,5 @@
-"""Three reasons to doubt what clients see of a pair, each estimated from the study.
+"""Two reasons to doubt what clients see of a pair, each estimated from the study.
 
-- A second direction may have been missed (`missed_directions`): once per label.
 - The effect of an implied pair is a product and may be too small to see (`invisible_share`).
 - A hidden common cause with unequal loadings looks like ancestry at every client that lacks it
   (`common_cause`): once per pair, and only for a cause that has a name.
@@ -12,22 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaln
 
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled, Shares, mixed
 
-__all__ = ["CommonCause", "Missed", "common_cause", "invisible_share", "missed_directions"]
+__all__ = ["CommonCause", "common_cause", "invisible_share"]
 
 FloatArray = npt.NDArray[np.float64]
 BoolMatrix = npt.NDArray[np.bool_]
 
-# A label that moved two directions somewhere and has no labelled ancestor: one in five (an
-# unlabelled cause, or a spouse).
-TWO_DIRECTIONS = float(np.log(5.0))
-# A line leans with at most this probability: beyond it, the clients that saw one say nothing.
-MOST_LEAN, LEAST_LEAN = 0.5, 0.01
 # Implied pairs: prior share of invisible effects, worth ten pairs; a label's own share is shrunk to
 # the study's with the weight of three pairs; beyond an invisible part nothing is expected.
 INVISIBLE, PRIOR_PAIRS, ROW_PAIRS, EXCUSED = 0.08, 10.0, 3.0, 0.9
@@ -35,67 +28,6 @@ INVISIBLE, PRIOR_PAIRS, ROW_PAIRS, EXCUSED = 0.08, 10.0, 3.0, 0.9
 MIMIC = 0.05
 # Common causes are weighed one by one: labels³ × clients operations, not beyond this.
 MOST_WORK = 3e10
-
-
-@dataclass(frozen=True, eq=False)
-class Missed:
-    """What the number of directions says about a label's having ancestors.
-
-    Parameters
-    ----------
-    ancestry : array, shape (p,)
-        Log factor of "has an ancestor".
-    chance : array, shape (p,)
-        Probability that a label has ancestors although a client saw one direction only; 0 where no
-        client did.
-    share : float
-        Estimated share of misses in the study.
-    """
-
-    ancestry: FloatArray
-    chance: FloatArray
-    share: float
-
-    @property
-    def leans(self) -> FloatArray:
-        """Probability that a line of the pair leans, shape (p, p)."""
-        one = np.where(self.chance > 0, np.clip(self.chance, LEAST_LEAN, MOST_LEAN), 0.0)
-        both = 1.0 - (1.0 - one[:, None]) * (1.0 - one)
-        return np.asarray(np.clip(both, LEAST_LEAN, MOST_LEAN))
-
-
-def missed_directions(panel: Panel) -> Missed:
-    """Estimate how often a second direction is missed, by marginal likelihood.
-
-    A label without ancestors is single at every client. One with ancestors is missed at a share of
-    its clients that is Beta(a, b) over labels. a, b and the share f of labels with ancestors
-    maximise the likelihood of the counts, with one imagined label missed at 1 of 10 clients.
-    """
-    p = len(panel.labels)
-    single, seen = np.zeros((2, p))
-    for fragment in panel.fragments:
-        if fragment.bayes is None:
-            continue
-        at = [panel.position[x] for x in fragment.labels]
-        spoke = ~np.isnan(fragment.bayes.district).all(axis=0)
-        single[at] += np.array(fragment.bayes.single) & spoke
-        seen[at] += spoke
-    both = single < seen
-    best, share, chosen, counts = -np.inf, 0.0, 0.5, np.zeros(p)
-    for mean in (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65):
-        for size in (1.0, 2.0, 4.0, 8.0):
-            a, b = mean * size, (1.0 - mean) * size
-            likely = betaln(a + single, b + seen - single) - betaln(a, b)
-            imagined = float(betaln(a + 1, b + 9) - betaln(a, b))
-            for f in (0.3, 0.5, 0.7, 0.85, 0.95):
-                total = imagined + float((likely[both] + np.log(f)).sum())
-                total += float(np.logaddexp(np.log(f) + likely[~both], np.log1p(-f)).sum())
-                if total > best:
-                    best, share, chosen, counts = total, mean, f, likely
-    has = chosen * np.exp(counts)
-    chance = np.where(both, 1.0, has / (has + 1.0 - chosen))
-    ancestry = np.where(both, TWO_DIRECTIONS, counts)
-    return Missed(ancestry * (seen > 0), np.where(single > 0, chance, 0.0), share)
 
 
 def _product(a: BoolMatrix, b: BoolMatrix) -> BoolMatrix:
@@ -172,7 +104,7 @@ def common_cause(panel: Panel, trust: FloatArray, probability: FloatArray) -> Co
     p, n = len(probability), len(panel.claims)
     if float(p) ** 3 * n > MOST_WORK:
         return None
-    H = np.zeros((n, p, p))
+    H, single = np.zeros((n, p, p)), np.zeros((n, p, p), dtype=bool)
     has = panel.where >= 0
     for k, (claims, fragment) in enumerate(zip(panel.claims, panel.fragments, strict=True)):
         if fragment.bayes is None:
@@ -183,13 +115,19 @@ def common_cause(panel: Panel, trust: FloatArray, probability: FloatArray) -> Co
         district = np.nan_to_num(fragment.bayes.district[here])
         most = np.fmax(np.fmax(ancestor, ancestor.T), district)
         mimics = np.logaddexp(0.0, most) - np.log(2.0)
-        share = fragment.bayes.open_share
-        own = mimics - np.logaddexp(np.log1p(-share), np.log(share) + district)
+        log_open = fragment.bayes.log_open(panel.missed.share)[here]
+        own = mimics - np.logaddexp(np.log1p(-np.exp(log_open)), log_open + district)
         H[k][np.ix_(claims.members, claims.members)] = trust[k] * own
+        alone = np.array(fragment.bayes.single)[at]
+        single[k][np.ix_(claims.members, claims.members)] = alone[:, None] | alone
     total, above = H.sum(axis=0), np.log(np.clip(probability, 1e-9, 1.0))
+    log_missed = np.log(panel.missed.share)
     best, who = np.full((p, p), -np.inf), np.zeros((p, p), dtype=np.intp)
     for h in np.flatnonzero(probability.max(axis=1) >= 0.01):
         value = above[h][:, None] + above[h][None, :] + total - H[has[:, h]].sum(axis=0)
+        # Where h is hidden both targets have a second direction. That it was missed counts once:
+        # a direction that is weak is weak at all clients.
+        value += log_missed * single[~has[:, h]].any(axis=0)
         value[h] = value[:, h] = -np.inf
         better = value > best
         best[better], who[better] = value[better], h

@@ -23,10 +23,8 @@ from jigsaw_crl.assembly.posterior.chains import Draws, sample_orders
 from jigsaw_crl.assembly.posterior.doubts import (
     INVISIBLE,
     CommonCause,
-    Missed,
     common_cause,
     invisible_share,
-    missed_directions,
 )
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.assembly.posterior.weights import pool
@@ -64,18 +62,16 @@ class OrderModel:
     panel : Panel
     trust : array, shape (n_clients,)
     pooled : Pooled
-    missed : Missed
     """
 
     panel: Panel
     trust: FloatArray
     pooled: Pooled
-    missed: Missed
 
     @classmethod
     def of(cls, panel: Panel, trust: FloatArray, rate: float) -> OrderModel:
         """`rate` is the error rate of statements that come without odds."""
-        return cls(panel, trust, pool(panel, trust, rate), missed_directions(panel))
+        return cls(panel, trust, pool(panel, trust, rate))
 
     def cover_shares(self, probability: FloatArray | None) -> list[float]:
         """Shares of the effect scales among covers, from the pairs that are probable covers."""
@@ -97,7 +93,7 @@ class OrderModel:
     def _direct(self, probability: FloatArray | None) -> tuple[FloatArray, CommonCause | None]:
         """Log-odds of every pair as a cover, and the common causes that were weighed."""
         shares = self.cover_shares(probability)
-        evidence = self.pooled.log_odds(shares, self.missed.leans)
+        evidence = self.pooled.log_odds(shares, self.panel.missed.leans)
         cause = None
         if probability is not None:
             cause = common_cause(self.panel, self.trust, probability)
@@ -120,7 +116,7 @@ class OrderModel:
                 self.pooled, direct, probability, visible, cost, by_row=few
             )
         shares = [*(v * (1.0 - hidden) for v in visible), hidden]
-        implied = self.pooled.log_odds(shares, self.missed.leans)
+        implied = self.pooled.log_odds(shares, self.panel.missed.leans)
         if cause is not None:
             implied = cause.doubted(implied, shares)
         price = IMPLIED_COST if few else IMPLIED_COST_OF_MANY
@@ -128,7 +124,7 @@ class OrderModel:
         cover = direct - cost - implied
         for matrix in (implied, cover):
             np.fill_diagonal(matrix, 0.0)
-        ancestry = self.missed.ancestry
+        ancestry = self.panel.missed.ancestry
         return Weights(np.ascontiguousarray(implied), np.ascontiguousarray(cover), ancestry)
 
     def evidence(self, probability: FloatArray | None) -> FloatArray:
@@ -140,7 +136,7 @@ class OrderModel:
         evidence, _ = self._direct(probability)
         if probability is not None:
             none = probability.max(axis=0) < 0.5
-            evidence = evidence + np.minimum(self.missed.ancestry, 0.0) * none
+            evidence = evidence + np.minimum(self.panel.missed.ancestry, 0.0) * none
         np.fill_diagonal(evidence, 0.0)
         return evidence
 
