@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
@@ -29,7 +29,6 @@ __all__ = [
 
 T = TypeVar("T", bound=Hashable)
 S = TypeVar("S", bound=Hashable)
-BoolMatrix = npt.NDArray[np.bool_]
 
 # Up to this size, squaring the matrix is faster than Warshall's algorithm.
 SMALL = 100
@@ -39,7 +38,7 @@ class CycleError(InputError):
     """The relation has a cycle, so it is not a strict order."""
 
 
-def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
+def transitive_closure(relation: ArrayLike) -> BoolArray:
     """Smallest transitive relation that contains `relation`.
 
     Parameters
@@ -68,7 +67,7 @@ def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
     return np.unpackbits(packed, axis=1, count=closed.shape[1]).astype(bool)
 
 
-def _squared(relation: BoolMatrix) -> BoolMatrix:
+def _squared(relation: BoolArray) -> BoolArray:
     """Closure by repeated squaring: log₂ m products, or one if the relation is closed already."""
     reach = relation.astype(np.float32)
     while True:
@@ -78,14 +77,14 @@ def _squared(relation: BoolMatrix) -> BoolMatrix:
         reach = longer
 
 
-def cover_matrix(closed: BoolMatrix) -> BoolMatrix:
+def cover_matrix(closed: BoolArray) -> BoolArray:
     """`cover[a, d]`: a is an ancestor of d in a closed relation, with nothing strictly between."""
     # float32 counts are exact here (at most m < 2**24) and use the BLAS.
     counts = closed.astype(np.float32)
     return np.asarray(closed & ~((counts @ counts) > 0.5))
 
 
-def refuted(order: BoolMatrix, denied: BoolMatrix) -> BoolMatrix:
+def refuted(order: BoolArray, denied: BoolArray) -> BoolArray:
     """Pairs that cannot be added to a closed `order` in which the pairs `denied` are known false.
 
     With P = order ∨ I they are Pᵀ (denied ∨ orderᵀ ∨ I) Pᵀ: adding (a, d) would make some u, equal
@@ -97,7 +96,7 @@ def refuted(order: BoolMatrix, denied: BoolMatrix) -> BoolMatrix:
     return np.asarray(P.T @ (false @ P.T > 0.5).astype(np.float32) > 0.5)
 
 
-def strongly_connected(relation: npt.ArrayLike) -> list[list[int]]:
+def strongly_connected(relation: ArrayLike) -> list[list[int]]:
     """Strongly connected components, each sorted, ordered by their smallest member."""
     reach = transitive_closure(relation)
     mutual = reach & reach.T
@@ -133,10 +132,10 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
     """
 
     elements: tuple[T, ...]
-    matrix: BoolMatrix
+    matrix: BoolArray
 
     @classmethod
-    def from_matrix(cls, elements: Iterable[T], matrix: npt.ArrayLike) -> PartialOrder[T]:
+    def from_matrix(cls, elements: Iterable[T], matrix: ArrayLike) -> PartialOrder[T]:
         names = tuple(elements)
         given = np.asarray(matrix, dtype=bool)
         if given.shape != (len(names), len(names)):
@@ -204,7 +203,7 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
         return self._named(self.matrix)
 
     @cached_property
-    def cover_matrix(self) -> BoolMatrix:
+    def cover_matrix(self) -> BoolArray:
         """`cover[a, d]`: a is an ancestor of d with nothing strictly between."""
         cover = cover_matrix(self.matrix)
         cover.flags.writeable = False
@@ -214,7 +213,7 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
         """Pairs of the Hasse diagram: `(ancestor, descendant)` with nothing strictly between."""
         return self._named(self.cover_matrix)
 
-    def _named(self, matrix: BoolMatrix) -> frozenset[tuple[T, T]]:
+    def _named(self, matrix: BoolArray) -> frozenset[tuple[T, T]]:
         return frozenset(
             (self.elements[a], self.elements[d]) for a, d in zip(*np.nonzero(matrix), strict=True)
         )

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.baseline.differences import Differences, ratio
 from jigsaw_crl.baseline.planes import Planes, complement, dimension, project
 
 __all__ = ["Block", "block_ancestors", "block_ancestors_fs", "block_basis"]
 
-FloatArray = npt.NDArray[np.float64]
 Block = tuple[int, ...]
 
 

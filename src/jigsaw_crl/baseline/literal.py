@@ -44,8 +44,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.regime import fixed_rank_pinv
@@ -66,7 +66,6 @@ __all__ = [
     "stacked",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 Block = tuple[str, ...]
 Rows = Mapping[str, FloatArray]
 Precisions = Mapping[str | int, FloatArray]

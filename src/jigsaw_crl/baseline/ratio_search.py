@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.baseline.budget import Budget
 
 __all__ = ["best_set_of_size", "best_set_of_size_by_trial", "largest_head"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 # Matrices in one batch: 2048 of size 24 × 24 take 9 MB, which fits in the cache.
 BATCH = 2048

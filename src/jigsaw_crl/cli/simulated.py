@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
 from jigsaw_crl.client.client import CONTROL, Client
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_study", "write_table"]
 
-FloatArray = npt.NDArray[np.float64]
 _SENSORS = 104
 
 
@@ -113,7 +112,7 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
     return path
 
 
-def _write_h5ad(path: Path, rows: FloatArray, labels: npt.NDArray[Any], names: list[str]) -> None:
+def _write_h5ad(path: Path, rows: FloatArray, labels: AnyArray, names: list[str]) -> None:
     try:  # an optional dependency
         import anndata
         import pandas as pd

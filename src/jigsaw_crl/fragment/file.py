@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
@@ -25,7 +25,6 @@ __all__ = [
     "parse_fragment",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 FORMAT = "jigsaw-crl/fragment"
 VERSION = 1

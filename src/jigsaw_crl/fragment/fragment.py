@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
@@ -31,7 +32,6 @@ from jigsaw_crl.evidence.factors import BayesFactors
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
 
-FloatArray = npt.NDArray[np.float64]
 Method = Literal["null-cone", "paper"]
 
 YES, NO, CANNOT_SAY = 1, 0, -1
@@ -195,7 +195,7 @@ class Fragment(ReadOnlyArrays):
         out.flags.writeable = False
         return out
 
-    def transform(self, rows: npt.ArrayLike) -> FloatArray:
+    def transform(self, rows: ArrayLike) -> FloatArray:
         """Ẑ = X Q̂ᵀ (Corollary 1 of the paper), shape (n_rows, p)."""
         if self.basis is None:
             raise InputError(

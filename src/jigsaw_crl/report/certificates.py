@@ -18,6 +18,7 @@ import numpy.typing as npt
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.exact.proof import TooLong
 from jigsaw_crl.assembly.explanation import explain
+from jigsaw_crl.base.arrays import BoolArray
 
 __all__ = ["pack", "pack_certificates"]
 
@@ -48,7 +49,7 @@ def pack_certificates(order: GlobalOrder) -> list[str]:
     return rows
 
 
-def _wanted(order: GlobalOrder) -> npt.NDArray[np.bool_]:
+def _wanted(order: GlobalOrder) -> BoolArray:
     """Pairs that get a text: ancestors, then undetermined pairs, then pairs a client denies."""
     off = ~np.eye(len(order.labels), dtype=bool)
     if int(off.sum()) <= MOST_PAIRS:
@@ -58,9 +59,7 @@ def _wanted(order: GlobalOrder) -> npt.NDArray[np.bool_]:
     return _first(off, urgency, MOST_PAIRS)
 
 
-def _first(
-    candidates: npt.NDArray[np.bool_], urgency: npt.NDArray[np.int64], most: int
-) -> npt.NDArray[np.bool_]:
+def _first(candidates: BoolArray, urgency: npt.NDArray[np.int64], most: int) -> BoolArray:
     where = np.flatnonzero(candidates)
     chosen = where[np.argsort(urgency.ravel()[where], kind="stable")[:most]]
     out = np.zeros(candidates.size, dtype=bool)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
@@ -120,7 +121,7 @@ def relation_no_client_states(result: Result) -> Pair | None:
     return None
 
 
-def client_log_odds(order: GlobalOrder, k: int) -> npt.NDArray[np.float64]:
+def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:
     """Client k's log-odds, rows and columns in the order of `order.panel.claims[k].members`."""
     fragment = order.panel.fragments[k]
     rows = [fragment.index(order.labels[i]) for i in order.panel.claims[k].members]

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
 from matplotlib.path import Path as Curve
 
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
 from jigsaw_crl.report.contents import client_log_odds
@@ -255,7 +255,7 @@ def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
 
 def _against_truth(
     order: GlobalOrder, truth: Iterable[tuple[str, str]]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+) -> tuple[FloatArray, BoolArray]:
     true = np.zeros(order.verdicts.shape, dtype=bool)
     for a, d in truth:
         true[order.indices(a, d)] = True
@@ -265,7 +265,7 @@ def _against_truth(
 
 def _clients_against_verdicts(
     order: GlobalOrder,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+) -> tuple[FloatArray, BoolArray]:
     stated, decided = [np.zeros(0)], [np.zeros(0, dtype=bool)]
     for k, claims in enumerate(order.panel.claims):
         verdict = order.verdicts[np.ix_(claims.members, claims.members)]

@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from fast_sugiyama import from_edges
+
+from jigsaw_crl.base.arrays import FloatArray
 
 __all__ = ["Box", "Drawing", "lay_out", "shorten", "text_width"]
 
-FloatArray = npt.NDArray[np.float64]
 Size = tuple[float, float]
 Point = tuple[float, float]
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import did_you_mean
@@ -55,7 +56,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
 def _chunks(
     path: Path,
     client: str,
-    kept: npt.NDArray[np.intp],
+    kept: IntArray,
     regimes: list[str],
     codes: npt.NDArray[np.int64],
 ) -> Iterator[Chunk]:

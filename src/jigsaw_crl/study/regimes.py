@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean
@@ -289,9 +290,7 @@ class _RegimeStreams:
         return Moments.from_stream(control), labels
 
 
-def _varying(
-    control: Moments, interventions: Mapping[str, Sequence[Moments]]
-) -> npt.NDArray[np.bool_]:
+def _varying(control: Moments, interventions: Mapping[str, Sequence[Moments]]) -> BoolArray:
     """Which features vary within a regime or between regimes."""
     regimes = [control, *(m for ms in interventions.values() for m in ms)]
     variance = np.max([np.diagonal(m.covariance) for m in regimes], axis=0)

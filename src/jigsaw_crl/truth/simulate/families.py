@@ -11,13 +11,13 @@ from functools import partial
 from math import ceil, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 
 __all__ = ["FAMILIES", "random_pattern"]
 
-Pattern = npt.NDArray[np.bool_]
+Pattern = BoolArray
 
 
 def random_pattern(family: str, n_latent: int, rng: np.random.Generator) -> Pattern:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
 
 __all__ = ["MixedGraph", "blocks_of", "induced_graph"]
-
-BoolMatrix = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +28,10 @@ class MixedGraph:
         Symmetric: some hidden node reaches both ends through hidden nodes only.
     """
 
-    directed: BoolMatrix
-    bidirected: BoolMatrix
+    directed: BoolArray
+    bidirected: BoolArray
 
-    def ancestors(self) -> BoolMatrix:
+    def ancestors(self) -> BoolArray:
         """`R[a, d]`: a is an ancestor of d."""
         return transitive_closure(self.directed.T)
 
@@ -42,7 +40,7 @@ class MixedGraph:
         return strongly_connected(self.bidirected)
 
 
-def induced_graph(pattern: npt.ArrayLike, observed: npt.ArrayLike) -> MixedGraph:
+def induced_graph(pattern: ArrayLike, observed: ArrayLike) -> MixedGraph:
     """The mixed graph of Proposition 1, in the order of `observed`.
 
     Parameters
@@ -64,7 +62,7 @@ def induced_graph(pattern: npt.ArrayLike, observed: npt.ArrayLike) -> MixedGraph
     return MixedGraph(directed, bidirected)
 
 
-def blocks_of(graph: MixedGraph) -> tuple[list[list[int]], BoolMatrix]:
+def blocks_of(graph: MixedGraph) -> tuple[list[list[int]], BoolArray]:
     """Blocks (classes of mutual reachability) and the closure of the order on them.
 
     Returns
@@ -84,7 +82,7 @@ def blocks_of(graph: MixedGraph) -> tuple[list[list[int]], BoolMatrix]:
     return blocks, transitive_closure(between)
 
 
-def _product(left: BoolMatrix, right: BoolMatrix) -> BoolMatrix:
+def _product(left: BoolArray, right: BoolArray) -> BoolArray:
     """Boolean matrix product."""
     counts = left.astype(np.float32) @ right.astype(np.float32)
     return np.asarray(counts > 0.5, dtype=bool)

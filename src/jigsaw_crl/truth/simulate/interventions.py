@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 
 __all__ = ["INTERVENTIONS", "Intervention"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Every kind, with the range that its numbers are drawn from unless another is given.
 _RANGES = {

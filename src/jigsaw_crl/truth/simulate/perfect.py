@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment, Statements
 from jigsaw_crl.truth.simulate.world import Truth
@@ -71,7 +71,7 @@ def perfect_fragment(truth: Truth, *, inside: bool = True) -> Fragment:
     )
 
 
-def _sets(j: int, members: list[int], spouse: npt.NDArray[np.bool_]) -> list[list[int]]:
+def _sets(j: int, members: list[int], spouse: BoolArray) -> list[list[int]]:
     """Sets of labels about which exact moments tell whether one is an ancestor of j."""
     far = [l for l in members if l != j and not spouse[l, j]]
     if not far:

@@ -12,15 +12,14 @@ from functools import reduce
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.sem import SEM
 
 __all__ = ["Noise", "Regime", "check_noise", "population", "sample_moments", "sample_rows"]
 
-FloatArray = npt.NDArray[np.float64]
 Noise = Literal["gaussian", "laplace"]
 
 # Laplace noise is drawn this many rows at a time: 64 latents then take 16 MB.
@@ -53,7 +52,7 @@ class Regime:
     penetrance: float = 1.0
 
     @classmethod
-    def of(cls, sem: SEM, nodes: npt.NDArray[np.intp], mixing: FloatArray) -> Regime:
+    def of(cls, sem: SEM, nodes: IntArray, mixing: FloatArray) -> Regime:
         return cls(mixing, sem.total_effects()[nodes], sem.variances, sem.means)
 
     def latent_moments(self) -> tuple[FloatArray, FloatArray]:

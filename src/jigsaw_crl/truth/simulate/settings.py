@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 
 __all__ = ["SETTINGS", "Setting", "named_setting"]
@@ -26,7 +26,7 @@ class Setting:
     node_sets: tuple[tuple[int, ...], ...]
     feature_counts: tuple[int, ...]
 
-    def matrix(self) -> npt.NDArray[np.float64]:
+    def matrix(self) -> FloatArray:
         """A, shape (n_latent, n_latent)."""
         A = np.zeros((self.n_latent, self.n_latent))
         for i, j, weight in self.weights:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few
@@ -28,7 +28,6 @@ from jigsaw_crl.truth.simulate.sem import SEM, Change, Marginal
 
 __all__ = ["Truth", "View", "World"]
 
-FloatArray = npt.NDArray[np.float64]
 SampleSizes = int | Mapping[str, int] | None
 
 # Independent streams of random numbers, told apart by a number behind the seed.
@@ -40,7 +39,7 @@ class View:
     """What one client accesses: its name, its nodes (in its own order) and its mixing G_k."""
 
     name: str
-    nodes: npt.NDArray[np.intp]
+    nodes: IntArray
     mixing: FloatArray
 
 
