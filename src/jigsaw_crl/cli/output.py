@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from jigsaw_crl.base.findings import Finding, most_severe_first
+
 if TYPE_CHECKING:
-    from jigsaw_crl.base.findings import Finding
     from jigsaw_crl.result.left_out import LeftOut
 
 __all__ = ["print_findings", "print_left_out", "print_table"]
@@ -49,7 +50,6 @@ def print_findings(findings: Sequence[Finding]) -> None:
     if not findings:
         typer.echo("No findings: nothing in the data speaks against the method's assumptions.")
         return
-    rank = {"error": 0, "warning": 1, "info": 2}
     rows = [
         (
             f.severity,
@@ -58,7 +58,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
             _number(f),
             f.remedy,
         )
-        for f in sorted(findings, key=lambda f: rank[f.severity])
+        for f in most_severe_first(findings)
     ]
     columns = ["severity", "where", "what was seen", "value (threshold)", "remedy"]
     print_table("Findings", columns, rows)
