@@ -6,14 +6,13 @@ ancestor pair, edges from ancestor to descendant. All of them can be read back b
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
@@ -84,14 +83,7 @@ def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> sorted(json.loads(to_json(order)))
     ['directed', 'edges', 'graph', 'multigraph', 'nodes']
     """
-    graph = _graph(order, closure)
-    document = {
-        "directed": True,
-        "multigraph": False,
-        "graph": {},
-        "nodes": [{"id": label} for label in graph],
-        "edges": [{"source": a, "target": d, **about} for a, d, about in graph.edges(data=True)],
-    }
+    document = nx.node_link_data(_graph(order, closure), edges="edges")
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -106,13 +98,8 @@ def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> to_adjacency_csv(order).splitlines()[0]
     ',z1,z2,z3,z4,z5'
     """
-    graph = _graph(order, closure)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["", *graph])
-    for a in graph:
-        writer.writerow([a, *(int(graph.has_edge(a, d)) for d in graph)])
-    return text.getvalue()
+    table = nx.to_pandas_adjacency(_graph(order, closure), dtype=np.dtype(int))
+    return str(table.to_csv(lineterminator="\n"))
 
 
 FORMATS = {".graphml": to_graphml, ".dot": to_dot, ".json": to_json, ".csv": to_adjacency_csv}
