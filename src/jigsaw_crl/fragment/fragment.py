@@ -90,9 +90,7 @@ class Statements(ReadOnlyArrays):
     spouses: frozenset[frozenset[str]] | None = None
 
     def __post_init__(self) -> None:
-        value = np.array(self.ancestor, dtype=np.int8)
-        value.flags.writeable = False
-        object.__setattr__(self, "ancestor", value)
+        self._copy_read_only("ancestor", dtype=np.int8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +144,7 @@ class Fragment(ReadOnlyArrays):
 
     def __post_init__(self) -> None:
         _check(self)
-        if self.basis is not None:
-            basis = np.array(self.basis, dtype=np.float64)
-            basis.flags.writeable = False
-            object.__setattr__(self, "basis", basis)
+        self._copy_read_only("basis")
         if self.n_samples is not None:
             object.__setattr__(self, "n_samples", dict(self.n_samples))
 

@@ -62,13 +62,8 @@ class Moments(ReadOnlyArrays):
     parts: tuple[Moments, ...] = ()
 
     def __post_init__(self) -> None:
-        # Read-only copies: later changes to the caller's arrays have no effect.
-        for field in ("mean", "covariance", "third", "fourth"):
-            if getattr(self, field) is None:
-                continue
-            value = np.array(getattr(self, field), dtype=np.float64)
-            value.flags.writeable = False
-            object.__setattr__(self, field, value)
+        # Copies: later changes to the caller's arrays have no effect.
+        self._copy_read_only("mean", "covariance", "third", "fourth")
 
     @classmethod
     def from_rows(cls, rows: ArrayLike, *, parts: bool = False) -> Moments:

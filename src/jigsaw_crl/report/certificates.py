@@ -13,7 +13,6 @@ import json
 from contextlib import suppress
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.exact.proof import TooLong
@@ -56,12 +55,8 @@ def _wanted(order: GlobalOrder) -> BoolArray:
         return off
     _, no = order.panel.counts
     urgency = np.where(order.decoded, 0, np.where(order.verdicts == -1, 1, np.where(no > 0, 2, 3)))
-    return _first(off, urgency, MOST_PAIRS)
-
-
-def _first(candidates: BoolArray, urgency: npt.NDArray[np.int64], most: int) -> BoolArray:
-    where = np.flatnonzero(candidates)
-    chosen = where[np.argsort(urgency.ravel()[where], kind="stable")[:most]]
-    out = np.zeros(candidates.size, dtype=bool)
-    out[chosen] = True
-    return out.reshape(candidates.shape)
+    pairs = np.flatnonzero(off)
+    chosen = pairs[np.argsort(urgency.ravel()[pairs], kind="stable")[:MOST_PAIRS]]
+    wanted = np.zeros_like(off)
+    wanted.flat[chosen] = True
+    return wanted

@@ -43,6 +43,11 @@ class Box:
     width: float
     height: float
 
+    @property
+    def corner(self) -> Point:
+        """The upper left corner."""
+        return self.x - self.width / 2, self.y - self.height / 2
+
 
 @dataclass(frozen=True)
 class Drawing:

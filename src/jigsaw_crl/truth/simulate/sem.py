@@ -55,10 +55,7 @@ class SEM(ReadOnlyArrays):
     means: FloatArray
 
     def __post_init__(self) -> None:
-        for name in ("A", "variances", "means"):
-            value = np.array(getattr(self, name), dtype=np.float64)
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
+        self._copy_read_only("A", "variances", "means")
 
     @property
     def n_latent(self) -> int:
