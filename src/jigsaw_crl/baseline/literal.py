@@ -13,15 +13,6 @@ Numbers that do not appear are ends of loops and the counter t.
 `id_block_causal_order_fs`    Algorithm 2-FS, ID-Block-Causal-Order-FS (appendix)
 ============================  ==================================================================
 
-=============  ==============================================================
-`id_block_ancestor`             Algorithm 1
-`id_block_causal_order`         Algorithm 2
-`id_global_causal_order`        Algorithm 3
-`block_rq`                      Algorithm 4 (appendix "Block RQ Decomposition")
-`id_block_ancestor_fs`          the finite-sample version of Algorithm 1
-`id_block_causal_order_fs`      the finite-sample version of Algorithm 2
-==============================  ==============================================================
-
 =============  =================================================================================
 in the code    in the paper
 =============  =================================================================================

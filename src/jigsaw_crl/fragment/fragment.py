@@ -13,6 +13,7 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,7 +28,7 @@ from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.factors import BayesFactors
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
@@ -160,7 +161,7 @@ class Fragment(ReadOnlyArrays):
         except KeyError:
             raise InputError(
                 f"this client has no label {label!r}",
-                f"It knows {', '.join(self.labels[:8])}{' …' if len(self.labels) > 8 else ''}.",
+                f"It knows {few(self.labels)}.",
                 client=self.client,
             ) from None
 
@@ -224,9 +225,9 @@ class Fragment(ReadOnlyArrays):
 
     def to_json(self) -> str:
         """The fragment as it leaves the client: no basis, no moments, no rows."""
-        from jigsaw_crl.fragment.file import fragment_json
-
-        return fragment_json(self)
+        return json.dumps(
+            self.to_document(), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
 
     def to_document(self) -> dict[str, Any]:
         """The same as plain JSON values."""
@@ -237,16 +238,16 @@ class Fragment(ReadOnlyArrays):
     @classmethod
     def from_json(cls, text: str | bytes, *, path: object | None = None) -> Fragment:
         """Read a fragment; everything in it is checked, and nothing unknown is accepted."""
-        from jigsaw_crl.fragment.file import parse_fragment
+        from jigsaw_crl.fragment.file import FragmentDocument
 
-        return parse_fragment(text, path=path)
+        return FragmentDocument.from_text(text, path=path).fragment(path)
 
     @classmethod
     def from_document(cls, document: object, *, path: object | None = None) -> Fragment:
         """A fragment from a parsed JSON document."""
-        from jigsaw_crl.fragment.file import fragment_from_document
+        from jigsaw_crl.fragment.file import FragmentDocument
 
-        return fragment_from_document(document, path=path)
+        return FragmentDocument.from_document(document, path=path).fragment(path)
 
 
 def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -> bool:

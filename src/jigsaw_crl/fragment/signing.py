@@ -23,7 +23,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict,
 
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.files import readable, writable
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
@@ -119,18 +119,17 @@ def generate_key(site: str, private: Path) -> str:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    try:
-        handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise InputError(
-            "the file exists already", "Name a new file: keys are not overwritten.", path=private
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"the file cannot be written ({error.strerror})", "Choose another place.", path=private
-        ) from None
-    with os.fdopen(handle, "wb") as file:
-        file.write(pem)
+    with writable(private, "the file"):
+        try:
+            handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise InputError(
+                "the file exists already",
+                "Name a new file: keys are not overwritten.",
+                path=private,
+            ) from None
+        with os.fdopen(handle, "wb") as file:
+            file.write(pem)
     return f"{json.dumps(site, ensure_ascii=False)} = {json.dumps(_public_text(key))}"
 
 

@@ -22,6 +22,7 @@ from rich.progress import (
 )
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import few
 
 __all__ = ["Call", "progress_bar", "results_of"]
 
@@ -147,7 +148,7 @@ def _completed(
 
 
 def _check_alive(without_workers: float, without_result: float, names: list[str]) -> None:
-    waiting = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    waiting = few(names, 3)
     if without_workers > WITHOUT_WORKERS:
         raise InputError(
             f"the cluster has had no worker for {without_workers:.0f} s while {waiting} waited",

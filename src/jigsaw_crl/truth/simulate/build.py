@@ -14,7 +14,7 @@ from jigsaw_crl.truth.simulate.families import random_pattern
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sem import SEM
 from jigsaw_crl.truth.simulate.settings import named_setting
-from jigsaw_crl.truth.simulate.world import View, World
+from jigsaw_crl.truth.simulate.world import View, World, check_seed
 
 __all__ = ["random_world", "setting", "world_from_graph"]
 
@@ -200,10 +200,8 @@ def world_from_graph(
 
 
 def _streams(seed: int, purpose: str, count: int) -> list[np.random.Generator]:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"the seed is {seed!r}", "Pass a non-negative whole number.")
-    tag = {"graph": 1, "clients": 2}[purpose]
-    return [np.random.default_rng(s) for s in np.random.SeedSequence([int(seed), tag]).spawn(count)]
+    root = np.random.SeedSequence([check_seed(seed), {"graph": 1, "clients": 2}[purpose]])
+    return [np.random.default_rng(s) for s in root.spawn(count)]
 
 
 def _weights(adjacency: ArrayLike, rng: np.random.Generator) -> FloatArray:

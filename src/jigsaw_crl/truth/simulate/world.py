@@ -26,7 +26,7 @@ from jigsaw_crl.truth.simulate.sampling import (
 )
 from jigsaw_crl.truth.simulate.sem import SEM, Change, Marginal
 
-__all__ = ["Truth", "View", "World"]
+__all__ = ["Truth", "View", "World", "check_seed"]
 
 SampleSizes = int | Mapping[str, int] | None
 
@@ -229,7 +229,7 @@ class World:
             raise InputError(f"doses is {doses}", "Apply every label at least once.")
         sizes = self._sizes(k, n_samples, chosen)
         streams = iter(
-            np.random.SeedSequence([_natural(seed), self.seed, _SAMPLES, k]).spawn(
+            np.random.SeedSequence([check_seed(seed), self.seed, _SAMPLES, k]).spawn(
                 1 + len(chosen) * doses
             )
         )
@@ -260,7 +260,7 @@ class World:
         """Rows of client k: the control's, and one matrix per label, each (n, n_features)."""
         family, labels = check_noise(noise), self._chosen(k, None)
         self._sizes(k, n, labels)
-        streams = np.random.SeedSequence([_natural(seed), self.seed, _ROWS, k]).spawn(
+        streams = np.random.SeedSequence([check_seed(seed), self.seed, _ROWS, k]).spawn(
             1 + len(labels)
         )
         drawn = [
@@ -335,7 +335,8 @@ class World:
         return f"World({self.n_latent} latents, {self.n_clients} clients, seed {self.seed})"
 
 
-def _natural(seed: int) -> int:
+def check_seed(seed: int) -> int:
+    """The seed as an int; raises an `InputError` unless it is a whole number, at least 0."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"the seed is {seed!r}", "Pass a non-negative whole number.")
     return int(seed)
