@@ -13,6 +13,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -241,8 +242,9 @@ def recover_clients(
     """
     clients = usable(study.clients, report.findings)
     reports = {r.client: r for r in report.clients}
+    without_basis = partial(recover_client, basis=False)
     recovered: list[Recovered] = _map(
-        n_jobs, _without_basis, [(c, reports[c.name], options) for c in clients]
+        n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
     )
     return recovered, report.with_clients(r.report for r in recovered)
 
@@ -299,7 +301,7 @@ def recover(
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
         known = PartialOrder.from_pairs(order.labels, order.pairs())
-        refined = _map(n_jobs, _refined, [(r, known) for r in recovered])
+        refined = _map(n_jobs, Recovered.refined, [(r, known) for r in recovered])
         order = order.with_refined({f.client: f for f in refined})
     by_name = {f.client: f for f in order.fragments}
     fragments = {r.fragment.client: by_name[r.fragment.client] for r in recovered}
@@ -323,14 +325,6 @@ def _as_study(study: Iterable[Client]) -> Study:
                 "Build them with jc.Client.from_samples, or read them with jc.read_study.",
             )
     return Study("study", clients)
-
-
-def _without_basis(client: Client, report: ClientReport, options: Options) -> Recovered:
-    return recover_client(client, report, options, basis=False)
-
-
-def _refined(recovered: Recovered, order: PartialOrder[str]) -> Fragment:
-    return recovered.refined(order)
 
 
 def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:

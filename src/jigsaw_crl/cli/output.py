@@ -20,9 +20,7 @@ MOST_LEFT_OUT = 10
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
-def print_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, styles: bool = True
-) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table: drawn on a terminal, tab-separated in a pipe."""
     lines = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
@@ -40,8 +38,8 @@ def print_table(
         table.add_column(column, overflow="fold")
     for line in lines:
         # Text, not markup: a label may hold square brackets.
-        style = _STYLES.get(line[0], "") if styles and line else ""
-        table.add_row(*(Text(cell, style=style if i == 0 else "") for i, cell in enumerate(line)))
+        first, *others = line
+        table.add_row(Text(first, style=_STYLES.get(first, "")), *map(Text, others))
     Console().print(table)
 
 

@@ -101,6 +101,6 @@ def _only_text_column(not_numbers: Mapping[str, str]) -> str:
     return f"Is it {next(iter(not_numbers))!r}?" if len(not_numbers) == 1 else ""
 
 
-def quoted(names: Sequence[str], most: int = 6) -> str:
+def quoted(names: Sequence[str]) -> str:
     """The first names in quotes, and the number of the others."""
-    return few((repr(name[:60]) for name in names), most)
+    return few((repr(name[:60]) for name in names), 6)

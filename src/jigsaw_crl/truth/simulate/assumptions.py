@@ -70,24 +70,13 @@ class AssumptionReport:
         }
 
     def __str__(self) -> str:
+        missing = [f"{c} never intervenes on {x}" for c, x in self.missing_interventions]
+        failing = [f"{d.client}: ({d.condition}) {sorted(d.labels)}" for d in self.degenerate]
         edges = ", ".join(f"{a} -> {d}" for a, d in self.unwitnessed)
+        reasons = (", ".join(missing), ", ".join(failing), edges and f"no client witnesses {edges}")
         return "\n".join(
-            f"Assumption {number}: {'holds' if not failures else f'fails ({failures})'}"
-            for number, failures in (
-                (
-                    1,
-                    ", ".join(
-                        f"{c} never intervenes on {x}" for c, x in self.missing_interventions
-                    ),
-                ),
-                (
-                    2,
-                    ", ".join(
-                        f"{d.client}: ({d.condition}) {sorted(d.labels)}" for d in self.degenerate
-                    ),
-                ),
-                (3, f"no client witnesses {edges}" if edges else ""),
-            )
+            f"Assumption {number}: {f'fails ({why})' if why else 'holds'}"
+            for number, why in enumerate(reasons, 1)
         )
 
 

@@ -14,14 +14,9 @@ __all__ = ["INTERVENTIONS", "Intervention"]
 
 
 # Every kind, with the range that its numbers are drawn from unless another is given.
+_USUAL = "additive shrink hard-keep hard-replace noise-only mean-only mean-noise"
 _RANGES = {
-    "additive": (2.0, 3.0),
-    "shrink": (2.0, 3.0),
-    "hard-keep": (2.0, 3.0),
-    "hard-replace": (2.0, 3.0),
-    "noise-only": (2.0, 3.0),
-    "mean-only": (2.0, 3.0),
-    "mean-noise": (2.0, 3.0),
+    **dict.fromkeys(_USUAL.split(), (2.0, 3.0)),
     "hard": (0.5, 2.0),
     "mild": (0.3, 0.7),
     "knock-down": (0.5, 0.5),
