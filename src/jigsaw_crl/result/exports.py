@@ -33,8 +33,7 @@ def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
     --------
     >>> import networkx as nx
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> sorted(nx.parse_graphml(to_graphml(order)).edges) == sorted(order.hasse().edges)
     True
     """
@@ -54,8 +53,7 @@ def to_dot(order: GlobalOrder, *, closure: bool = False) -> str:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> print(to_dot(order).splitlines()[0])
     digraph order {
     """
@@ -78,8 +76,7 @@ def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
     --------
     >>> import json
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> sorted(json.loads(to_json(order)))
     ['directed', 'edges', 'graph', 'multigraph', 'nodes']
     """
@@ -93,8 +90,7 @@ def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> to_adjacency_csv(order).splitlines()[0]
     ',z1,z2,z3,z4,z5'
     """
