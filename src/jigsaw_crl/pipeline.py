@@ -287,7 +287,7 @@ def recover(
     --------
     >>> import jigsaw_crl as jc
     >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(world.clients())
     >>> result.order.pairs() == world.order.pairs()
     True
     """

@@ -21,6 +21,7 @@ from jigsaw_crl.base.text import did_you_mean, few, pluralise
 __all__ = [
     "CycleError",
     "PartialOrder",
+    "boolean_product",
     "cover_matrix",
     "refuted",
     "strongly_connected",
@@ -77,11 +78,15 @@ def _squared(relation: BoolArray) -> BoolArray:
         reach = longer
 
 
+def boolean_product(left: BoolArray, right: BoolArray) -> BoolArray:
+    """`product[i, j]`: some k has `left[i, k]` and `right[k, j]`."""
+    # float32 counts are exact here (at most m < 2**24) and use the BLAS.
+    return np.asarray(left.astype(np.float32) @ right.astype(np.float32) > 0.5)
+
+
 def cover_matrix(closed: BoolArray) -> BoolArray:
     """`cover[a, d]`: a is an ancestor of d in a closed relation, with nothing strictly between."""
-    # float32 counts are exact here (at most m < 2**24) and use the BLAS.
-    counts = closed.astype(np.float32)
-    return np.asarray(closed & ~((counts @ counts) > 0.5))
+    return np.asarray(closed & ~boolean_product(closed, closed))
 
 
 def refuted(order: BoolArray, denied: BoolArray) -> BoolArray:
@@ -91,9 +96,8 @@ def refuted(order: BoolArray, denied: BoolArray) -> BoolArray:
     to a or above it, an ancestor of some v, equal to d or below it, which is known to be false.
     """
     eye = np.eye(len(order), dtype=bool)
-    P = (order | eye).astype(np.float32)
-    false = (denied | order.T | eye).astype(np.float32)
-    return np.asarray(P.T @ (false @ P.T > 0.5).astype(np.float32) > 0.5)
+    P = order | eye
+    return boolean_product(P.T, boolean_product(denied | order.T | eye, P.T))
 
 
 def strongly_connected(relation: ArrayLike) -> list[list[int]]:

@@ -81,7 +81,7 @@ def recover(
         data = read_any(study, regime=regime, control=control, ignore=ignore or ())
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
-    _answer(_to_keep(result, out), out, as_json)
+    _answer(result, out, as_json)
 
 
 def assemble(
@@ -134,7 +134,7 @@ def assemble(
     if received is not None:
         provenance["signatures"] = received.signatures
     result = Result(pieces, order, findings, provenance, options)
-    _answer(_to_keep(result, out), out, as_json)
+    _answer(result, out, as_json)
     if received is not None:
         # Last, so that a run that was killed before can be repeated.
         received.seen.save()
@@ -264,21 +264,14 @@ def _check_out(out: Path | None) -> None:
         check_folder(out)
 
 
-def _to_keep(result: Result, out: Path | None) -> Result:
-    """A result that is to be written gets its proposal first: writing only writes."""
-    if out is None:
-        return result
-    with working("searching for the next client"):
-        return result.with_proposal()
-
-
-# -- the answer ---------------------------------------------------------------------------------
-
-
 def _answer(result: Result, out: Path | None, as_json: bool) -> None:
+    """Print the result; write it as well if a folder is given."""
     from jigsaw_crl.result.document import order_document
 
     if out is not None:
+        # Writing only writes, so the proposal comes first.
+        with working("searching for the next client"):
+            result = result.with_proposal()
         result.save(out)
     order = result.order
     covers = sorted(order.hasse().edges)

@@ -45,8 +45,7 @@ def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
     >>> len(result.plot_hasse().axes)
     1
     """
@@ -96,8 +95,7 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
     >>> result.plot_pairs().axes[0].get_xlabel()
     'descendant'
     """
@@ -141,8 +139,7 @@ def plot_spectrum(result: Result, ax: Axes | None = None) -> Figure:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k, n_samples=2000) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients(2000))
     >>> result.plot_spectrum().axes[0].get_yscale()
     'log'
     """
@@ -186,7 +183,7 @@ def plot_calibration(
     --------
     >>> import jigsaw_crl as jc
     >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k, n_samples=2000) for k in range(world.n_clients))
+    >>> result = jc.recover(world.clients(2000))
     >>> result.plot_calibration(world.order.pairs()).axes[0].get_ylabel()
     'share that is true'
     """

@@ -44,8 +44,7 @@ def render_report(result: Result) -> str:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
     >>> page = render_report(result)
     >>> page[:15], "http://" in page.replace("http://www.w3.org/2000/svg", "")
     ('<!doctype html>', False)

@@ -139,19 +139,19 @@ def _finish(
 def _write(
     plan: Plan, out: Path, rows: list[dict[str, Any]], taus: dict[tuple[str, int], float]
 ) -> Reproduction:
-    cells = summarise(rows)
+    done = pages.Run(plan, summarise(rows), taus)
     write_csv(rows, out / "replicates.csv")
     pictures: dict[str, Path] = {}
     if plan.kind == "figures":
         for scenario in plan.scenarios:
             pictures[scenario.key] = out / f"{scenario.key}.png"
-            plot_scenario(scenario, plan.sizes, plan.methods, cells, pictures[scenario.key])
-        sections = pages.figure_sections(plan, cells, taus, pictures)
+            plot_scenario(scenario, plan.sizes, plan.methods, done.cells, pictures[scenario.key])
+        sections = pages.figure_sections(done, pictures)
         title = "E1, E2 and E3 against the sample size, settings A, B and C"
     else:
-        sections = pages.table_sections(plan, cells, taus)
+        sections = pages.table_sections(done)
         title = "Tables 1 to 3: sensitivity to p, K and q"
     markdown, html = out / f"{plan.kind}.md", out / f"{plan.kind}.html"
-    markdown.write_text(pages.markdown_page(title, plan, cells, sections), encoding="utf-8")
-    html.write_text(pages.html_page(title, plan, cells, sections), encoding="utf-8")
+    markdown.write_text(pages.markdown_page(title, done, sections), encoding="utf-8")
+    html.write_text(pages.html_page(title, done, sections), encoding="utf-8")
     return Reproduction(out / "replicates.csv", markdown, html, tuple(pictures.values()))

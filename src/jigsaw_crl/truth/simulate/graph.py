@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray
-from jigsaw_crl.base.order import strongly_connected, transitive_closure
+from jigsaw_crl.base.order import boolean_product, strongly_connected, transitive_closure
 
 __all__ = ["MixedGraph", "blocks_of", "induced_graph"]
 
@@ -55,9 +55,9 @@ def induced_graph(pattern: ArrayLike, observed: ArrayLike) -> MixedGraph:
     M = np.setdiff1d(np.arange(len(edges)), O)
     through = transitive_closure(edges[np.ix_(M, M)]) | np.eye(len(M), dtype=bool)
     # reach[i, m]: hidden m reaches i with only hidden nodes on the way.
-    reach = _product(edges[np.ix_(O, M)], through)
-    directed = edges[np.ix_(O, O)] | _product(reach, edges[np.ix_(M, O)])
-    bidirected = _product(reach, reach.T)
+    reach = boolean_product(edges[np.ix_(O, M)], through)
+    directed = edges[np.ix_(O, O)] | boolean_product(reach, edges[np.ix_(M, O)])
+    bidirected = boolean_product(reach, reach.T)
     np.fill_diagonal(bidirected, False)
     return MixedGraph(directed, bidirected)
 
@@ -77,12 +77,6 @@ def blocks_of(graph: MixedGraph) -> tuple[list[list[int]], BoolArray]:
     member = np.zeros((len(blocks), len(ancestors)), dtype=bool)
     for b, positions in enumerate(blocks):
         member[b, positions] = True
-    between = _product(_product(member, ancestors), member.T)
+    between = boolean_product(boolean_product(member, ancestors), member.T)
     np.fill_diagonal(between, False)
     return blocks, transitive_closure(between)
-
-
-def _product(left: BoolArray, right: BoolArray) -> BoolArray:
-    """Boolean matrix product."""
-    counts = left.astype(np.float32) @ right.astype(np.float32)
-    return np.asarray(counts > 0.5, dtype=bool)
