@@ -73,8 +73,7 @@ class Options:
             raise InputError(f"the method is {self.method!r}", 'Use "null-cone" or "paper".')
         if self.method == "null-cone" and (self.tau is not None or self.budget is not None):
             raise InputError(
-                "tau and budget belong to the paper's method",
-                'Drop them, or pass method="paper".',
+                "tau and budget belong to the paper's method", 'Drop them, or pass method="paper".'
             )
         if self.method == "paper" and (self.confounding, self.rank_one) != ("allow", "no-ancestor"):
             raise InputError(
@@ -147,10 +146,7 @@ def recover_client(
 
 
 def recover_checked(
-    client: Client,
-    options: Options,
-    *,
-    refused: Callable[[InputError], None] | None = None,
+    client: Client, options: Options, *, refused: Callable[[InputError], None] | None = None
 ) -> Fragment:
     """Check one client, leave out the labels that the checks refuse, and recover it.
 

@@ -20,10 +20,7 @@ Block = tuple[int, ...]
 
 
 def block_ancestors(
-    members: Block,
-    planes: Planes,
-    spaces: Mapping[Block, FloatArray],
-    error: float,
+    members: Block, planes: Planes, spaces: Mapping[Block, FloatArray], error: float
 ) -> list[Block]:
     """Earlier blocks that the changes of Ĉ involve: Algorithm 1, lines 1 to 8, on exact moments.
 
@@ -82,10 +79,7 @@ def block_basis(
 
 
 def block_ancestors_fs(
-    members: Block,
-    differences: Differences,
-    rows: Mapping[Block, FloatArray],
-    tau: float,
+    members: Block, differences: Differences, rows: Mapping[Block, FloatArray], tau: float
 ) -> tuple[FloatArray, list[Block]]:
     """Rows q̂ of Ĉ and its ancestor blocks: Algorithm 1-FS, on estimates.
 

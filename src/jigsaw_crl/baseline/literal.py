@@ -161,9 +161,7 @@ def id_block_ancestor(
     return dict(zip(C, V, strict=True)), A  # 10, 11
 
 
-def id_block_causal_order(
-    Theta: Precisions,
-) -> tuple[list[Block], Order, FloatArray]:
+def id_block_causal_order(Theta: Precisions) -> tuple[list[Block], Order, FloatArray]:
     """Algorithm 2: takes exact precisions; returns the blocks Ĉ_k, their order ≺ and Q̂_k.
 
     Blocks are newest first, and the rows of Q̂_k follow them: the labels of the first block, then

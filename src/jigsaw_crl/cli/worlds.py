@@ -135,8 +135,7 @@ def simulate(
     kind = file_format or ("moments" if samples is None else "parquet")
     if samples is None and kind != "moments":
         raise InputError(
-            f"exact moments cannot be written as {kind}",
-            "Pass --samples, or --format moments.",
+            f"exact moments cannot be written as {kind}", "Pass --samples, or --format moments."
         )
     with working("writing"):
         files = write_study(world, out, samples, noise, kind, seed=seed, sensor_noise=sensor_noise)

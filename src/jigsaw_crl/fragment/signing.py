@@ -115,9 +115,7 @@ def generate_key(site: str, private: Path) -> str:
         raise InputError("the site has no name", "Use the name of its client.")
     key = ed25519.Ed25519PrivateKey.generate()
     pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     with writable(private, "the file"):
         try:

@@ -252,9 +252,7 @@ def _against_truth(
     return order.probabilities[off], true[off]
 
 
-def _clients_against_verdicts(
-    order: GlobalOrder,
-) -> tuple[FloatArray, BoolArray]:
+def _clients_against_verdicts(order: GlobalOrder) -> tuple[FloatArray, BoolArray]:
     stated, decided = [np.zeros(0)], [np.zeros(0, dtype=bool)]
     for k, claims in enumerate(order.panel.claims):
         verdict = order.verdicts[np.ix_(claims.members, claims.members)]

@@ -54,11 +54,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
 
 
 def _chunks(
-    path: Path,
-    client: str,
-    kept: IntArray,
-    regimes: list[str],
-    codes: npt.NDArray[np.int64],
+    path: Path, client: str, kept: IntArray, regimes: list[str], codes: npt.NDArray[np.int64]
 ) -> Iterator[Chunk]:
     data = _open(path, client)
     with closing(data.file):

@@ -178,11 +178,7 @@ def _text(data: DataFile, member: _Member, fail: Fail) -> AnyArray:
 
 
 def _chunks(
-    data: DataFile,
-    kept: IntArray,
-    matrices: list[_Member],
-    regimes: AnyArray | None,
-    fail: Fail,
+    data: DataFile, kept: IntArray, matrices: list[_Member], regimes: AnyArray | None, fail: Fail
 ) -> Iterator[Chunk]:
     with _opened(data, fail) as archive:
         for member in matrices:

@@ -25,14 +25,7 @@ from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MomentStream
 from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, quoted
 
-__all__ = [
-    "Chunk",
-    "Naming",
-    "Source",
-    "chunk_rows",
-    "client_from_source",
-    "warn_of_truths",
-]
+__all__ = ["Chunk", "Naming", "Source", "chunk_rows", "client_from_source", "warn_of_truths"]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
 MOST_REGIMES = 5_000
@@ -127,12 +120,7 @@ def warn_of_truths(findings: Sequence[Finding], *, stacklevel: int) -> None:
 
 
 def client_from_source(
-    source: Source,
-    *,
-    name: str,
-    naming: Naming,
-    n_latent: int | None,
-    path: object | None = None,
+    source: Source, *, name: str, naming: Naming, n_latent: int | None, path: object | None = None
 ) -> tuple[Client, list[Finding]]:
     """Read a whole table; returns the client and the findings about its columns."""
     collected = _RegimeStreams(source.features, naming, name, path)

@@ -64,10 +64,7 @@ def recover_with(
     pairs, fragments = METHODS[method](clients, tau, budget)
     seconds = perf_counter() - start
     return Recovered(
-        frozenset(pairs),
-        tuple(fragments),
-        seconds,
-        sum(not f.outcome.ok for f in fragments),
+        frozenset(pairs), tuple(fragments), seconds, sum(not f.outcome.ok for f in fragments)
     )
 
 

@@ -63,11 +63,7 @@ class AssumptionReport:
     @property
     def holds(self) -> dict[int, bool]:
         """Assumption number to whether it holds."""
-        return {
-            1: not self.missing_interventions,
-            2: not self.degenerate,
-            3: not self.unwitnessed,
-        }
+        return {1: not self.missing_interventions, 2: not self.degenerate, 3: not self.unwitnessed}
 
     def __str__(self) -> str:
         missing = [f"{c} never intervenes on {x}" for c, x in self.missing_interventions]

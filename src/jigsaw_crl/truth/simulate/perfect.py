@@ -64,9 +64,7 @@ def perfect_fragment(truth: Truth, *, inside: bool = True) -> Fragment:
         block_order=truth.block_order,
         districts=truth.districts,
         statements=Statements(
-            says,
-            tuple(sorted(one_of, key=lambda item: (sorted(item[0]), item[1]))),
-            truth.spouses,
+            says, tuple(sorted(one_of, key=lambda item: (sorted(item[0]), item[1]))), truth.spouses
         ),
     )
 
