@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import writable
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study import write_moments
@@ -113,13 +113,10 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
 
 
 def _write_h5ad(path: Path, rows: FloatArray, labels: AnyArray, names: list[str]) -> None:
-    try:  # an optional dependency
-        import anndata
-        import pandas as pd
-    except ImportError:
-        raise InputError(
-            "anndata is not installed", "Run pip install 'jigsaw-crl[anndata]'."
-        ) from None
+    # Imported here because pandas takes half a second to load.
+    import pandas as pd
+
+    anndata = import_optional("anndata", "anndata", "anndata")
     obs = pd.DataFrame({"perturbation": pd.Categorical(labels)})
     obs.index = obs.index.astype(str)
     anndata.AnnData(rows, obs=obs, var=pd.DataFrame(index=names)).write_h5ad(path)

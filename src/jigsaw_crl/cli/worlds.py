@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,9 +16,6 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-
-if TYPE_CHECKING:
-    from jigsaw_crl.truth.simulate import Intervention, World
 
 __all__ = ["register"]
 
@@ -126,12 +123,33 @@ def simulate(
     One file per client, and the truth in truth/.
     """
     from jigsaw_crl.cli.simulated import write_study
-    from jigsaw_crl.truth.simulate import Intervention
+    from jigsaw_crl.truth import simulate as worlds
 
-    protocol = Intervention.named(
+    protocol = worlds.Intervention.named(
         intervention, shift=shift, penetrance=penetrance, off_target=off_target
     )
-    world = _world(setting, latent, clients, coverage, graph, strength, protocol, seed)
+    if setting is not None:
+        if any(value is not None for value in (latent, clients, coverage, graph, strength)):
+            raise InputError(
+                "--setting excludes --latent, --clients, --coverage, --graph and --strength",
+                "Choose a world of the paper or describe a random one.",
+            )
+        world = worlds.setting(setting, seed, intervention=protocol)
+    elif latent is None or clients is None or coverage is None:
+        raise InputError(
+            "the world is not described",
+            "Pass --setting A, or all of --latent, --clients and --coverage.",
+        )
+    else:
+        world = worlds.random_world(
+            latent,
+            clients,
+            coverage,
+            seed,
+            graph=graph or "er",
+            strength=1.0 if strength is None else strength,
+            intervention=protocol,
+        )
     kind = file_format or ("moments" if samples is None else "parquet")
     if samples is None and kind != "moments":
         raise InputError(
@@ -152,41 +170,6 @@ def simulate(
     typer.echo(
         f"{pluralise(len(files), 'client')}, {pluralise(len(world.labels), 'label')} written to "
         f"{out}"
-    )
-
-
-def _world(
-    setting: Setting | None,
-    latent: int | None,
-    clients: int | None,
-    coverage: float | None,
-    graph: str | None,
-    strength: float | None,
-    intervention: Intervention,
-    seed: int,
-) -> World:
-    from jigsaw_crl.truth import simulate as worlds
-
-    if setting is not None:
-        if any(value is not None for value in (latent, clients, coverage, graph, strength)):
-            raise InputError(
-                "--setting excludes --latent, --clients, --coverage, --graph and --strength",
-                "Choose a world of the paper or describe a random one.",
-            )
-        return worlds.setting(setting, seed, intervention=intervention)
-    if latent is None or clients is None or coverage is None:
-        raise InputError(
-            "the world is not described",
-            "Pass --setting A, or all of --latent, --clients and --coverage.",
-        )
-    return worlds.random_world(
-        latent,
-        clients,
-        coverage,
-        seed,
-        graph=graph or "er",
-        strength=1.0 if strength is None else strength,
-        intervention=intervention,
     )
 
 
