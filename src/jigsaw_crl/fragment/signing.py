@@ -16,13 +16,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
 
 from jigsaw_crl.base.documents import Document, WholeNumber
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import readable, writable
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -325,11 +326,6 @@ def _raw(public: str) -> bytes:
 
 def _cryptography() -> tuple[Any, Any]:
     """The modules `ed25519` and `serialization` of cryptography, an optional dependency."""
-    try:
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise InputError(
-            "signing needs the package cryptography", "Run pip install 'jigsaw-crl[sign]'."
-        ) from None
-    return ed25519, serialization
+    primitives = "cryptography.hazmat.primitives"
+    ed25519 = import_optional(f"{primitives}.asymmetric.ed25519", "cryptography", "sign")
+    return ed25519, import_module(f"{primitives}.serialization")

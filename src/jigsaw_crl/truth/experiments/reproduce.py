@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.truth.experiments import pages
 from jigsaw_crl.truth.experiments.execution import Call, progress_bar, results_of
 from jigsaw_crl.truth.experiments.methods import METHODS
@@ -72,12 +72,10 @@ def run(
     methods : tuple of str
         Methods to compare, on the same data.
     """
-    unknown = [m for m in methods if m not in METHODS]
-    if unknown or not methods:
-        raise InputError(
-            f"there is no method {unknown[0]!r}" if unknown else "no method is given",
-            f"Choose from {', '.join(METHODS)}.",
-        )
+    if not methods:
+        raise InputError("no method is given", f"Choose from {', '.join(METHODS)}.")
+    for method in methods:
+        choose(method, METHODS, "method")
     plan = plan_of(kind, quick=quick, methods=tuple(methods))
     return run_plan(plan, Path(out), workers=workers, cluster=cluster, progress=progress)
 

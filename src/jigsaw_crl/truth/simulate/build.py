@@ -8,12 +8,12 @@ from math import ceil
 import numpy as np
 
 from jigsaw_crl.base.arrays import ArrayLike, FloatArray
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.truth.simulate.families import random_pattern
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sem import SEM
-from jigsaw_crl.truth.simulate.settings import named_setting
+from jigsaw_crl.truth.simulate.settings import SETTINGS
 from jigsaw_crl.truth.simulate.world import View, World, check_seed
 
 __all__ = ["random_world", "setting", "world_from_graph"]
@@ -30,7 +30,7 @@ def setting(
     >>> setting("B", seed=3)
     World(8 latents, 4 clients, seed 3)
     """
-    data = named_setting(name)
+    data = choose(name, SETTINGS, "setting")
     return world_from_graph(
         data.matrix(),
         [[node - 1 for node in nodes] for nodes in data.node_sets],

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.base.errors import InputError
 
-__all__ = ["SETTINGS", "Setting", "named_setting"]
+__all__ = ["SETTINGS", "Setting"]
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,3 @@ SETTINGS = {
     ),
 }
 # fmt: on
-
-
-def named_setting(name: str) -> Setting:
-    """The setting of that name, or an `InputError`."""
-    try:
-        return SETTINGS[name]
-    except KeyError:
-        raise InputError(
-            f"there is no setting {name!r}", f"Choose one of {', '.join(SETTINGS)}."
-        ) from None

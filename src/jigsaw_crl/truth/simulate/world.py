@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
@@ -18,8 +18,8 @@ from jigsaw_crl.truth.simulate.block_rq import block_rq
 from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sampling import (
+    NOISES,
     Regime,
-    check_noise,
     population,
     sample_moments,
     sample_rows,
@@ -223,7 +223,7 @@ class World:
         doses : int
             Regimes per label, each with its own draw of the intervention.
         """
-        view, family = self.view(k), check_noise(noise)
+        view, family = self.view(k), choose(noise, NOISES, "noise family")
         chosen = self._chosen(k, labels)
         if doses < 1:
             raise InputError(f"doses is {doses}", "Apply every label at least once.")
@@ -258,7 +258,7 @@ class World:
         self, k: int, n: int, noise: str = "gaussian", seed: int = 0
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Rows of client k: the control's, and one matrix per label, each (n, n_features)."""
-        family, labels = check_noise(noise), self._chosen(k, None)
+        family, labels = choose(noise, NOISES, "noise family"), self._chosen(k, None)
         self._sizes(k, n, labels)
         streams = np.random.SeedSequence([check_seed(seed), self.seed, _ROWS, k]).spawn(
             1 + len(labels)
