@@ -13,14 +13,13 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.pipeline import Options, recover_checked
 
 __all__ = ["BlockRecovery"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -142,7 +141,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
             return recover_checked(client, options, refused=refused)
 
-    def _checked(self, X: Any, y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
+    def _checked(self, X: Any, y: Any) -> tuple[FloatArray, AnyArray]:
         if y is None:
             raise InputError(
                 "requires y to be passed, but the target y is None", "Pass the regime of each row."
@@ -156,7 +155,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         return X, y
 
-    def _control_among(self, y: npt.NDArray[Any]) -> Any:
+    def _control_among(self, y: AnyArray) -> Any:
         values = np.unique(y)
         matches = [v for v in values if v == self.control]
         if matches:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -72,8 +73,7 @@ class Options:
             raise InputError(f"the method is {self.method!r}", 'Use "null-cone" or "paper".')
         if self.method == "null-cone" and (self.tau is not None or self.budget is not None):
             raise InputError(
-                "tau and budget belong to the paper's method",
-                'Drop them, or pass method="paper".',
+                "tau and budget belong to the paper's method", 'Drop them, or pass method="paper".'
             )
         if self.method == "paper" and (self.confounding, self.rank_one) != ("allow", "no-ancestor"):
             raise InputError(
@@ -146,10 +146,7 @@ def recover_client(
 
 
 def recover_checked(
-    client: Client,
-    options: Options,
-    *,
-    refused: Callable[[InputError], None] | None = None,
+    client: Client, options: Options, *, refused: Callable[[InputError], None] | None = None
 ) -> Fragment:
     """Check one client, leave out the labels that the checks refuse, and recover it.
 
@@ -241,8 +238,9 @@ def recover_clients(
     """
     clients = usable(study.clients, report.findings)
     reports = {r.client: r for r in report.clients}
+    without_basis = partial(recover_client, basis=False)
     recovered: list[Recovered] = _map(
-        n_jobs, _without_basis, [(c, reports[c.name], options) for c in clients]
+        n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
     )
     return recovered, report.with_clients(r.report for r in recovered)
 
@@ -285,7 +283,7 @@ def recover(
     --------
     >>> import jigsaw_crl as jc
     >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(world.clients())
     >>> result.order.pairs() == world.order.pairs()
     True
     """
@@ -299,7 +297,7 @@ def recover(
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
         known = PartialOrder.from_pairs(order.labels, order.pairs())
-        refined = _map(n_jobs, _refined, [(r, known) for r in recovered])
+        refined = _map(n_jobs, Recovered.refined, [(r, known) for r in recovered])
         order = order.with_refined({f.client: f for f in refined})
     by_name = {f.client: f for f in order.fragments}
     fragments = {r.fragment.client: by_name[r.fragment.client] for r in recovered}
@@ -323,14 +321,6 @@ def _as_study(study: Iterable[Client]) -> Study:
                 "Build them with jc.Client.from_samples, or read them with jc.read_study.",
             )
     return Study("study", clients)
-
-
-def _without_basis(client: Client, report: ClientReport, options: Options) -> Recovered:
-    return recover_client(client, report, options, basis=False)
-
-
-def _refined(recovered: Recovered, order: PartialOrder[str]) -> Fragment:
-    return recovered.refined(order)
 
 
 def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jigsaw_crl.base.errors import InputError, JigsawError
+from jigsaw_crl.base.errors import InputError, JigsawError, choose, import_optional
 from jigsaw_crl.base.order import CycleError
 
 places = st.fixed_dictionaries(
@@ -50,3 +50,16 @@ def test_a_located_error_keeps_what_the_new_place_does_not_say(first, second):
 def test_input_errors_are_value_errors_of_this_package():
     assert issubclass(InputError, JigsawError)
     assert issubclass(InputError, ValueError)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    known = {"red": 1, "blue": 2}
+    assert choose("blue", known, "colour") == 2
+    with pytest.raises(InputError, match=r"there is no colour 'pink'. Choose one of red, blue\."):
+        choose("pink", known, "colour")
+
+
+def test_a_missing_package_is_answered_with_the_extra_that_installs_it():
+    assert import_optional("json", "JSON", "text") is __import__("json")
+    with pytest.raises(InputError, match=r"Paint is not installed. .*'jigsaw-crl\[art\]'"):
+        import_optional("jigsaw_crl.no_such_module", "Paint", "art")

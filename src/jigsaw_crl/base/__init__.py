@@ -1,10 +1,12 @@
 """Building blocks that every other package may import; they import only each other.
 
 ==============  ====================================================================
+`arrays`        names of the array types in signatures
+`bitsets`       orders as bit sets in machine words, compiled
+`documents`     closed JSON documents, checked by pydantic
 `errors`        exceptions that say what is wrong, where, and what to do
 `faces`         methods whose work is done by a package above
 `findings`      observations about the data, with a severity and a remedy
-`files`         atomic writes, readable errors
 `frozen`        mappings and arrays that cannot be changed
 `text`          plural forms, short lists, suggestions for mistyped names
 `files`         atomic writes; system errors become an `InputError` that names the file

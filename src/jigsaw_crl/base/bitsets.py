@@ -13,18 +13,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.compiled import compiled
 
 __all__ = ["Words", "bit", "contains", "greedy_order", "members", "n_bits", "pack", "unpack"]
 
-BoolMatrix = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
 _ONE = np.uint64(1)
 
 
-def pack(matrix: BoolMatrix) -> Words:
+def pack(matrix: BoolArray) -> Words:
     """Rows of a boolean matrix as 64-bit words; bit j of word w stands for column 64 w + j."""
     p, m = matrix.shape
     words = (m + 63) // 64
@@ -34,7 +33,7 @@ def pack(matrix: BoolMatrix) -> Words:
     return packed.view(np.dtype("<u8")).astype(np.uint64)
 
 
-def unpack(words: Words, m: int) -> BoolMatrix:
+def unpack(words: Words, m: int) -> BoolArray:
     """The boolean matrix with `m` columns that was given to `pack`."""
     raw = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
     return np.unpackbits(raw, axis=1, count=m, bitorder="little").astype(bool)
@@ -112,7 +111,7 @@ def _insert(up, down, weight, candidates):  # type: ignore[no-untyped-def]
                 down[below[j], w] |= down[a, w]
 
 
-def greedy_order(weight: FloatArray, start: BoolMatrix | None = None) -> BoolMatrix:
+def greedy_order(weight: FloatArray, start: BoolArray | None = None) -> BoolArray:
     """A closed order grown from the pairs with positive weight, largest weight first.
 
     A pair is added together with the pairs its transitive closure adds, if that makes no cycle and

@@ -71,13 +71,14 @@ class Document(Closed):
             return cls.model_validate(document)
         except ValidationError as error:
             fault: Any = error.errors(include_url=False)[0]
-        what, remedy = cls._explain(fault)
-        client = document.get("client") if isinstance(document, dict) else None
+        given = document if isinstance(document, dict) else {}
+        what, remedy = cls._explain(fault, given.get("written_by"))
+        client = given.get("client")
         name = client[:_QUOTED] if isinstance(client, str) and client else None
         raise InputError(what, remedy, client=name, path=path)
 
     @classmethod
-    def _explain(cls, fault: Any) -> tuple[str, str]:
+    def _explain(cls, fault: Any, writer: object | None) -> tuple[str, str]:
         """The message for one of pydantic's errors, and the remedy."""
         kind = fault["type"]
         place = ".".join(str(part)[:_QUOTED] for part in fault["loc"])[:_QUOTED]
@@ -85,9 +86,10 @@ class Document(Closed):
             return f"this is not a jigsaw-crl {cls.kind}", cls.remedy
         if kind == "literal_error" and place == "version":
             given, known = fault["input"], fault["ctx"]["expected"]
-            newer = isinstance(given, int) and given > int(known)
+            newer = isinstance(given, int) and given > int(known.split()[-1])
+            by = "" if writer is None else f" (written by {str(writer)[:_QUOTED]})"
             return (
-                f"the {cls.kind} has format version {repr(given)[:_QUOTED]}, "
+                f"the {cls.kind} has format version {repr(given)[:_QUOTED]}{by}, "
                 f"this program reads {known}",
                 "Upgrade jigsaw-crl." if newer else cls.remedy,
             )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from importlib import import_module
+from typing import Any, TypeVar
 
-__all__ = ["InputError", "JigsawError"]
+__all__ = ["InputError", "JigsawError", "choose", "import_optional"]
+
+T = TypeVar("T")
 
 
 class JigsawError(Exception):
@@ -79,3 +84,29 @@ class InputError(JigsawError, ValueError):
         # By default exceptions are rebuilt from positional arguments alone.
         build = partial(type(self), client=self.client, regime=self.regime, path=self.path)
         return build, (self.what, self.remedy)
+
+
+def choose(name: str, known: Mapping[str, T], what: str) -> T:
+    """The value of a known name; for any other name an `InputError` that lists the choices."""
+    if name not in known:
+        raise InputError(f"there is no {what} {name!r}", f"Choose one of {', '.join(known)}.")
+    return known[name]
+
+
+def import_optional(module: str, what: str, extra: str) -> Any:
+    """Import a module of an optional dependency, or raise an `InputError` that says how to get it.
+
+    Parameters
+    ----------
+    module : str
+    what : str
+        Name of the dependency.
+    extra : str
+        The extra of this package that installs it.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InputError(
+            f"{what} is not installed", f"Run pip install 'jigsaw-crl[{extra}]'."
+        ) from None

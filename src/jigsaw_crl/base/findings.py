@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Severity", "Unread"]
+__all__ = ["Finding", "Severity", "Unread", "most_severe_first"]
 
 Severity = Literal["info", "warning", "error"]
 
@@ -49,6 +50,11 @@ class Finding:
         threshold = "" if self.threshold is None else f", threshold {self.threshold:.3g}"
         number = "" if self.value is None else f" ({self.value:.3g}{threshold})"
         return f"{self.severity}: {where}{self.message}{number}. {self.remedy}"
+
+
+def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, then warnings, then information; otherwise in the given order."""
+    return sorted(findings, key=lambda f: ("error", "warning", "info").index(f.severity))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 __all__ = ["FrozenMapping", "ReadOnlyArrays"]
 
@@ -50,6 +51,14 @@ class FrozenMapping(Mapping[K, V]):
 
 class ReadOnlyArrays:
     """Base of types whose arrays are read-only: they are so again after unpickling or copying."""
+
+    def _copy_read_only(self, *fields: str, dtype: npt.DTypeLike = np.float64) -> None:
+        """Replace arrays of a frozen dataclass by read-only copies; a field may be None."""
+        for field in fields:
+            if getattr(self, field) is not None:
+                value = np.array(getattr(self, field), dtype=dtype)
+                value.flags.writeable = False
+                object.__setattr__(self, field, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():

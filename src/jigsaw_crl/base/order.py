@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
@@ -21,6 +21,7 @@ from jigsaw_crl.base.text import did_you_mean, few, pluralise
 __all__ = [
     "CycleError",
     "PartialOrder",
+    "boolean_product",
     "cover_matrix",
     "refuted",
     "strongly_connected",
@@ -29,7 +30,6 @@ __all__ = [
 
 T = TypeVar("T", bound=Hashable)
 S = TypeVar("S", bound=Hashable)
-BoolMatrix = npt.NDArray[np.bool_]
 
 # Up to this size, squaring the matrix is faster than Warshall's algorithm.
 SMALL = 100
@@ -39,7 +39,7 @@ class CycleError(InputError):
     """The relation has a cycle, so it is not a strict order."""
 
 
-def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
+def transitive_closure(relation: ArrayLike) -> BoolArray:
     """Smallest transitive relation that contains `relation`.
 
     Parameters
@@ -68,7 +68,7 @@ def transitive_closure(relation: npt.ArrayLike) -> BoolMatrix:
     return np.unpackbits(packed, axis=1, count=closed.shape[1]).astype(bool)
 
 
-def _squared(relation: BoolMatrix) -> BoolMatrix:
+def _squared(relation: BoolArray) -> BoolArray:
     """Closure by repeated squaring: log₂ m products, or one if the relation is closed already."""
     reach = relation.astype(np.float32)
     while True:
@@ -78,26 +78,29 @@ def _squared(relation: BoolMatrix) -> BoolMatrix:
         reach = longer
 
 
-def cover_matrix(closed: BoolMatrix) -> BoolMatrix:
-    """`cover[a, d]`: a is an ancestor of d in a closed relation, with nothing strictly between."""
+def boolean_product(left: BoolArray, right: BoolArray) -> BoolArray:
+    """`product[i, j]`: some k has `left[i, k]` and `right[k, j]`."""
     # float32 counts are exact here (at most m < 2**24) and use the BLAS.
-    counts = closed.astype(np.float32)
-    return np.asarray(closed & ~((counts @ counts) > 0.5))
+    return np.asarray(left.astype(np.float32) @ right.astype(np.float32) > 0.5)
 
 
-def refuted(order: BoolMatrix, denied: BoolMatrix) -> BoolMatrix:
+def cover_matrix(closed: BoolArray) -> BoolArray:
+    """`cover[a, d]`: a is an ancestor of d in a closed relation, with nothing strictly between."""
+    return np.asarray(closed & ~boolean_product(closed, closed))
+
+
+def refuted(order: BoolArray, denied: BoolArray) -> BoolArray:
     """Pairs that cannot be added to a closed `order` in which the pairs `denied` are known false.
 
     With P = order ∨ I they are Pᵀ (denied ∨ orderᵀ ∨ I) Pᵀ: adding (a, d) would make some u, equal
     to a or above it, an ancestor of some v, equal to d or below it, which is known to be false.
     """
     eye = np.eye(len(order), dtype=bool)
-    P = (order | eye).astype(np.float32)
-    false = (denied | order.T | eye).astype(np.float32)
-    return np.asarray(P.T @ (false @ P.T > 0.5).astype(np.float32) > 0.5)
+    P = order | eye
+    return boolean_product(P.T, boolean_product(denied | order.T | eye, P.T))
 
 
-def strongly_connected(relation: npt.ArrayLike) -> list[list[int]]:
+def strongly_connected(relation: ArrayLike) -> list[list[int]]:
     """Strongly connected components, each sorted, ordered by their smallest member."""
     reach = transitive_closure(relation)
     mutual = reach & reach.T
@@ -133,10 +136,10 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
     """
 
     elements: tuple[T, ...]
-    matrix: BoolMatrix
+    matrix: BoolArray
 
     @classmethod
-    def from_matrix(cls, elements: Iterable[T], matrix: npt.ArrayLike) -> PartialOrder[T]:
+    def from_matrix(cls, elements: Iterable[T], matrix: ArrayLike) -> PartialOrder[T]:
         names = tuple(elements)
         given = np.asarray(matrix, dtype=bool)
         if given.shape != (len(names), len(names)):
@@ -204,7 +207,7 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
         return self._named(self.matrix)
 
     @cached_property
-    def cover_matrix(self) -> BoolMatrix:
+    def cover_matrix(self) -> BoolArray:
         """`cover[a, d]`: a is an ancestor of d with nothing strictly between."""
         cover = cover_matrix(self.matrix)
         cover.flags.writeable = False
@@ -214,7 +217,7 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
         """Pairs of the Hasse diagram: `(ancestor, descendant)` with nothing strictly between."""
         return self._named(self.cover_matrix)
 
-    def _named(self, matrix: BoolMatrix) -> frozenset[tuple[T, T]]:
+    def _named(self, matrix: BoolArray) -> frozenset[tuple[T, T]]:
         return frozenset(
             (self.elements[a], self.elements[d]) for a, d in zip(*np.nonzero(matrix), strict=True)
         )

@@ -9,22 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.baseline.differences import Differences, ratio
 from jigsaw_crl.baseline.planes import Planes, complement, dimension, project
 
 __all__ = ["Block", "block_ancestors", "block_ancestors_fs", "block_basis"]
 
-FloatArray = npt.NDArray[np.float64]
 Block = tuple[int, ...]
 
 
 def block_ancestors(
-    members: Block,
-    planes: Planes,
-    spaces: Mapping[Block, FloatArray],
-    error: float,
+    members: Block, planes: Planes, spaces: Mapping[Block, FloatArray], error: float
 ) -> list[Block]:
     """Earlier blocks that the changes of Ĉ involve: Algorithm 1, lines 1 to 8, on exact moments.
 
@@ -83,10 +79,7 @@ def block_basis(
 
 
 def block_ancestors_fs(
-    members: Block,
-    differences: Differences,
-    rows: Mapping[Block, FloatArray],
-    tau: float,
+    members: Block, differences: Differences, rows: Mapping[Block, FloatArray], tau: float
 ) -> tuple[FloatArray, list[Block]]:
     """Rows q̂ of Ĉ and its ancestor blocks: Algorithm 1-FS, on estimates.
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.baseline.block_ancestor import (
     Block,
     block_ancestors,
@@ -26,7 +26,6 @@ from jigsaw_crl.baseline.ratio_search import best_set_of_size
 
 __all__ = ["Blocks", "ExactSearch", "RatioSearch", "block_causal_order", "block_causal_order_fs"]
 
-FloatArray = npt.NDArray[np.float64]
 ExactSearch = Callable[[Space, Budget], tuple[int, ...]]
 RatioSearch = Callable[[FloatArray, int, float, Budget], tuple[int, ...] | None]
 

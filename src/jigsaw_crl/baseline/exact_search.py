@@ -19,15 +19,14 @@ from __future__ import annotations
 from itertools import combinations, islice
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.baseline.budget import Budget
 from jigsaw_crl.baseline.planes import Space, dimension
 
 __all__ = ["smallest_tight_set", "smallest_tight_set_by_trial"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # The w's count as independent if the smallest singular value of the unit vectors exceeds this.
 # Coefficients then carry at most 1e6 times the error of the vectors; dimensions are checked anyway.

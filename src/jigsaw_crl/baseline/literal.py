@@ -13,15 +13,6 @@ Numbers that do not appear are ends of loops and the counter t.
 `id_block_causal_order_fs`    Algorithm 2-FS, ID-Block-Causal-Order-FS (appendix)
 ============================  ==================================================================
 
-=============  ==============================================================
-`id_block_ancestor`             Algorithm 1
-`id_block_causal_order`         Algorithm 2
-`id_global_causal_order`        Algorithm 3
-`block_rq`                      Algorithm 4 (appendix "Block RQ Decomposition")
-`id_block_ancestor_fs`          the finite-sample version of Algorithm 1
-`id_block_causal_order_fs`      the finite-sample version of Algorithm 2
-==============================  ==============================================================
-
 =============  =================================================================================
 in the code    in the paper
 =============  =================================================================================
@@ -44,8 +35,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.regime import fixed_rank_pinv
@@ -66,7 +57,6 @@ __all__ = [
     "stacked",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 Block = tuple[str, ...]
 Rows = Mapping[str, FloatArray]
 Precisions = Mapping[str | int, FloatArray]
@@ -171,9 +161,7 @@ def id_block_ancestor(
     return dict(zip(C, V, strict=True)), A  # 10, 11
 
 
-def id_block_causal_order(
-    Theta: Precisions,
-) -> tuple[list[Block], Order, FloatArray]:
+def id_block_causal_order(Theta: Precisions) -> tuple[list[Block], Order, FloatArray]:
     """Algorithm 2: takes exact precisions; returns the blocks Ĉ_k, their order ≺ and Q̂_k.
 
     Blocks are newest first, and the rows of Q̂_k follow them: the labels of the first block, then

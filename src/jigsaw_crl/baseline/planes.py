@@ -20,13 +20,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import ArrayLike, FloatArray, IntArray
 from jigsaw_crl.client.client import Client
 
 __all__ = ["Planes", "Space", "complement", "dimension", "planes_of", "project"]
 
-FloatArray = npt.NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
 # A singular value counts as zero when it is below SAFETY times its error. The error is measured
@@ -63,7 +62,7 @@ class Planes:
     labels: tuple[str, ...]
     to_features: FloatArray
     vectors: FloatArray
-    ranks: npt.NDArray[np.intp]
+    ranks: IntArray
     errors: FloatArray
     crowded: tuple[str, ...]
 
@@ -155,7 +154,7 @@ def project(planes: Planes, chosen: Sequence[int], N: FloatArray, error: float =
     return Space(vectors, np.hypot(planes.errors[list(chosen)], spread))
 
 
-def dimension(space: Space, members: npt.ArrayLike) -> npt.NDArray[np.intp]:
+def dimension(space: Space, members: ArrayLike) -> IntArray:
     """`dim P(C; W)` for a batch of label sets.
 
     Parameters

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.baseline.budget import Budget
 
 __all__ = ["best_set_of_size", "best_set_of_size_by_trial", "largest_head"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 # Matrices in one batch: 2048 of size 24 × 24 take 9 MB, which fits in the cache.
 BATCH = 2048
@@ -66,7 +64,8 @@ def best_set_of_size(
     # Labels of large energy first: this makes the bounds on what can be added smallest.
     energy = np.trace(grams, axis1=1, axis2=2)
     order = np.argsort(-energy, kind="stable")
-    search = _Search(grams[order].reshape(m, s * s), energy[order], _nuclear(grams[order]), s, r)
+    nuclear = _singular(grams[order]).sum(axis=1)
+    search = _Search(grams[order].reshape(m, s * s), energy[order], nuclear, s, r)
     best = _Best(share=tau)
     stack: list[IntArray] = [np.empty((1, 0), dtype=np.intp)]
     while stack:
@@ -110,11 +109,6 @@ def _grown(parts: IntArray, m: int, r: int) -> list[IntArray]:
     return [children[i : i + BATCH] for i in range(0, len(children), BATCH)]
 
 
-def _nuclear(grams: FloatArray) -> FloatArray:
-    """`‖M_j‖_*` for each label."""
-    return np.asarray(_singular(grams).sum(axis=1), dtype=np.float64)
-
-
 def _singular(grams: FloatArray) -> FloatArray:
     """Singular values of M from MᵀM, ascending."""
     return np.asarray(np.sqrt(np.clip(np.linalg.eigvalsh(grams), 0.0, None)), dtype=np.float64)
@@ -140,7 +134,7 @@ class _Search:
 
     grams: FloatArray  # (m, s·s)
     energy: FloatArray  # (m,), decreasing
-    nuclear: FloatArray  # (m,)
+    nuclear: FloatArray  # (m,), ‖M_j‖_*
     s: int
     r: int
 

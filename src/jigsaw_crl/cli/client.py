@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,25 +16,11 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.cli.options import (
-    Confounding,
-    ConfoundingOption,
-    ControlOption,
-    IgnoreOption,
-    JsonOption,
-    Method,
-    MethodOption,
-    NameOption,
-    NLatentOption,
-    RankOne,
-    RankOneOption,
-    RegimeOption,
-    TauOption,
-    method_options,
-)
+from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
+    from jigsaw_crl.client.client import Client
     from jigsaw_crl.fragment.fragment import Outcome
 
 __all__ = ["register"]
@@ -49,14 +35,11 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    study: Annotated[
-        Path,
-        typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file."),
-    ],
-    regime: RegimeOption = None,
-    control: ControlOption = None,
-    ignore: IgnoreOption = None,
-    as_json: JsonOption = False,
+    study: opt.Study,
+    regime: opt.Regime = None,
+    control: opt.Control = None,
+    ignore: opt.Ignore = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Is this data fit for the method, and if not, why not?
 
@@ -123,18 +106,16 @@ def moments(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Moments file (.npz) to write.")
     ],
-    regime: RegimeOption = None,
-    control: ControlOption = None,
-    ignore: IgnoreOption = None,
-    name: NameOption = None,
-    n_latent: NLatentOption = None,
+    regime: opt.Regime = None,
+    control: opt.Control = None,
+    ignore: opt.Ignore = None,
+    name: opt.Name = None,
+    n_latent: opt.NLatent = None,
     add_to: Annotated[
         Path | None,
-        typer.Option(
-            "--add-to", metavar="FILE", help="Moments file whose rows these are added to."
-        ),
+        typer.Option(metavar="FILE", help="Moments file whose rows these are added to."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Turn rows into sufficient statistics.
 
@@ -143,21 +124,13 @@ def moments(
     """
     from jigsaw_crl.study import merge_clients, read_client_with_findings, write_moments
 
-    with working(f"reading {table}"):
-        client, findings = read_client_with_findings(
-            table,
-            regime=regime,
-            control=control,
-            name=name,
-            n_latent=n_latent,
-            ignore=ignore or (),
-        )
-        if add_to is not None:
-            earlier, _ = read_client_with_findings(add_to)
-            client = merge_clients(earlier, client)
-        write_moments(client, output)
-    for finding in findings:
-        note(str(finding))
+    client = _read(
+        table, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore or ()
+    )
+    if add_to is not None:
+        earlier, _ = read_client_with_findings(add_to)
+        client = merge_clients(earlier, client)
+    write_moments(client, output)
     sizes = client.n_samples
     if as_json:
         print_json(
@@ -184,22 +157,21 @@ def fragment(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Fragment file to write.")
     ] = None,
     sign: Annotated[
-        Path | None,
-        typer.Option("--sign", metavar="KEY", help="Sign it with this site's private key."),
+        Path | None, typer.Option(metavar="KEY", help="Sign it with this site's private key.")
     ] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print all that the fragment holds, for review.")
     ] = False,
-    method: MethodOption = Method.null_cone,
-    tau: TauOption = None,
-    confounding: ConfoundingOption = Confounding.allow,
-    rank_one: RankOneOption = RankOne.no_ancestor,
-    regime: RegimeOption = None,
-    control: ControlOption = None,
-    ignore: IgnoreOption = None,
-    name: NameOption = None,
-    n_latent: NLatentOption = None,
-    as_json: JsonOption = False,
+    method: opt.Method = "null-cone",
+    tau: opt.Tau = None,
+    confounding: opt.Confounding = "allow",
+    rank_one: opt.RankOne = "no-ancestor",
+    regime: opt.Regime = None,
+    control: opt.Control = None,
+    ignore: opt.Ignore = None,
+    name: opt.Name = None,
+    n_latent: opt.NLatent = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Recover one client's fragment: all that a site shares.
 
@@ -207,9 +179,8 @@ def fragment(
     moments.
     """
     from jigsaw_crl.pipeline import recover_fragment
-    from jigsaw_crl.study import read_client_with_findings
 
-    options = method_options(method, tau, confounding, rank_one)
+    options = opt.method_options(method, tau, confounding, rank_one)
     if output is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     key = None
@@ -217,17 +188,9 @@ def fragment(
         from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
 
         key = read_private_key(sign)
-    with working(f"reading {table}"):
-        client, findings = read_client_with_findings(
-            table,
-            regime=regime,
-            control=control,
-            name=name,
-            n_latent=n_latent,
-            ignore=ignore or (),
-        )
-    for finding in findings:
-        note(str(finding))
+    client = _read(
+        table, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore or ()
+    )
     with working("recovering"):
         piece = recover_fragment(client, **options)
     if output is not None:
@@ -256,3 +219,14 @@ def fragment(
         print_findings(piece.findings)
     if output is not None:
         typer.echo(f"{'signed and ' if key is not None else ''}written to {output}")
+
+
+def _read(table: Path, **options: Any) -> Client:
+    """The client of a file; what was noticed about its columns goes to stderr."""
+    from jigsaw_crl.study import read_client_with_findings
+
+    with working(f"reading {table}"):
+        client, findings = read_client_with_findings(table, **options)
+    for finding in findings:
+        note(str(finding))
+    return client

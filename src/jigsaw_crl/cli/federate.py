@@ -15,31 +15,25 @@ import typer
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.commands import Commands
-from jigsaw_crl.cli.options import ClosedWorldOption, JsonOption, Method, MethodOption
 from jigsaw_crl.cli.output import print_table
 
 __all__ = ["register"]
 
 MinSitesOption = Annotated[
-    int,
-    typer.Option("--min-sites", metavar="N", min=1, help="Fragments needed for a result."),
+    int, typer.Option(metavar="N", min=1, help="Fragments needed for a result.")
 ]
 TimeoutOption = Annotated[
-    int,
-    typer.Option("--timeout", metavar="SECONDS", min=1, help="Time that sites have to answer."),
+    int, typer.Option(metavar="SECONDS", min=1, help="Time that sites have to answer.")
 ]
 DeadlineOption = Annotated[
     float | None,
     typer.Option(
-        "--deadline",
         metavar="SECONDS",
         min=1,
         help="Time for the whole round (default: --timeout and 2 minutes).",
     ),
-]
-SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the assembly.")
 ]
 
 
@@ -74,7 +68,7 @@ def keygen(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Private key (default: SITE.key)."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Make a site's key pair for signing fragments.
 
@@ -97,26 +91,18 @@ def init(
         Path, typer.Argument(metavar="FOLDER", help="New folder for certificates and kits.")
     ],
     site: Annotated[
-        list[str],
-        typer.Option("--site", metavar="NAME", help="A site's name; repeat for each site."),
+        list[str], typer.Option(metavar="NAME", help="A site's name; repeat for each site.")
     ],
     server: Annotated[
-        str,
-        typer.Option(
-            "--server", metavar="HOST", help="Host name under which sites reach the coordinator."
-        ),
+        str, typer.Option(metavar="HOST", help="Host name under which sites reach the coordinator.")
     ] = "localhost",
     port: Annotated[
-        int,
-        typer.Option("--port", metavar="PORT", min=1, max=65535, help="Port of the coordinator."),
+        int, typer.Option(metavar="PORT", min=1, max=65535, help="Port of the coordinator.")
     ] = 8002,
     admin: Annotated[
-        str,
-        typer.Option(
-            "--admin", metavar="ADDRESS", help="E-mail address of the person who starts rounds."
-        ),
+        str, typer.Option(metavar="ADDRESS", help="E-mail address of the person who starts rounds.")
     ] = "coordinator@jigsaw.local",
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Make certificates and hardened kits for a federation.
 
@@ -167,17 +153,15 @@ def submit(
     timeout: TimeoutOption = 300,
     deadline: DeadlineOption = None,
     patience: Annotated[
-        float,
-        typer.Option("--patience", metavar="SECONDS", min=1, help="Time to reach the coordinator."),
+        float, typer.Option(metavar="SECONDS", min=1, help="Time to reach the coordinator.")
     ] = 15.0,
     max_age: Annotated[
-        float | None,
-        typer.Option("--max-age", metavar="HOURS", min=0, help="Refuse older fragments."),
+        float | None, typer.Option(metavar="HOURS", min=0, help="Refuse older fragments.")
     ] = None,
-    method: MethodOption = Method.null_cone,
-    closed_world: ClosedWorldOption = False,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    method: opt.Method = "null-cone",
+    closed_world: opt.ClosedWorld = False,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Ask every site for its fragment, and assemble them.
 
@@ -192,7 +176,7 @@ def submit(
         min_sites=min_sites,
         timeout=timeout,
         max_age=None if max_age is None else max_age * 3600,
-        method=method.value,
+        method=method,
         seed=seed,
         closed_world=closed_world,
     )
@@ -213,20 +197,20 @@ def simulate(
     fragments: Annotated[
         list[Path], typer.Argument(metavar="FRAGMENT", help="Fragment files, one per site.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Result folder.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Result folder.")],
     min_sites: MinSitesOption = 1,
     timeout: TimeoutOption = 120,
     deadline: DeadlineOption = None,
-    method: MethodOption = Method.null_cone,
-    closed_world: ClosedWorldOption = False,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    method: opt.Method = "null-cone",
+    closed_world: opt.ClosedWorld = False,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Run a round in NVFlare's simulator, on this machine."""
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.simulator import simulate_round
 
-    options = RoundOptions("simulation", min_sites, timeout, None, method.value, seed, closed_world)
+    options = RoundOptions("simulation", min_sites, timeout, None, method, seed, closed_world)
     with working("simulating"):
         result = simulate_round(fragments, out, options, deadline=deadline or timeout + 120)
     if as_json:

@@ -6,7 +6,9 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,34 +17,18 @@ import typer
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.cli.options import (
-    ClosedWorldOption,
-    Confounding,
-    ConfoundingOption,
-    ControlOption,
-    IgnoreOption,
-    JsonOption,
-    Method,
-    MethodOption,
-    RankOne,
-    RankOneOption,
-    RegimeOption,
-    TauOption,
-    method_options,
-)
+from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
+    from jigsaw_crl.assembly import GlobalOrder
     from jigsaw_crl.result.result import Result
 
 __all__ = ["register"]
 
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="Folder for result.json, order.csv, report.html …"),
-]
-SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="Seed of the assembly.")
+    typer.Option(metavar="DIR", help="Folder for result.json, order.csv, report.html …"),
 ]
 # Pairs that `design` lists for people.
 MOST_PAIRS = 40
@@ -60,22 +46,19 @@ def register(app: typer.Typer) -> None:
 
 
 def recover(
-    study: Annotated[
-        Path,
-        typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file."),
-    ],
+    study: opt.Study,
     out: OutOption = None,
-    method: MethodOption = Method.null_cone,
-    tau: TauOption = None,
-    confounding: ConfoundingOption = Confounding.allow,
-    rank_one: RankOneOption = RankOne.no_ancestor,
-    closed_world: ClosedWorldOption = False,
-    seed: SeedOption = 0,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Worker processes.")] = 1,
-    regime: RegimeOption = None,
-    control: ControlOption = None,
-    ignore: IgnoreOption = None,
-    as_json: JsonOption = False,
+    method: opt.Method = "null-cone",
+    tau: opt.Tau = None,
+    confounding: opt.Confounding = "allow",
+    rank_one: opt.RankOne = "no-ancestor",
+    closed_world: opt.ClosedWorld = False,
+    seed: opt.Seed = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
+    regime: opt.Regime = None,
+    control: opt.Control = None,
+    ignore: opt.Ignore = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Recover the global order of a study.
 
@@ -91,14 +74,14 @@ def recover(
             "Pass another folder as --out.",
             path=out,
         )
-    options = method_options(method, tau, confounding, rank_one)
+    options = opt.method_options(method, tau, confounding, rank_one)
     if closed_world:
         options["closed_world"] = True
     with working("reading"):
         data = read_any(study, regime=regime, control=control, ignore=ignore or ())
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
-    _answer(_to_keep(result, out), out, as_json)
+    _answer(result, out, as_json)
 
 
 def assemble(
@@ -109,19 +92,16 @@ def assemble(
     keys: Annotated[
         Path | None,
         typer.Option(
-            "--keys",
-            metavar="FILE",
-            help="List of the sites' keys; unsigned fragments are then refused.",
+            metavar="FILE", help="List of the sites' keys; unsigned fragments are then refused."
         ),
     ] = None,
     again: Annotated[
-        bool,
-        typer.Option("--again", help="Accept signed fragments that have been used before."),
+        bool, typer.Option("--again", help="Accept signed fragments that have been used before.")
     ] = False,
-    method: MethodOption = Method.null_cone,
-    closed_world: ClosedWorldOption = False,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    method: opt.Method = "null-cone",
+    closed_world: opt.ClosedWorld = False,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Assemble fragments into one global order.
 
@@ -139,8 +119,8 @@ def assemble(
 
         received = receive_signed(fragments, keys, again=again)
     pieces = read_fragment_files(fragments) if received is None else received.fragments
-    options: dict[str, Any] = {"method": method.value}
-    if method is Method.null_cone:
+    options: dict[str, Any] = {"method": method}
+    if method == "null-cone":
         options |= {"seed": seed, "closed_world": closed_world}
     with working("assembling"):
         order = assemble_fragments(list(pieces.values()), **options)
@@ -154,7 +134,7 @@ def assemble(
     if received is not None:
         provenance["signatures"] = received.signatures
     result = Result(pieces, order, findings, provenance, options)
-    _answer(_to_keep(result, out), out, as_json)
+    _answer(result, out, as_json)
     if received is not None:
         # Last, so that a run that was killed before can be repeated.
         received.seen.save()
@@ -166,7 +146,7 @@ def explain(
         str, typer.Argument(metavar="ANCESTOR", help="Is this label an ancestor …")
     ],
     descendant: Annotated[str, typer.Argument(metavar="DESCENDANT", help="… of this one?")],
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
     from jigsaw_crl.result.result import load_result
@@ -201,10 +181,10 @@ def explain(
 def design(
     folder: ResultArgument,
     size: Annotated[
-        int, typer.Option("--size", metavar="N", min=2, help="Latents the next client accesses.")
+        int, typer.Option(metavar="N", min=2, help="Latents the next client accesses.")
     ],
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Which latents should the next client access?
 
@@ -248,10 +228,9 @@ def report(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="HTML file to write.")
     ] = None,
     figures: Annotated[
-        Path | None,
-        typer.Option("--figures", metavar="DIR", help="Folder for figures as SVG and PDF."),
+        Path | None, typer.Option(metavar="DIR", help="Folder for figures as SVG and PDF.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write the one-file HTML report of a result.
 
@@ -285,21 +264,14 @@ def _check_out(out: Path | None) -> None:
         check_folder(out)
 
 
-def _to_keep(result: Result, out: Path | None) -> Result:
-    """A result that is to be written gets its proposal first: writing only writes."""
-    if out is None:
-        return result
-    with working("searching for the next client"):
-        return result.with_proposal()
-
-
-# -- the answer ---------------------------------------------------------------------------------
-
-
 def _answer(result: Result, out: Path | None, as_json: bool) -> None:
+    """Print the result; write it as well if a folder is given."""
     from jigsaw_crl.result.document import order_document
 
     if out is not None:
+        # Writing only writes, so the proposal comes first.
+        with working("searching for the next client"):
+            result = result.with_proposal()
         result.save(out)
     order = result.order
     covers = sorted(order.hasse().edges)
@@ -348,12 +320,8 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
         typer.echo(f"written to {out}")
 
 
-def _print_counts(order: Any) -> None:
-    counts: dict[str, int] = {}
-    for a in order.labels:
-        for d in order.labels:
-            if a != d:
-                name = order.verdict(a, d).name.lower().replace("_", " ")
-                counts[name] = counts.get(name, 0) + 1
+def _print_counts(order: GlobalOrder) -> None:
+    pairs = permutations(order.labels, 2)
+    counts = Counter(order.verdict(a, d).name.lower().replace("_", " ") for a, d in pairs)
     text = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
     typer.echo(f"{pluralise(len(order.labels), 'label')}; ordered pairs: {text or 'none'}")

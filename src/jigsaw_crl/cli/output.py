@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from jigsaw_crl.base.findings import Finding, most_severe_first
+
 if TYPE_CHECKING:
-    from jigsaw_crl.base.findings import Finding
     from jigsaw_crl.result.left_out import LeftOut
 
 __all__ = ["print_findings", "print_left_out", "print_table"]
@@ -19,9 +20,7 @@ MOST_LEFT_OUT = 10
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
-def print_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, styles: bool = True
-) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table: drawn on a terminal, tab-separated in a pipe."""
     lines = [[str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
@@ -39,8 +38,8 @@ def print_table(
         table.add_column(column, overflow="fold")
     for line in lines:
         # Text, not markup: a label may hold square brackets.
-        style = _STYLES.get(line[0], "") if styles and line else ""
-        table.add_row(*(Text(cell, style=style if i == 0 else "") for i, cell in enumerate(line)))
+        first, *others = line
+        table.add_row(Text(first, style=_STYLES.get(first, "")), *map(Text, others))
     Console().print(table)
 
 
@@ -49,7 +48,6 @@ def print_findings(findings: Sequence[Finding]) -> None:
     if not findings:
         typer.echo("No findings: nothing in the data speaks against the method's assumptions.")
         return
-    rank = {"error": 0, "warning": 1, "info": 2}
     rows = [
         (
             f.severity,
@@ -58,7 +56,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
             _number(f),
             f.remedy,
         )
-        for f in sorted(findings, key=lambda f: rank[f.severity])
+        for f in most_severe_first(findings)
     ]
     columns = ["severity", "where", "what was seen", "value (threshold)", "remedy"]
     print_table("Findings", columns, rows)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.arrays import AnyArray, FloatArray
+from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import writable
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study import write_moments
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_study", "write_table"]
 
-FloatArray = npt.NDArray[np.float64]
 _SENSORS = 104
 
 
@@ -113,14 +112,11 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
     return path
 
 
-def _write_h5ad(path: Path, rows: FloatArray, labels: npt.NDArray[Any], names: list[str]) -> None:
-    try:  # an optional dependency
-        import anndata
-        import pandas as pd
-    except ImportError:
-        raise InputError(
-            "anndata is not installed", "Run pip install 'jigsaw-crl[anndata]'."
-        ) from None
+def _write_h5ad(path: Path, rows: FloatArray, labels: AnyArray, names: list[str]) -> None:
+    # Imported here because pandas takes half a second to load.
+    import pandas as pd
+
+    anndata = import_optional("anndata", "anndata", "anndata")
     obs = pd.DataFrame({"perturbation": pd.Categorical(labels)})
     obs.index = obs.index.astype(str)
     anndata.AnnData(rows, obs=obs, var=pd.DataFrame(index=names)).write_h5ad(path)

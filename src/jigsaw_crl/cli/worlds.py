@@ -7,45 +7,21 @@ completion load this module and should answer at once.
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import print_json, working
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.cli.options import JsonOption
-
-if TYPE_CHECKING:
-    from jigsaw_crl.truth.simulate import Intervention, World
+from jigsaw_crl.cli import options as opt
 
 __all__ = ["register"]
 
 
-class Setting(StrEnum):
-    A = "A"
-    B = "B"
-    C = "C"
-
-
-class Noise(StrEnum):
-    gaussian = "gaussian"
-    laplace = "laplace"
-
-
-class Format(StrEnum):
-    csv = "csv"
-    parquet = "parquet"
-    npz = "npz"
-    h5ad = "h5ad"
-    moments = "moments"
-
-
-class What(StrEnum):
-    figures = "figures"
-    tables = "tables"
+Setting = Literal["A", "B", "C"]
+Format = Literal["csv", "parquet", "npz", "h5ad", "moments"]
 
 
 def register(app: typer.Typer) -> None:
@@ -57,16 +33,12 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for the result.")
-    ] = Path("jigsaw-demo"),
-    latent: Annotated[
-        int | None, typer.Option("--latent", metavar="P", min=2, help="A larger world.")
-    ] = None,
-    clients: Annotated[
-        int | None, typer.Option("--clients", metavar="K", min=1, help="Its clients.")
-    ] = None,
-    as_json: JsonOption = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the result.")] = Path(
+        "jigsaw-demo"
+    ),
+    latent: Annotated[int | None, typer.Option(metavar="P", min=2, help="A larger world.")] = None,
+    clients: Annotated[int | None, typer.Option(metavar="K", min=1, help="Its clients.")] = None,
+    as_json: opt.Json = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
     from jigsaw_crl.truth.demo import run_demo
@@ -75,28 +47,17 @@ def demo(
 
 
 def simulate(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Study folder to write; must be new.")
-    ],
-    setting: Annotated[Setting | None, typer.Option("--setting", help="A world of the paper.")] = (
-        None
-    ),
-    latent: Annotated[
-        int | None, typer.Option("--latent", metavar="P", min=2, help="Latents P.")
-    ] = None,
-    clients: Annotated[
-        int | None, typer.Option("--clients", metavar="K", min=1, help="Clients K.")
-    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Study folder to write; must be new.")],
+    setting: Annotated[Setting | None, typer.Option(help="A world of the paper.")] = None,
+    latent: Annotated[int | None, typer.Option(metavar="P", min=2, help="Latents P.")] = None,
+    clients: Annotated[int | None, typer.Option(metavar="K", min=1, help="Clients K.")] = None,
     coverage: Annotated[
         float | None,
-        typer.Option(
-            "--coverage", metavar="Q", min=0, max=1, help="Chance that a client accesses a latent."
-        ),
+        typer.Option(metavar="Q", min=0, max=1, help="Chance that a client accesses a latent."),
     ] = None,
     graph: Annotated[
         str | None,
         typer.Option(
-            "--graph",
             metavar="FAMILY",
             help="Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, "
             "mid-hub, root-hub or layered.",
@@ -104,14 +65,11 @@ def simulate(
     ] = None,
     strength: Annotated[
         float | None,
-        typer.Option(
-            "--strength", metavar="S", help="Multiplies every edge weight of a random world."
-        ),
+        typer.Option(metavar="S", help="Multiplies every edge weight of a random world."),
     ] = None,
     intervention: Annotated[
         str,
         typer.Option(
-            "--intervention",
             metavar="KIND",
             help="What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, "
             "hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
@@ -120,7 +78,6 @@ def simulate(
     shift: Annotated[
         float,
         typer.Option(
-            "--shift",
             metavar="SD",
             min=0,
             help="Mean shift of every target, in standard deviations of its noise; random sign.",
@@ -129,17 +86,12 @@ def simulate(
     penetrance: Annotated[
         float,
         typer.Option(
-            "--penetrance",
-            metavar="SHARE",
-            min=0,
-            max=1,
-            help="Share of the rows in which an intervention acts.",
+            metavar="SHARE", min=0, max=1, help="Share of the rows in which an intervention acts."
         ),
     ] = 1.0,
     off_target: Annotated[
         float,
         typer.Option(
-            "--off-target",
             metavar="SHARE",
             min=0,
             max=1,
@@ -148,50 +100,63 @@ def simulate(
     ] = 0.0,
     samples: Annotated[
         int | None,
-        typer.Option(
-            "--samples", metavar="N", min=1, help="Rows per regime; without it, exact moments."
-        ),
+        typer.Option(metavar="N", min=1, help="Rows per regime; without it, exact moments."),
     ] = None,
-    noise: Annotated[Noise, typer.Option("--noise", help="Family of the noise.")] = Noise.gaussian,
+    noise: Annotated[
+        Literal["gaussian", "laplace"], typer.Option(help="Family of the noise.")
+    ] = "gaussian",
     sensor_noise: Annotated[
         float,
         typer.Option(
-            "--sensor-noise",
-            metavar="SHARE",
-            min=0,
-            help="Variance added to each feature, as a share of its own.",
+            metavar="SHARE", min=0, help="Variance added to each feature, as a share of its own."
         ),
     ] = 0.0,
     file_format: Annotated[
         Format | None,
         typer.Option("--format", help="Format of the clients' files (default: parquet)."),
     ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Seed of world and samples.")
-    ] = 0,
-    as_json: JsonOption = False,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of world and samples.")] = 0,
+    as_json: opt.Json = False,
 ) -> None:
     """Write the study of a simulated world.
 
     One file per client, and the truth in truth/.
     """
     from jigsaw_crl.cli.simulated import write_study
-    from jigsaw_crl.truth.simulate import Intervention
+    from jigsaw_crl.truth import simulate as worlds
 
-    protocol = Intervention.named(
+    protocol = worlds.Intervention.named(
         intervention, shift=shift, penetrance=penetrance, off_target=off_target
     )
-    world = _world(setting, latent, clients, coverage, graph, strength, protocol, seed)
-    kind = file_format or (Format.moments if samples is None else Format.parquet)
-    if samples is None and kind is not Format.moments:
+    if setting is not None:
+        if any(value is not None for value in (latent, clients, coverage, graph, strength)):
+            raise InputError(
+                "--setting excludes --latent, --clients, --coverage, --graph and --strength",
+                "Choose a world of the paper or describe a random one.",
+            )
+        world = worlds.setting(setting, seed, intervention=protocol)
+    elif latent is None or clients is None or coverage is None:
         raise InputError(
-            f"exact moments cannot be written as {kind.value}",
-            "Pass --samples, or --format moments.",
+            "the world is not described",
+            "Pass --setting A, or all of --latent, --clients and --coverage.",
+        )
+    else:
+        world = worlds.random_world(
+            latent,
+            clients,
+            coverage,
+            seed,
+            graph=graph or "er",
+            strength=1.0 if strength is None else strength,
+            intervention=protocol,
+        )
+    kind = file_format or ("moments" if samples is None else "parquet")
+    if samples is None and kind != "moments":
+        raise InputError(
+            f"exact moments cannot be written as {kind}", "Pass --samples, or --format moments."
         )
     with working("writing"):
-        files = write_study(
-            world, out, samples, noise.value, kind.value, seed=seed, sensor_noise=sensor_noise
-        )
+        files = write_study(world, out, samples, noise, kind, seed=seed, sensor_noise=sensor_noise)
     if as_json:
         print_json(
             {
@@ -208,60 +173,22 @@ def simulate(
     )
 
 
-def _world(
-    setting: Setting | None,
-    latent: int | None,
-    clients: int | None,
-    coverage: float | None,
-    graph: str | None,
-    strength: float | None,
-    intervention: Intervention,
-    seed: int,
-) -> World:
-    from jigsaw_crl.truth import simulate as worlds
-
-    if setting is not None:
-        if any(value is not None for value in (latent, clients, coverage, graph, strength)):
-            raise InputError(
-                "--setting excludes --latent, --clients, --coverage, --graph and --strength",
-                "Choose a world of the paper or describe a random one.",
-            )
-        return worlds.setting(setting.value, seed, intervention=intervention)
-    if latent is None or clients is None or coverage is None:
-        raise InputError(
-            "the world is not described",
-            "Pass --setting A, or all of --latent, --clients and --coverage.",
-        )
-    return worlds.random_world(
-        latent,
-        clients,
-        coverage,
-        seed,
-        graph=graph or "er",
-        strength=1.0 if strength is None else strength,
-        intervention=intervention,
-    )
-
-
 def reproduce(
-    what: Annotated[What, typer.Argument(help="Which of the paper's results.")],
+    what: Annotated[
+        Literal["figures", "tables"], typer.Argument(help="Which of the paper's results.")
+    ],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer replicates.")] = False,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", metavar="N", min=1, help="Worker processes; by default one per core."
-        ),
+        typer.Option(metavar="N", min=1, help="Worker processes; by default one per core."),
     ] = None,
     cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster", metavar="ADDRESS", help="Address of a Dask scheduler to work on."
-        ),
+        str | None, typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler to work on.")
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")
-    ] = Path("reproduce"),
-    as_json: JsonOption = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path(
+        "reproduce"
+    ),
+    as_json: opt.Json = False,
 ) -> None:
     """Run the paper's experiments, beside its printed numbers.
 
@@ -270,7 +197,7 @@ def reproduce(
     from jigsaw_crl.truth.experiments.reproduce import run
 
     cores = workers or os.cpu_count() or 1
-    done = run(what.value, out=out, quick=quick, workers=cores, cluster=cluster)
+    done = run(what, out=out, quick=quick, workers=cores, cluster=cluster)
     if as_json:
         pictures = [str(p) for p in done.pictures]
         print_json({"page": str(done.html), "markdown": str(done.markdown), "pictures": pictures})

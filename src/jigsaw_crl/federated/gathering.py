@@ -187,10 +187,7 @@ class Gathering:
 
 
 def _assemble(
-    round_name: str,
-    used: list[Accepted],
-    standings: dict[str, Standing],
-    options: dict[str, Any],
+    round_name: str, used: list[Accepted], standings: dict[str, Standing], options: dict[str, Any]
 ) -> Result:
     fragments = {one.site: one.fragment for one in used}
     order = assemble(list(fragments.values()), **options)

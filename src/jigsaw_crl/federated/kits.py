@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import writable
 from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, write_json
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 
@@ -111,16 +112,12 @@ def init_federation(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("the folder is not empty", "Name a new folder.", path=folder)
     project = _project(sites, server, port, admin)
-    try:
+    file = folder / "project.yml"
+    with writable(folder, "the kits"):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
-        file = folder / "project.yml"
         write_json(file, project)  # JSON is also YAML, which NVFlare reads
         kits = _provision(project, folder)
-    except OSError as error:
-        raise InputError(
-            f"the kits cannot be written ({error.strerror})", "Choose another place.", path=folder
-        ) from None
     federation = Federation(
         file, kits / server, kits / admin, {site: kits / site for site in sites}
     )

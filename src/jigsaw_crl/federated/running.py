@@ -108,11 +108,7 @@ def submit_round(
         Seconds to reach the coordinator.
     """
     began = time.monotonic()
-    with (
-        _quiet(),
-        _session(kit, patience) as session,
-        tempfile.TemporaryDirectory() as folder,
-    ):
+    with _quiet(), _session(kit, patience) as session, tempfile.TemporaryDirectory() as folder:
         try:
             job = session.submit_job(str(write_job(Path(folder) / "job", options)))
         except Exception as error:

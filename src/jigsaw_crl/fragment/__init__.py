@@ -3,6 +3,7 @@
 ==============  ====================================================================
 `fragment`      `Fragment` and its parts
 `file`          the JSON document
+`reading`       fragment files, as a coordinator receives them
 `signing`       signed fragments
 ==============  ====================================================================
 """

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Method, Outcome, Statements
 
-__all__ = [
-    "FragmentDocument",
-    "fragment_document",
-    "fragment_from_document",
-    "fragment_json",
-    "parse_fragment",
-]
+__all__ = ["FragmentDocument", "fragment_document"]
 
-FloatArray = npt.NDArray[np.float64]
 
 FORMAT = "jigsaw-crl/fragment"
 VERSION = 1
-
-
-def fragment_json(fragment: Fragment) -> str:
-    """The text of the fragment's file, which leaves the client: no basis, no moments, no rows."""
-    document = fragment_document(fragment)
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def fragment_document(fragment: Fragment) -> dict[str, Any]:
@@ -79,31 +65,6 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
             "spouses": None if spouses is None else sorted(numbers(s) for s in spouses),
         }
     return document
-
-
-def parse_fragment(text: str | bytes, *, path: object | None = None) -> Fragment:
-    """Read a fragment from its JSON text; raises `InputError`, which names `path`."""
-    return _fragment(FragmentDocument.from_text(text, path=path), path)
-
-
-def fragment_from_document(document: object, *, path: object | None = None) -> Fragment:
-    """Read a fragment from parsed JSON."""
-    return _fragment(FragmentDocument.from_document(document, path=path), path)
-
-
-def _fragment(document: FragmentDocument, path: object | None) -> Fragment:
-    try:
-        return document.fragment()
-    except (IndexError, TypeError, ValueError) as error:
-        what = error.what if isinstance(error, InputError) else str(error)
-        if isinstance(error, IndexError):
-            what = "it refers to a label or block that it does not list"
-        raise InputError(
-            f"the fragment does not hold together: {what}",
-            document.remedy,
-            client=document.client,
-            path=path,
-        ) from None
 
 
 def _without_nan(array: FloatArray) -> Any:
@@ -174,8 +135,22 @@ class FragmentDocument(Document):
     bayes: _BayesDocument | None
     statements: _StatementsDocument | None
 
-    def fragment(self) -> Fragment:
-        """The fragment; raises an error if the fields contradict each other."""
+    def fragment(self, path: object | None = None) -> Fragment:
+        """The fragment; an `InputError` that names `path` if the fields contradict each other."""
+        try:
+            return self._fragment()
+        except (IndexError, TypeError, ValueError) as error:
+            what = error.what if isinstance(error, InputError) else str(error)
+            if isinstance(error, IndexError):
+                what = "it refers to a label or block that it does not list"
+            raise InputError(
+                f"the fragment does not hold together: {what}",
+                self.remedy,
+                client=self.client,
+                path=path,
+            ) from None
+
+    def _fragment(self) -> Fragment:
         names = tuple(self.labels)
 
         def sets(groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:

@@ -13,6 +13,7 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,17 +22,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.factors import BayesFactors
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
 
-FloatArray = npt.NDArray[np.float64]
 Method = Literal["null-cone", "paper"]
 
 YES, NO, CANNOT_SAY = 1, 0, -1
@@ -90,9 +91,7 @@ class Statements(ReadOnlyArrays):
     spouses: frozenset[frozenset[str]] | None = None
 
     def __post_init__(self) -> None:
-        value = np.array(self.ancestor, dtype=np.int8)
-        value.flags.writeable = False
-        object.__setattr__(self, "ancestor", value)
+        self._copy_read_only("ancestor", dtype=np.int8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +145,7 @@ class Fragment(ReadOnlyArrays):
 
     def __post_init__(self) -> None:
         _check(self)
-        if self.basis is not None:
-            basis = np.array(self.basis, dtype=np.float64)
-            basis.flags.writeable = False
-            object.__setattr__(self, "basis", basis)
+        self._copy_read_only("basis")
         if self.n_samples is not None:
             object.__setattr__(self, "n_samples", dict(self.n_samples))
 
@@ -165,7 +161,7 @@ class Fragment(ReadOnlyArrays):
         except KeyError:
             raise InputError(
                 f"this client has no label {label!r}",
-                f"It knows {', '.join(self.labels[:8])}{' …' if len(self.labels) > 8 else ''}.",
+                f"It knows {few(self.labels)}.",
                 client=self.client,
             ) from None
 
@@ -195,7 +191,7 @@ class Fragment(ReadOnlyArrays):
         out.flags.writeable = False
         return out
 
-    def transform(self, rows: npt.ArrayLike) -> FloatArray:
+    def transform(self, rows: ArrayLike) -> FloatArray:
         """Ẑ = X Q̂ᵀ (Corollary 1 of the paper), shape (n_rows, p)."""
         if self.basis is None:
             raise InputError(
@@ -229,9 +225,9 @@ class Fragment(ReadOnlyArrays):
 
     def to_json(self) -> str:
         """The fragment as it leaves the client: no basis, no moments, no rows."""
-        from jigsaw_crl.fragment.file import fragment_json
-
-        return fragment_json(self)
+        return json.dumps(
+            self.to_document(), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
 
     def to_document(self) -> dict[str, Any]:
         """The same as plain JSON values."""
@@ -242,16 +238,16 @@ class Fragment(ReadOnlyArrays):
     @classmethod
     def from_json(cls, text: str | bytes, *, path: object | None = None) -> Fragment:
         """Read a fragment; everything in it is checked, and nothing unknown is accepted."""
-        from jigsaw_crl.fragment.file import parse_fragment
+        from jigsaw_crl.fragment.file import FragmentDocument
 
-        return parse_fragment(text, path=path)
+        return FragmentDocument.from_text(text, path=path).fragment(path)
 
     @classmethod
     def from_document(cls, document: object, *, path: object | None = None) -> Fragment:
         """A fragment from a parsed JSON document."""
-        from jigsaw_crl.fragment.file import fragment_from_document
+        from jigsaw_crl.fragment.file import FragmentDocument
 
-        return fragment_from_document(document, path=path)
+        return FragmentDocument.from_document(document, path=path).fragment(path)
 
 
 def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -> bool:

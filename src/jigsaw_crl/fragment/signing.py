@@ -16,14 +16,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
 
 from jigsaw_crl.base.documents import Document, WholeNumber
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.errors import InputError, import_optional
+from jigsaw_crl.base.files import readable, writable
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
@@ -115,22 +116,19 @@ def generate_key(site: str, private: Path) -> str:
         raise InputError("the site has no name", "Use the name of its client.")
     key = ed25519.Ed25519PrivateKey.generate()
     pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    try:
-        handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise InputError(
-            "the file exists already", "Name a new file: keys are not overwritten.", path=private
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"the file cannot be written ({error.strerror})", "Choose another place.", path=private
-        ) from None
-    with os.fdopen(handle, "wb") as file:
-        file.write(pem)
+    with writable(private, "the file"):
+        try:
+            handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise InputError(
+                "the file exists already",
+                "Name a new file: keys are not overwritten.",
+                path=private,
+            ) from None
+        with os.fdopen(handle, "wb") as file:
+            file.write(pem)
     return f"{json.dumps(site, ensure_ascii=False)} = {json.dumps(_public_text(key))}"
 
 
@@ -328,11 +326,6 @@ def _raw(public: str) -> bytes:
 
 def _cryptography() -> tuple[Any, Any]:
     """The modules `ed25519` and `serialization` of cryptography, an optional dependency."""
-    try:
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise InputError(
-            "signing needs the package cryptography", "Run pip install 'jigsaw-crl[sign]'."
-        ) from None
-    return ed25519, serialization
+    primitives = "cryptography.hazmat.primitives"
+    ed25519 = import_optional(f"{primitives}.asymmetric.ed25519", "cryptography", "sign")
+    return ed25519, import_module(f"{primitives}.serialization")

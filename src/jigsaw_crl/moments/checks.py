@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
 
 __all__ = ["LARGEST_VALUE", "as_numbers", "check_rows", "check_second_moment", "check_values"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Rounding can make a matrix slightly asymmetric or indefinite: products of d numbers carry a
 # relative error of about d·eps, and text files often keep only eight digits. A larger deviation is
@@ -22,14 +22,14 @@ SYMMETRY_TOLERANCE = 1e-8
 LARGEST_VALUE = 1e70
 
 
-def as_numbers(rows: npt.ArrayLike) -> npt.NDArray[np.generic]:
+def as_numbers(rows: ArrayLike) -> npt.NDArray[np.generic]:
     """Rows as a numeric array; numeric arrays keep their type and are not copied."""
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
         return np.asarray(rows)
     return np.asarray(rows, dtype=np.float64)
 
 
-def check_rows(rows: npt.ArrayLike, *, client: str, regime: str) -> npt.NDArray[np.generic]:
+def check_rows(rows: ArrayLike, *, client: str, regime: str) -> npt.NDArray[np.generic]:
     """Rows as a numeric matrix; an `InputError` if they are not one.
 
     The values themselves are checked when they are summed.
@@ -67,7 +67,7 @@ def check_values(x: npt.NDArray[np.generic]) -> None:
     )
 
 
-def check_second_moment(matrix: npt.ArrayLike, *, client: str, regime: str) -> FloatArray:
+def check_second_moment(matrix: ArrayLike, *, client: str, regime: str) -> FloatArray:
     """The matrix, exactly symmetric; an `InputError` if it is not positive semi-definite."""
     fail = partial(InputError, client=client, regime=regime)
     try:

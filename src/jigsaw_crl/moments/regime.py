@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.lapack import dtrtrs
 
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
@@ -25,8 +25,6 @@ __all__ = [
     "second_moment_about",
     "solve_lower",
 ]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +62,11 @@ class Moments(ReadOnlyArrays):
     parts: tuple[Moments, ...] = ()
 
     def __post_init__(self) -> None:
-        # Read-only copies: later changes to the caller's arrays have no effect.
-        for field in ("mean", "covariance", "third", "fourth"):
-            if getattr(self, field) is None:
-                continue
-            value = np.array(getattr(self, field), dtype=np.float64)
-            value.flags.writeable = False
-            object.__setattr__(self, field, value)
+        # Copies: later changes to the caller's arrays have no effect.
+        self._copy_read_only("mean", "covariance", "third", "fourth")
 
     @classmethod
-    def from_rows(cls, rows: npt.ArrayLike, *, parts: bool = False) -> Moments:
+    def from_rows(cls, rows: ArrayLike, *, parts: bool = False) -> Moments:
         """Moments of rows in memory, shape (n, d), equal to those of a stream to the last bit.
 
         Parameters
@@ -118,7 +111,7 @@ class Moments(ReadOnlyArrays):
         known = self.parts and other.parts
         return Moments(*a.merge(b), parts=coarsened(self.parts + other.parts) if known else ())
 
-    def select(self, features: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Moments:
+    def select(self, features: BoolArray | IntArray) -> Moments:
         """Moments of some features, by their positions (in any order) or a boolean mask."""
         return Moments(
             self.n,

@@ -25,12 +25,12 @@ from typing import NamedTuple, Protocol, Self, TypeGuard, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import LARGEST_VALUE, check_values
 
 __all__ = ["MOST_BLOCK_ROWS", "MOST_PARTS", "MomentStream", "Summary", "block_rows", "coarsened"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Eight stretches show a trend or a jump, and cost eight matrices.
 MOST_PARTS = 8
@@ -305,7 +305,7 @@ class MomentStream:
         """Number of rows so far."""
         return self._sums.n + self._filled
 
-    def add(self, rows: npt.ArrayLike) -> None:
+    def add(self, rows: ArrayLike) -> None:
         """Add rows, shape (any, n_features); float32 rows are summed in float64."""
         x = np.asarray(rows)
         if x.ndim != 2 or x.shape[1] != self.n_features:

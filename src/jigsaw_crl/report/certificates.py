@@ -13,11 +13,11 @@ import json
 from contextlib import suppress
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.exact.proof import TooLong
 from jigsaw_crl.assembly.explanation import explain
+from jigsaw_crl.base.arrays import BoolArray
 
 __all__ = ["pack", "pack_certificates"]
 
@@ -48,21 +48,15 @@ def pack_certificates(order: GlobalOrder) -> list[str]:
     return rows
 
 
-def _wanted(order: GlobalOrder) -> npt.NDArray[np.bool_]:
+def _wanted(order: GlobalOrder) -> BoolArray:
     """Pairs that get a text: ancestors, then undetermined pairs, then pairs a client denies."""
     off = ~np.eye(len(order.labels), dtype=bool)
     if int(off.sum()) <= MOST_PAIRS:
         return off
     _, no = order.panel.counts
     urgency = np.where(order.decoded, 0, np.where(order.verdicts == -1, 1, np.where(no > 0, 2, 3)))
-    return _first(off, urgency, MOST_PAIRS)
-
-
-def _first(
-    candidates: npt.NDArray[np.bool_], urgency: npt.NDArray[np.int64], most: int
-) -> npt.NDArray[np.bool_]:
-    where = np.flatnonzero(candidates)
-    chosen = where[np.argsort(urgency.ravel()[where], kind="stable")[:most]]
-    out = np.zeros(candidates.size, dtype=bool)
-    out[chosen] = True
-    return out.reshape(candidates.shape)
+    pairs = np.flatnonzero(off)
+    chosen = pairs[np.argsort(urgency.ravel()[pairs], kind="stable")[:MOST_PAIRS]]
+    wanted = np.zeros_like(off)
+    wanted.flat[chosen] = True
+    return wanted

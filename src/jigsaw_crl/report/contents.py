@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
@@ -86,14 +87,11 @@ def describe(result: Result) -> Contents:
         hasse=draw_hasse(order),
         pieces=tuple(_piece(result, k) for k in range(len(order.fragments))),
         counts=_counts(order.verdicts),
-        findings=tuple(sorted(result.diagnostics, key=lambda f: _RANK[f.severity])),
+        findings=tuple(most_severe_first(result.diagnostics)),
         provenance=tuple(_provenance(result)),
         size=result.usual_size,
         across=relation_no_client_states(result),
     )
-
-
-_RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 def relation_no_client_states(result: Result) -> Pair | None:
@@ -120,7 +118,7 @@ def relation_no_client_states(result: Result) -> Pair | None:
     return None
 
 
-def client_log_odds(order: GlobalOrder, k: int) -> npt.NDArray[np.float64]:
+def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:
     """Client k's log-odds, rows and columns in the order of `order.panel.claims[k].members`."""
     fragment = order.panel.fragments[k]
     rows = [fragment.index(order.labels[i]) for i in order.panel.claims[k].members]

@@ -6,11 +6,11 @@ They are plain data: the template turns them into SVG, `figures` into matplotlib
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.report.layout import Drawing, lay_out, shorten, text_width
+from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
 __all__ = ["Chip", "Edge", "Outline", "Picture", "draw_hasse", "draw_piece", "smooth_path"]
 
@@ -94,7 +94,8 @@ def draw_hasse(order: GlobalOrder) -> Picture:
         )
         for (a, d), route in zip(pairs, drawing.routes, strict=True)
     )
-    placed = tuple(_placed(c, drawing, i) for i, c in enumerate(chips))
+    corners = (box.corner for box in drawing.boxes)
+    placed = tuple(replace(c, x=x, y=y) for c, (x, y) in zip(chips, corners, strict=True))
     return Picture(drawing.width, drawing.height, placed, edges, layers=drawing.layer)
 
 
@@ -108,14 +109,9 @@ def draw_piece(fragment: Fragment) -> Picture:
     chips: list[Chip] = []
     outlines: list[Outline] = []
     for group, box in zip(groups, drawing.boxes, strict=True):
-        left, top = box.x - box.width / 2, box.y - box.height / 2
-        chips += [
-            Chip(c.x + left, c.y + top, c.width, c.height, c.shown, c.label) for c in group.chips
-        ]
-        outlines += [
-            Outline(o.kind, o.x + left, o.y + top, o.width, o.height, o.members)
-            for o in group.outlines
-        ]
+        moved = _moved(group, *box.corner)
+        chips += moved.chips
+        outlines += moved.outlines
     edges = tuple(
         Edge(min(blocks[a]), min(blocks[d]), route)
         for (a, d), route in zip(covers, drawing.routes, strict=True)
@@ -126,12 +122,6 @@ def draw_piece(fragment: Fragment) -> Picture:
 def _chip(label: str, most: int = 16) -> Chip:
     shown = shorten(label, most)
     return Chip(0.0, 0.0, max(34.0, text_width(shown) + 2 * PADDING), CHIP_HEIGHT, shown, label)
-
-
-def _placed(chip: Chip, drawing: Drawing, i: int) -> Chip:
-    box = drawing.boxes[i]
-    left, top = box.x - box.width / 2, box.y - box.height / 2
-    return Chip(left, top, chip.width, chip.height, chip.shown, chip.label)
 
 
 def _block(fragment: Fragment, block: frozenset[str]) -> Picture:
@@ -178,13 +168,9 @@ def _flow(parts: list[Picture]) -> Picture:
 
 
 def _moved(picture: Picture, x: float, y: float) -> Picture:
-    return Picture(
-        picture.width,
-        picture.height,
-        tuple(Chip(c.x + x, c.y + y, c.width, c.height, c.shown, c.label) for c in picture.chips),
-        (),
-        tuple(
-            Outline(o.kind, o.x + x, o.y + y, o.width, o.height, o.members)
-            for o in picture.outlines
-        ),
+    """The picture's chips and outlines, moved to the right and down."""
+    return replace(
+        picture,
+        chips=tuple(replace(c, x=c.x + x, y=c.y + y) for c in picture.chips),
+        outlines=tuple(replace(o, x=o.x + x, y=o.y + y) for o in picture.outlines),
     )

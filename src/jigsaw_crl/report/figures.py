@@ -13,13 +13,13 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
 from matplotlib.path import Path as Curve
 
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
 from jigsaw_crl.report.contents import client_log_odds
@@ -35,6 +35,8 @@ MARKS = "osD^vPX"
 # Points per pixel of the layout.
 POINT = 0.75
 MOST_NAMES = 60
+# Groups of probabilities in the calibration plot.
+BINS = 10
 
 
 def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
@@ -43,8 +45,7 @@ def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
     >>> len(result.plot_hasse().axes)
     1
     """
@@ -83,9 +84,7 @@ def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
         )
         x, y = chip.x + chip.width / 2, chip.y + chip.height / 2
         ax.text(x, y, _plain(chip.shown), ha="center", va="center", size=size, color=INK, zorder=3)
-    ax.set_xlim(0, picture.width)
-    ax.set_ylim(picture.height, 0)
-    ax.set_aspect("equal")
+    ax.set(xlim=(0, picture.width), ylim=(picture.height, 0), aspect="equal")
     ax.axis("off")
     return figure
 
@@ -96,8 +95,7 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
     >>> result.plot_pairs().axes[0].get_xlabel()
     'descendant'
     """
@@ -124,11 +122,9 @@ def plot_pairs(order: GlobalOrder, ax: Axes | None = None) -> Figure:
         ax.set_xticks(range(p), names, rotation=90, fontsize=8)
         ax.set_yticks(range(p), names, fontsize=8)
     else:
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
     ax.tick_params(length=0)
-    ax.set_xlabel("descendant")
-    ax.set_ylabel("ancestor")
+    ax.set(xlabel="descendant", ylabel="ancestor")
     if order.mode != "paper":
         figure.colorbar(image, ax=ax, label="probability", shrink=0.8)
     if opened.any():
@@ -143,8 +139,7 @@ def plot_spectrum(result: Result, ax: Axes | None = None) -> Figure:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k, n_samples=2000) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients(2000))
     >>> result.plot_spectrum().axes[0].get_yscale()
     'log'
     """
@@ -164,9 +159,7 @@ def plot_spectrum(result: Result, ax: Axes | None = None) -> Figure:
         ax.plot(place, values, linewidth=0.8, alpha=0.6, color=colour)
         ax.plot(place[:r], values[:r], mark, ms=4, color=colour, label=_plain(name[:24]))
         ax.plot(place[r:], values[r:], mark, ms=4, color=colour, fillstyle="none")
-    ax.set_yscale("log")
-    ax.set_xlabel("direction")
-    ax.set_ylabel("eigenvalue")
+    ax.set(yscale="log", xlabel="direction", ylabel="eigenvalue")
     _bare(ax)
     if len(spectra) <= 12:
         ax.legend(frameon=False, fontsize=8, title="filled: latents", title_fontsize=8)
@@ -174,10 +167,7 @@ def plot_spectrum(result: Result, ax: Axes | None = None) -> Figure:
 
 
 def plot_calibration(
-    order: GlobalOrder,
-    truth: Iterable[tuple[str, str]] | None = None,
-    ax: Axes | None = None,
-    bins: int = 10,
+    order: GlobalOrder, truth: Iterable[tuple[str, str]] | None = None, ax: Axes | None = None
 ) -> Figure:
     """Calibration: how often pairs of a given probability are true.
 
@@ -188,13 +178,12 @@ def plot_calibration(
         The order's probabilities are compared with it. If None, each client's own probabilities
         are compared with the verdicts, on decided pairs.
     ax : Axes, optional
-    bins : int
 
     Examples
     --------
     >>> import jigsaw_crl as jc
     >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k, n_samples=2000) for k in range(world.n_clients))
+    >>> result = jc.recover(world.clients(2000))
     >>> result.plot_calibration(world.order.pairs()).axes[0].get_ylabel()
     'share that is true'
     """
@@ -206,8 +195,8 @@ def plot_calibration(
         texts = ("probability", "share that is true")
     figure, ax = _axes(ax, 4.2, 4.0)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
-    which = np.minimum((stated * bins).astype(int), bins - 1)
-    for b in range(bins):
+    which = np.minimum((stated * BINS).astype(int), BINS - 1)
+    for b in range(BINS):
         inside = which == b
         n = int(inside.sum())
         if not n:
@@ -219,8 +208,8 @@ def plot_calibration(
         x = float(stated[inside].mean())
         ax.plot([x, x], [centre - half, centre + half], color=BLUE, linewidth=1.2)
         ax.plot(x, share, "o", color=BLUE, ms=3 + 1.2 * np.log1p(n))
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel=texts[0], ylabel=texts[1])
-    ax.set_aspect("equal")
+    limits = (-0.03, 1.03)
+    ax.set(xlim=limits, ylim=limits, xlabel=texts[0], ylabel=texts[1], aspect="equal")
     _bare(ax)
     return figure
 
@@ -255,7 +244,7 @@ def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
 
 def _against_truth(
     order: GlobalOrder, truth: Iterable[tuple[str, str]]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+) -> tuple[FloatArray, BoolArray]:
     true = np.zeros(order.verdicts.shape, dtype=bool)
     for a, d in truth:
         true[order.indices(a, d)] = True
@@ -263,9 +252,7 @@ def _against_truth(
     return order.probabilities[off], true[off]
 
 
-def _clients_against_verdicts(
-    order: GlobalOrder,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def _clients_against_verdicts(order: GlobalOrder) -> tuple[FloatArray, BoolArray]:
     stated, decided = [np.zeros(0)], [np.zeros(0, dtype=bool)]
     for k, claims in enumerate(order.panel.claims):
         verdict = order.verdicts[np.ix_(claims.members, claims.members)]
@@ -288,8 +275,7 @@ def _axes(ax: Axes | None, width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def _bare(ax: Axes) -> None:
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def _plain(text: str) -> str:

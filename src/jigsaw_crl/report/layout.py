@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from fast_sugiyama import from_edges
+
+from jigsaw_crl.base.arrays import FloatArray
 
 __all__ = ["Box", "Drawing", "lay_out", "shorten", "text_width"]
 
-FloatArray = npt.NDArray[np.float64]
 Size = tuple[float, float]
 Point = tuple[float, float]
 
@@ -42,6 +42,11 @@ class Box:
     y: float
     width: float
     height: float
+
+    @property
+    def corner(self) -> Point:
+        """The upper left corner."""
+        return self.x - self.width / 2, self.y - self.height / 2
 
 
 @dataclass(frozen=True)
@@ -124,13 +129,8 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
         routes.append(_route(boxes[edge[0]], inner, boxes[edge[1]]))
     right = max((x[n] - left + width.get(n, LANE) / 2 for n in x), default=0.0)
     layer = {node: number for number, row in enumerate(rows) for node in row}
-    return Drawing(
-        right + MARGIN,
-        bottom + MARGIN,
-        boxes,
-        tuple(routes),
-        tuple(layer[n] for n in range(len(sizes))),
-    )
+    layers = tuple(layer[n] for n in range(len(sizes)))
+    return Drawing(right + MARGIN, bottom + MARGIN, boxes, tuple(routes), layers)
 
 
 def _down(
@@ -200,10 +200,7 @@ def _layers(
 
 def _chains(links: list[tuple[int, int]], n: int) -> dict[tuple[int, int], tuple[int, ...]]:
     """Join the links through bends into one chain per edge, keyed in both directions."""
-    beside: dict[int, list[int]] = {}
-    for a, d in links:
-        beside.setdefault(a, []).append(d)
-        beside.setdefault(d, []).append(a)
+    beside = _neighbours(links)
     chains = {}
     for start in (node for node in beside if node < n):
         for following in beside[start]:
@@ -212,6 +209,14 @@ def _chains(links: list[tuple[int, int]], n: int) -> dict[tuple[int, int], tuple
                 chain.append(next(b for b in beside[chain[-1]] if b != chain[-2]))
             chains[start, chain[-1]] = tuple(chain)
     return chains
+
+
+def _neighbours(links: list[tuple[int, int]]) -> dict[int, list[int]]:
+    beside: dict[int, list[int]] = {}
+    for a, d in links:
+        beside.setdefault(a, []).append(d)
+        beside.setdefault(d, []).append(a)
+    return beside
 
 
 def _fold(row: Sequence[int], width: dict[int, float]) -> int:
@@ -232,10 +237,7 @@ def _across(
         start = np.concatenate([[0.0], np.cumsum(gap)])
         for node, place in zip(row, start - start.mean(), strict=True):
             x[node] = float(place)
-    beside: dict[int, list[int]] = {}
-    for a, d in links:
-        beside.setdefault(a, []).append(d)
-        beside.setdefault(d, []).append(a)
+    beside = _neighbours(links)
     for sweep in range(SWEEPS):
         turn = range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1)
         for number in turn:

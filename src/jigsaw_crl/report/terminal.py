@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +13,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.layout import lay_out
 from jigsaw_crl.result.result import Result
 
-__all__ = ["print_certificate", "print_order", "print_result"]
+__all__ = ["plain_table", "print_certificate", "print_order", "print_result"]
 
 MOST_LABELS, MOST_OPEN = 60, 10
 
@@ -23,23 +25,19 @@ def print_result(result: Result, console: Console | None = None) -> None:
     --------
     >>> import jigsaw_crl as jc
     >>> from jigsaw_crl.report.terminal import print_result
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
     >>> print_result(result)  # doctest: +SKIP
     """
     console = console or _console()
-    table = Table(header_style="bold", box=None, pad_edge=False)
-    for name in ("client", "labels it accesses", "blocks", "trust"):
-        table.add_column(name, overflow="fold")
+    rows = []
     for fragment in result.order.fragments:
         blocks = "  ".join(
             "{" + ", ".join(sorted(b)) + "}" if len(b) > 1 else min(b)
             for b in fragment.block_order.topological()
         )
         weight = f"{result.order.client_weights[fragment.client]:.2f}"
-        labels = ", ".join(sorted(fragment.labels))
-        table.add_row(*(Text(cell) for cell in (fragment.client, labels, blocks, weight)))
-    console.print(table)
+        rows.append((fragment.client, ", ".join(sorted(fragment.labels)), blocks, weight))
+    console.print(plain_table(("client", "labels it accesses", "blocks", "trust"), rows))
     console.print()
     print_order(result.order, console)
     for part in result.left_out:
@@ -47,6 +45,16 @@ def print_result(result: Result, console: Console | None = None) -> None:
     styles = {"error": "bold red", "warning": "yellow", "info": "cyan"}
     for finding in result.diagnostics:
         console.print(Text(str(finding), style=styles[finding.severity]))
+
+
+def plain_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+    """A table without lines; cells are text, not markup."""
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    return table
 
 
 def print_order(order: GlobalOrder, console: Console | None = None) -> None:

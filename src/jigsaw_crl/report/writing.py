@@ -34,17 +34,7 @@ HUNDREDTHS, SURE, SILENT = 100.0, 32_000, -32_768
 
 
 def write_report(result: Result, path: str | os.PathLike[str]) -> Path:
-    """Write the one-file HTML report.
-
-    Parameters
-    ----------
-    result : Result
-    path : path
-
-    Returns
-    -------
-    Path
-    """
+    """Write the one-file HTML report, and return its path."""
     return write_text(Path(path), render_report(result))
 
 
@@ -54,8 +44,7 @@ def render_report(result: Result) -> str:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover(world.client(k) for k in range(world.n_clients))
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
     >>> page = render_report(result)
     >>> page[:15], "http://" in page.replace("http://www.w3.org/2000/svg", "")
     ('<!doctype html>', False)
@@ -114,8 +103,8 @@ def _data(contents: Contents) -> dict[str, Any]:
             for k, claims in enumerate(order.panel.claims)
         ],
         "files": {
-            "order.csv": pack(_order_csv(contents.result)),
-            "hasse.graphml": pack(_graphml(contents.result)),
+            "order.csv": pack(order.to_frame().to_csv(index=False, lineterminator="\n").encode()),
+            "hasse.graphml": pack(to_graphml(order).encode()),
         },
     }
 
@@ -127,15 +116,6 @@ def _evidence(contents: Contents, k: int) -> bytes:
     out = np.clip(hundredths, 1 - SURE, SURE - 1)
     out = np.where(np.isposinf(log_odds), SURE, np.where(np.isneginf(log_odds), -SURE, out))
     return np.where(np.isnan(log_odds), SILENT, out).astype("<i2").tobytes()
-
-
-def _order_csv(result: Result) -> bytes:
-    text: str = result.order.to_frame().to_csv(index=False, lineterminator="\n")
-    return text.encode()
-
-
-def _graphml(result: Result) -> bytes:
-    return to_graphml(result.order).encode()
 
 
 # -- assets ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 ==============  ====================================================================
 `result`        `Result`
+`file`          the schema of `result.json`
 `document`      order and proposal as JSON values
 `folder`        the result folder, written in one step
 `left_out`      labels and clients that were excluded, and why

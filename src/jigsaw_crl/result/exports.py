@@ -6,14 +6,13 @@ ancestor pair, edges from ancestor to descendant. All of them can be read back b
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
@@ -34,8 +33,7 @@ def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
     --------
     >>> import networkx as nx
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> sorted(nx.parse_graphml(to_graphml(order)).edges) == sorted(order.hasse().edges)
     True
     """
@@ -55,8 +53,7 @@ def to_dot(order: GlobalOrder, *, closure: bool = False) -> str:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> print(to_dot(order).splitlines()[0])
     digraph order {
     """
@@ -79,19 +76,11 @@ def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
     --------
     >>> import json
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> sorted(json.loads(to_json(order)))
     ['directed', 'edges', 'graph', 'multigraph', 'nodes']
     """
-    graph = _graph(order, closure)
-    document = {
-        "directed": True,
-        "multigraph": False,
-        "graph": {},
-        "nodes": [{"id": label} for label in graph],
-        "edges": [{"source": a, "target": d, **about} for a, d, about in graph.edges(data=True)],
-    }
+    document = nx.node_link_data(_graph(order, closure), edges="edges")
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -101,18 +90,12 @@ def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> order = jc.recover(world.client(k) for k in range(world.n_clients)).order
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> to_adjacency_csv(order).splitlines()[0]
     ',z1,z2,z3,z4,z5'
     """
-    graph = _graph(order, closure)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["", *graph])
-    for a in graph:
-        writer.writerow([a, *(int(graph.has_edge(a, d)) for d in graph)])
-    return text.getvalue()
+    table = nx.to_pandas_adjacency(_graph(order, closure), dtype=np.dtype(int))
+    return str(table.to_csv(lineterminator="\n"))
 
 
 FORMATS = {".graphml": to_graphml, ".dot": to_dot, ".json": to_json, ".csv": to_adjacency_csv}

@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,8 +72,9 @@ def _write_files(result: Result, stage: Path) -> None:
     result.order.to_frame().to_csv(stage / ORDER, index=False, lineterminator="\n")
     (stage / HASSE).write_text(to_graphml(result.order), encoding="utf-8", newline="\n")
     result.report(stage / REPORT)
-    for name in os.listdir(stage):
-        _sync(stage / name)
+    for path in stage.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def _finish(root: Path) -> None:
@@ -82,17 +82,8 @@ def _finish(root: Path) -> None:
     complete = root / COMPLETE
     if complete.is_dir():
         # result.json goes last: until then, readers take it from the stage.
-        for name in _result_last(os.listdir(complete)):
+        for name in sorted(os.listdir(complete), key=lambda name: (name == RESULT, name)):
             os.replace(complete / name, root / name)
         complete.rmdir()
     for left in root.glob(f"{_STAGE_PREFIX}*"):
         shutil.rmtree(left, ignore_errors=True)
-
-
-def _result_last(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda name: (name == RESULT, name))
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -15,7 +14,6 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
-from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
@@ -30,21 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "load_result"]
 
-FORMAT = "jigsaw-crl/result"
-VERSION = 2
-# Version 1 had no proposal.
-READABLE = (1, VERSION)
-_FIELDS = {
-    "format",
-    "version",
-    "written_by",
-    "options",
-    "fragments",
-    "order",
-    "diagnostics",
-    "provenance",
-    "proposal",
-}
 # Larger orders get a proposal only when its size is asked for: the search takes seconds.
 MOST_LABELS_FOR_PROPOSAL = 60
 
@@ -72,7 +55,7 @@ class Result:
     --------
     >>> import jigsaw_crl as jc
     >>> world = jc.simulate.setting("A", 0)
-    >>> result = jc.recover([world.client(k) for k in range(world.n_clients)])
+    >>> result = jc.recover(world.clients())
     >>> result.order.pairs() == world.order.pairs()
     True
     """
@@ -146,8 +129,8 @@ class Result:
     def to_document(self) -> dict[str, Any]:
         """The result as plain JSON values, without the latent bases."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": "jigsaw-crl/result",
+            "version": 2,
             "written_by": f"jigsaw-crl {__version__}",
             "options": dict(self.options),
             "fragments": [f.to_document() for f in self.fragments.values()],
@@ -243,6 +226,9 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     >>> again.order.pairs() == result.order.pairs()
     True
     """
+    # Imported here for start-up time: it loads pydantic.
+    from jigsaw_crl.result.file import ResultDocument
+
     root = Path(folder)
     if not root.exists():
         raise InputError(
@@ -253,48 +239,17 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
         raise InputError(
             f"this folder has no {RESULT}", "Pass a folder `jigsaw recover --out` wrote.", path=root
         )
-    with readable(path):
-        text = path.read_bytes()
+    document = ResultDocument.from_file(path)
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError("this is not valid JSON", "Run the recovery again.", path=path) from None
-    return _from_document(document, path)
-
-
-def _from_document(document: Any, path: Path) -> Result:
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(
-            "this is not a jigsaw-crl result", "Write one with `jigsaw recover --out`.", path=path
-        )
-    version = document.get("version")
-    if version not in READABLE:
-        newer = isinstance(version, int) and version > VERSION
-        writer = str(document.get("written_by", "another program"))[:80]
-        raise InputError(
-            f"the result has format version {version!r} (written by {writer}), "
-            f"this program, jigsaw-crl {__version__}, reads versions up to {VERSION}",
-            "Upgrade jigsaw-crl." if newer else "Run the recovery again.",
-            path=path,
-        )
-    expected = _FIELDS if version == VERSION else _FIELDS - {"proposal"}
-    if set(document) != expected:
-        odd = sorted(set(document) ^ expected)
-        raise InputError(
-            f"the result's fields are not those of version {version}: {', '.join(odd)[:200]}",
-            "Run the recovery again.",
-            path=path,
-        )
-    try:
-        fragments = [Fragment.from_document(f, path=path) for f in document["fragments"]]
-        order = order_from(document["order"], fragments)
+        fragments = [Fragment.from_document(f, path=path) for f in document.fragments]
+        order = order_from(document.order, fragments)
         return Result(
             {f.client: f for f in fragments},
             order,
-            tuple(Finding(**f) for f in document["diagnostics"]),
-            dict(document["provenance"]),
-            dict(document["options"]),
-            proposal_from(document.get("proposal"), order),
+            tuple(Finding(**f) for f in document.diagnostics),
+            document.provenance,
+            document.options,
+            proposal_from(document.proposal, order),
         )
     except InputError:
         raise

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few
 
@@ -77,7 +78,7 @@ def kept_positions(
     fail: Callable[[str, str], InputError],
     *,
     what: str = "column",
-) -> npt.NDArray[np.intp]:
+) -> IntArray:
     """Positions of the names that are not ignored; an error if one to ignore is unknown."""
     unknown = [name for name in ignore if name not in names]
     if unknown:
@@ -88,7 +89,7 @@ def kept_positions(
     return np.array([i for i, name in enumerate(names) if name not in ignore], dtype=np.intp)
 
 
-def plain_rows(rows: npt.NDArray[np.number], kept: npt.NDArray[np.intp]) -> npt.NDArray[np.number]:
+def plain_rows(rows: npt.NDArray[np.number], kept: IntArray) -> npt.NDArray[np.number]:
     """The columns in `kept`, as float32 if they are float32, otherwise as float64."""
     if len(kept) < rows.shape[1]:
         rows = rows[:, kept]
@@ -100,6 +101,6 @@ def _only_text_column(not_numbers: Mapping[str, str]) -> str:
     return f"Is it {next(iter(not_numbers))!r}?" if len(not_numbers) == 1 else ""
 
 
-def quoted(names: Sequence[str], most: int = 6) -> str:
+def quoted(names: Sequence[str]) -> str:
     """The first names in quotes, and the number of the others."""
-    return few((repr(name[:60]) for name in names), most)
+    return few((repr(name[:60]) for name in names), 6)

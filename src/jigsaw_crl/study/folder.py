@@ -147,14 +147,6 @@ class Entry:
     n_latent: int | None = None
 
 
-@dataclass(frozen=True)
-class _Manifest:
-    name: str
-    labels: tuple[str, ...] | None
-    common: Mapping[str, Any]
-    clients: Mapping[str, Mapping[str, Any]]
-
-
 def manifest_entries(
     path: Path, *, regime: str | None, control: str | None, ignore: tuple[str, ...]
 ) -> tuple[str, list[Entry], tuple[str, ...] | None]:
@@ -164,26 +156,27 @@ def manifest_entries(
             raise FileNotFoundError
         folder = path if path.is_dir() else path.parent
         file = path / MANIFEST if path.is_dir() else path
-        manifest = _read_manifest(file) if file.exists() else _Manifest(path.name, None, {}, {})
+        manifest: dict[str, Any] = {"name": path.name}
+        if file.exists():
+            manifest = _read_manifest(file)
         found = _client_files(folder)
     given = {"regime": regime, "control": control, "ignore": list(ignore) or None}
     entries, used = [], set[Path]()
-    for name, table in manifest.clients.items():
+    for name, table in manifest.get("clients", {}).items():
         target = _file_of(name, table, folder, found, file)
         used.add(target)
-        entries.append(
-            Entry(name, target, _naming(manifest.common, table, given), table.get("n_latent"))
-        )
+        entries.append(Entry(name, target, _naming(manifest, table, given), table.get("n_latent")))
     for target in found:
         if target not in used:
-            entries.append(Entry(None, target, _naming(manifest.common, {}, given)))
+            entries.append(Entry(None, target, _naming(manifest, {}, given)))
     if not entries:
         raise InputError(
             "the folder holds no client file",
             f"A study has one file per client: {' '.join(ENDINGS)}.",
             path=path,
         )
-    return manifest.name, entries, manifest.labels
+    labels = manifest.get("labels")
+    return manifest["name"], entries, None if labels is None else tuple(labels)
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -251,7 +244,9 @@ def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[st
     )
 
 
-def _read_manifest(path: Path) -> _Manifest:
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """The fields of a manifest, checked; the study's name is by default that of the folder."""
+
     def fail(what: str) -> InputError:
         return InputError(what, "See the manifest's fields in the documentation.", path=path)
 
@@ -264,13 +259,7 @@ def _read_manifest(path: Path) -> _Manifest:
         if not isinstance(table, dict):
             raise fail(f"clients.{name} is not a table")
         _check_table(table, _CLIENT, f"clients.{name}", fail)
-    labels = document.get("labels")
-    return _Manifest(
-        document.get("name", path.parent.resolve().name),
-        None if labels is None else tuple(labels),
-        document,
-        document.get("clients", {}),
-    )
+    return {"name": path.parent.resolve().name, **document}
 
 
 def _check_table(

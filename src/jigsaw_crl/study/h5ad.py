@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.arrays import IntArray
+from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.study.columns import kept_positions, plain_rows
@@ -53,11 +54,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
 
 
 def _chunks(
-    path: Path,
-    client: str,
-    kept: npt.NDArray[np.intp],
-    regimes: list[str],
-    codes: npt.NDArray[np.int64],
+    path: Path, client: str, kept: IntArray, regimes: list[str], codes: npt.NDArray[np.int64]
 ) -> Iterator[Chunk]:
     data = _open(path, client)
     with closing(data.file):
@@ -71,11 +68,7 @@ def _chunks(
 
 
 def _open(path: Path, client: str) -> Any:
-    fail = partial(InputError, client=client, path=path)
-    try:  # an optional dependency
-        import anndata
-    except ImportError:
-        raise fail("anndata is not installed", "Run pip install 'jigsaw-crl[anndata]'.") from None
+    anndata = import_optional("anndata", "anndata", "anndata")
     with readable(path):
         if not path.exists():
             raise FileNotFoundError
@@ -88,7 +81,9 @@ def _open(path: Path, client: str) -> Any:
             raise
         except Exception as error:
             # anndata and h5py raise many types for a broken file.
-            raise fail(
+            raise InputError(
                 f"the file cannot be read as AnnData ({str(error)[:150]})",
                 "Write it again with write_h5ad; it may be truncated.",
+                client=client,
+                path=path,
             ) from None

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
+from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, write_file
 from jigsaw_crl.base.text import pluralise
@@ -35,7 +35,7 @@ _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
 _PARTS = {"part_n", "part_mean", "part_covariance"}
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, AnyArray]
 Fail = Callable[[str], InputError]
 
 

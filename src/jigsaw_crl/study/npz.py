@@ -18,9 +18,9 @@ from functools import partial
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib import format as npy
 
+from jigsaw_crl.base.arrays import AnyArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import pluralise
@@ -99,7 +99,7 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
 
 def _long_layout(
     data: DataFile, left: Mapping[str, _Member], X: _Member, regime: _Member, fail: Fail
-) -> tuple[list[_Member], npt.NDArray[Any]]:
+) -> tuple[list[_Member], AnyArray]:
     """The matrix X, and the regime of each of its rows."""
     known = (X.name, regime.name)
     extra = sorted(n for n, m in left.items() if n not in known and not _names_columns(m))
@@ -167,7 +167,7 @@ def _header(file: IO[bytes], name: str, fail: Fail) -> _Member:
     return _Member(name, shape, fortran, dtype)
 
 
-def _text(data: DataFile, member: _Member, fail: Fail) -> npt.NDArray[Any]:
+def _text(data: DataFile, member: _Member, fail: Fail) -> AnyArray:
     if member.dtype.kind not in "UiuS" or len(member.shape) != 1:
         raise fail(
             f"the array {member.name!r} has type {member.dtype} and shape {member.shape}",
@@ -178,11 +178,7 @@ def _text(data: DataFile, member: _Member, fail: Fail) -> npt.NDArray[Any]:
 
 
 def _chunks(
-    data: DataFile,
-    kept: npt.NDArray[np.intp],
-    matrices: list[_Member],
-    regimes: npt.NDArray[Any] | None,
-    fail: Fail,
+    data: DataFile, kept: IntArray, matrices: list[_Member], regimes: AnyArray | None, fail: Fail
 ) -> Iterator[Chunk]:
     with _opened(data, fail) as archive:
         for member in matrices:
@@ -197,7 +193,7 @@ def _chunks(
                 start = stop
 
 
-def _rows(archive: zipfile.ZipFile, member: _Member, fail: Fail) -> Iterator[npt.NDArray[Any]]:
+def _rows(archive: zipfile.ZipFile, member: _Member, fail: Fail) -> Iterator[AnyArray]:
     n, d = member.shape
     with archive.open(f"{member.name}.npy") as file:
         if member.fortran:

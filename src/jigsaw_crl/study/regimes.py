@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean
@@ -24,14 +25,7 @@ from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MomentStream
 from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, quoted
 
-__all__ = [
-    "Chunk",
-    "Naming",
-    "Source",
-    "chunk_rows",
-    "client_from_source",
-    "warn_of_truths",
-]
+__all__ = ["Chunk", "Naming", "Source", "chunk_rows", "client_from_source", "warn_of_truths"]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
 MOST_REGIMES = 5_000
@@ -126,12 +120,7 @@ def warn_of_truths(findings: Sequence[Finding], *, stacklevel: int) -> None:
 
 
 def client_from_source(
-    source: Source,
-    *,
-    name: str,
-    naming: Naming,
-    n_latent: int | None,
-    path: object | None = None,
+    source: Source, *, name: str, naming: Naming, n_latent: int | None, path: object | None = None
 ) -> tuple[Client, list[Finding]]:
     """Read a whole table; returns the client and the findings about its columns."""
     collected = _RegimeStreams(source.features, naming, name, path)
@@ -289,9 +278,7 @@ class _RegimeStreams:
         return Moments.from_stream(control), labels
 
 
-def _varying(
-    control: Moments, interventions: Mapping[str, Sequence[Moments]]
-) -> npt.NDArray[np.bool_]:
+def _varying(control: Moments, interventions: Mapping[str, Sequence[Moments]]) -> BoolArray:
     """Which features vary within a regime or between regimes."""
     regimes = [control, *(m for ms in interventions.values() for m in ms)]
     variance = np.max([np.diagonal(m.covariance) for m in regimes], axis=0)

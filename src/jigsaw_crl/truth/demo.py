@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from jigsaw_crl.assembly.order import GlobalOrder
@@ -23,7 +22,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import print_json, working
 from jigsaw_crl.pipeline import recover
 from jigsaw_crl.report.contents import relation_no_client_states
-from jigsaw_crl.report.terminal import print_certificate, print_result
+from jigsaw_crl.report.terminal import plain_table, print_certificate, print_result
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
 from jigsaw_crl.truth.metrics import global_f1
@@ -119,8 +118,7 @@ def run_demo(
 
     start = time.perf_counter()
     world, name = _world(latent, clients)
-    data = [world.client(k, n_samples=ROWS, seed=SEED) for k in range(world.n_clients)]
-    study = Study(name, tuple(data))
+    study = Study(name, tuple(world.clients(ROWS, seed=SEED)))
     with working("recovering"):
         result = recover(study, seed=SEED)
         paper = recover(study, method="paper")
@@ -185,22 +183,14 @@ def _tell(
         print_certificate(order.explain(*across), console)
         console.print()
     console.print(Rule(Text("Compared with the truth, which the simulator knows"), align="left"))
-    console.print(_table(rows))
+    numbers = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in rows]
+    columns = ("method", "ancestor pairs found", "wrong", "missed", "F1")
+    console.print(plain_table(columns, numbers))
     console.print()
     # Not wrapped at the width of the terminal, so that the paths can be copied.
     console.print(f"Result folder: {folder}", soft_wrap=True)
     console.print(f"Report:        {(folder / 'report.html').resolve()}", soft_wrap=True)
     console.print(f"Done in {spent:.1f} s. Open the report in a browser.", style="dim")
-
-
-def _table(rows: list[Comparison]) -> Table:
-    table = Table(header_style="bold", box=None, pad_edge=False)
-    for column in ("method", "ancestor pairs found", "wrong", "missed", "F1"):
-        table.add_column(column)
-    for row in rows:
-        numbers = (row.right, row.wrong, row.missed)
-        table.add_row(row.method, *map(str, numbers), f"{row.f1:.2f}")
-    return table
 
 
 def _print_json(

@@ -26,9 +26,9 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ __all__ = [
     "verdict_counts",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 # The paper's ε: a coefficient outside the allowed support counts when it is larger.
 LEAKAGE_THRESHOLD = 1e-2

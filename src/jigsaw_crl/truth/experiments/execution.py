@@ -6,22 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import InputError, import_optional
+from jigsaw_crl.base.text import few
 
 __all__ = ["Call", "progress_bar", "results_of"]
 
@@ -69,12 +63,7 @@ def results_of(
 
 
 def _on_cluster(calls: Sequence[Call], address: str) -> Iterator[Any]:
-    try:
-        distributed: Any = import_module("distributed")  # has no types
-    except ImportError:
-        raise InputError(
-            "Dask is not installed", "Run pip install 'jigsaw-crl[cluster]'."
-        ) from None
+    distributed = import_optional("distributed", "Dask", "cluster")
     try:
         client = distributed.Client(address, timeout=PATIENCE)
     except OSError as error:
@@ -147,7 +136,7 @@ def _completed(
 
 
 def _check_alive(without_workers: float, without_result: float, names: list[str]) -> None:
-    waiting = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    waiting = few(names, 3)
     if without_workers > WITHOUT_WORKERS:
         raise InputError(
             f"the cluster has had no worker for {without_workers:.0f} s while {waiting} waited",

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from jigsaw_crl import baseline
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import choose
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.pipeline import recover
@@ -58,16 +58,12 @@ def recover_with(
     method: str, clients: Sequence[Client], *, tau: float | None, budget: int
 ) -> Recovered:
     """Recover the global order and the clients' fragments, and measure the time."""
-    if method not in METHODS:
-        raise InputError(f"there is no method {method!r}", f"Choose from {', '.join(METHODS)}.")
+    run = choose(method, METHODS, "method")
     start = perf_counter()
-    pairs, fragments = METHODS[method](clients, tau, budget)
+    pairs, fragments = run(clients, tau, budget)
     seconds = perf_counter() - start
     return Recovered(
-        frozenset(pairs),
-        tuple(fragments),
-        seconds,
-        sum(not f.outcome.ok for f in fragments),
+        frozenset(pairs), tuple(fragments), seconds, sum(not f.outcome.ok for f in fragments)
     )
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from jigsaw_crl.truth.experiments.published import POPULATION, SAMPLE_SIZES, TABLES
+from jigsaw_crl.truth.experiments.published import POPULATION, SAMPLE_SIZES, TABLES, Table
 from jigsaw_crl.truth.experiments.scenarios import Plan, Scenario
 from jigsaw_crl.truth.experiments.summary import Cell, Cells
 
-__all__ = ["Section", "figure_sections", "html_page", "markdown_page", "table_sections"]
+__all__ = ["Run", "Section", "figure_sections", "html_page", "markdown_page", "table_sections"]
 
 NAMES = {"e1": "E1", "e2": "E2", "e3": "E3", "seconds": "Runtime (s)"}
 MINUS = "\N{MINUS SIGN}"
@@ -29,9 +29,16 @@ class Section:
     picture: Path | None = None
 
 
-def table_sections(
-    plan: Plan, cells: Cells, taus: Mapping[tuple[str, int], float]
-) -> list[Section]:
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished plan: its means, and the τ chosen for each scenario and n."""
+
+    plan: Plan
+    cells: Cells
+    taus: Mapping[tuple[str, int], float]
+
+
+def table_sections(run: Run) -> list[Section]:
     """Tables 1 to 3: the printed number, ours, the difference, and the other methods."""
     sections = []
     for table in TABLES:
@@ -42,41 +49,35 @@ def table_sections(
             for metric in ("e1", "e2", "e3"):
                 for n in SAMPLE_SIZES:
                     printed = row.value(metric, n)
-                    rows.append(
-                        (f"{value:g}", *_row(plan, cells, taus, scenario, n, metric, printed))
-                    )
-            rows.append(
-                (f"{value:g}", *_row(plan, cells, taus, scenario, None, "seconds", row.seconds))
-            )
+                    rows.append((f"{value:g}", *_row(run, scenario, n, metric, printed)))
+            rows.append((f"{value:g}", *_row(run, scenario, None, "seconds", row.seconds)))
         sections.append(
             Section(
                 f"Table {table.number}: sensitivity to {table.varies}",
-                _distance(plan, cells, table.number),
-                (table.varies, *_header(plan)),
+                _distance(run, table),
+                (table.varies, *_header(run.plan)),
                 tuple(rows),
             )
         )
     return sections
 
 
-def figure_sections(
-    plan: Plan, cells: Cells, taus: Mapping[tuple[str, int], float], pictures: Mapping[str, Path]
-) -> list[Section]:
+def figure_sections(run: Run, pictures: Mapping[str, Path]) -> list[Section]:
     """One section per scenario; the paper prints numbers for the population only."""
     return [
         Section(
             f"Setting {scenario.setting}, {scenario.noise.capitalize()} noise",
             "The paper's figures are pictures without printed numbers; its text states the values "
             "at n = ∞.",
-            _header(plan),
+            _header(run.plan),
             tuple(
-                _row(plan, cells, taus, scenario, n, m, POPULATION[m] if n is None else None)
+                _row(run, scenario, n, m, POPULATION[m] if n is None else None)
                 for m in ("e1", "e2", "e3")
-                for n in plan.sizes
+                for n in run.plan.sizes
             ),
             pictures[scenario.key],
         )
-        for scenario in plan.scenarios
+        for scenario in run.plan.scenarios
     ]
 
 
@@ -90,38 +91,33 @@ def _header(plan: Plan) -> tuple[str, ...]:
 
 
 def _row(
-    plan: Plan,
-    cells: Cells,
-    taus: Mapping[tuple[str, int], float],
-    scenario: Scenario,
-    n: int | None,
-    metric: str,
-    printed: float | None,
+    run: Run, scenario: Scenario, n: int | None, metric: str, printed: float | None
 ) -> tuple[str, ...]:
     out = [NAMES[metric], _size(n), "–" if printed is None else f"{printed:.2f}"]
-    for method in plan.methods:
-        cell = cells.get((scenario.key, n, method, metric))
+    for method in run.plan.methods:
+        cell = run.cells.get((scenario.key, n, method, metric))
         out.append("–" if cell is None else f"{cell} ({cell.replicates})")
         if method == "paper":
             known = cell is not None and printed is not None
             out.append(_signed(cell.mean - printed) if known else "–")  # type: ignore[operator,union-attr]
-            tau = None if n is None else taus.get((scenario.key, n))
+            tau = None if n is None else run.taus.get((scenario.key, n))
             out.append("–" if tau is None else f"{tau:g}")
     return tuple(out)
 
 
-def _distance(plan: Plan, cells: Cells, number: int) -> str:
+def _distance(run: Run, table: Table) -> str:
     """The mean distance from the printed numbers, metric by metric."""
-    if "paper" not in plan.methods:
+    if "paper" not in run.plan.methods:
         return ""
     parts = []
     for metric in ("e1", "e2", "e3"):
         gaps: list[float] = []
         beyond = 0
-        for row in TABLES[number - 1].rows:
+        for row in table.rows:
             key = Scenario("gaussian", None, row.n_latent, row.n_clients, row.coverage).key
             found: list[tuple[Cell | None, float]] = [
-                (cells.get((key, n, "paper", metric)), row.value(metric, n)) for n in SAMPLE_SIZES
+                (run.cells.get((key, n, "paper", metric)), row.value(metric, n))
+                for n in SAMPLE_SIZES
             ]
             gaps += [cell.mean - printed for cell, printed in found if cell is not None]
             beyond += sum(cell is not None and _far(cell, printed) for cell, printed in found)
@@ -144,7 +140,8 @@ def _far(cell: Cell, printed: float) -> bool:
     return bool(abs(cell.mean - printed) > 2 * spread + 0.005)
 
 
-def _intro(plan: Plan, cells: Cells) -> list[str]:
+def _intro(run: Run) -> list[str]:
+    plan = run.plan
     return [
         f"Every cell: the mean over replicates ± its standard error (number of replicates). "
         f"{plan.replicates} replicates were planned; the paper prints one run per cell.",
@@ -156,7 +153,7 @@ def _intro(plan: Plan, cells: Cells) -> list[str]:
             f"{method}: {stopped} client recoveries ended with an outcome other than ok"
             + (" (nearly always the search budget)." if method == "paper" else ".")
             for method in plan.methods
-            if (stopped := _stopped(method, cells))
+            if (stopped := _stopped(method, run.cells))
         ),
     ]
 
@@ -169,10 +166,10 @@ def _stopped(method: str, cells: Cells) -> int:
     )
 
 
-def markdown_page(title: str, plan: Plan, cells: Cells, sections: Sequence[Section]) -> str:
+def markdown_page(title: str, run: Run, sections: Sequence[Section]) -> str:
     """The page as Markdown; pictures are linked."""
     lines = [f"# {title}", ""]
-    for paragraph in _intro(plan, cells):
+    for paragraph in _intro(run):
         lines += [paragraph, ""]
     for section in sections:
         lines += [f"## {section.title}", ""]
@@ -198,14 +195,14 @@ th{background:#262626}th,td{border-color:#444}img{background:#fff}}
 """
 
 
-def html_page(title: str, plan: Plan, cells: Cells, sections: Sequence[Section]) -> str:
+def html_page(title: str, run: Run, sections: Sequence[Section]) -> str:
     """The page as one HTML file with its pictures embedded."""
     out = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>',
         f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style>',
         f"<h1>{escape(title)}</h1>",
     ]
-    out += [f"<p>{escape(paragraph)}</p>" for paragraph in _intro(plan, cells)]
+    out += [f"<p>{escape(paragraph)}</p>" for paragraph in _intro(run)]
     for section in sections:
         out.append(f"<h2>{escape(section.title)}</h2>")
         if section.picture is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from jigsaw_crl.truth.experiments.scenarios import Scenario
@@ -34,7 +33,6 @@ def plot_scenario(
 ) -> None:
     """Draw E1, E2 and E3 against n, with the population at the right edge and standard errors."""
     figure = Figure(figsize=(10.5, 3.2), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(1, 3)
     finite = sorted(n for n in sizes if n is not None)
     # The population is drawn one decade to the right of the largest sample.
@@ -53,15 +51,12 @@ def plot_scenario(
                 linewidth=1.3,
                 **STYLES.get(method, {}),
             )
-        axis.set_xscale("log")
-        axis.set_ylim(-0.04, 1.04)
+        axis.set(xscale="log", ylim=(-0.04, 1.04), xlabel="$n$", ylabel=short)
         decades = [n for n in finite if str(n).strip("0") == "1"]
         axis.set_xticks(
             [*decades, end], [*(f"$10^{{{len(str(n)) - 1}}}$" for n in decades), "$\\infty$"]
         )
         axis.minorticks_off()
-        axis.set_xlabel("$n$")
-        axis.set_ylabel(short)
         axis.set_title(title, fontsize=10)
         axis.grid(alpha=0.25)
     axes[0].legend(frameon=False, fontsize=9)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.truth.experiments import pages
 from jigsaw_crl.truth.experiments.execution import Call, progress_bar, results_of
 from jigsaw_crl.truth.experiments.methods import METHODS
@@ -72,12 +72,10 @@ def run(
     methods : tuple of str
         Methods to compare, on the same data.
     """
-    unknown = [m for m in methods if m not in METHODS]
-    if unknown or not methods:
-        raise InputError(
-            f"there is no method {unknown[0]!r}" if unknown else "no method is given",
-            f"Choose from {', '.join(METHODS)}.",
-        )
+    if not methods:
+        raise InputError("no method is given", f"Choose from {', '.join(METHODS)}.")
+    for method in methods:
+        choose(method, METHODS, "method")
     plan = plan_of(kind, quick=quick, methods=tuple(methods))
     return run_plan(plan, Path(out), workers=workers, cluster=cluster, progress=progress)
 
@@ -139,19 +137,19 @@ def _finish(
 def _write(
     plan: Plan, out: Path, rows: list[dict[str, Any]], taus: dict[tuple[str, int], float]
 ) -> Reproduction:
-    cells = summarise(rows)
+    done = pages.Run(plan, summarise(rows), taus)
     write_csv(rows, out / "replicates.csv")
     pictures: dict[str, Path] = {}
     if plan.kind == "figures":
         for scenario in plan.scenarios:
             pictures[scenario.key] = out / f"{scenario.key}.png"
-            plot_scenario(scenario, plan.sizes, plan.methods, cells, pictures[scenario.key])
-        sections = pages.figure_sections(plan, cells, taus, pictures)
+            plot_scenario(scenario, plan.sizes, plan.methods, done.cells, pictures[scenario.key])
+        sections = pages.figure_sections(done, pictures)
         title = "E1, E2 and E3 against the sample size, settings A, B and C"
     else:
-        sections = pages.table_sections(plan, cells, taus)
+        sections = pages.table_sections(done)
         title = "Tables 1 to 3: sensitivity to p, K and q"
     markdown, html = out / f"{plan.kind}.md", out / f"{plan.kind}.html"
-    markdown.write_text(pages.markdown_page(title, plan, cells, sections), encoding="utf-8")
-    html.write_text(pages.html_page(title, plan, cells, sections), encoding="utf-8")
+    markdown.write_text(pages.markdown_page(title, done, sections), encoding="utf-8")
+    html.write_text(pages.html_page(title, done, sections), encoding="utf-8")
     return Reproduction(out / "replicates.csv", markdown, html, tuple(pictures.values()))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import writable, write_text
 
 __all__ = ["Store"]
 
@@ -28,12 +27,8 @@ class Store:
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self.folder = folder
         self.fingerprint = fingerprint
-        try:
+        with writable(folder, "the folder"):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"the folder cannot be written ({error.strerror})", "Choose another.", path=folder
-            ) from None
 
     def get(self, key: str) -> dict[str, Any] | None:
         """The record of a finished task, or None."""
@@ -47,7 +42,4 @@ class Store:
 
     def put(self, record: dict[str, Any]) -> None:
         """Write a record under the key of its task."""
-        place = self.folder / f"{record['task']}.json"
-        beside = place.with_suffix(f".{os.getpid()}.part")
-        beside.write_text(json.dumps(record, indent=1), encoding="utf-8")
-        beside.replace(place)
+        write_text(self.folder / f"{record['task']}.json", json.dumps(record, indent=1))

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 from jigsaw_crl.truth.simulate.world import Truth, World
 
 __all__ = ["AssumptionReport", "Degeneracy", "check_assumptions"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # An entry below this share of the largest counts as zero: sums over hidden paths have some tens of
 # terms, and so a relative rounding error near 1e-15.
@@ -64,31 +63,16 @@ class AssumptionReport:
     @property
     def holds(self) -> dict[int, bool]:
         """Assumption number to whether it holds."""
-        return {
-            1: not self.missing_interventions,
-            2: not self.degenerate,
-            3: not self.unwitnessed,
-        }
+        return {1: not self.missing_interventions, 2: not self.degenerate, 3: not self.unwitnessed}
 
     def __str__(self) -> str:
+        missing = [f"{c} never intervenes on {x}" for c, x in self.missing_interventions]
+        failing = [f"{d.client}: ({d.condition}) {sorted(d.labels)}" for d in self.degenerate]
         edges = ", ".join(f"{a} -> {d}" for a, d in self.unwitnessed)
+        reasons = (", ".join(missing), ", ".join(failing), edges and f"no client witnesses {edges}")
         return "\n".join(
-            f"Assumption {number}: {'holds' if not failures else f'fails ({failures})'}"
-            for number, failures in (
-                (
-                    1,
-                    ", ".join(
-                        f"{c} never intervenes on {x}" for c, x in self.missing_interventions
-                    ),
-                ),
-                (
-                    2,
-                    ", ".join(
-                        f"{d.client}: ({d.condition}) {sorted(d.labels)}" for d in self.degenerate
-                    ),
-                ),
-                (3, f"no client witnesses {edges}" if edges else ""),
-            )
+            f"Assumption {number}: {f'fails ({why})' if why else 'holds'}"
+            for number, why in enumerate(reasons, 1)
         )
 
 
@@ -169,7 +153,7 @@ def _degeneracies(world: World, k: int, truth: Truth, used: frozenset[str]) -> l
     return found
 
 
-def _effects(sem: SEM, O: npt.NDArray[np.intp], change: Change) -> tuple[FloatArray, FloatArray]:
+def _effects(sem: SEM, O: IntArray, change: Change) -> tuple[FloatArray, FloatArray]:
     """`d = Δa_O + A_MOᵀ (I − A_MM)⁻ᵀ Δa_M` and `u = B Σ_MM (I − A_MM)⁻ᵀ Δa_M`."""
     M = np.setdiff1d(np.arange(sem.n_latent), O)
     A, delta = sem.A, change.weights
@@ -199,7 +183,7 @@ def _spreads(
     return fully_indecomposable(pattern)
 
 
-def fully_indecomposable(pattern: npt.NDArray[np.bool_]) -> bool:
+def fully_indecomposable(pattern: BoolArray) -> bool:
     """Whether every proper nonempty set of rows reaches more columns than it has rows."""
     if len(pattern) == 1:
         return True
@@ -211,6 +195,6 @@ def fully_indecomposable(pattern: npt.NDArray[np.bool_]) -> bool:
     return bool((match >= 0).all()) and len(strongly_connected(pattern[:, match])) == 1
 
 
-def _nonzero(vector: FloatArray) -> npt.NDArray[np.bool_]:
+def _nonzero(vector: FloatArray) -> BoolArray:
     largest = float(np.abs(vector).max(initial=0.0))
     return np.asarray(np.abs(vector) > CANCELLATION * largest, dtype=bool)

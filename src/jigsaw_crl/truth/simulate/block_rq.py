@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["block_rq"]
 
-FloatArray = npt.NDArray[np.float64]
-
 
 def block_rq(
-    H: FloatArray, blocks: Sequence[Sequence[int]], order: npt.NDArray[np.bool_]
+    H: FloatArray, blocks: Sequence[Sequence[int]], order: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Factor `H = R Q` along the block order.
 

@@ -6,19 +6,17 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.arrays import ArrayLike, FloatArray
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.truth.simulate.families import random_pattern
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sem import SEM
-from jigsaw_crl.truth.simulate.settings import named_setting
-from jigsaw_crl.truth.simulate.world import View, World
+from jigsaw_crl.truth.simulate.settings import SETTINGS
+from jigsaw_crl.truth.simulate.world import View, World, check_seed
 
 __all__ = ["random_world", "setting", "world_from_graph"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def setting(
@@ -32,7 +30,7 @@ def setting(
     >>> setting("B", seed=3)
     World(8 latents, 4 clients, seed 3)
     """
-    data = named_setting(name)
+    data = choose(name, SETTINGS, "setting")
     return world_from_graph(
         data.matrix(),
         [[node - 1 for node in nodes] for nodes in data.node_sets],
@@ -118,7 +116,7 @@ def _random_nodes(n_latent: int, coverage: float, rng: np.random.Generator) -> l
 
 
 def world_from_graph(
-    adjacency: npt.ArrayLike,
+    adjacency: ArrayLike,
     node_sets: Sequence[Iterable[int | str]],
     feature_counts: Sequence[int] | None,
     seed: int = 0,
@@ -126,7 +124,7 @@ def world_from_graph(
     intervention: Intervention | str = "paper",
     names: Sequence[str] | None = None,
     client_names: Sequence[str] | None = None,
-    variances: npt.ArrayLike | None = None,
+    variances: ArrayLike | None = None,
     shuffle: bool = True,
 ) -> World:
     """A world with a given graph.
@@ -202,13 +200,11 @@ def world_from_graph(
 
 
 def _streams(seed: int, purpose: str, count: int) -> list[np.random.Generator]:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"the seed is {seed!r}", "Pass a non-negative whole number.")
-    tag = {"graph": 1, "clients": 2}[purpose]
-    return [np.random.default_rng(s) for s in np.random.SeedSequence([int(seed), tag]).spawn(count)]
+    root = np.random.SeedSequence([check_seed(seed), {"graph": 1, "clients": 2}[purpose]])
+    return [np.random.default_rng(s) for s in root.spawn(count)]
 
 
-def _weights(adjacency: npt.ArrayLike, rng: np.random.Generator) -> FloatArray:
+def _weights(adjacency: ArrayLike, rng: np.random.Generator) -> FloatArray:
     given = np.asarray(adjacency)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or len(given) < 2:
         raise InputError(

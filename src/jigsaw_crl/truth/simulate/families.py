@@ -11,22 +11,18 @@ from functools import partial
 from math import ceil, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.errors import choose
 
 __all__ = ["FAMILIES", "random_pattern"]
 
-Pattern = npt.NDArray[np.bool_]
+Pattern = BoolArray
 
 
 def random_pattern(family: str, n_latent: int, rng: np.random.Generator) -> Pattern:
     """A random graph of the named family (a key of `FAMILIES`)."""
-    if family not in FAMILIES:
-        raise InputError(
-            f"there is no graph family {family!r}", f"Choose one of {', '.join(FAMILIES)}."
-        )
-    return FAMILIES[family](n_latent, rng)
+    return choose(family, FAMILIES, "graph family")(n_latent, rng)
 
 
 def _erdos_renyi(p: int, rng: np.random.Generator, *, degree: float) -> Pattern:

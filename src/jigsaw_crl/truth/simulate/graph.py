@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.order import strongly_connected, transitive_closure
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray
+from jigsaw_crl.base.order import boolean_product, strongly_connected, transitive_closure
 
 __all__ = ["MixedGraph", "blocks_of", "induced_graph"]
-
-BoolMatrix = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +28,10 @@ class MixedGraph:
         Symmetric: some hidden node reaches both ends through hidden nodes only.
     """
 
-    directed: BoolMatrix
-    bidirected: BoolMatrix
+    directed: BoolArray
+    bidirected: BoolArray
 
-    def ancestors(self) -> BoolMatrix:
+    def ancestors(self) -> BoolArray:
         """`R[a, d]`: a is an ancestor of d."""
         return transitive_closure(self.directed.T)
 
@@ -42,7 +40,7 @@ class MixedGraph:
         return strongly_connected(self.bidirected)
 
 
-def induced_graph(pattern: npt.ArrayLike, observed: npt.ArrayLike) -> MixedGraph:
+def induced_graph(pattern: ArrayLike, observed: ArrayLike) -> MixedGraph:
     """The mixed graph of Proposition 1, in the order of `observed`.
 
     Parameters
@@ -57,14 +55,14 @@ def induced_graph(pattern: npt.ArrayLike, observed: npt.ArrayLike) -> MixedGraph
     M = np.setdiff1d(np.arange(len(edges)), O)
     through = transitive_closure(edges[np.ix_(M, M)]) | np.eye(len(M), dtype=bool)
     # reach[i, m]: hidden m reaches i with only hidden nodes on the way.
-    reach = _product(edges[np.ix_(O, M)], through)
-    directed = edges[np.ix_(O, O)] | _product(reach, edges[np.ix_(M, O)])
-    bidirected = _product(reach, reach.T)
+    reach = boolean_product(edges[np.ix_(O, M)], through)
+    directed = edges[np.ix_(O, O)] | boolean_product(reach, edges[np.ix_(M, O)])
+    bidirected = boolean_product(reach, reach.T)
     np.fill_diagonal(bidirected, False)
     return MixedGraph(directed, bidirected)
 
 
-def blocks_of(graph: MixedGraph) -> tuple[list[list[int]], BoolMatrix]:
+def blocks_of(graph: MixedGraph) -> tuple[list[list[int]], BoolArray]:
     """Blocks (classes of mutual reachability) and the closure of the order on them.
 
     Returns
@@ -79,12 +77,6 @@ def blocks_of(graph: MixedGraph) -> tuple[list[list[int]], BoolMatrix]:
     member = np.zeros((len(blocks), len(ancestors)), dtype=bool)
     for b, positions in enumerate(blocks):
         member[b, positions] = True
-    between = _product(_product(member, ancestors), member.T)
+    between = boolean_product(boolean_product(member, ancestors), member.T)
     np.fill_diagonal(between, False)
     return blocks, transitive_closure(between)
-
-
-def _product(left: BoolMatrix, right: BoolMatrix) -> BoolMatrix:
-    """Boolean matrix product."""
-    counts = left.astype(np.float32) @ right.astype(np.float32)
-    return np.asarray(counts > 0.5, dtype=bool)

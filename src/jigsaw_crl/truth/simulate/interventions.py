@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 
 __all__ = ["INTERVENTIONS", "Intervention"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Every kind, with the range that its numbers are drawn from unless another is given.
+_USUAL = "additive shrink hard-keep hard-replace noise-only mean-only mean-noise"
 _RANGES = {
-    "additive": (2.0, 3.0),
-    "shrink": (2.0, 3.0),
-    "hard-keep": (2.0, 3.0),
-    "hard-replace": (2.0, 3.0),
-    "noise-only": (2.0, 3.0),
-    "mean-only": (2.0, 3.0),
-    "mean-noise": (2.0, 3.0),
+    **dict.fromkeys(_USUAL.split(), (2.0, 3.0)),
     "hard": (0.5, 2.0),
     "mild": (0.3, 0.7),
     "knock-down": (0.5, 0.5),
@@ -79,11 +74,6 @@ class Intervention:
     off_target: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in _RANGES:
-            raise InputError(
-                f"there is no intervention of kind {self.kind!r}",
-                f"Choose one of {', '.join(_RANGES)}.",
-            )
         low, high = self.range
         if not 0 < low <= high < np.inf:
             raise InputError(
@@ -107,7 +97,7 @@ class Intervention:
     @property
     def range(self) -> tuple[float, float]:
         """Where the draws come from: low and high, or the kind's own range."""
-        low, high = _RANGES[self.kind]
+        low, high = choose(self.kind, _RANGES, "intervention of kind")
         return low if self.low is None else self.low, high if self.high is None else self.high
 
     @property
@@ -117,33 +107,14 @@ class Intervention:
         return float(low), float(high)
 
     @classmethod
-    def named(
-        cls,
-        name: Intervention | str,
-        *,
-        shift: float | tuple[float, float] | None = None,
-        penetrance: float | None = None,
-        off_target: float | None = None,
-    ) -> Intervention:
-        """A protocol by name (a key of `INTERVENTIONS`), with the given values replaced.
+    def named(cls, name: Intervention | str, **changes: Any) -> Intervention:
+        """A protocol by name (a key of `INTERVENTIONS`), with the given fields replaced.
 
         An `Intervention` in place of the name is taken as it is.
         """
-        if isinstance(name, Intervention):
-            protocol = name
-        elif name in INTERVENTIONS:
-            protocol = INTERVENTIONS[name]
-        else:
-            raise InputError(
-                f"there is no intervention protocol {name!r}",
-                f"Choose one of {', '.join(INTERVENTIONS)}.",
-            )
-        return replace(
-            protocol,
-            shift=protocol.shift if shift is None else shift,
-            penetrance=protocol.penetrance if penetrance is None else penetrance,
-            off_target=protocol.off_target if off_target is None else off_target,
-        )
+        if isinstance(name, str):
+            name = choose(name, INTERVENTIONS, "intervention protocol")
+        return replace(name, **changes)
 
     def draw(self, sem: SEM, target: int, rng: np.random.Generator, dose: int = 0) -> Change:
         """One change of the target's equation."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment, Statements
 from jigsaw_crl.truth.simulate.world import Truth
@@ -64,14 +64,12 @@ def perfect_fragment(truth: Truth, *, inside: bool = True) -> Fragment:
         block_order=truth.block_order,
         districts=truth.districts,
         statements=Statements(
-            says,
-            tuple(sorted(one_of, key=lambda item: (sorted(item[0]), item[1]))),
-            truth.spouses,
+            says, tuple(sorted(one_of, key=lambda item: (sorted(item[0]), item[1]))), truth.spouses
         ),
     )
 
 
-def _sets(j: int, members: list[int], spouse: npt.NDArray[np.bool_]) -> list[list[int]]:
+def _sets(j: int, members: list[int], spouse: BoolArray) -> list[list[int]]:
     """Sets of labels about which exact moments tell whether one is an ancestor of j."""
     far = [l for l in members if l != j and not spouse[l, j]]
     if not far:

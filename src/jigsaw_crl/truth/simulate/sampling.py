@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.sem import SEM
 
-__all__ = ["Noise", "Regime", "check_noise", "population", "sample_moments", "sample_rows"]
+__all__ = ["NOISES", "Noise", "Regime", "population", "sample_moments", "sample_rows"]
 
-FloatArray = npt.NDArray[np.float64]
 Noise = Literal["gaussian", "laplace"]
+NOISES: dict[str, Noise] = {"gaussian": "gaussian", "laplace": "laplace"}
 
 # Laplace noise is drawn this many rows at a time: 64 latents then take 16 MB.
 CHUNK = 32_768
@@ -53,7 +52,7 @@ class Regime:
     penetrance: float = 1.0
 
     @classmethod
-    def of(cls, sem: SEM, nodes: npt.NDArray[np.intp], mixing: FloatArray) -> Regime:
+    def of(cls, sem: SEM, nodes: IntArray, mixing: FloatArray) -> Regime:
         return cls(mixing, sem.total_effects()[nodes], sem.variances, sem.means)
 
     def latent_moments(self) -> tuple[FloatArray, FloatArray]:
@@ -70,16 +69,6 @@ class Regime:
     def acting(self) -> Regime:
         """The law of the rows in which the intervention acts."""
         return replace(self, otherwise=None, penetrance=1.0)
-
-
-def check_noise(noise: str) -> Noise:
-    """The noise family, or an `InputError`."""
-    for known in get_args(Noise):
-        if noise == known:
-            return known  # type: ignore[no-any-return]
-    raise InputError(
-        f"there is no noise family {noise!r}", f"Choose one of {', '.join(get_args(Noise))}."
-    )
 
 
 def population(regime: Regime) -> Moments:

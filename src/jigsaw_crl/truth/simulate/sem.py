@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 
 __all__ = ["SEM", "Change", "Marginal"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +55,7 @@ class SEM(ReadOnlyArrays):
     means: FloatArray
 
     def __post_init__(self) -> None:
-        for name in ("A", "variances", "means"):
-            value = np.array(getattr(self, name), dtype=np.float64)
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
+        self._copy_read_only("A", "variances", "means")
 
     @property
     def n_latent(self) -> int:

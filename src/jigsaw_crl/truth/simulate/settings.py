@@ -9,24 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.arrays import FloatArray
 
-__all__ = ["SETTINGS", "Setting", "named_setting"]
+__all__ = ["SETTINGS", "Setting"]
 
 
 @dataclass(frozen=True)
 class Setting:
     """One of the paper's three simulated systems."""
 
-    name: str
     n_latent: int
     weights: tuple[tuple[int, int, float], ...]
     node_sets: tuple[tuple[int, ...], ...]
     feature_counts: tuple[int, ...]
 
-    def matrix(self) -> npt.NDArray[np.float64]:
+    def matrix(self) -> FloatArray:
         """A, shape (n_latent, n_latent)."""
         A = np.zeros((self.n_latent, self.n_latent))
         for i, j, weight in self.weights:
@@ -34,69 +32,36 @@ class Setting:
         return A
 
 
+# fmt: off
 SETTINGS = {
     "A": Setting(
-        name="A",
         n_latent=5,
         weights=(
-            (1, 2, 1.0),
-            (1, 3, 0.7),
-            (2, 4, -1.0),
-            (3, 4, 1.3),
-            (3, 5, -0.9),
-            (4, 5, 0.6),
+            (1, 2, 1.0), (1, 3, 0.7), (2, 4, -1.0), (3, 4, 1.3), (3, 5, -0.9), (4, 5, 0.6),
         ),
         node_sets=((1, 3, 4, 5), (1, 2, 4, 5), (1, 2, 3, 4), (1, 2, 3), (2, 3, 5)),
         feature_counts=(8, 6, 7, 6, 5),
     ),
     "B": Setting(
-        name="B",
         n_latent=8,
         weights=(
-            (1, 2, -0.8),
-            (1, 3, 0.1),
-            (2, 3, 0.6),
-            (2, 4, 1.2),
-            (3, 8, 1.0),
-            (4, 7, -0.9),
-            (5, 6, 1.1),
-            (6, 7, 0.7),
+            (1, 2, -0.8), (1, 3, 0.1), (2, 3, 0.6), (2, 4, 1.2),
+            (3, 8, 1.0), (4, 7, -0.9), (5, 6, 1.1), (6, 7, 0.7),
         ),
         node_sets=((2, 3, 4, 7, 8), (1, 2, 3, 5, 6, 7), (1, 2, 4, 5, 6, 8), (1, 3, 4, 5, 7, 8)),
         feature_counts=(9, 10, 8, 9),
     ),
     "C": Setting(
-        name="C",
         n_latent=10,
         weights=(
-            (1, 3, -0.9),
-            (2, 3, 1.0),
-            (2, 6, 0.7),
-            (3, 4, 1.2),
-            (3, 10, -0.8),
-            (4, 10, -1.0),
-            (5, 10, 1.3),
-            (6, 7, 1.1),
-            (6, 8, 0.9),
-            (7, 8, -0.5),
+            (1, 3, -0.9), (2, 3, 1.0), (2, 6, 0.7), (3, 4, 1.2), (3, 10, -0.8),
+            (4, 10, -1.0), (5, 10, 1.3), (6, 7, 1.1), (6, 8, 0.9), (7, 8, -0.5),
         ),
         node_sets=(
-            (1, 2, 3, 4, 5, 6, 7, 9),
-            (3, 5, 6, 7, 8, 10),
-            (1, 2, 4, 7, 8, 9, 10),
-            (1, 3, 4, 5, 6, 7, 10),
-            (1, 2, 3, 6, 8, 9),
+            (1, 2, 3, 4, 5, 6, 7, 9), (3, 5, 6, 7, 8, 10), (1, 2, 4, 7, 8, 9, 10),
+            (1, 3, 4, 5, 6, 7, 10), (1, 2, 3, 6, 8, 9),
         ),
         feature_counts=(12, 10, 9, 11, 8),
     ),
 }
-
-
-def named_setting(name: str) -> Setting:
-    """The setting of that name, or an `InputError`."""
-    try:
-        return SETTINGS[name]
-    except KeyError:
-        raise InputError(
-            f"there is no setting {name!r}", f"Choose one of {', '.join(SETTINGS)}."
-        ) from None
+# fmt: on

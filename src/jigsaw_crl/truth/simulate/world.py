@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
@@ -18,17 +18,16 @@ from jigsaw_crl.truth.simulate.block_rq import block_rq
 from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sampling import (
+    NOISES,
     Regime,
-    check_noise,
     population,
     sample_moments,
     sample_rows,
 )
 from jigsaw_crl.truth.simulate.sem import SEM, Change, Marginal
 
-__all__ = ["Truth", "View", "World"]
+__all__ = ["Truth", "View", "World", "check_seed"]
 
-FloatArray = npt.NDArray[np.float64]
 SampleSizes = int | Mapping[str, int] | None
 
 # Independent streams of random numbers, told apart by a number behind the seed.
@@ -40,7 +39,7 @@ class View:
     """What one client accesses: its name, its nodes (in its own order) and its mixing G_k."""
 
     name: str
-    nodes: npt.NDArray[np.intp]
+    nodes: IntArray
     mixing: FloatArray
 
 
@@ -224,13 +223,13 @@ class World:
         doses : int
             Regimes per label, each with its own draw of the intervention.
         """
-        view, family = self.view(k), check_noise(noise)
+        view, family = self.view(k), choose(noise, NOISES, "noise family")
         chosen = self._chosen(k, labels)
         if doses < 1:
             raise InputError(f"doses is {doses}", "Apply every label at least once.")
         sizes = self._sizes(k, n_samples, chosen)
         streams = iter(
-            np.random.SeedSequence([_natural(seed), self.seed, _SAMPLES, k]).spawn(
+            np.random.SeedSequence([check_seed(seed), self.seed, _SAMPLES, k]).spawn(
                 1 + len(chosen) * doses
             )
         )
@@ -259,9 +258,9 @@ class World:
         self, k: int, n: int, noise: str = "gaussian", seed: int = 0
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Rows of client k: the control's, and one matrix per label, each (n, n_features)."""
-        family, labels = check_noise(noise), self._chosen(k, None)
+        family, labels = choose(noise, NOISES, "noise family"), self._chosen(k, None)
         self._sizes(k, n, labels)
-        streams = np.random.SeedSequence([_natural(seed), self.seed, _ROWS, k]).spawn(
+        streams = np.random.SeedSequence([check_seed(seed), self.seed, _ROWS, k]).spawn(
             1 + len(labels)
         )
         drawn = [
@@ -336,7 +335,8 @@ class World:
         return f"World({self.n_latent} latents, {self.n_clients} clients, seed {self.seed})"
 
 
-def _natural(seed: int) -> int:
+def check_seed(seed: int) -> int:
+    """The seed as an int; raises an `InputError` unless it is a whole number, at least 0."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"the seed is {seed!r}", "Pass a non-negative whole number.")
     return int(seed)

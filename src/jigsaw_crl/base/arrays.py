@@ -1,0 +1,16 @@
+"""Names of the array types in signatures: numpy arrays by the kind of number they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import ArrayLike
+
+__all__ = ["AnyArray", "ArrayLike", "BoolArray", "FloatArray", "IntArray"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+AnyArray = npt.NDArray[Any]
