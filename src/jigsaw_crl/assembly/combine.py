@@ -16,6 +16,7 @@ from jigsaw_crl.assembly.posterior import Draws, decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.baseline import assemble_pairs
@@ -23,8 +24,6 @@ from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["assemble"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
 Method = Literal["evidence", "null-cone", "paper"]
 # The prior alone makes ancestry improbable; a verdict against it needs this much pooled log-odds.
 LEAST_AGAINST = 1.0

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.verdict import OPEN
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import cover_matrix
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Proposal", "next_client"]
 
-BoolMatrix = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 Pair = tuple[str, str]
 
 N_ORDERS = 32
@@ -150,10 +148,10 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
     )
 
 
-def _entropy(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _entropy(share: FloatArray) -> FloatArray:
     """In bits. Half a sample is added to each side, so that no pair is certain."""
     p = (share * N_ORDERS + 0.5) / (N_ORDERS + 1.0)
-    out: npt.NDArray[np.float64] = -(p * np.log2(p) + (1 - p) * np.log2(1 - p))
+    out: FloatArray = -(p * np.log2(p) + (1 - p) * np.log2(1 - p))
     return out
 
 
@@ -162,7 +160,7 @@ def _entropy(share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 Graphs = tuple[IntArray, IntArray, IntArray]
 
 
-def _graphs(order: GlobalOrder, orders: list[BoolMatrix], rng: np.random.Generator) -> Graphs:
+def _graphs(order: GlobalOrder, orders: list[BoolArray], rng: np.random.Generator) -> Graphs:
     """One graph per order: its covers and the further edges that fit the clients best."""
     from jigsaw_crl.assembly.districts import mismatch
 
@@ -179,7 +177,7 @@ def _graphs(order: GlobalOrder, orders: list[BoolMatrix], rng: np.random.Generat
     return _edges(kept)
 
 
-def _edges(graphs: list[tuple[BoolMatrix, BoolMatrix]]) -> Graphs:
+def _edges(graphs: list[tuple[BoolArray, BoolArray]]) -> Graphs:
     """Edges of (order, graph) pairs, one graph after the other, descendants first."""
     sources, targets, bounds = [], [], [0]
     for matrix, graph in graphs:
@@ -196,7 +194,7 @@ def _edges(graphs: list[tuple[BoolMatrix, BoolMatrix]]) -> Graphs:
     )
 
 
-def _reported(order: GlobalOrder) -> tuple[BoolMatrix, IntArray]:
+def _reported(order: GlobalOrder) -> tuple[BoolArray, IntArray]:
     """The labels each client accesses, and their districts there, shape (n_clients, p) each."""
     known = [f for f in order.fragments if f.districts is not None]
     views = np.zeros((len(known), len(order.labels)), dtype=bool)
@@ -209,9 +207,7 @@ def _reported(order: GlobalOrder) -> tuple[BoolMatrix, IntArray]:
     return views, found
 
 
-def _trust_in_graphs(
-    order: GlobalOrder, graphs: Graphs, a: IntArray, d: IntArray
-) -> npt.NDArray[np.float64]:
+def _trust_in_graphs(order: GlobalOrder, graphs: Graphs, a: IntArray, d: IntArray) -> FloatArray:
     """Factor per pair: halved for each client that found it in one district against expectation.
 
     Such a pair may be confounded by a latent that has no label; without this factor the same client
@@ -235,9 +231,9 @@ def _choose(
     size: int,
     a: IntArray,
     d: IntArray,
-    worth: npt.NDArray[np.float64],
+    worth: FloatArray,
     rng: np.random.Generator,
-) -> BoolMatrix:
+) -> BoolArray:
     """The best set found by adding labels one by one, then exchanging labels while that gains."""
     from jigsaw_crl.assembly.districts import swap_gains
 

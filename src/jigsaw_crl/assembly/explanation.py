@@ -14,10 +14,9 @@ from jigsaw_crl.assembly.combine import LEAST_AGAINST
 from jigsaw_crl.assembly.exact import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
+from jigsaw_crl.base.arrays import FloatArray
 
 __all__ = ["explain"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None) -> Certificate:

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaln
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["Missed", "missed_directions"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # A label that moved two directions somewhere and has no labelled ancestor: one in five (an
 # unlabelled cause, or a spouse).

@@ -16,6 +16,7 @@ from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import ReadOnlyArrays
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GlobalOrder", "Mode"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
 Mode = Literal["exact", "evidence", "paper"]
 
 # Log-odds given to a fact when orders that agree with the facts are sampled.
@@ -89,7 +88,7 @@ class GlobalOrder(ReadOnlyArrays):
     labels: tuple[str, ...]
     mode: Mode
     verdicts: npt.NDArray[np.int8]
-    decoded: BoolMatrix
+    decoded: BoolArray
     sampled: FloatArray | None
     client_weights: Mapping[str, float]
     notes: tuple[str, ...]
@@ -286,7 +285,7 @@ class GlobalOrder(ReadOnlyArrays):
         out.flags.writeable = False
         return out
 
-    def sample(self, n: int, *, seed: int = 0) -> list[BoolMatrix]:
+    def sample(self, n: int, *, seed: int = 0) -> list[BoolArray]:
         """`n` orders that agree with what is known, as matrices over `labels`."""
         rng = np.random.default_rng([self.seed, seed])
         start = None if self.mode == "paper" else self.decoded

@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.missed import Missed, missed_directions
+from jigsaw_crl.base.arrays import BoolArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
 __all__ = ["Claims", "Panel", "read_fragments"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
 
 # A client "says" yes or no when its own log-odds pass log 3: three to one.
 SPEAKS = float(np.log(3.0))
@@ -54,14 +53,14 @@ class Claims:
     """
 
     client: str
-    members: npt.NDArray[np.intp]
+    members: IntArray
     certain: npt.NDArray[np.int8] | None
     sure: bool
     evidence: Pooled | None
-    says: BoolMatrix
+    says: BoolArray
     one_of: tuple[tuple[tuple[int, ...], int], ...]
-    spouses: BoolMatrix | None
-    together: BoolMatrix
+    spouses: BoolArray | None
+    together: BoolArray
 
     @cached_property
     def stance(self) -> npt.NDArray[np.int8]:

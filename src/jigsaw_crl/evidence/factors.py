@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.evidence.pooled import Pooled, unrelated
@@ -14,8 +14,6 @@ from jigsaw_crl.evidence.priors import IN_DISTRICT, MISSED, OPEN_PAIRS, OPEN_SHA
 
 __all__ = ["DECIMALS", "BayesFactors"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Evidence is kept to four decimals: far below any decision's margin. A fragment read from a file
 # then equals the one in memory, and says no more about the data than it must.

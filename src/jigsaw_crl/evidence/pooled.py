@@ -18,14 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.priors import MISSED
 
 __all__ = ["Pooled", "Shares", "mixed", "unrelated"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 CountArray = npt.NDArray[np.int32]
-BoolArray = npt.NDArray[np.bool_]
 Shares = Sequence[float | FloatArray]
 
 

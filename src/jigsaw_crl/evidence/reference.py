@@ -10,15 +10,12 @@ readings in which it is possible.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.evidence.mixture import CERTAIN, JITTER, Densities, Statistics
 
 __all__ = ["by_label", "densities"]
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def densities(
@@ -64,7 +61,7 @@ def by_label(
     rows: FloatArray,
     log_weight: FloatArray,
     hypotheses: Hypotheses,
-    owner: npt.NDArray[np.intp],
+    owner: IntArray,
     n_labels: int,
 ) -> FloatArray:
     """What `mixture.by_label` returns."""

@@ -22,14 +22,12 @@ second order the product of two free rotations adds `(p−1)/(α_i α_j) vvᵀ`,
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrows import READINGS, ZERO, Arrows
 
 __all__ = ["arrow_statistics"]
-
-IntArray = npt.NDArray[np.intp]
 
 
 def arrow_statistics(arrows: Arrows, first: IntArray, second: IntArray) -> Statistics:

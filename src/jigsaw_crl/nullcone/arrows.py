@@ -25,14 +25,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.extremes import Form
 
 __all__ = ["Arrows", "estimate", "shifts_fit"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Powers of D applied to the mean shift; with two eigenvectors the span has two dimensions more.
 POWERS = 4

@@ -19,16 +19,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.moments.regime import solve_lower
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.structure import Structure
 
 __all__ = ["constrained_functionals", "orthogonal_rows"]
 
-FloatArray = npt.NDArray[np.float64]
 Single = npt.NDArray[np.float32]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.intp]
 
 # The problem is mildly non-linear: a second round removes the second-order remainder.
 ROUNDS = 2

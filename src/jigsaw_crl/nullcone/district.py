@@ -20,13 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["DistrictFacts", "district_facts"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.intp]
 
 # Numbers between the tolerance and this multiple of it are neither zero nor clearly non-zero.
 GREY = 1e3

@@ -14,13 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.nullcone.spikes import Spikes
 
 __all__ = ["Lines", "null_lines"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +37,7 @@ class Lines:
 
     n: FloatArray
     m: FloatArray
-    rank: npt.NDArray[np.intp]
+    rank: IntArray
     sign: FloatArray
 
     @property

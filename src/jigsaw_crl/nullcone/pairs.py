@@ -18,15 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.lines import Lines
 
 __all__ = ["PairStatistics", "by_reading", "pair_statistics"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, quantities
 from jigsaw_crl.evidence.mixture import by_label, densities
@@ -20,10 +20,6 @@ from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
 from jigsaw_crl.nullcone.whitening import Start, Whitened, pool, reduce
 
 __all__ = ["Reading", "read"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

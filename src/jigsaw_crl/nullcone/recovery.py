@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Unread
 from jigsaw_crl.base.order import PartialOrder
@@ -27,8 +27,6 @@ from jigsaw_crl.nullcone.whitening import Start
 
 __all__ = ["Confounding", "RankOne", "Recovery", "recover_fragment"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Confounding = Literal["allow", "none"]
 RankOne = Literal["no-ancestor", "unsure"]
 

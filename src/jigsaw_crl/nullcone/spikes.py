@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.extremes import DENSE, Extremes, Form, dense_pairs, extreme_pairs
 from jigsaw_crl.moments.regime import inverse_square_root
 
 __all__ = ["Spikes", "bulk_edges", "detect", "find", "judge"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Edges = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 # Tracy–Widom (real case) has mean −1.2 and standard deviation 1.27: 3.3 scales beyond the edge is

@@ -7,18 +7,14 @@ some of it, provided that every latent of the client is intervened on.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Statements
 from jigsaw_crl.nullcone.district import DistrictFacts, district_facts
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.structure import Structure
 
 __all__ = ["certain_statements"]
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.intp]
 
 
 def certain_statements(

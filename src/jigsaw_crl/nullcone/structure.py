@@ -10,16 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["Structure", "decide", "greedy_order"]
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, estimate, shifts_fit
@@ -24,9 +24,6 @@ from jigsaw_crl.nullcone.whitening import Reduced, Whitened
 
 __all__ = ["Targets", "arrow_targets", "exact_targets"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 
 # An unseen c is taken to have this share of the lower quartile of the seen ones; where noise alone
 # shows more than that, nothing is known about c.

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import Extremes, Form, Regimes
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
@@ -26,8 +26,6 @@ from jigsaw_crl.nullcone.spikes import Spikes, find
 
 __all__ = ["Reduced", "Start", "Whitened", "pool", "reduce", "rounding_size"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 # Pooling converges linearly with a small factor: H falls by √(p/n) a round.
 MAX_ROUNDS = 4

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from jigsaw_crl.assembly.exact.entailment import Contradiction, Knowledge, entail
 from jigsaw_crl.assembly.exact.hidden import HiddenReach, can_use_hidden_rules, reason_across_hidden
 from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.base.arrays import BoolArray
 
 __all__ = ["Deduction", "deduce"]
-
-BoolMatrix = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +29,7 @@ class Deduction:
     knowledge: Knowledge
     views: dict[int, HiddenReach] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    closures: dict[int, tuple[BoolMatrix, BoolMatrix]] = field(default_factory=dict)
+    closures: dict[int, tuple[BoolArray, BoolArray]] = field(default_factory=dict)
 
 
 def deduce(panel: Panel, *, closed_world: bool = False, hidden_rules: bool = True) -> Deduction:

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
 __all__ = ["Contradiction", "Knowledge", "Reason", "entail"]
 
-BoolMatrix = npt.NDArray[np.bool_]
 UNKNOWN = np.iinfo(np.int32).max
 
 
@@ -69,8 +69,8 @@ class Knowledge:
         The highest rank so far.
     """
 
-    yes: BoolMatrix
-    no: BoolMatrix
+    yes: BoolArray
+    no: BoolArray
     yes_rank: npt.NDArray[np.int32]
     no_rank: npt.NDArray[np.int32]
     reasons: dict[tuple[int, int, bool], Reason] = field(default_factory=dict)

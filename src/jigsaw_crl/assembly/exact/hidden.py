@@ -30,10 +30,10 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.exact.entailment import UNKNOWN, Contradiction, Knowledge, Reason, resolve
 from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.base.arrays import BoolArray
 
 __all__ = ["HiddenReach", "can_use_hidden_rules", "reason_across_hidden"]
 
-BoolMatrix = npt.NDArray[np.bool_]
 RankMatrix = npt.NDArray[np.int32]
 
 # Clients × labels² beyond which the rules take too long.
@@ -56,9 +56,9 @@ class HiddenReach:
     """
 
     client: int
-    observed: npt.NDArray[np.bool_]
-    spouse: BoolMatrix
-    apart: BoolMatrix
+    observed: BoolArray
+    spouse: BoolArray
+    apart: BoolArray
     yes: RankMatrix
     no: RankMatrix
 
@@ -75,10 +75,10 @@ class HiddenReach:
         return cls(k, observed, spouse, apart, empty, empty.copy())
 
     @property
-    def hidden(self) -> npt.NDArray[np.bool_]:
+    def hidden(self) -> BoolArray:
         return ~self.observed
 
-    def learn(self, holds: bool, found: BoolMatrix, clock: int) -> bool:
+    def learn(self, holds: bool, found: BoolArray, clock: int) -> bool:
         """Enter facts of rank `clock` + 1 about hidden rows; True if one is new."""
         rank = self.yes if holds else self.no
         new = found & (rank == UNKNOWN) & self.hidden[:, None]
@@ -121,12 +121,12 @@ def reason_across_hidden(
             return views
 
 
-def _product(one: BoolMatrix, other: BoolMatrix) -> npt.NDArray[np.float32]:
+def _product(one: BoolArray, other: BoolArray) -> npt.NDArray[np.float32]:
     out: npt.NDArray[np.float32] = one.astype(np.float32) @ other.astype(np.float32)
     return out
 
 
-def _passages(view: HiddenReach, knowledge: Knowledge) -> tuple[BoolMatrix, BoolMatrix]:
+def _passages(view: HiddenReach, knowledge: Knowledge) -> tuple[BoolArray, BoolArray]:
     """(m may reach o, o may be an ancestor of x), for o the first observed label on a path."""
     may_reach = (view.no == UNKNOWN) & ~knowledge.no & view.observed[None, :]
     may_continue = ~knowledge.no & view.observed[:, None]

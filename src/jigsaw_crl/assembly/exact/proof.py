@@ -16,10 +16,9 @@ from jigsaw_crl.assembly.certificate import Fact, Step, sides
 from jigsaw_crl.assembly.exact.entailment import UNKNOWN, Knowledge, Reason
 from jigsaw_crl.assembly.exact.hidden import HiddenReach
 from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.base.arrays import BoolArray, IntArray
 
 __all__ = ["Prover", "TooLong"]
-
-BoolMatrix = npt.NDArray[np.bool_]
 
 
 class TooLong(Exception):
@@ -46,7 +45,7 @@ class Prover:
         panel: Panel,
         knowledge: Knowledge,
         views: dict[int, HiddenReach],
-        known: dict[int, tuple[BoolMatrix, BoolMatrix]] | None = None,
+        known: dict[int, tuple[BoolArray, BoolArray]] | None = None,
         most_steps: int | None = None,
     ) -> None:
         self.panel, self.knowledge, self.views = panel, knowledge, views
@@ -215,7 +214,7 @@ class Prover:
                 return lambda x=x: self.reaches(k, m, x, False)  # type: ignore[misc]
         return None
 
-    def _ways(self, k: int, m: int, x: int, rank: int) -> npt.NDArray[np.intp]:
+    def _ways(self, k: int, m: int, x: int, rank: int) -> IntArray:
         """Observed labels that m may reach and that may be ancestors of x."""
         view, (_, no) = self.views[k], self.known(rank)
         return np.flatnonzero(view.observed & ~(view.no[m] < rank) & ~no[m] & ~no[:, x])
@@ -237,7 +236,7 @@ class Prover:
 
     # -- bookkeeping ----------------------------------------------------------------------------
 
-    def known(self, before: int) -> tuple[BoolMatrix, BoolMatrix]:
+    def known(self, before: int) -> tuple[BoolArray, BoolArray]:
         """The closure (yes, no) of the base facts below a rank."""
         if before not in self._known:
             part = self.knowledge.copy()
@@ -255,9 +254,7 @@ class Prover:
         return len(self.steps) - 1
 
 
-def _distances(
-    edges: BoolMatrix, start: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _distances(edges: BoolArray, start: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Steps from `start` along `edges` (-1 if there is no path), and each label's predecessor."""
     p = len(edges)
     distance = np.full(p, -1, dtype=np.int64)

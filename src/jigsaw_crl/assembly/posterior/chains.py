@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.search import best_order, climb
 from jigsaw_crl.assembly.posterior.walk import SETTLED, Chain, Weights, n_proposals, unsettled
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["Convergence", "Draws", "draw_orders", "sample_orders"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
 
 N_CHAINS = 4
 # Chains agree when split-R̂ of the score is below R_HAT and the standard error of every probability
@@ -83,13 +82,13 @@ class _Posterior:
     """
 
     weights: Weights
-    start: BoolMatrix
+    start: BoolArray
     active: npt.NDArray[np.int64]
-    grid: tuple[npt.NDArray[np.intp], ...]
+    grid: tuple[IntArray, ...]
 
     @classmethod
     def of(
-        cls, evidence: Weights | FloatArray, rng: np.random.Generator, start: BoolMatrix | None
+        cls, evidence: Weights | FloatArray, rng: np.random.Generator, start: BoolArray | None
     ) -> _Posterior:
         """Start from the best order that local search finds if `start` is None."""
         weights = Weights.of(evidence)
@@ -99,7 +98,7 @@ class _Posterior:
         weights, start = weights.shuffled(shuffle), start[grid]
         return cls(weights, start, unsettled(weights, start), grid)
 
-    def chain(self, matrix: BoolMatrix, rng: np.random.Generator) -> Chain:
+    def chain(self, matrix: BoolArray, rng: np.random.Generator) -> Chain:
         score = self.weights.score(matrix)
         return Chain.at(matrix, self.weights, rng, active=self.active, score=score)
 
@@ -126,7 +125,7 @@ def sample_orders(
     n_chains: int = N_CHAINS,
     first: int = 250,
     most: int | None = None,
-    start: BoolMatrix | None = None,
+    start: BoolArray | None = None,
 ) -> Draws:
     """Probability of every ordered pair, from several chains run until they agree.
 
@@ -182,9 +181,9 @@ def draw_orders(
     rng: np.random.Generator,
     n: int,
     *,
-    start: BoolMatrix | None = None,
+    start: BoolArray | None = None,
     gap: int = 20,
-) -> list[BoolMatrix]:
+) -> list[BoolArray]:
     """`n` orders from the posterior, `gap` sweeps apart on one chain."""
     posterior = _Posterior.of(evidence, rng, start)
     chain = posterior.chain(posterior.start, rng)

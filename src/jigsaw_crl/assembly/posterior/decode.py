@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.assembly.posterior.walk import Weights
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["LEAST_F1", "decode"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
 
 # With a goal of 0.6, a pair needs a probability of 0.3 to be worth claiming.
 LEAST_F1 = 0.6
 
 
-def decode(probability: FloatArray, rng: np.random.Generator) -> BoolMatrix:
+def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
     """The order R that maximises 2 Σ_R π / (|R| + Σ π), an approximation of its expected F1.
 
     The ratio is maximised by maximising Σ_R (2π − F) for the current value F and then updating F.

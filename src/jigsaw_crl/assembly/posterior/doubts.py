@@ -10,16 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled, Shares, mixed
 
 __all__ = ["CommonCause", "common_cause", "invisible_share"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
 
 # Implied pairs: prior share of invisible effects, worth ten pairs; a label's own share is shrunk to
 # the study's with the weight of three pairs; beyond an invisible part nothing is expected.
@@ -30,7 +28,7 @@ MIMIC = 0.05
 MOST_WORK = 3e10
 
 
-def _product(a: BoolMatrix, b: BoolMatrix) -> BoolMatrix:
+def _product(a: BoolArray, b: BoolArray) -> BoolArray:
     return np.asarray((a.astype(np.float32) @ b.astype(np.float32)) > 0.5)
 
 
@@ -42,7 +40,7 @@ def invisible_share(
     cover_cost: float,
     *,
     by_row: bool = True,
-) -> tuple[FloatArray, BoolMatrix]:
+) -> tuple[FloatArray, BoolArray]:
     """Probability that each pair's effect is invisible if it is implied, and which are excused.
 
     An effect through z is a product: beyond an invisible part nothing is expected of the whole

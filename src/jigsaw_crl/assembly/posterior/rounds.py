@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.assembly.posterior.chains import Draws, sample_orders
@@ -28,12 +27,12 @@ from jigsaw_crl.assembly.posterior.doubts import (
 )
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.assembly.posterior.weights import pool
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.pooled import Pooled
 
 __all__ = ["OrderModel", "sample_posterior"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Prior shares of plain, weak and invisible effects among covers, worth ten covers; and of plain and
 # weak ones among implied effects that are visible.

@@ -9,21 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.walk import COLD, Chain, Weights, unsettled
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["best_order", "climb"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
-
 
 def climb(
-    matrix: BoolMatrix,
+    matrix: BoolArray,
     weights: Weights,
     rng: np.random.Generator,
     *,
     active: npt.NDArray[np.int64],
     sweeps: int,
-) -> BoolMatrix:
+) -> BoolArray:
     """An order reached by moves at zero temperature, then greedy insertion."""
     # Imported here because it loads the compiler.
     from jigsaw_crl.base.bitsets import greedy_order
@@ -35,7 +33,7 @@ def climb(
 
 def best_order(
     weights: Weights | FloatArray, rng: np.random.Generator, *, rounds: int = 4
-) -> BoolMatrix:
+) -> BoolArray:
     """An order of high worth.
 
     Parameters

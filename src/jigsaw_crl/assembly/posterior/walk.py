@@ -16,14 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["COVER_COST", "SETTLED", "Chain", "Weights"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 # Cost of a cover where nothing else is known about covers.
@@ -78,7 +76,7 @@ class Weights:
         """Worth of each pair for greedy insertion; a cost that all covers share does not count."""
         return self.implied if np.ptp(self.cover) == 0.0 else self.direct
 
-    def shuffled(self, order: npt.NDArray[np.intp]) -> Weights:
+    def shuffled(self, order: IntArray) -> Weights:
         """The weights of the labels in another order."""
         grid = np.ix_(order, order)
         return Weights(
@@ -87,13 +85,13 @@ class Weights:
             np.ascontiguousarray(self.ancestry[order]),
         )
 
-    def score(self, matrix: BoolMatrix) -> float:
+    def score(self, matrix: BoolArray) -> float:
         """Worth of one order."""
         pairs = float(self.implied[matrix].sum() + self.cover[cover_matrix(matrix)].sum())
         return pairs + float(self.ancestry[matrix.any(axis=0)].sum())
 
 
-def unsettled(weights: Weights, start: BoolMatrix) -> IntArray:
+def unsettled(weights: Weights, start: BoolArray) -> IntArray:
     """Pairs `a * p + d` to propose often: not settled and, if there are many, not unlikely."""
     weight = np.fmax(weights.direct, weights.implied)
     chosen = (np.abs(weight) < SETTLED) & ~np.eye(len(weight), dtype=bool)
@@ -134,7 +132,7 @@ class Chain:
     @classmethod
     def at(
         cls,
-        matrix: BoolMatrix,
+        matrix: BoolArray,
         weights: Weights,
         rng: np.random.Generator,
         *,
@@ -157,7 +155,7 @@ class Chain:
             score=score,
         )
 
-    def matrix(self) -> BoolMatrix:
+    def matrix(self) -> BoolArray:
         """The order, shape (p, p)."""
         from jigsaw_crl.base.bitsets import unpack
 

@@ -22,14 +22,13 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.panel import Claims, Panel
 from jigsaw_crl.assembly.posterior.search import best_order
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 from jigsaw_crl.fragment.fragment import YES
 
 __all__ = ["Trust", "pool", "weigh_clients"]
 
-FloatArray = npt.NDArray[np.float64]
-BoolMatrix = npt.NDArray[np.bool_]
 
 # Clients are left out one by one up to this many, in groups beyond: the cost stays bounded.
 MOST_GROUPS = 32
@@ -97,7 +96,7 @@ def pool(panel: Panel, weights: FloatArray, rate: float) -> Pooled:
 
 def _parts(
     panel: Panel, weights: FloatArray, rate: float, clients: npt.NDArray[np.int64]
-) -> Iterator[tuple[float, npt.NDArray[np.intp], Pooled]]:
+) -> Iterator[tuple[float, IntArray, Pooled]]:
     for k in clients.tolist():
         claims = panel.claims[k]
         yield float(weights[k]), claims.members, client_evidence(claims, rate, panel.n_scales)
@@ -169,7 +168,7 @@ def _first_weights(panel: Panel) -> FloatArray:
 
 
 def _agreement(
-    claims: Claims, order: BoolMatrix, rest: FloatArray, rate: float, n_scales: int
+    claims: Claims, order: BoolArray, rest: FloatArray, rate: float, n_scales: int
 ) -> tuple[float, float, float, float]:
     """Balanced agreement, its ratio to what was promised, errors, and statements compared.
 
