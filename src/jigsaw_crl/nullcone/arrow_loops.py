@@ -206,12 +206,12 @@ def _turn(K, own, target, alpha, pull, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(kept=False)
-def _forms(metric, X, Y, n, first, stop, C):  # type: ignore[no-untyped-def]
+def _forms(metric, X, Y, n, first, stop, work, C):  # type: ignore[no-untyped-def]
     """Add the covariance of `T_a = Σ_k X[a,k]ᵀ N Y[a,k]` for N with `metric`, over n rows.
 
     T₁ has no forms 1 and 3, T₂ no form 1, T₃ no form 3: see `_pair`.
     """
-    mx, my = np.empty(4), np.empty(4)
+    mx, my = work[5, 0], work[5, 1]
     for a in range(3):
         for k in range(first, stop):
             if (k == 1 and a != 2) or (k == 3 and a != 1):
@@ -242,11 +242,14 @@ def _forms(metric, X, Y, n, first, stop, C):  # type: ignore[no-untyped-def]
 def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[no-untyped-def]
     """T = (u_i·u_j, u_i·c_j, c_i·u_j) of readings s, t and its covariance: see `arrow_pairs`."""
     K, R, Mi, Mj = work[0], work[1], work[2], work[3]
-    rows = np.array([2 * (3 * i + s), 2 * (3 * i + s) + 1, 2 * (3 * j + t), 2 * (3 * j + t) + 1])
+    # Rows of u_i, c_i, u_j, c_j among all lines and c's.
+    of_i, of_j = 2 * (3 * i + s), 2 * (3 * j + t) - 2
     for a in range(4):
+        row = a + (of_i if a < 2 else of_j)
         for b in range(4):
-            K[a, b] = G[rows[a], rows[b]]
-            R[a, b] = N[rows[a], rows[b]]
+            column = b + (of_i if b < 2 else of_j)
+            K[a, b] = G[row, column]
+            R[a, b] = N[row, column]
     lam_i, lam_j = A[i, s, LAM], A[j, t, LAM]
     al_i, al_j = A[i, s, PRECISION], A[j, t, PRECISION]
     pull_i = B[i, W_COV] * A[i, s, SIGNAL] / (al_i + B[i, W_COV] * A[i, s, SIGNAL])
@@ -255,7 +258,7 @@ def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[n
     T[0], T[1], T[2] = K[0, 2], K[0, 3], K[1, 2]
     _metric(R, K, 0, lam_i, Mi)
     _metric(R, K, 2, lam_j, Mj)
-    ai, bi, aj, bj = np.empty(4), np.empty(4), np.empty(4), np.empty(4)
+    ai, bi, aj, bj = work[4, 0], work[4, 1], work[4, 2], work[4, 3]
     _turn(K, 0, 2, al_i, pull_i, ai)
     _turn(K, 0, 3, al_i, pull_i, bi)
     _turn(K, 2, 0, al_j, pull_j, aj)
@@ -275,7 +278,9 @@ def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[n
         for b in range(3):
             C[a, b] += _times(Mi, E[0, a], E[0, b]) / B[i, ROWS]
             C[a, b] += _times(Mj, E[1, a], E[1, b]) / B[j, ROWS]
-            C[a, b] += _times(R, E[0, a] + E[1, a], E[0, b] + E[1, b]) / whole[CONTROL]
+            shared = _times(R, E[0, a], E[0, b]) + _times(R, E[1, a], E[1, b])
+            shared += _times(R, E[0, a], E[1, b]) + _times(R, E[1, a], E[0, b])
+            C[a, b] += shared / whole[CONTROL]
     # Errors of the covariances as forms xᵀNy: what turns the line, and what c itself carries.
     X[:], Y[:] = 0.0, 0.0
     share_i = np.sqrt(A[i, s, SIGNAL] / K[1, 1]) if K[1, 1] > 0 else 0.0
@@ -295,18 +300,19 @@ def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[n
             Y[a, 2, 3] = share_j
     X[2, 1, 2], X[2, 1, 0], Y[2, 1, 0] = 1.0, -K[0, 2], 1.0
     X[1, 3, 0], X[1, 3, 2], Y[1, 3, 2] = 1.0, -K[0, 2], 1.0
-    _forms(Mi, X, Y, B[i, ROWS], 0, 2, C)
-    _forms(Mj, X, Y, B[j, ROWS], 2, 4, C)
+    _forms(Mi, X, Y, B[i, ROWS], 0, 2, work, C)
+    _forms(Mj, X, Y, B[j, ROWS], 2, 4, work, C)
     # The whitening's error enters both, and the products themselves.
     X[0, 4, 0], Y[0, 4, 2] = 1.0, 1.0
     X[1, 4, 0], Y[1, 4, 3] = 1.0, 1.0
     X[2, 4, 2], Y[2, 4, 1] = 1.0, 1.0
-    _forms(R, X, Y, whole[EFFECTIVE], 0, 5, C)
+    _forms(R, X, Y, whole[EFFECTIVE], 0, 5, work, C)
     # The product of two free rotations, and rotations that nothing determines.
-    v = np.array([1.0, -lam_j, -lam_i])
+    both = whole[DIRECTIONS] / (al_i * al_j)
     for a in range(3):
+        by_a = 1.0 if a == 0 else (-lam_j if a == 1 else -lam_i)
         for b in range(3):
-            C[a, b] += whole[DIRECTIONS] / (al_i * al_j) * v[a] * v[b]
+            C[a, b] += both * by_a * (1.0 if b == 0 else (-lam_j if b == 1 else -lam_i))
     if A[i, s, LOOSE] > 0.0:
         _loosen(K, 0, 2, lam_i, 2, A[i, s, LOOSE] / al_i**2, C)
     if A[j, t, LOOSE] > 0.0:
@@ -360,7 +366,7 @@ def products(G, N, A, B, whole, first, second, T, C):  # type: ignore[no-untyped
         Of the client: `CONTROL` rows, `EFFECTIVE` rows behind the whitening, `DIRECTIONS` that a
         line can turn to.
     """
-    work = np.empty((4, 4, 4))
+    work = np.empty((6, 4, 4))
     X, Y, E = np.empty((3, 5, 4)), np.empty((3, 5, 4)), np.empty((2, 3, 4))
     for k in range(len(first)):
         i, j = first[k], second[k]
