@@ -19,7 +19,7 @@ from jigsaw_crl.diagnostics import (
     unseen_pairs,
     usable,
 )
-from jigsaw_crl.diagnostics.nulls import noise_edge, ratio_edges
+from jigsaw_crl.client.nulls import noise_edge, ratio_edges
 
 Regimes = dict[str, np.ndarray]
 
@@ -225,12 +225,24 @@ def test_the_reduced_moments_stay_positive_however_loud_the_noise(regimes):
 
 def test_latents_without_label_are_seen_in_the_spectrum(world):
     control, rest = world.rows(0, 6000, seed=4)
-    two = dict(list(rest.items())[:2])
-    found = _checks(_client(_noisy({"control": control, **two}, 0.001)))
+    two = _noisy({"control": control, **dict(list(rest.items())[:2])}, 0.001)
     p = len(world.truth(0).labels)
-    assert found["more-latents"][0].value == p
-    honest = _client(_noisy({"control": control, **two}, 0.001), n_latent=p)
-    assert "more-latents" not in _checks(honest)
+    client = _client(two)
+    assert client.n_latent == p
+    (said,) = _checks(client)["more-latents"]
+    assert (said.severity, said.value, said.threshold) == ("info", p, 2)
+    assert said.message == f"2 labels, but the features carry {p} latent directions: {p} are used"
+    assert "more-latents" not in _checks(_client(two, n_latent=p))
+
+
+def test_a_given_number_of_latents_is_kept_and_a_larger_one_is_only_mentioned(world):
+    control, rest = world.rows(0, 6000, seed=4)
+    two = _noisy({"control": control, **dict(list(rest.items())[:2])}, 0.001)
+    client = _client(two, n_latent=2)
+    assert client.n_latent == 2
+    assert client.counted is None
+    (said,) = _checks(client)["more-latents"]
+    assert (said.severity, said.value) == ("warning", len(world.truth(0).labels))
 
 
 def test_drowned_latents_are_seen_in_the_spectrum(regimes):
@@ -251,6 +263,8 @@ def test_with_as_many_features_as_latents_the_floor_is_not_visible():
     space = reduce_to_rank(client)
     assert not space.visible
     assert space.gap == np.inf
+    (said,) = _checks(client)["unseen-latents"]
+    assert said.severity == "info"
 
 
 # -- tails and drift ----------------------------------------------------------------------------

@@ -6,15 +6,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.client.client import RANK_TOLERANCE, Client
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.latents import count_latents
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.diagnostics.nulls import noise_edge
 from jigsaw_crl.diagnostics.regimes import FALSE_ALARM, contrast
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
-__all__ = ["check_drift", "check_spectrum", "check_tails", "visible_rank"]
+__all__ = ["check_drift", "check_spectrum", "check_tails"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -31,58 +31,97 @@ UNEVEN = 1e3
 NOTICEABLE = 1e-3
 
 
-def visible_rank(spectrum: Spectrum) -> int:
-    """The number of directions that stand out of the noise.
-
-    The smallest r whose trailing eigenvalues all lie below the edge that pure noise of their mean
-    size would keep.
-    """
-    values = spectrum.eigenvalues
-    d = len(values)
-    real = int(np.count_nonzero(values > RANK_TOLERANCE * values[0]))
-    if real < d or not np.isfinite(spectrum.n):
-        return real
-    for r in range(d - 1):
-        rest = values[r:]
-        if rest[0] <= rest.mean() * noise_edge(len(rest), spectrum.n, FALSE_ALARM):
-            return r
-    return d
-
-
 def check_spectrum(client: Client, spectrum: Spectrum) -> list[Finding]:
     """Findings about the number of latents and the noise, from the spectrum."""
-    if not spectrum.visible:
-        return []
-    findings = _uneven_units(client)
-    found, r = visible_rank(spectrum), spectrum.rank
-    if found > r:
-        findings.append(
-            Finding(
-                "more-latents",
-                "warning",
-                f"{found} directions stand out where the client is said to have "
-                f"{pluralise(r, 'latent')} (or the sensors' noise is uneven)",
-                "Pass the true number as n_latent, if the client intervenes on some latents only.",
-                value=float(found),
-                threshold=float(r),
-                client=client.name,
-            )
-        )
-    elif found < r:
-        findings.append(
-            Finding(
-                "fewer-latents",
-                "warning",
-                f"only {found} of {r} directions stand out of the sensors' noise",
-                "Take more rows, or measure features that show the missing latents.",
-                value=float(found),
-                threshold=float(r),
-                client=client.name,
-            )
-        )
-    if spectrum.noise_share >= NOTICEABLE:
+    findings = [] if not spectrum.visible else _uneven_units(client)
+    findings += _number_of_latents(client)
+    if spectrum.visible and spectrum.noise_share >= NOTICEABLE:
         findings.append(_noise(client, spectrum))
     return findings
+
+
+def _number_of_latents(client: Client) -> list[Finding]:
+    """What the features show about the number of latents, beside the number that is used."""
+    count = client.counted or count_latents(client)
+    given, used, labels = client.counted is None, client.n_latent, len(client.labels)
+    if given and client.n_features == used:
+        return []
+    shown = f"{pluralise(labels, 'label')}, but the features carry "
+    directions = pluralise(count.visible, "latent direction")
+    if count.visible < used:
+        return [
+            _latents(
+                client,
+                "fewer-latents",
+                "warning",
+                f"only {count.visible} of {used} directions stand out of the sensors' noise",
+                "Take more rows, or measure features that show the missing latents.",
+                count.visible,
+                used,
+            )
+        ]
+    if given:
+        if count.used <= used:
+            return []
+        message = f"the features carry {directions}, but n_latent is {used}: {used} are used"
+        remedy = f"Pass n_latent={count.used}, or leave it out; uneven sensor noise looks alike."
+        return [_latents(client, "more-latents", "warning", message, remedy, count.visible, used)]
+    match count.reason:
+        case "features":
+            message = (
+                f"{pluralise(client.n_features, 'feature')} for {pluralise(labels, 'label')}: "
+                "a latent without a label could not be seen, and none is assumed"
+            )
+            remedy = "Pass n_latent if there is one, or measure at least two features more."
+            return [
+                _latents(
+                    client,
+                    "unseen-latents",
+                    "info",
+                    message,
+                    remedy,
+                    client.n_features,
+                    labels + 2,
+                )
+            ]
+        case "uneven":
+            message = (
+                f"{count.visible} directions differ by more than equal sensor noise allows, so the "
+                f"number of latents cannot be estimated: the {labels} labels are counted"
+            )
+            remedy = "Pass n_latent, or divide each feature by the size of its noise."
+            severity: Severity = "warning"
+        case "rows":
+            message = f"{shown}{directions}: too many for the smallest regime; {used} are used"
+            remedy = "Take more rows, or pass n_latent."
+            severity = "warning"
+        case _:
+            if used == labels:
+                return []
+            message = f"{shown}{directions}: {used} are used"
+            remedy = "Nothing, if some latents have no label; otherwise pass n_latent."
+            severity = "info"
+    return [_latents(client, "more-latents", severity, message, remedy, count.visible, labels)]
+
+
+def _latents(
+    client: Client,
+    check: str,
+    severity: Severity,
+    message: str,
+    remedy: str,
+    value: int,
+    threshold: int,
+) -> Finding:
+    return Finding(
+        check,
+        severity,
+        message,
+        remedy,
+        value=float(value),
+        threshold=float(threshold),
+        client=client.name,
+    )
 
 
 def _uneven_units(client: Client) -> list[Finding]:

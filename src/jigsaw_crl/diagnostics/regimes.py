@@ -24,7 +24,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.labels import several_targets, weak_intervention
-from jigsaw_crl.diagnostics.nulls import ratio_edges
+from jigsaw_crl.client.nulls import ratio_edges
 from jigsaw_crl.moments.regime import Moments, inverse_square_root, second_moment_about, solve_lower
 
 __all__ = ["Contrast", "check_regimes", "contrast", "excess_spread"]

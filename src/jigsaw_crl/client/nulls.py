@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaincinv
 
-__all__ = ["noise_edge", "ratio_edges", "tracy_widom_quantile"]
+__all__ = ["noise_edge", "noise_scale", "ratio_edges", "tracy_widom_quantile"]
 
 # Tracy–Widom of order 1 is a shifted gamma law to two digits down to tails of 1e-4 (Chiani 2014).
 _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801
@@ -29,7 +29,7 @@ def tracy_widom_quantile(probability: float) -> float:
 
     Examples
     --------
-    >>> from jigsaw_crl.diagnostics.nulls import tracy_widom_quantile
+    >>> from jigsaw_crl.client.nulls import tracy_widom_quantile
     >>> round(tracy_widom_quantile(0.95), 2), round(tracy_widom_quantile(0.999), 2)
     (0.98, 3.25)
     """
@@ -68,9 +68,17 @@ def _largest(p: int, m: float, n: float, quantile: float) -> float:
 def noise_edge(p: int, n: float, level: float) -> float:
     """Upper quantile of the largest eigenvalue of a p-dimensional sample of unit noise.
 
-    Marchenko–Pastur's edge with Tracy–Widom's margin: `(√(n−½) + √(p−½))² / n` plus the quantile
-    times `(√(n−½) + √(p−½)) (1/√(n−½) + 1/√(p−½))^⅓ / n`.
+    Marchenko–Pastur's edge `(√(n−½) + √(p−½))² / n` plus Tracy–Widom's quantile times
+    `noise_scale`.
+    """
+    edge = (np.sqrt(n - 0.5) + np.sqrt(p - 0.5)) ** 2 / n
+    return float(edge + tracy_widom_quantile(1 - level) * noise_scale(p, n))
+
+
+def noise_scale(p: int, n: float) -> float:
+    """Tracy–Widom scale of the largest eigenvalue of a p-dimensional sample of unit noise.
+
+    `(√(n−½) + √(p−½)) (1/√(n−½) + 1/√(p−½))^⅓ / n`.
     """
     root_n, root_p = np.sqrt(n - 0.5), np.sqrt(p - 0.5)
-    scale = (root_n + root_p) * np.cbrt(1 / root_n + 1 / root_p)
-    return float(((root_n + root_p) ** 2 + tracy_widom_quantile(1 - level) * scale) / n)
+    return float((root_n + root_p) * np.cbrt(1 / root_n + 1 / root_p) / n)
