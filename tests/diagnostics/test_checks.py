@@ -9,6 +9,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.client.nulls import noise_edge, ratio_edges
 from jigsaw_crl.client.spectrum import reduce_to_rank
 from jigsaw_crl.diagnostics import (
     check_client,
@@ -19,7 +20,6 @@ from jigsaw_crl.diagnostics import (
     unseen_pairs,
     usable,
 )
-from jigsaw_crl.client.nulls import noise_edge, ratio_edges
 
 Regimes = dict[str, np.ndarray]
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.client.checks import RANK_TOLERANCE
-from jigsaw_crl.client.nulls import noise_edge, noise_scale
+from jigsaw_crl.client.nulls import noise_edge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +42,10 @@ FALSE_ALARM = 1e-3
 # Share of the directions beyond the labels that must look like equal noise: sensors of unequal
 # noise leave one or two at the end that happen to agree.
 BULK = 1 / 3
-# The weakest direction of the signal stands this many Tracy–Widom scales above the strongest of
-# the noise; variances of unequal sensors follow each other closely.
-GAP = 3.0
+# A raised number needs a gap: the variance along the weakest direction of the signal exceeds that
+# along the strongest of the noise by this factor. Variances of unequal sensors follow each other
+# more closely.
+GAP = 1.25
 
 
 @dataclass(frozen=True)
@@ -143,10 +144,14 @@ def _estimated(values: FloatArray, degrees: float, labels: int) -> LatentCount:
         if rank <= labels:
             return LatentCount(labels, rank, "rank")
     found = _first_noise(values, degrees, labels)
-    bulk = max(3 if degenerate else 2, BULK * (d - labels))
-    if d - found >= bulk and (found == labels or _has_gap(values, degrees, found)):
-        visible = _first_noise(values, degrees, 0) if found == labels else found
-        return LatentCount(found, visible, "noise")
+    least_bulk = max(3 if degenerate else 2, BULK * (d - labels))
+    if d - found >= least_bulk:
+        if found == labels:
+            return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
+        # One direction without a gap may belong to the noise; the signal ends before it.
+        for r in (found, found - 1):
+            if r > labels and values[r - 1] > GAP * values[r]:
+                return LatentCount(r, r, "noise")
     if degenerate:
         return LatentCount(rank, rank, "rank")
     if d == labels + 1:
@@ -162,10 +167,3 @@ def _first_noise(values: FloatArray, degrees: float, least: int) -> int:
         if values[r] <= means[r] * noise_edge(d - r, max(degrees - r, 1.0), FALSE_ALARM):
             return r
     return max(d - 1, least)
-
-
-def _has_gap(values: FloatArray, degrees: float, r: int) -> bool:
-    """Does direction r stand clear of the strongest direction of the noise?"""
-    rest = values[r:]
-    step = GAP * float(rest.mean()) * noise_scale(len(rest), max(degrees - r, 1.0))
-    return bool(values[r - 1] - rest[0] > step)

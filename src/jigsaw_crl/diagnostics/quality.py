@@ -1,26 +1,26 @@
-"""Checks of one client's moments: number of latents, sensor noise, heavy tails, drift."""
+"""Checks of one client's moments: number of latents, sensor noise, heavy tails."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri
+from scipy.special import ndtri
 
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.latents import count_latents
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.diagnostics.regimes import FALSE_ALARM, contrast
-from jigsaw_crl.moments.regime import Moments, inverse_square_root
+from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, HEAVY, kurtosis
+from jigsaw_crl.moments.regime import Moments
 
-__all__ = ["check_drift", "check_spectrum", "check_tails"]
+__all__ = ["check_spectrum", "check_tails"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
-# and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
-HEAVY = 9.0
+# Rows that carry the variance of a feature are called outliers when they are fewer than a share of
+# 1/27 of all; no sample of Gaussian or Laplace rows comes near that.
+FEW = 3 * HEAVY
 # A tenth of the weakest direction's variance being noise is where the floor's own error begins to
 # show in the answer.
 NOISY = 0.1
@@ -162,17 +162,21 @@ def _noise(client: Client, spectrum: Spectrum) -> Finding:
 def check_tails(client: Client) -> list[Finding]:
     """Findings about regimes whose variance is carried by a few rows."""
     findings = []
-    for regime, m in _regimes(client):
-        if m.fourth is None or m.n is None:
+    regimes = _regimes(client)
+    level = FALSE_ALARM / (len(regimes) * client.n_features)
+    for regime, m in regimes:
+        own = kurtosis(m)
+        if own is None or m.n is None:
             continue
-        variance = np.diagonal(m.covariance)
-        kurtosis = np.divide(m.fourth, variance**2, out=np.zeros_like(variance), where=variance > 0)
-        worst = int(np.argmax(kurtosis))
-        value = float(kurtosis[worst])
+        worst = int(np.argmax(own))
+        value = float(own[worst])
+        if value <= max(HEAVY, gaussian_kurtosis(m.n, level)):
+            continue
         # Rows that effectively carry the variance: (Σx²)² / Σx⁴ = n/κ.
-        carrying = m.n / max(value, 1.0)
+        carrying = m.n / value
         name = client.features[worst]
-        if carrying < client.n_latent + 1:
+        few = min(client.n_latent + 1.0, m.n / FEW)
+        if carrying < few:
             findings.append(
                 Finding(
                     "outliers",
@@ -180,12 +184,12 @@ def check_tails(client: Client) -> list[Finding]:
                     f"a few rows carry the variance of {name!r}: it is that of {carrying:.1f} rows",
                     "Look for outliers; remove or winsorise them, or transform the feature.",
                     value=carrying,
-                    threshold=float(client.n_latent + 1),
+                    threshold=few,
                     client=client.name,
                     regime=regime,
                 )
             )
-        elif value > HEAVY:
+        else:
             findings.append(
                 Finding(
                     "heavy-tails",
@@ -202,67 +206,29 @@ def check_tails(client: Client) -> list[Finding]:
     return findings
 
 
-def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
-    """Findings about early and late control rows that follow different laws.
+def gaussian_kurtosis(n: int, level: float) -> float:
+    """Upper quantile of the sample kurtosis of n Gaussian rows (Anscombe and Glynn 1983).
 
-    With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
-    when the mean stands still (W whitens by the control), and the covariances of the first and
-    second half differ by no more than chance.
+    The sample kurtosis is skewed: its cube root, suitably scaled, is close to normal from 20 rows
+    on. Infinite for fewer.
     """
-    parts = _long_enough(client.control.parts, 2 * spectrum.rank)
-    if len(parts) < 2:
-        return []
-    findings = []
-    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
-    white = inverse_square_root(base) @ spectrum.basis.T
-    shifts = np.array([white @ (p.mean - client.control.mean) for p in parts])
-    sizes = np.array([p.n for p in parts], dtype=np.float64)
-    moved = float(sizes @ np.sum(shifts**2, axis=1))
-    edge = float(chdtri((len(parts) - 1) * spectrum.rank, FALSE_ALARM))
-    if moved > edge:
-        findings.append(_drift(client, "the mean of the control rows moves", moved, edge))
-    first, second = _halves(parts)
-    inner = [spectrum.basis.T @ m.covariance @ spectrum.basis for m in (first, second)]
-    c = contrast(inner[0], first, inner[1], second, FALSE_ALARM)
-    if c.seen:
-        findings.append(_drift(client, "the spread of the control rows changes", c.strength, 1.0))
-    return findings
-
-
-def _long_enough(parts: tuple[Moments, ...], rows: int) -> list[Moments]:
-    """Stretches of more than `rows` rows; a shorter one is merged into the one before it."""
-    joined: list[Moments] = []
-    for part in parts:
-        if joined and min(part.n or 0, joined[-1].n or 0) <= rows:
-            joined[-1] = joined[-1].merge(part)
-        else:
-            joined.append(part)
-    return joined
-
-
-def _halves(parts: list[Moments]) -> tuple[Moments, Moments]:
-    total = sum(p.n or 0 for p in parts)
-    first, second, so_far = parts[0], parts[-1], parts[0].n or 0
-    for part in parts[1:-1]:
-        so_far += part.n or 0
-        if so_far <= total / 2:
-            first = first.merge(part)
-        else:
-            second = part.merge(second)
-    return first, second
-
-
-def _drift(client: Client, what: str, value: float, threshold: float) -> Finding:
-    return Finding(
-        "drifting-control",
-        "warning",
-        f"{what} from the beginning of the file to its end, by more than chance allows",
-        "Compare each intervention with control rows of its own time, or remove the trend.",
-        value=value,
-        threshold=threshold,
-        client=client.name,
-        regime=client.control_name,
+    if n < 20:
+        return float("inf")
+    mean = 3 * (n - 1) / (n + 1)
+    variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
+    skew = (
+        6
+        * (n * n - 5 * n + 2)
+        / ((n + 7) * (n + 9))
+        * np.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
     )
+    a = 6 + 8 / skew * (2 / skew + np.sqrt(1 + 4 / skew**2))
+    c = 2 / (9 * a)
+    root = 1 - c - np.sqrt(c) * float(ndtri(1 - level))
+    if root <= 0:
+        return float("inf")
+    x = ((1 - 2 / a) / root**3 - 1) / np.sqrt(2 / (a - 4))
+    return float(mean + np.sqrt(variance) * x)
 
 
 def _regimes(client: Client) -> list[tuple[str, Moments]]:
