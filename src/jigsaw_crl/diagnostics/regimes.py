@@ -48,6 +48,9 @@ FloatArray = npt.NDArray[np.float64]
 # Two regimes this many times further apart than samples of one law are on average need no test:
 # even tails four times as heavy as a Gaussian's do not explain that.
 CLEARLY_APART = 16.0
+# Two regimes of this strength that move different directions are told apart: their contrast is at
+# least 1/√2 as strong as the weaker one. Below it, both may simply be weak.
+TELLING = 2.0
 # Eigenvalues are needed to this share of the interval that chance fills.
 CLOSE = 1e-2
 # Rows of a random sketch: distances between regimes are then known to about a half, and those
@@ -203,7 +206,7 @@ def _same_regimes(
                 regime=label,
             )
             continue
-        if j == 0 or other == label or min(strength[label], strength[other]) <= 1:
+        if j == 0 or other == label or min(strength[label], strength[other]) <= TELLING:
             continue
         if m.n is None or twin.n is None or distance > CLEARLY_APART * (1 / m.n + 1 / twin.n):
             continue
@@ -306,7 +309,7 @@ def _swapped_control(white: _Whitened) -> Iterator[Finding]:
     for label, candidate in regimes:
         others = [m for _, m in regimes if m is not candidate]
         given = [_third(white, control, m, candidate.n) for m in others]
-        if sum(x > CLEARLY for x in given) < max(2, len(others) / 2):
+        if sum(x > CLEARLY for x in given) < 2:
             continue
         if all(_third(white, candidate, m, control.n) <= 1 for m in (control, *others)):
             yield Finding(
