@@ -9,7 +9,6 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.client.nulls import noise_edge, ratio_edges
 from jigsaw_crl.client.spectrum import reduce_to_rank
 from jigsaw_crl.diagnostics import (
     check_client,
@@ -359,32 +358,6 @@ def test_pairs_confounded_everywhere_are_named(world):
     ]
     findings = check_districts(fragments)
     assert (findings[0].value if findings else 0) == len(stuck)
-
-
-# -- the nulls ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("p", "m", "n"), [(2, 50, 80), (5, 400, 200), (12, 100, 1000)])
-def test_the_null_of_a_ratio_of_covariances_is_calibrated(p, m, n):
-    rng = np.random.default_rng(p)
-    low, high = ratio_edges(p, m, n, 0.05)
-    below = above = 0
-    for _ in range(600):
-        a, b = rng.normal(size=(m, p)), rng.normal(size=(n, p))
-        values = np.linalg.eigvals(np.linalg.solve(a.T @ a / m, b.T @ b / n)).real
-        below += values.min() < low
-        above += values.max() > high
-    # 5 % of 600 is 30, with a standard deviation of 5.3; the approximation errs on the safe side.
-    assert 12 <= below <= 46
-    assert 12 <= above <= 46
-
-
-def test_the_null_of_pure_noise_is_calibrated():
-    rng = np.random.default_rng(0)
-    edge = noise_edge(4, 200, 0.05)
-    rows = rng.normal(size=(800, 200, 4))
-    largest = np.linalg.eigvalsh(np.swapaxes(rows, 1, 2) @ rows / 200)[:, -1]
-    assert 20 <= np.count_nonzero(largest > edge) <= 60
 
 
 def test_the_order_degrades_gracefully_under_sensor_noise():

@@ -152,7 +152,7 @@ def _estimated(values: FloatArray, degrees: float, labels: int) -> LatentCount:
         for r in (found, found - 1):
             if r > labels and values[r - 1] > GAP * values[r]:
                 return LatentCount(r, r, "noise")
-    if degenerate:
+    elif degenerate:
         return LatentCount(rank, rank, "rank")
     if d == labels + 1:
         return LatentCount(labels, _first_noise(values, degrees, 0), "features")

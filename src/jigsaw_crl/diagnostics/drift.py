@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, contrast, edges
@@ -15,6 +15,10 @@ from jigsaw_crl.moments.regime import Moments, inverse_square_root
 __all__ = ["check_drift", "wandering"]
 
 FloatArray = npt.NDArray[np.float64]
+
+# When more than half of the control's variance along some direction is drift, its covariance is not
+# that of the system, and no regime can be compared with it.
+MOSTLY_DRIFT = 0.5
 
 
 def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
@@ -29,10 +33,18 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
         return []
     findings = []
     base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
-    moved, degrees = _moved(client.control, parts, inverse_square_root(base) @ spectrum.basis.T)
+    W = inverse_square_root(base) @ spectrum.basis.T
+    steps = _steps(client.control, parts, W)
+    moved, degrees = _moved(steps)
     edge = float(chdtri(degrees, FALSE_ALARM))
     if moved > edge:
-        findings.append(_drift(client, "the mean of the control rows moves", moved, edge))
+        rows = sum(part.n or 0 for part in parts)
+        mostly = float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > MOSTLY_DRIFT * rows
+        what = "the mean of the control rows moves"
+        severity: Severity = "warning"
+        if mostly:
+            what, severity = f"{what}, by more than its rows vary,", "error"
+        findings.append(_drift(client, what, moved, edge, severity))
     first, second = _halves(parts)
     inner = [spectrum.basis.T @ m.covariance @ spectrum.basis for m in (first, second)]
     c = contrast(inner[0], inner[1], edges(spectrum.rank, first, second, FALSE_ALARM))
@@ -50,15 +62,18 @@ def wandering(control: Moments, W: FloatArray) -> float:
     parts = _long_enough(control.parts, 2 * len(W))
     if len(parts) < 2:
         return 1.0
-    moved, degrees = _moved(control, parts, W)
+    moved, degrees = _moved(_steps(control, parts, W))
     return moved / degrees if moved > float(chdtri(degrees, FALSE_ALARM)) else 1.0
 
 
-def _moved(control: Moments, parts: list[Moments], W: FloatArray) -> tuple[float, int]:
-    """`Σ n_k |W(μ_k − μ)|²` of stretches of the control, and its degrees of freedom."""
-    shifts = np.array([W @ (part.mean - control.mean) for part in parts])
-    sizes = np.array([part.n for part in parts], dtype=np.float64)
-    return float(sizes @ np.sum(shifts**2, axis=1)), (len(parts) - 1) * len(W)
+def _steps(control: Moments, parts: list[Moments], W: FloatArray) -> FloatArray:
+    """`√n_k W(μ_k − μ)` for the stretches k of the control, shape (K, r)."""
+    return np.array([np.sqrt(part.n or 0) * (W @ (part.mean - control.mean)) for part in parts])
+
+
+def _moved(steps: FloatArray) -> tuple[float, int]:
+    """`Σ n_k |W(μ_k − μ)|²`, and its degrees of freedom."""
+    return float(np.sum(steps**2)), (len(steps) - 1) * steps.shape[1]
 
 
 def _long_enough(parts: tuple[Moments, ...], rows: int) -> list[Moments]:
@@ -84,10 +99,12 @@ def _halves(parts: list[Moments]) -> tuple[Moments, Moments]:
     return first, second
 
 
-def _drift(client: Client, what: str, value: float, threshold: float) -> Finding:
+def _drift(
+    client: Client, what: str, value: float, threshold: float, severity: Severity = "warning"
+) -> Finding:
     return Finding(
         "drifting-control",
-        "warning",
+        severity,
         f"{what} from the beginning of the file to its end, by more than chance allows",
         "Compare each intervention with control rows of its own time, or remove the trend.",
         value=value,
