@@ -131,6 +131,14 @@ def test_a_copied_column_does_not_hide_the_noise():
     assert client.n_latent <= 5  # the copy has twice the noise of the others
 
 
+def test_a_direction_that_the_control_lacks_is_no_latent():
+    client = exact(4, 4, 8, 0.0, 0)
+    label, (m,) = next(iter(client.interventions.items()))
+    odd = {**client.interventions, label: Moments(None, m.mean, m.covariance + np.eye(8))}
+    again = jc.Client.from_moments("lab", control=client.control, interventions=odd)
+    assert again.n_latent == 4
+
+
 def test_a_given_number_is_kept_whatever_the_features_show():
     client = sampled(6, 4, 12, 1000, 0)
     assert client.n_latent == 6

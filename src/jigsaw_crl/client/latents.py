@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.client.checks import RANK_TOLERANCE
+from jigsaw_crl.client.checks import RANK_TOLERANCE, numerical_rank
 from jigsaw_crl.client.nulls import noise_edge
 
 if TYPE_CHECKING:
@@ -88,12 +88,14 @@ def count_from_moments(control: Moments, others: Sequence[Moments], labels: int)
     sizes = [m.n for m in (control, *others)]
     least = min((n for n in sizes if n is not None), default=None)
     values, degrees = _pooled_eigenvalues(control, others)
-    if least is None:
-        return _exact(values, labels)
-    count = _estimated(values, degrees, labels)
-    if count.used > labels and count.used + 1 > least:
+    count = _exact(values, labels) if least is None else _estimated(values, degrees, labels)
+    if count.used == labels:
+        return count
+    if least is not None and count.used + 1 > least:
         return LatentCount(labels, count.visible, "rows")
-    return count
+    # The control has all latents, so a direction that it lacks is none.
+    rank = numerical_rank(control.covariance)
+    return count if count.used <= rank else LatentCount(max(rank, labels), rank, "rank")
 
 
 def _pooled_eigenvalues(control: Moments, others: Sequence[Moments]) -> tuple[FloatArray, float]:
