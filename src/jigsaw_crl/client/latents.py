@@ -11,7 +11,8 @@ Marchenko–Pastur's edge with Tracy–Widom's margin (`noise_edge`). The estima
 least the number of labels, for which that holds.
 
 The test rests on noise of equal variance in all directions. Where too few of the spare directions
-look like that, or where no gap separates signal from noise, the number of labels is used.
+look like that, the widest gap between eigenvalues decides if it is wide; otherwise the number of
+labels is used.
 Exact moments have the rank that their eigenvalues show up to rounding.
 """
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["LatentCount", "count_latents"]
 
 FloatArray = npt.NDArray[np.float64]
-Reason = Literal["noise", "rank", "features", "uneven", "rows"]
+Reason = Literal["noise", "gap", "rank", "features", "uneven", "rows"]
 
 # Chance that noise alone raises the number of latents of one client.
 FALSE_ALARM = 1e-3
@@ -46,6 +47,8 @@ BULK = 1 / 3
 # along the strongest of the noise by this factor. Variances of unequal sensors follow each other
 # more closely.
 GAP = 1.25
+# Where the noise is uneven, the widest gap separates signal from noise if it is at least this wide.
+WIDE_GAP = 2.0
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,14 @@ class LatentCount:
         The number of latents to use: at least the number of labels.
     visible : int
         Directions that stand out of the noise; fewer than the labels if some latents are drowned.
-    reason : {"noise", "rank", "features", "uneven", "rows"}
+    reason : {"noise", "gap", "rank", "features", "uneven", "rows"}
         - "noise": the other directions look like noise of equal variance;
+        - "gap": the other directions are noise of unequal variance, far below the signal;
         - "rank": the features span `visible` dimensions, up to rounding;
         - "features": there is at most one feature more than labels, so further latents cannot be
           told from noise;
-        - "uneven": more directions than labels stand out, but the others do not look like noise of
-          equal variance, so the labels are counted;
+        - "uneven": more directions than labels stand out, but no gap separates them from noise of
+          unequal variance, so the labels are counted;
         - "rows": some regime has too few rows for the visible directions, so the labels are
           counted.
     """
@@ -158,6 +162,11 @@ def _estimated(values: FloatArray, degrees: float, labels: int) -> LatentCount:
         return LatentCount(rank, rank, "rank")
     if d == labels + 1:
         return LatentCount(labels, _first_noise(values, degrees, 0), "features")
+    ratios = values[labels - 1 : -1] / values[labels:]
+    widest = labels + int(np.argmax(ratios))
+    if d - widest >= least_bulk and ratios.max() > WIDE_GAP:
+        # The gap may also be that at the number of labels, which is then confirmed.
+        return LatentCount(widest, widest, "gap")
     return LatentCount(labels, found, "uneven")
 
 

@@ -12,6 +12,7 @@ from math import log, sqrt
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 from jigsaw_crl.client.nulls import ratio_edges, shift_edge
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
@@ -23,6 +24,7 @@ __all__ = [
     "contrast",
     "edges",
     "excess_spread",
+    "gaussian_kurtosis",
     "kurtosis",
     "shift_strength",
 ]
@@ -87,6 +89,31 @@ def excess_spread(moments: Moments, *, worst: bool = False) -> float:
         return 1.0
     value = float(own.max()) if worst else float(own[own > 0].mean())
     return max(1.0, (value - 1) / 2)
+
+
+def gaussian_kurtosis(n: int, level: float) -> float:
+    """Upper quantile of the sample kurtosis of n Gaussian rows (Anscombe and Glynn 1983).
+
+    The sample kurtosis is skewed: its cube root, suitably scaled, is close to normal from 20 rows
+    on. Infinite for fewer.
+    """
+    if n < 20:
+        return float("inf")
+    mean = 3 * (n - 1) / (n + 1)
+    variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
+    skew = (
+        6
+        * (n * n - 5 * n + 2)
+        / ((n + 7) * (n + 9))
+        * np.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
+    )
+    a = 6 + 8 / skew * (2 / skew + np.sqrt(1 + 4 / skew**2))
+    c = 2 / (9 * a)
+    root = 1 - c - np.sqrt(c) * float(ndtri(1 - level))
+    if root <= 0:
+        return float("inf")
+    x = ((1 - 2 / a) / root**3 - 1) / np.sqrt(2 / (a - 4))
+    return float(mean + np.sqrt(variance) * x)
 
 
 def edges(

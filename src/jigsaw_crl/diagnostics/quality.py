@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.latents import count_latents
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, HEAVY, kurtosis
+from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, HEAVY, gaussian_kurtosis, kurtosis
 from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["check_spectrum", "check_tails"]
@@ -204,31 +203,6 @@ def check_tails(client: Client) -> list[Finding]:
                 )
             )
     return findings
-
-
-def gaussian_kurtosis(n: int, level: float) -> float:
-    """Upper quantile of the sample kurtosis of n Gaussian rows (Anscombe and Glynn 1983).
-
-    The sample kurtosis is skewed: its cube root, suitably scaled, is close to normal from 20 rows
-    on. Infinite for fewer.
-    """
-    if n < 20:
-        return float("inf")
-    mean = 3 * (n - 1) / (n + 1)
-    variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
-    skew = (
-        6
-        * (n * n - 5 * n + 2)
-        / ((n + 7) * (n + 9))
-        * np.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
-    )
-    a = 6 + 8 / skew * (2 / skew + np.sqrt(1 + 4 / skew**2))
-    c = 2 / (9 * a)
-    root = 1 - c - np.sqrt(c) * float(ndtri(1 - level))
-    if root <= 0:
-        return float("inf")
-    x = ((1 - 2 / a) / root**3 - 1) / np.sqrt(2 / (a - 4))
-    return float(mean + np.sqrt(variance) * x)
 
 
 def _regimes(client: Client) -> list[tuple[str, Moments]]:

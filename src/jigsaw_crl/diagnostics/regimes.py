@@ -30,11 +30,11 @@ from jigsaw_crl.client.nulls import ratio_edges
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.contrasts import (
     FALSE_ALARM,
-    HEAVY,
     Contrast,
     contrast,
     edges,
     excess_spread,
+    gaussian_kurtosis,
     shift_strength,
 )
 from jigsaw_crl.diagnostics.drift import wandering
@@ -160,10 +160,11 @@ def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float
     sizes = []
     wander = wandering(control, white.form.W)
     for one in (control, m):
-        worst = excess_spread(one, worst=True)
-        tails = worst if 2 * worst + 1 > HEAVY else excess_spread(one)
         assert one.n is not None
-        sizes.append((one.n - 1) / tails / wander)
+        worst = excess_spread(one, worst=True)
+        # Latents have heavier tails than their mixtures; the heaviest feature is nearest to them.
+        heavy = 2 * worst + 1 > gaussian_kurtosis(one.n, white.level / white.client.n_features)
+        sizes.append((one.n - 1) / (worst if heavy else excess_spread(one)) / wander)
     return Contrast(c.values, *ratio_edges(white.form.dimension, *sizes, white.level)).third
 
 
