@@ -79,7 +79,7 @@ def test_the_control_covariance_of_an_estimate_is_unbiased():
     assert np.allclose(from_samples().control_second_moment(), np.cov(X0.T))
 
 
-def test_the_number_of_latents_is_the_number_of_labels_unless_given():
+def test_pure_noise_beyond_the_labels_adds_no_latents_unless_a_number_is_given():
     assert from_samples().n_latent == 2
     assert from_samples(n_latent=4).n_latent == 4
 

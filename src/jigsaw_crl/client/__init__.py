@@ -3,8 +3,10 @@
 ==============  ====================================================================
 `client`        `Client`: a control regime and labelled interventions
 `checks`        checks of what a client is built from
+`latents`       the number of latents, estimated when it is not given
 `spectrum`      eigenvalues, leading space and noise floor of a client
 `extremes`      lowest and highest eigenpairs of every regime
+`nulls`         null distributions of extreme eigenvalues
 ==============  ====================================================================
 """
 

@@ -227,12 +227,17 @@ def validate_client(client: Client) -> None:
     check_rank(client.control.covariance, p, client=client.name, regime=client.control_name)
 
 
+def numerical_rank(matrix: FloatArray) -> int:
+    """Number of eigenvalues of a symmetric matrix above rounding error."""
+    values = np.linalg.eigvalsh(matrix)
+    return int(np.count_nonzero(values > RANK_TOLERANCE * max(float(values[-1]), 0.0)))
+
+
 def check_rank(matrix: FloatArray, rank: int, *, client: str, regime: str) -> None:
     """Raise an `InputError` if a matrix has fewer than `rank` directions above rounding error."""
-    values = np.linalg.eigvalsh(matrix)[::-1]
-    if values[0] > 0 and values[rank - 1] > RANK_TOLERANCE * values[0]:
+    found = numerical_rank(matrix)
+    if found >= rank:
         return
-    found = int(np.count_nonzero(values > RANK_TOLERANCE * max(values[0], 0.0)))
     spread = np.sqrt(np.diagonal(matrix))
     uneven = float(spread.max(initial=0.0)) > 1e4 * float(spread.min(initial=np.inf))
     raise InputError(

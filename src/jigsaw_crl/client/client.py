@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,9 +31,11 @@ from jigsaw_crl.client.checks import (
     column_names,
     in_order,
     matrices_of,
+    numerical_rank,
     sizes_of,
     validate_client,
 )
+from jigsaw_crl.client.latents import LatentCount, count_from_moments
 from jigsaw_crl.moments.checks import check_rows, check_second_moment
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
 
@@ -79,11 +81,14 @@ class Client:
     interventions : mapping of str to tuple of Moments
         One entry per label; several moments if the label was applied at several strengths.
     n_latent : int
-        Number of latent variables this client accesses (p_k).
+        Number of latent variables this client accesses (p_k). The constructors estimate it if it
+        is not given: see `jigsaw_crl.client.latents`.
     features : tuple of str
         Names of the observed columns.
     control_name : str
         What the observational regime is called in the client's own files.
+    counted : LatentCount or None
+        How `n_latent` was estimated; None if it was given.
 
     Examples
     --------
@@ -102,6 +107,7 @@ class Client:
     n_latent: int
     features: tuple[str, ...]
     control_name: str = CONTROL
+    counted: LatentCount | None = None
 
     # -- constructors ---------------------------------------------------------------------------
 
@@ -169,10 +175,17 @@ class Client:
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
     ) -> Client:
-        """A client from the pseudo-inverses Θ of its covariances (rank `n_latent`)."""
+        """A client from the pseudo-inverses Θ of its covariances (rank `n_latent`).
+
+        Without `n_latent`, the rank is that of the control's Θ up to rounding.
+        """
         check_names(name, interventions, control_name)
-        rank = len(interventions) if n_latent is None else n_latent
-        check_latents(name, rank, len(interventions))
+        if n_latent is None:
+            control = check_second_moment(observational, client=name, regime=control_name)
+            rank = max(numerical_rank(control), len(interventions))
+        else:
+            rank = n_latent
+            check_latents(name, rank, len(interventions))
 
         def compute(matrix: npt.ArrayLike, regime: str, n: int | None) -> Moments:
             theta = check_second_moment(matrix, client=name, regime=regime)
@@ -228,7 +241,7 @@ class Client:
         name : str
             The client's name.
         n_latent : int, optional
-            Number of latents accessed; by default the number of labels.
+            Number of latents accessed; by default estimated, at least the number of labels.
         """
         client: Client = face("client.from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent
@@ -269,10 +282,15 @@ class Client:
         features: Sequence[str] | None,
         control_name: str,
     ) -> Client:
-        p = len(regimes) if n_latent is None else n_latent
         names = check_features(name, features, control.n_features)
+        p = len(regimes) if n_latent is None else n_latent
         client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
+        # Checked with the number of labels first: only moments that fit together can be pooled.
         validate_client(client)
+        if n_latent is None:
+            others = [m for moments in regimes.values() for m in moments]
+            counted = count_from_moments(control, others, len(regimes))
+            client = replace(client, n_latent=counted.used, counted=counted)
         return client
 
     # -- contents -------------------------------------------------------------------------------

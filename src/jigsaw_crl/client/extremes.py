@@ -66,6 +66,10 @@ class Regimes:
         shifts = np.array([m.mean - client.control.mean for m in moments])
         return cls(tuple(m.covariance for m in moments), shifts)
 
+    def about_own_means(self) -> Regimes:
+        """The same regimes, each about its own mean."""
+        return Regimes(self.covariances, np.zeros_like(self.shifts))
+
     def __len__(self) -> int:
         return len(self.covariances)
 

@@ -1,6 +1,6 @@
 """The space of a client's latents when there are more features than latents.
 
-With sensor noise, `X = G Z + ε` and `Cov(ε) = σ² I`, every regime's second moment is
+With sensor noise, `X = G Z + ε` and `Cov(ε) = σ² I`, every regime's covariance is
 `G Cov(Z) Gᵀ + σ² I`. All regimes share the leading p-dimensional space (the columns of G) and the
 noise floor σ² on the other d − p directions. The floor is estimated on those directions and
 subtracted from the leading block.
@@ -34,7 +34,8 @@ class Spectrum:
     basis : array, shape (d, p)
         Orthonormal basis of the leading space; p is the client's `n_latent`.
     eigenvalues : array, shape (d,)
-        Of the average second moment, largest first.
+        Of the average covariance of the regimes, largest first; exact moments are about the
+        control's mean.
     noise_floor : float
         σ², the variance of the sensor noise in each direction; 0 if there is none, or if there are
         as many latents as features and it cannot be estimated.
@@ -103,10 +104,13 @@ def reduce_to_rank(client: Client) -> Spectrum:
     Spectrum
     """
     control = client.control_second_moment()
+    exact = client.is_population
     regimes = Regimes.of(client)
+    if not exact:
+        # A shift of the mean may be an offset of the sensors, which no latent causes.
+        regimes = regimes.about_own_means()
     sizes = [m.n for label in client.labels for m in client.interventions[label]]
     p, d = client.n_latent, client.n_features
-    exact = client.is_population
     # Each regime is scaled to the control's trace, so that none dominates the average.
     trace = float(np.trace(control))
     scales = trace / np.maximum(regimes.traces(), np.finfo(np.float64).tiny)

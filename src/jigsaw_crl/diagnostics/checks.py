@@ -19,8 +19,9 @@ from jigsaw_crl.client.extremes import Extremes
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
 from jigsaw_crl.diagnostics.copies import check_copies
 from jigsaw_crl.diagnostics.coverage import check_coverage
+from jigsaw_crl.diagnostics.drift import check_drift
 from jigsaw_crl.diagnostics.labels import after_recovery
-from jigsaw_crl.diagnostics.quality import check_drift, check_spectrum, check_tails
+from jigsaw_crl.diagnostics.quality import check_spectrum, check_tails
 from jigsaw_crl.diagnostics.regimes import check_regimes
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from jigsaw_crl.base.findings import Finding, Unread
 
-__all__ = ["after_recovery", "batch_offset", "several_targets", "weak_intervention"]
+__all__ = ["CLEARLY", "after_recovery", "batch_offset", "several_targets", "weak_intervention"]
 
 # The null knows the tails of the features, not those of the latents, which are heavier. A regime is
 # left out only when it exceeds the edge of chance by half.

@@ -1,20 +1,24 @@
 """Does each regime look like an intervention on one node?
 
-In coordinates whitened by the control, a regime's second moment is `M = I + D`. For a single-node
-intervention D has at most one positive and one negative eigenvalue. So, against the null of the
-ratio of two sample covariances:
+In coordinates whitened by the control, a regime's covariance about its own mean is `M = I + D`. For
+a single-node intervention D has at most one positive and one negative eigenvalue, and the mean
+moves along one direction. So, against the null of the ratio of two sample covariances and of the
+difference of two means:
 
-- if neither the largest nor the smallest eigenvalue of M leaves it, the regime is too weak to see;
-- if the second largest or second smallest does, the regime moves more than one node. (With
-  signature (1, 1) the second largest eigenvalue of M lies below the largest of the null, so the
-  test is exact or conservative.)
+- if neither the largest nor the smallest eigenvalue of M leaves its null, nor the shift of the
+  mean, the regime is too weak to see;
+- if the second largest or second smallest eigenvalue does, the regime moves more than one node.
+  (With signature (1, 1) the second largest eigenvalue of M lies below the largest of the null, so
+  the test is exact or conservative.) A shift of the mean is no such direction.
+
+Exact moments are taken about the control's mean, where a shift is one more part of D.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import log
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +26,31 @@ import numpy.typing as npt
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
+from jigsaw_crl.client.nulls import ratio_edges
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.diagnostics.labels import several_targets, weak_intervention
-from jigsaw_crl.diagnostics.nulls import ratio_edges
-from jigsaw_crl.moments.regime import Moments, inverse_square_root, second_moment_about, solve_lower
+from jigsaw_crl.diagnostics.contrasts import (
+    FALSE_ALARM,
+    Contrast,
+    contrast,
+    edges,
+    excess_spread,
+    gaussian_kurtosis,
+    shift_strength,
+)
+from jigsaw_crl.diagnostics.drift import wandering
+from jigsaw_crl.diagnostics.labels import CLEARLY, several_targets, weak_intervention
+from jigsaw_crl.moments.regime import Moments, solve_lower
 
-__all__ = ["Contrast", "check_regimes", "contrast", "excess_spread"]
+__all__ = ["check_regimes"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Chance of a false alarm of one kind in one client.
-FALSE_ALARM = 1e-3
 # Two regimes this many times further apart than samples of one law are on average need no test:
 # even tails four times as heavy as a Gaussian's do not explain that.
 CLEARLY_APART = 16.0
+# Two regimes of this strength that move different directions are told apart: their contrast is at
+# least 1/√2 as strong as the weaker one. Below it, both may simply be weak.
+TELLING = 2.0
 # Eigenvalues are needed to this share of the interval that chance fills.
 CLOSE = 1e-2
 # Rows of a random sketch: distances between regimes are then known to about a half, and those
@@ -46,81 +61,48 @@ SAME_ROWS = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Contrast:
-    """Eigenvalues of one regime against another, and the interval that holds them by chance."""
+class _Whitened:
+    """A client's regimes in the coordinates `L⁻¹ Bᵀ x`, in which the control is white."""
 
-    values: Sequence[float]
-    low: float
-    high: float
+    client: Client
+    spectrum: Spectrum
+    form: Form
+    shifts: FloatArray
+    level: float
 
-    @property
-    def seen(self) -> bool:
-        """Does any direction differ?"""
-        return bool(self.values[-1] > self.high or self.values[0] < self.low)
+    @classmethod
+    def of(cls, client: Client, spectrum: Spectrum, level: float) -> _Whitened:
+        base = _inner(client.control_second_moment(), spectrum)
+        L: FloatArray = np.asarray(np.linalg.cholesky(base), dtype=np.float64)
+        W = np.ascontiguousarray(solve_lower(L, spectrum.basis.T))
+        regimes = Regimes.of(client)
+        shifts = np.zeros((len(regimes), len(W)))
+        if not client.is_population:
+            shifts = regimes.shifts @ W.T
+            regimes = regimes.about_own_means()
+        return cls(client, spectrum, Form(regimes, W), shifts, level)
 
-    @property
-    def strength(self) -> float:
-        """Size of the strongest direction on a log scale; 1 is the edge of chance."""
-        return _beyond(self.values[0], self.values[-1], self.low, self.high)
+    @cached_property
+    def named(self) -> list[tuple[str, Moments]]:
+        """Label and moments of every regime."""
+        return [(label, m) for label, ms in self.client.interventions.items() for m in ms]
 
-    @property
-    def third(self) -> float:
-        """The same for the strongest direction beside one increase and one decrease."""
-        if len(self.values) < 2:
-            return 0.0
-        return _beyond(self.values[1], self.values[-2], self.low, self.high)
+    def edges(self) -> list[tuple[float, float]]:
+        """For every regime, the interval that holds its eigenvalues by chance."""
+        p, control = self.form.dimension, self.client.control
+        if control.n is None:
+            size = np.linalg.eigvalsh(_inner(control.covariance, self.spectrum))
+            rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
+            return [(1 / (1 + rounding), 1 + rounding)] * len(self.named)
+        return [edges(p, control, m, self.level) for _, m in self.named]
 
-
-def _beyond(lowest: float, highest: float, low: float, high: float) -> float:
-    return max(log(highest) / log(high), log(lowest) / log(low))
-
-
-def excess_spread(moments: Moments) -> float:
-    """The factor by which heavy tails increase the variance of a variance: `(κ − 1)/2`, at least 1.
-
-    κ is the mean kurtosis of the features (3 for Gaussian rows). Divided by this factor, n is the
-    number of Gaussian rows with the same error.
-    """
-    if moments.fourth is None:
-        return 1.0
-    variance = np.diagonal(moments.covariance)
-    live = variance > 0
-    kurtosis = float(np.mean(moments.fourth[live] / variance[live] ** 2))
-    return max(1.0, (kurtosis - 1) / 2)
-
-
-def contrast(
-    base: FloatArray,
-    base_moments: Moments,
-    other: FloatArray,
-    moments: Moments,
-    level: float,
-) -> Contrast:
-    """Eigenvalues of `base^(−½) other base^(−½)` and their null interval.
-
-    `base` and `other` are second moments in the reduced space.
-    """
-    root = inverse_square_root(base)
-    values = _positive(np.asarray(np.linalg.eigvalsh(root @ other @ root), dtype=np.float64))
-    return Contrast(values.tolist(), *_edges(base, base_moments, moments, level))
-
-
-def _positive(values: FloatArray) -> FloatArray:
-    return np.maximum(values, np.finfo(np.float64).tiny)
-
-
-def _edges(
-    base: FloatArray, base_moments: Moments, moments: Moments, level: float
-) -> tuple[float, float]:
-    """Interval that holds the eigenvalues of one regime against another by chance."""
-    p = len(base)
-    if base_moments.n is None or moments.n is None:
-        size = np.linalg.eigvalsh(base)
-        rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
-        return 1 / (1 + rounding), 1 + rounding
-    m = (base_moments.n - 1) / excess_spread(base_moments)
-    n = moments.n / excess_spread(moments)
-    return ratio_edges(p, m, n, level)
+    def shift_strengths(self) -> list[float]:
+        """How far the mean of every regime is from the control's; 1 is the edge of chance."""
+        n0 = self.client.control.n
+        return [
+            0.0 if n0 is None else shift_strength(d, None, n0, m.n or 0, self.level)
+            for d, (_, m) in zip(self.shifts, self.named, strict=True)
+        ]
 
 
 def check_regimes(
@@ -128,27 +110,32 @@ def check_regimes(
 ) -> tuple[list[Finding], dict[str, float], Extremes]:
     """Findings about the regimes, the strength of each label, and the regimes' extreme eigenpairs.
 
-    A strength of 1 is the edge of chance. The eigenpairs are the outermost ones of every regime in
-    the coordinates `L⁻¹ Bᵀ x`, with `L Lᵀ` the control's covariance, noise included, in the leading
-    space B.
+    A strength of 1 is the edge of chance; it is the larger of that of the covariance and that of
+    the mean. The eigenpairs are the outermost ones of every regime's covariance about its own mean
+    (exact moments: about the control's) in the coordinates `L⁻¹ Bᵀ x`, with `L Lᵀ` the control's
+    covariance, noise included, in the leading space B.
     """
-    regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
-    level = FALSE_ALARM / len(regimes)
-    base = _inner(client.control_second_moment(), spectrum)
-    L: FloatArray = np.asarray(np.linalg.cholesky(base), dtype=np.float64)
-    W = np.ascontiguousarray(solve_lower(L, spectrum.basis.T))
-    form = Form(Regimes.of(client), W)
+    count = sum(len(ms) for ms in client.interventions.values())
+    white = _Whitened.of(client, spectrum, FALSE_ALARM / count)
+    intervals = white.edges()
+    low, high = np.array(intervals).T
+    inside = np.repeat(low[:, None], 4, axis=1), np.repeat(high[:, None], 4, axis=1)
+    extremes = extreme_pairs(white.form, inside, CLOSE * (high - low))
+    outermost = extremes.values if white.form.dimension > 1 else extremes.values[:, :1]
     strength: dict[str, float] = {}
     third: dict[str, float] = {}
-    edges, extremes = _against_control(client, form, base, level)
-    outermost = extremes.values if len(base) > 1 else extremes.values[:, :1]
-    for (label, _), edge, values in zip(regimes, edges, _positive(outermost).tolist(), strict=True):
-        c = Contrast(values, *edge)
-        strength[label] = max(strength.get(label, 0.0), c.strength)
-        if c.third > 1:
-            third.setdefault(label, c.third)
+    moved = white.shift_strengths()
+    for (label, m), interval, values, shift in zip(
+        white.named, intervals, outermost, moved, strict=True
+    ):
+        unbiased = values if m.n is None else values * (m.n / (m.n - 1))
+        c = Contrast(unbiased.tolist(), *interval)
+        strength[label] = max(strength.get(label, 0.0), c.strength, shift)
+        beyond = c.third if c.third <= 1 else _without_simpler_reasons(white, m, c)
+        if beyond > 1:
+            third.setdefault(label, beyond)
     several = [several_targets(client.name, label, x) for label, x in third.items()]
-    findings = [*several, *_same_regimes(client, spectrum, form, extremes, level, strength)]
+    findings = [*several, *_same_regimes(white, extremes, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
     weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
     for label in weak:
@@ -157,33 +144,33 @@ def check_regimes(
     if len(weak) == len(strength):
         findings.append(_no_signal(client, max(strength.values())))
     if sum(f.severity == "error" for f in several) >= 2:
-        findings += _swapped_control(client, spectrum, level)
+        findings += _swapped_control(white)
     return findings, strength, extremes
 
 
-def _against_control(
-    client: Client, form: Form, base: FloatArray, level: float
-) -> tuple[list[tuple[float, float]], Extremes]:
-    """The interval of chance of every regime, and its two outermost eigenpairs at either end."""
-    moments = [m for ms in client.interventions.values() for m in ms]
-    if client.is_population:
-        edges = [_edges(base, client.control, client.control, level)] * len(moments)
-    else:
-        m0 = ((client.control.n or 0) - 1) / excess_spread(client.control)
-        sizes = [(m.n or 0) / excess_spread(m) for m in moments]
-        edges = [ratio_edges(len(base), m0, n, level) for n in sizes]
-    low, high = np.array(edges).T
-    inside = np.repeat(low[:, None], 4, axis=1), np.repeat(high[:, None], 4, axis=1)
-    return edges, extreme_pairs(form, inside, CLOSE * (high - low))
+def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float:
+    """How far the third direction exceeds chance, given heavy tails and a control that wanders.
+
+    Rows with heavy tails, and rows that follow one another in time, carry the information of fewer:
+    the interval of chance is that of the fewer rows.
+    """
+    control = white.client.control
+    if control.n is None or m.n is None:
+        return c.third
+    sizes = []
+    wander = wandering(control, white.form.W)
+    for one in (control, m):
+        assert one.n is not None
+        worst = excess_spread(one, worst=True)
+        # Latents have heavier tails than their mixtures; the heaviest feature is nearest to them.
+        heavy = 2 * worst + 1 > gaussian_kurtosis(one.n, white.level / white.client.n_features)
+        sizes.append((one.n - 1) / (worst if heavy else excess_spread(one)) / wander)
+    return Contrast(c.values, *ratio_edges(white.form.dimension, *sizes, white.level)).third
 
 
 def _inner(second_moment: FloatArray, spectrum: Spectrum) -> FloatArray:
     """A second moment in the leading space, noise included: both sides of a contrast have it."""
     return np.asarray(spectrum.basis.T @ second_moment @ spectrum.basis)
-
-
-def _second(moments: Moments, centre: Moments, spectrum: Spectrum) -> FloatArray:
-    return _inner(second_moment_about(moments, centre.mean), spectrum)
 
 
 def _no_signal(client: Client, strongest: float) -> Finding:
@@ -200,18 +187,13 @@ def _no_signal(client: Client, strongest: float) -> Finding:
 
 
 def _same_regimes(
-    client: Client,
-    spectrum: Spectrum,
-    form: Form,
-    extremes: Extremes,
-    level: float,
-    strength: Mapping[str, float],
+    white: _Whitened, extremes: Extremes, strength: Mapping[str, float]
 ) -> Iterator[Finding]:
     """Findings about regimes with the same rows, or the same law, as another one."""
-    regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
-    named = [(client.control_name, client.control), *regimes]
+    client = white.client
+    named = [(client.control_name, client.control), *white.named]
     variances = np.array([np.diagonal(m.covariance) for _, m in named])
-    for i, j, distance in _nearest_before(form):
+    for i, j, distance in _nearest_before(white):
         (label, m), (other, twin) = named[i], named[j]
         if m.n == twin.n and _same_rows(m, twin, variances[i], variances[j]):
             yield Finding(
@@ -225,22 +207,25 @@ def _same_regimes(
                 regime=label,
             )
             continue
-        if j == 0 or other == label or min(strength[label], strength[other]) <= 1:
+        if j == 0 or other == label or min(strength[label], strength[other]) <= TELLING:
             continue
         if m.n is None or twin.n is None or distance > CLEARLY_APART * (1 / m.n + 1 / twin.n):
             continue
-        if _differ_along(form, extremes, i - 1, j - 1, _edges(form.W, twin, m, level)):
+        interval = edges(white.form.dimension, twin, m, white.level)
+        if _differ_along(white.form, extremes, i - 1, j - 1, interval):
             continue
-        seconds = [_second(x, client.control, spectrum) for x in (twin, m)]
-        c = contrast(seconds[0], twin, seconds[1], m, level)
-        if not c.seen:
+        first, second = (_inner(x.covariance, white.spectrum) for x in (twin, m))
+        c = contrast(first, second, interval)
+        between = white.spectrum.basis.T @ (m.mean - twin.mean)
+        apart = max(c.strength, shift_strength(between, first, twin.n, m.n, white.level))
+        if apart <= 1:
             yield Finding(
                 "like-regimes",
                 "warning",
                 f"the regime cannot be told from {other!r}, though both differ from the control: "
                 "they may be one intervention under two labels",
                 "Check the labels.",
-                value=c.strength,
+                value=apart,
                 threshold=1.0,
                 client=client.name,
                 regime=label,
@@ -261,13 +246,15 @@ def _differ_along(
     return bool((ratio < edges[0]).any() or (ratio > edges[1]).any())
 
 
-def _nearest_before(form: Form) -> list[tuple[int, int, float]]:
+def _nearest_before(white: _Whitened) -> list[tuple[int, int, float]]:
     """For each regime, the nearest one before it and the distance to it; a copy is the nearest.
 
-    The control is number 0 and whitened to I. The distance is `‖M_i − M_j‖²` over
-    `tr(M_j)² + ‖M_j‖²`: for two samples of one law with Gaussian rows it is `1/n_i + 1/n_j` on
-    average. In many dimensions `‖M‖²` is read off `Ω M`, with Ω a few random rows.
+    The control is number 0 and whitened to I. The distance is the larger of `‖M_i − M_j‖²` over
+    `tr(M_j)² + ‖M_j‖²` and `|δ_i − δ_j|²` over `tr(M_j)`, with δ the shifts of the means: for two
+    samples of one law with Gaussian rows both are `1/n_i + 1/n_j` on average. In many dimensions
+    `‖M‖²` is read off `Ω M`, with Ω a few random rows.
     """
+    form = white.form
     p, r = form.dimension, len(form.regimes)
     if p <= 4 * SKETCH:
         flat = np.concatenate([np.eye(p)[None], form.dense]).reshape(r + 1, -1)
@@ -279,14 +266,22 @@ def _nearest_before(form: Form) -> list[tuple[int, int, float]]:
             rows = np.arange(k, min(k + TOGETHER, r))
             start = np.broadcast_to(omega, (len(rows), SKETCH, p))
             flat[rows + 1] = form(start, rows).reshape(len(rows), -1)
-    products = flat @ flat.T
-    squares = np.diagonal(products)
     traces = np.append(p, form.regimes.inner(form.W.T @ form.W))
-    apart = np.maximum(squares + squares[:, None] - 2 * products, 0.0)
+    size = np.einsum("rk,rk->r", flat, flat) + traces**2
+    spread = _squared_distances(flat) / size
+    moved = _squared_distances(np.vstack([np.zeros(p), white.shifts])) / traces
+    apart = np.maximum(spread, moved)
     apart[np.triu_indices(r + 1)] = np.inf
     nearest = apart.argmin(axis=1)[1:]
-    distance = apart[np.arange(1, r + 1), nearest] / (traces[nearest] ** 2 + squares[nearest])
+    distance = apart[np.arange(1, r + 1), nearest]
     return list(zip(range(1, r + 1), nearest.tolist(), distance.tolist(), strict=True))
+
+
+def _squared_distances(rows: FloatArray) -> FloatArray:
+    """Squared distances between all pairs of rows."""
+    products = rows @ rows.T
+    squares = np.diagonal(products)
+    return np.asarray(np.maximum(squares + squares[:, None] - 2 * products, 0.0))
 
 
 def _same_rows(a: Moments, b: Moments, variance: FloatArray, other: FloatArray) -> bool:
@@ -302,20 +297,22 @@ def _same_rows(a: Moments, b: Moments, variance: FloatArray, other: FloatArray) 
     )
 
 
-def _swapped_control(client: Client, spectrum: Spectrum, level: float) -> Iterator[Finding]:
+def _swapped_control(white: _Whitened) -> Iterator[Finding]:
     """Findings about a regime that fits better as control than the given one.
 
     If the control is swapped with a regime, every other regime moves two nodes against it: its own
-    and that of the swapped regime. Against the true control each moves one.
+    and that of the swapped regime. Against the true control each moves one. A small sample fits
+    whatever a large one refuses, so the given control is judged as if it had no more rows than the
+    candidate.
     """
-    regimes = [(label, m) for label, ms in client.interventions.items() for m in ms]
+    client, regimes = white.client, white.named
+    control = client.control
     for label, candidate in regimes:
-        rest = [m for _, m in regimes if m is not candidate] + [client.control]
-        base = _inner(candidate.covariance, spectrum)
-        if all(
-            contrast(base, candidate, _second(m, candidate, spectrum), m, level).third <= 1
-            for m in rest
-        ):
+        others = [m for _, m in regimes if m is not candidate]
+        given = [_third(white, control, m, candidate.n) for m in others]
+        if sum(x > CLEARLY for x in given) < 2:
+            continue
+        if all(_third(white, candidate, m, control.n) <= 1 for m in (control, *others)):
             yield Finding(
                 "swapped-control",
                 "error",
@@ -324,3 +321,13 @@ def _swapped_control(client: Client, spectrum: Spectrum, level: float) -> Iterat
                 "Check which rows are observational.",
                 client=client.name,
             )
+
+
+def _third(white: _Whitened, base: Moments, m: Moments, rows: int | None) -> float:
+    """How far the third direction of a regime exceeds chance against a base of at most `rows`."""
+    first, second = (_inner(x.covariance, white.spectrum) for x in (base, m))
+    if base.n is None or m.n is None:
+        interval = white.edges()[0]
+    else:
+        interval = edges(white.form.dimension, base, m, white.level, rows=rows)
+    return contrast(first, second, interval).third

@@ -105,9 +105,7 @@ def read(
         Spectrum and extreme eigenpairs of the client; computed if None.
     """
     reduced = reduce(client, None if start is None else start.space)
-    # These eigenpairs are about the control's mean, and so are exact moments, but not estimates.
-    known = start.extremes if reduced.exact and start is not None else None
-    whitened = pool(reduced, known)
+    whitened = pool(reduced, None if start is None else start.extremes)
     make = exact_targets if reduced.exact else arrow_targets
     targets = make(reduced, whitened)
     statistics = targets.statistics

@@ -156,8 +156,7 @@ def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
     given = (owner, n0, n, exact, space.subtracted)
     if exact:
         return Reduced(space.basis, small, regimes, *given)
-    own = Regimes(regimes.covariances, np.zeros_like(regimes.shifts))
-    return Reduced(space.basis, small, own, *given, regimes.shifts)
+    return Reduced(space.basis, small, regimes.about_own_means(), *given, regimes.shifts)
 
 
 def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:

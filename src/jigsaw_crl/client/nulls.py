@@ -1,4 +1,4 @@
-"""Null distributions of eigenvalues, by which findings are judged.
+"""Null distributions of eigenvalues and of shifts of the mean, by which findings are judged.
 
 The ratio of two sample covariances of the same p-dimensional law, `(A/m)⁻¹ (B/n)`, has eigenvalues
 around 1. The logarithm of the largest is, to second order, Tracy–Widom with
@@ -15,9 +15,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaincinv
+from scipy.special import fdtri, gammaincinv
 
-__all__ = ["noise_edge", "ratio_edges", "tracy_widom_quantile"]
+__all__ = ["noise_edge", "ratio_edges", "shift_edge", "tracy_widom_quantile"]
 
 # Tracy–Widom of order 1 is a shifted gamma law to two digits down to tails of 1e-4 (Chiani 2014).
 _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801
@@ -29,7 +29,7 @@ def tracy_widom_quantile(probability: float) -> float:
 
     Examples
     --------
-    >>> from jigsaw_crl.diagnostics.nulls import tracy_widom_quantile
+    >>> from jigsaw_crl.client.nulls import tracy_widom_quantile
     >>> round(tracy_widom_quantile(0.95), 2), round(tracy_widom_quantile(0.999), 2)
     (0.98, 3.25)
     """
@@ -74,3 +74,14 @@ def noise_edge(p: int, n: float, level: float) -> float:
     root_n, root_p = np.sqrt(n - 0.5), np.sqrt(p - 0.5)
     scale = (root_n + root_p) * np.cbrt(1 / root_n + 1 / root_p)
     return float(((root_n + root_p) ** 2 + tracy_widom_quantile(1 - level) * scale) / n)
+
+
+def shift_edge(p: int, n: float, level: float) -> float:
+    """Upper quantile of Hotelling's T², the squared length of a difference of two means.
+
+    The difference is in units of its standard error, from a covariance with n degrees of freedom:
+    `T² (n − p + 1)/(n p)` follows F with p and n − p + 1 degrees of freedom. Infinite if n < p.
+    """
+    if n < p:
+        return float("inf")
+    return float(n * p / (n - p + 1) * fdtri(p, n - p + 1, 1 - level))

@@ -1,0 +1,180 @@
+"""How many latents a client has, estimated from its features when `n_latent` is not given.
+
+With sensor noise of variance σ² in each direction, the covariance of the rows within regimes,
+
+    C = Σ_j n_j C_j / ν ,   ν = Σ_j (n_j − 1)   (C_j about the regime's own mean) ,
+
+is `G S Gᵀ + σ² I` in the population, whatever the regimes are, and its noise is exactly that of one
+sample with ν degrees of freedom. If r directions carry signal, the other d − r eigenvalues are
+those of pure noise with ν − r degrees of freedom: the largest exceeds their mean by no more than
+Marchenko–Pastur's edge with Tracy–Widom's margin (`noise_edge`). The estimate is the smallest r, at
+least the number of labels, for which that holds.
+
+The test rests on noise of equal variance in all directions. Where too few of the spare directions
+look like that, the widest gap between eigenvalues decides if it is wide; otherwise the number of
+labels is used.
+Exact moments have the rank that their eigenvalues show up to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.client.checks import RANK_TOLERANCE, numerical_rank
+from jigsaw_crl.client.nulls import noise_edge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jigsaw_crl.client.client import Client
+    from jigsaw_crl.moments.regime import Moments
+
+__all__ = ["LatentCount", "count_latents"]
+
+FloatArray = npt.NDArray[np.float64]
+Reason = Literal["noise", "gap", "rank", "features", "uneven", "rows"]
+
+# Chance that noise alone raises the number of latents of one client.
+FALSE_ALARM = 1e-3
+# Share of the directions beyond the labels that must look like equal noise: sensors of unequal
+# noise leave one or two at the end that happen to agree.
+BULK = 1 / 3
+# A raised number needs a gap: the variance along the weakest direction of the signal exceeds that
+# along the strongest of the noise by this factor. Variances of unequal sensors follow each other
+# more closely.
+GAP = 1.25
+# Where the noise is uneven, the widest gap separates signal from noise if it is at least this wide.
+WIDE_GAP = 2.0
+
+
+@dataclass(frozen=True)
+class LatentCount:
+    """The number of latents that a client's features show, and what it rests on.
+
+    Parameters
+    ----------
+    used : int
+        The number of latents to use: at least the number of labels.
+    visible : int
+        Directions that stand out of the noise; fewer than the labels if some latents are drowned.
+    reason : {"noise", "gap", "rank", "features", "uneven", "rows"}
+        - "noise": the other directions look like noise of equal variance;
+        - "gap": the other directions are noise of unequal variance, far below the signal;
+        - "rank": the features span `visible` dimensions, up to rounding;
+        - "features": there is at most one feature more than labels, so further latents cannot be
+          told from noise;
+        - "uneven": more directions than labels stand out, but no gap separates them from noise of
+          unequal variance, so the labels are counted;
+        - "rows": some regime has too few rows for the visible directions, so the labels are
+          counted.
+    """
+
+    used: int
+    visible: int
+    reason: Reason
+
+
+def count_latents(client: Client) -> LatentCount:
+    """The number of latents that a client's features show, whatever its `n_latent` is."""
+    others = [m for ms in client.interventions.values() for m in ms]
+    return count_from_moments(client.control, others, len(client.labels))
+
+
+def count_from_moments(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
+    """The number of latents that the moments of a client with `labels` labels show."""
+    d = control.n_features
+    if d <= labels:
+        return LatentCount(labels, d, "features")
+    sizes = [m.n for m in (control, *others)]
+    least = min((n for n in sizes if n is not None), default=None)
+    values, degrees = _pooled_eigenvalues(control, others)
+    count = _exact(values, labels) if least is None else _estimated(values, degrees, labels)
+    if count.used == labels:
+        return count
+    if least is not None and count.used + 1 > least:
+        return LatentCount(labels, count.visible, "rows")
+    # The control has all latents, so a direction that it lacks is none.
+    rank = numerical_rank(control.covariance)
+    return count if count.used <= rank else LatentCount(max(rank, labels), rank, "rank")
+
+
+def _pooled_eigenvalues(control: Moments, others: Sequence[Moments]) -> tuple[FloatArray, float]:
+    """Eigenvalues of the covariance within regimes, largest first, and its degrees of freedom."""
+    total = np.zeros_like(control.covariance)
+    if control.n is None:
+        # Exact moments have no sizes; each is scaled to the control's trace, so that none hides
+        # another behind its rounding errors.
+        trace = float(np.trace(control.covariance))
+        for m in (control, *others):
+            shift = m.mean - control.mean
+            size = float(np.trace(m.covariance) + shift @ shift)
+            total += (m.covariance + np.outer(shift, shift)) * (trace / size if size > 0 else 1.0)
+        return _descending(total / (1 + len(others))), np.inf
+    degrees = 0.0
+    for m in (control, *others):
+        assert m.n is not None
+        total += m.n * m.covariance
+        degrees += m.n - 1
+    return _descending(total / max(degrees, 1.0)), degrees
+
+
+def _descending(matrix: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.eigvalsh(matrix)[::-1], dtype=np.float64)
+
+
+def _exact(values: FloatArray, labels: int) -> LatentCount:
+    """The rank of exact moments, without a floor that two or more directions share."""
+    rounding = RANK_TOLERANCE * values[0]
+    rank = int(np.count_nonzero(values > rounding))
+    if rank < len(values):
+        return LatentCount(max(rank, labels), rank, "rank")
+    above = int(np.count_nonzero(values - values[-1] > rounding))
+    if above == len(values) - 1:
+        # Any covariance has one lowest direction: it may be noise or a latent.
+        return LatentCount(labels, above, "features" if above == labels else "uneven")
+    return LatentCount(max(above, labels), above, "noise")
+
+
+def _estimated(values: FloatArray, degrees: float, labels: int) -> LatentCount:
+    """The number of directions that stand out of the noise of a sample."""
+    d = len(values)
+    rank = int(np.count_nonzero(values > RANK_TOLERANCE * values[0]))
+    # Fewer directions than features and rows: there is no noise, or some features are copies.
+    degenerate = rank < min(d, degrees)
+    if degenerate:
+        values, d = values[:rank], rank
+        if rank <= labels:
+            return LatentCount(labels, rank, "rank")
+    found = _first_noise(values, degrees, labels)
+    least_bulk = max(3 if degenerate else 2, BULK * (d - labels))
+    if d - found >= least_bulk:
+        if found == labels:
+            return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
+        # One direction without a gap may belong to the noise; the signal ends before it.
+        for r in (found, found - 1):
+            if r > labels and values[r - 1] > GAP * values[r]:
+                return LatentCount(r, r, "noise")
+    elif degenerate:
+        return LatentCount(rank, rank, "rank")
+    if d == labels + 1:
+        return LatentCount(labels, _first_noise(values, degrees, 0), "features")
+    ratios = values[labels - 1 : -1] / values[labels:]
+    widest = labels + int(np.argmax(ratios))
+    if d - widest >= least_bulk and ratios.max() > WIDE_GAP:
+        # The gap may also be that at the number of labels, which is then confirmed.
+        return LatentCount(widest, widest, "gap")
+    return LatentCount(labels, found, "uneven")
+
+
+def _first_noise(values: FloatArray, degrees: float, least: int) -> int:
+    """The smallest r from `least` on for which all values from r on are within those of noise."""
+    d = len(values)
+    means = np.cumsum(values[::-1])[::-1] / np.arange(d, 0, -1)
+    for r in range(least, d - 1):
+        if values[r] <= means[r] * noise_edge(d - r, max(degrees - r, 1.0), FALSE_ALARM):
+            return r
+    return max(d - 1, least)

@@ -1,0 +1,169 @@
+"""How far one regime is from another: in its covariance, and in its mean.
+
+Both are compared with what samples of one law show, and both are strengths: 1 is the edge of
+chance, and a strength grows as the square root of the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from jigsaw_crl.client.nulls import ratio_edges, shift_edge
+from jigsaw_crl.moments.regime import Moments, inverse_square_root
+
+__all__ = [
+    "FALSE_ALARM",
+    "HEAVY",
+    "Contrast",
+    "contrast",
+    "edges",
+    "excess_spread",
+    "gaussian_kurtosis",
+    "kurtosis",
+    "shift_strength",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Chance of a false alarm of one kind in one client.
+FALSE_ALARM = 1e-3
+# Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
+# and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
+HEAVY = 9.0
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """Eigenvalues of one regime against another, and the interval that holds them by chance."""
+
+    values: Sequence[float]
+    low: float
+    high: float
+
+    @property
+    def seen(self) -> bool:
+        """Does any direction differ?"""
+        return bool(self.values[-1] > self.high or self.values[0] < self.low)
+
+    @property
+    def strength(self) -> float:
+        """Size of the strongest direction on a log scale; 1 is the edge of chance."""
+        return _beyond(self.values[0], self.values[-1], self.low, self.high)
+
+    @property
+    def third(self) -> float:
+        """The same for the strongest direction beside one increase and one decrease."""
+        if len(self.values) < 2:
+            return 0.0
+        return _beyond(self.values[1], self.values[-2], self.low, self.high)
+
+
+def _beyond(lowest: float, highest: float, low: float, high: float) -> float:
+    tiny = float(np.finfo(np.float64).tiny)
+    return max(log(max(highest, tiny)) / log(high), log(max(lowest, tiny)) / log(low))
+
+
+def kurtosis(moments: Moments) -> FloatArray | None:
+    """Kurtosis of each feature (3 for Gaussian rows), 0 for constant ones; None if unknown."""
+    if moments.fourth is None:
+        return None
+    variance = np.diagonal(moments.covariance)
+    zero = np.zeros_like(variance)
+    return np.asarray(np.divide(moments.fourth, variance**2, out=zero, where=variance > 0))
+
+
+def excess_spread(moments: Moments, *, worst: bool = False) -> float:
+    """The factor by which heavy tails increase the variance of a variance: `(κ − 1)/2`, at least 1.
+
+    κ is the mean kurtosis of the features, or the largest if `worst`. Divided by this factor, n is
+    the number of Gaussian rows with the same error.
+    """
+    own = kurtosis(moments)
+    if own is None or not own.any():
+        return 1.0
+    value = float(own.max()) if worst else float(own[own > 0].mean())
+    return max(1.0, (value - 1) / 2)
+
+
+def gaussian_kurtosis(n: int, level: float) -> float:
+    """Upper quantile of the sample kurtosis of n Gaussian rows (Anscombe and Glynn 1983).
+
+    The sample kurtosis is skewed: its cube root, suitably scaled, is close to normal from 20 rows
+    on. Infinite for fewer.
+    """
+    if n < 20:
+        return float("inf")
+    mean = 3 * (n - 1) / (n + 1)
+    variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
+    skew = (
+        6
+        * (n * n - 5 * n + 2)
+        / ((n + 7) * (n + 9))
+        * np.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
+    )
+    a = 6 + 8 / skew * (2 / skew + np.sqrt(1 + 4 / skew**2))
+    c = 2 / (9 * a)
+    root = 1 - c - np.sqrt(c) * float(ndtri(1 - level))
+    if root <= 0:
+        return float("inf")
+    x = ((1 - 2 / a) / root**3 - 1) / np.sqrt(2 / (a - 4))
+    return float(mean + np.sqrt(variance) * x)
+
+
+def edges(
+    p: int, base: Moments, other: Moments, level: float, *, rows: float | None = None
+) -> tuple[float, float]:
+    """Interval of the eigenvalues of `other` against `base`, each about its own mean.
+
+    Parameters
+    ----------
+    p : int
+        Dimension.
+    base, other : Moments
+        Of estimates; their rows and tails count.
+    level : float
+        Chance that the largest (or the smallest) eigenvalue lies outside.
+    rows : float, optional
+        Most rows that `base` counts for.
+    """
+    assert base.n is not None
+    assert other.n is not None
+    n_base = base.n if rows is None else min(base.n, rows)
+    m, n = (n_base - 1) / excess_spread(base), (other.n - 1) / excess_spread(other)
+    return ratio_edges(p, m, n, level)
+
+
+def contrast(base: FloatArray, other: FloatArray, interval: tuple[float, float]) -> Contrast:
+    """Eigenvalues of `base^(−½) other base^(−½)`, and the interval that holds them by chance."""
+    root = inverse_square_root(base)
+    return Contrast(np.linalg.eigvalsh(root @ other @ root).tolist(), *interval)
+
+
+def shift_strength(
+    difference: FloatArray, covariance: FloatArray | None, n_base: int, n: int, level: float
+) -> float:
+    """The distance between two means over what chance allows, `√(T²/edge)`.
+
+    Parameters
+    ----------
+    difference : array, shape (p,)
+    covariance : array, shape (p, p), or None
+        Of the rows of the first regime; None for the identity.
+    n_base, n : int
+        Rows of the two regimes; the covariance comes from the first.
+    level : float
+        Chance that means of one law are further apart.
+    """
+    if covariance is None:
+        square = float(difference @ difference)
+    else:
+        white = inverse_square_root(covariance) @ difference
+        square = float(white @ white)
+    edge = shift_edge(len(difference), n_base - 1, level)
+    return sqrt(square / (1 / n_base + 1 / n) / edge)

@@ -1,0 +1,114 @@
+"""Do early and late control rows follow the same law?"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtri
+
+from jigsaw_crl.base.findings import Finding, Severity
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, contrast, edges
+from jigsaw_crl.moments.regime import Moments, inverse_square_root
+
+__all__ = ["check_drift", "wandering"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# When more than half of the control's variance along some direction is drift, its covariance is not
+# that of the system, and no regime can be compared with it.
+MOSTLY_DRIFT = 0.5
+
+
+def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
+    """Findings about early and late control rows that follow different laws.
+
+    With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
+    when the mean stands still (W whitens by the control), and the covariances of the first and
+    second half differ by no more than chance.
+    """
+    parts = _long_enough(client.control.parts, 2 * spectrum.rank)
+    if len(parts) < 2:
+        return []
+    findings = []
+    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
+    W = inverse_square_root(base) @ spectrum.basis.T
+    steps = _steps(client.control, parts, W)
+    moved, degrees = _moved(steps)
+    edge = float(chdtri(degrees, FALSE_ALARM))
+    if moved > edge:
+        rows = sum(part.n or 0 for part in parts)
+        mostly = float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > MOSTLY_DRIFT * rows
+        what = "the mean of the control rows moves"
+        severity: Severity = "warning"
+        if mostly:
+            what, severity = f"{what}, by more than its rows vary,", "error"
+        findings.append(_drift(client, what, moved, edge, severity))
+    first, second = _halves(parts)
+    inner = [spectrum.basis.T @ m.covariance @ spectrum.basis for m in (first, second)]
+    c = contrast(inner[0], inner[1], edges(spectrum.rank, first, second, FALSE_ALARM))
+    if c.seen:
+        findings.append(_drift(client, "the spread of the control rows changes", c.strength, 1.0))
+    return findings
+
+
+def wandering(control: Moments, W: FloatArray) -> float:
+    """The factor by which the means of stretches of the control vary more than chance, at least 1.
+
+    Rows that follow one another in time carry the information of fewer: this many times fewer, or
+    less. `W` whitens by the control.
+    """
+    parts = _long_enough(control.parts, 2 * len(W))
+    if len(parts) < 2:
+        return 1.0
+    moved, degrees = _moved(_steps(control, parts, W))
+    return moved / degrees if moved > float(chdtri(degrees, FALSE_ALARM)) else 1.0
+
+
+def _steps(control: Moments, parts: list[Moments], W: FloatArray) -> FloatArray:
+    """`√n_k W(μ_k − μ)` for the stretches k of the control, shape (K, r)."""
+    return np.array([np.sqrt(part.n or 0) * (W @ (part.mean - control.mean)) for part in parts])
+
+
+def _moved(steps: FloatArray) -> tuple[float, int]:
+    """`Σ n_k |W(μ_k − μ)|²`, and its degrees of freedom."""
+    return float(np.sum(steps**2)), (len(steps) - 1) * steps.shape[1]
+
+
+def _long_enough(parts: tuple[Moments, ...], rows: int) -> list[Moments]:
+    """Stretches of more than `rows` rows; a shorter one is merged into the one before it."""
+    joined: list[Moments] = []
+    for part in parts:
+        if joined and min(part.n or 0, joined[-1].n or 0) <= rows:
+            joined[-1] = joined[-1].merge(part)
+        else:
+            joined.append(part)
+    return joined
+
+
+def _halves(parts: list[Moments]) -> tuple[Moments, Moments]:
+    total = sum(p.n or 0 for p in parts)
+    first, second, so_far = parts[0], parts[-1], parts[0].n or 0
+    for part in parts[1:-1]:
+        so_far += part.n or 0
+        if so_far <= total / 2:
+            first = first.merge(part)
+        else:
+            second = part.merge(second)
+    return first, second
+
+
+def _drift(
+    client: Client, what: str, value: float, threshold: float, severity: Severity = "warning"
+) -> Finding:
+    return Finding(
+        "drifting-control",
+        severity,
+        f"{what} from the beginning of the file to its end, by more than chance allows",
+        "Compare each intervention with control rows of its own time, or remove the trend.",
+        value=value,
+        threshold=threshold,
+        client=client.name,
+        regime=client.control_name,
+    )

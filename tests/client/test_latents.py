@@ -1,0 +1,184 @@
+"""How many latents a client has when `n_latent` is not given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl.client.latents import count_latents
+from jigsaw_crl.moments.regime import Moments
+
+
+def sampled(
+    latents: int,
+    labels: int,
+    features: int,
+    n: int,
+    seed: int,
+    *,
+    noise: float = 0.3,
+    uneven: float = 0.0,
+    shift: float = 0.0,
+) -> jc.Client:
+    """A client with `latents` latents, of which `labels` are intervened on, and noisy sensors."""
+    rng = np.random.default_rng(seed)
+    G = rng.normal(size=(features, latents))
+    size = noise * np.sqrt(1 + uneven * rng.uniform(-1, 1, features))
+
+    def rows(target: int | None = None) -> np.ndarray:
+        Z = rng.normal(size=(n, latents))
+        if target is not None:
+            Z[:, target] = 2 * Z[:, target] + shift
+        return Z @ G.T + size * rng.normal(size=(n, features))
+
+    return jc.Client.from_samples(
+        "lab", observational=rows(), interventions={f"z{j}": rows(j) for j in range(labels)}
+    )
+
+
+def exact(latents: int, labels: int, features: int, noise: float, seed: int) -> jc.Client:
+    rng = np.random.default_rng(seed)
+    G = rng.normal(size=(features, latents))
+
+    def covariance(target: int | None = None) -> np.ndarray:
+        variances = np.ones(latents)
+        if target is not None:
+            variances[target] = 4.0
+        return (G * variances) @ G.T + noise * np.eye(features)
+
+    return jc.Client.from_covariances(
+        "lab",
+        observational=covariance(),
+        interventions={f"z{j}": covariance(j) for j in range(labels)},
+        n_samples=None,
+    )
+
+
+@given(st.integers(1, 5), st.integers(0, 3), st.integers(2, 5), st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_exact_moments_give_the_true_number(noise, labels, unlabelled, spare, seed):
+    latents = labels + unlabelled
+    client = exact(latents, labels, latents + spare, noise, seed)
+    assert client.n_latent == latents
+    assert client.counted.reason == ("noise" if noise else "rank")
+
+
+@pytest.mark.parametrize("n", [300, 1000])
+@pytest.mark.parametrize("features", [12, 80, 400])
+def test_noise_on_many_sensors_is_not_counted_as_latents(n, features):
+    counts = [sampled(8, 8, features, n, seed).n_latent for seed in range(12)]
+    assert counts == [8] * 12
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+@pytest.mark.parametrize(("labels", "features"), [(7, 12), (4, 14), (4, 80)])
+def test_latents_without_a_label_are_counted(labels, features, shift):
+    counts = [sampled(8, labels, features, 1000, s, shift=shift).n_latent for s in range(8)]
+    assert counts == [8] * 8
+
+
+def test_an_offset_of_the_sensors_in_one_regime_is_no_latent():
+    rng = np.random.default_rng(0)
+    client = sampled(4, 4, 12, 2000, 0)
+    moved = {
+        label: Moments(m.n, m.mean + 5 * rng.normal(size=12), m.covariance)
+        for label, (m,) in client.interventions.items()
+    }
+    offset = jc.Client.from_moments("lab", control=client.control, interventions=moved)
+    assert offset.n_latent == client.n_latent == 4
+
+
+def test_signal_far_above_noise_of_unequal_sensors_is_counted_by_the_gap():
+    clients = [sampled(6, labels, 18, 5000, 7, uneven=0.8) for labels in (4, 5, 6)]
+    assert [c.n_latent for c in clients] == [6] * 3
+    assert {c.counted.reason for c in clients} == {"gap"}
+
+
+def test_loud_sensors_of_unequal_noise_leave_the_number_of_labels():
+    clients = [sampled(6, 6, 12, 5000, seed, noise=2.5, uneven=0.5) for seed in range(12)]
+    assert [c.n_latent for c in clients] == [6] * 12
+    uneven = [c for c in clients if c.counted.reason == "uneven"]
+    assert len(uneven) >= 6
+    assert all(c.counted.visible > 6 for c in uneven)
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_too_few_features_for_a_test_leave_the_number_of_labels(spare):
+    client = sampled(5, 3, 3 + spare, 1000, 0)
+    assert client.n_latent == 3
+    assert client.counted.reason == "features"
+
+
+def test_too_few_rows_for_the_visible_directions_leave_the_number_of_labels():
+    client = sampled(40, 2, 200, 1000, 0)
+    assert client.n_latent == 40
+    label, (m,) = next(iter(client.interventions.items()))
+    few = {**client.interventions, label: Moments(30, m.mean, m.covariance)}
+    short = jc.Client.from_moments("lab", control=client.control, interventions=few)
+    assert short.n_latent == 2
+    assert (short.counted.visible, short.counted.reason) == (40, "rows")
+
+
+def test_a_copied_column_does_not_hide_the_noise():
+    rng = np.random.default_rng(3)
+    G = rng.normal(size=(14, 4))
+
+    def rows(scale: float) -> np.ndarray:
+        x = scale * rng.normal(size=(3000, 4)) @ G.T + 0.3 * rng.normal(size=(3000, 14))
+        return np.hstack([x, x[:, :1]])
+
+    client = jc.Client.from_samples(
+        "lab", observational=rows(1), interventions={k: rows(2) for k in "abcd"}
+    )
+    assert client.n_latent <= 5  # the copy has twice the noise of the others
+
+
+def test_a_direction_that_the_control_lacks_is_no_latent():
+    client = exact(4, 4, 8, 0.0, 0)
+    label, (m,) = next(iter(client.interventions.items()))
+    odd = {**client.interventions, label: Moments(None, m.mean, m.covariance + np.eye(8))}
+    again = jc.Client.from_moments("lab", control=client.control, interventions=odd)
+    assert again.n_latent == 4
+
+
+def test_a_given_number_is_kept_whatever_the_features_show():
+    client = sampled(6, 4, 12, 1000, 0)
+    assert client.n_latent == 6
+    given_number = jc.Client.from_moments(
+        "lab", control=client.control, interventions=client.interventions, n_latent=4
+    )
+    assert given_number.n_latent == 4
+    assert given_number.counted is None
+    assert count_latents(given_number).used == 6
+
+
+def test_precisions_of_low_rank_give_their_rank():
+    client = exact(5, 3, 8, 0.0, 0)
+    inverse = [np.linalg.pinv(client.control.covariance, rcond=1e-10)]
+    inverse += [np.linalg.pinv(m.covariance, rcond=1e-10) for (m,) in client.interventions.values()]
+    again = jc.Client.from_precisions(
+        "lab",
+        observational=inverse[0],
+        interventions=dict(zip(client.labels, inverse[1:], strict=True)),
+        n_samples=None,
+    )
+    assert again.n_latent == 5
+    np.testing.assert_allclose(again.control.covariance, client.control.covariance, atol=1e-8)
+
+
+def test_rows_in_another_order_or_unit_give_the_same_number():
+    client = sampled(6, 4, 12, 1000, 1)
+    order = np.random.default_rng(0).permutation(12)
+    for factor in (1e-5, 1e5):
+        moments = {
+            label: Moments(m.n, factor * m.mean, factor**2 * m.covariance).select(order)
+            for label, (m,) in client.interventions.items()
+        }
+        c = client.control
+        control = Moments(c.n, factor * c.mean, factor**2 * c.covariance).select(order)
+        again = jc.Client.from_moments("lab", control=control, interventions=moments)
+        assert again.counted == client.counted

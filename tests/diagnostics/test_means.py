@@ -1,0 +1,193 @@
+"""The checks look at means as well as covariances, and take neither for more than it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.diagnostics import check_client, check_study
+
+Rows = dict[str, np.ndarray]
+KINDS = [("paper", 0), ("paper", 1), ("hard", 2), ("mild", 2), ("mean-only", 0), ("knock-down", 0)]
+
+
+def rows_of(kind: str, shift: float, n: int, seed: int) -> tuple[np.ndarray, Rows]:
+    protocol = jc.simulate.Intervention.named(kind, shift=shift)
+    return jc.simulate.random_world(6, 1, 1.0, seed, intervention=protocol).rows(0, n, seed=seed)
+
+
+def client(control: np.ndarray, regimes: Rows) -> jc.Client:
+    return jc.Client.from_samples("lab", observational=control, interventions=regimes)
+
+
+def found(control: np.ndarray, regimes: Rows) -> dict[str, list[Finding]]:
+    by_check: dict[str, list[Finding]] = {}
+    for finding in check_client(client(control, regimes)).findings:
+        by_check.setdefault(finding.check, []).append(finding)
+    return by_check
+
+
+@pytest.mark.parametrize(("kind", "shift"), KINDS)
+def test_sound_studies_give_no_finding_however_the_interventions_act(kind, shift):
+    protocol = jc.simulate.Intervention.named(kind, shift=shift)
+    for seed in range(10):
+        world = jc.simulate.random_world(8, 2, 0.7, seed, intervention=protocol)
+        study = world.clients(1000, seed=seed)
+        assert [f for r in check_study(study).clients for f in r.findings] == []
+
+
+def test_a_knock_down_that_keeps_the_second_moment_is_seen():
+    # About the control's mean, the smaller variance and the shift cancel.
+    control, regimes = rows_of("knock-down", 0, 1000, 0)
+    report = check_client(client(control, regimes))
+    assert min(report.strength.values()) > 1.5
+
+
+def test_a_shift_of_the_mean_alone_is_a_signal():
+    rng = np.random.default_rng(0)
+    control = rng.normal(size=(500, 4))
+    shifted = {k: rng.normal(size=(300, 4)) + 0.5 * np.eye(4)[i] for i, k in enumerate("abcd")}
+    same = {k: rng.normal(size=(300, 4)) for k in "abcd"}
+    assert "weak-intervention" not in found(control, shifted)
+    assert len(found(control, same)["weak-intervention"]) == 4
+    assert "no-signal" in found(control, same)
+
+
+def test_means_of_one_law_are_rarely_taken_for_shifts():
+    alarms = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(4, 60, 3))
+        alarms += "no-signal" not in found(rows[0], dict(zip("abc", rows[1:], strict=True)))
+    # The level is one in a thousand for the mean and for each edge of the covariance.
+    assert alarms <= 4
+
+
+def test_regimes_that_differ_only_in_their_means_are_not_called_alike():
+    rng = np.random.default_rng(1)
+    control = rng.normal(size=(2000, 3))
+    spread, step = np.array([3.0, 1.0, 1.0]), np.array([1.0, 0.0, 0.0])
+    up, down, again = (rng.normal(size=(1000, 3)) * spread for _ in range(3))
+    apart = found(control, {"a": up + step, "b": down - step})
+    assert "like-regimes" not in apart
+    (said,) = found(control, {"a": up + step, "b": again + step})["like-regimes"]
+    assert said.regime == "b"
+
+
+def test_two_weak_regimes_are_not_called_alike():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        control = rng.normal(size=(2000, 5))
+        weak = {k: rng.normal(size=(150, 5)) + 0.45 * np.eye(5)[i] for i, k in enumerate("ab")}
+        assert "like-regimes" not in found(control, weak)
+
+
+@pytest.mark.parametrize(("kind", "shift"), [("paper", 0), ("hard", 2)])
+def test_a_batch_offset_is_not_called_several_targets(kind, shift):
+    for seed in range(8):
+        control, regimes = rows_of(kind, shift, 2000, seed)
+        rng = np.random.default_rng(seed)
+        size = 0.5 * control.std(axis=0)
+        offset = {k: v + size * rng.normal(size=len(size)) for k, v in regimes.items()}
+        assert "several-targets" not in found(control, offset)
+
+
+def test_an_intervention_on_two_nodes_with_shifts_is_named():
+    one = jc.simulate.Intervention.named("hard", shift=2)
+    two = jc.simulate.Intervention.named("hard", shift=2, off_target=1.0)
+    named = 0
+    for seed in range(10):
+        control, regimes = jc.simulate.random_world(6, 1, 1.0, seed, intervention=one).rows(
+            0, 10_000, seed=seed
+        )
+        _, both = jc.simulate.random_world(6, 1, 1.0, seed, intervention=two).rows(
+            0, 10_000, seed=seed
+        )
+        label = next(iter(regimes))
+        said = found(control, {**regimes, label: both[label]}).get("several-targets", [])
+        assert {f.regime for f in said} <= {label}
+        named += bool(said)
+    # A node and one of its parents may move two directions together, as one node does.
+    assert named >= 5
+
+
+def test_heavy_tails_are_not_called_several_targets():
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        G = rng.normal(size=(6, 4))
+        control, *rest = (rng.standard_t(3, size=(1500, 4)) for _ in range(5))
+        regimes = {
+            f"z{j}": (z * np.where(np.arange(4) == j, 2, 1)) @ G.T for j, z in enumerate(rest)
+        }
+        said = found(control @ G.T, regimes)
+        assert not any(f.severity == "error" for f in said.get("several-targets", []))
+
+
+def test_autocorrelated_rows_are_not_called_several_targets():
+    def wandering(rng: np.random.Generator, n: int) -> np.ndarray:
+        z, steps = np.zeros((n, 4)), rng.normal(size=(n, 4))
+        for t in range(1, n):
+            z[t] = 0.95 * z[t - 1] + np.sqrt(1 - 0.95**2) * steps[t]
+        return z
+
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        G = rng.normal(size=(6, 4))
+        twice = 1 + np.eye(4)
+        regimes = {f"z{j}": (wandering(rng, 4000) * twice[j]) @ G.T for j in range(4)}
+        said = found(wandering(rng, 4000) @ G.T, regimes)
+        assert "several-targets" not in said
+        assert said["drifting-control"][0].severity == "warning"
+
+
+def test_a_small_regime_is_not_taken_for_the_control_because_it_fits_everything():
+    # Curved sensors: every regime moves more than one direction against the many control rows.
+    alarms = errors = 0
+    for seed in range(12):
+        control, regimes = rows_of("hard", 0, 6000, seed)
+        size = control.std(axis=0)
+        bent = {k: np.tanh(v / size) for k, v in {"control": control, **regimes}.items()}
+        small = next(iter(regimes))
+        bent[small] = bent[small][:100]
+        said = found(bent.pop("control"), bent)
+        errors += any(f.severity == "error" for f in said.get("several-targets", []))
+        alarms += "swapped-control" in said
+    assert errors > 0
+    assert alarms == 0
+
+
+@pytest.mark.parametrize(("kind", "shift"), [("paper", 0), ("hard", 2)])
+def test_a_control_swapped_with_a_regime_is_named_with_and_without_shifts(kind, shift):
+    named = 0
+    for seed in range(10):
+        control, regimes = rows_of(kind, shift, 6000, seed)
+        label = next(iter(regimes))
+        said = found(regimes[label], {**regimes, label: control}).get("swapped-control", [])
+        named += any(repr(label) in f.message for f in said)
+    assert named >= 6
+
+
+@pytest.mark.parametrize("n", [30, 60])
+def test_few_gaussian_rows_are_no_outliers(n):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        regimes = {f"z{j}": rng.normal(size=(n, 40)) for j in range(20)}
+        said = found(rng.normal(size=(n, 40)), regimes)
+        assert not {"outliers", "heavy-tails"} & set(said)
+
+
+def test_an_outlier_among_few_rows_is_named():
+    rng = np.random.default_rng(0)
+    regimes = {f"z{j}": rng.normal(size=(60, 8)) for j in range(4)}
+    regimes["z1"][7, 3] = 50.0
+    assert [f.regime for f in found(rng.normal(size=(60, 8)), regimes)["outliers"]] == ["z1"]
+
+
+def test_a_control_that_is_mostly_drift_is_refused_for_that_reason():
+    control, regimes = rows_of("paper", 0, 3000, 0)
+    trend = np.linspace(0, 6, len(control))[:, None] * control.std(axis=0)
+    report = check_client(client(control + trend, regimes))
+    (said,) = (f for f in report.findings if f.severity == "error")
+    assert (said.check, said.regime) == ("drifting-control", "control")
