@@ -34,7 +34,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     tau : float, optional
         Tolerance of ``method="paper"``.
     n_latent : int, optional
-        Latents the client accesses; by default the number of labels.
+        Latents the client accesses; by default estimated, at least the number of labels.
     unfit : {"warn", "raise"}, default="warn"
         What to do with data that the checks refuse, for instance because no regime differs from
         the control: fit with a warning, as scikit-learn's estimators do, or raise.

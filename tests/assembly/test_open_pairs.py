@@ -13,7 +13,7 @@ from jigsaw_crl.assembly.verdict import CERTAIN_NO
 from jigsaw_crl.fragment.fragment import BayesFactors
 
 
-def client(name: str, ancestor: list[list[float]]) -> Fragment:
+def client(name: str, ancestor: list[list[float]], *, single: bool = False) -> Fragment:
     """Two labels apart from each other, with these log Bayes factors of ancestry."""
     labels = ("pump", "valve")
     blocks = tuple(frozenset([x]) for x in labels)
@@ -26,7 +26,7 @@ def client(name: str, ancestor: list[list[float]]) -> Fragment:
         blocks,
         PartialOrder.from_pairs(blocks, []),
         blocks,
-        bayes=BayesFactors((0.5,), odds[None], district),
+        bayes=BayesFactors((0.5,), odds[None], district, single=(single, single)),
     )
 
 
@@ -44,6 +44,6 @@ def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explain
 
 @pytest.mark.parametrize(("odds", "verdict"), [(-9, "not ancestor"), (0.5, "undetermined")])
 def test_other_verdicts_do_not_mention_the_prior(odds, verdict):
-    order = assemble([client("north", [[0, odds], [-9, 0]])])
+    order = assemble([client("north", [[0, odds], [-9, 0]], single=odds < 0)])
     assert str(order.verdict("pump", "valve")) == verdict
     assert "few pairs are related" not in str(order.explain("pump", "valve"))

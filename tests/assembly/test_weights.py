@@ -9,7 +9,6 @@ import pytest
 
 from jigsaw_crl import Fragment, assemble
 from jigsaw_crl.assembly.panel import read_fragments
-from jigsaw_crl.assembly.posterior.doubts import missed_directions
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment import BayesFactors, Statements
 from jigsaw_crl.truth.simulate import World, random_world
@@ -63,19 +62,17 @@ def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each
     def missed(n_clients: int, n_single: int):
         two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
         zeros = np.zeros((2, 2))
-        return missed_directions(
-            read_fragments(
-                Fragment(
-                    f"lab-{k:02d}",
-                    "null-cone",
-                    ("x", "y"),
-                    two.elements,
-                    two,
-                    bayes=BayesFactors((0.5,), zeros[None], zeros, zeros, (False, k < n_single)),
-                )
-                for k in range(n_clients)
+        return read_fragments(
+            Fragment(
+                f"lab-{k:02d}",
+                "null-cone",
+                ("x", "y"),
+                two.elements,
+                two,
+                bayes=BayesFactors((0.5,), zeros[None], zeros, zeros, (False, k < n_single)),
             )
-        )
+            for k in range(n_clients)
+        ).missed
 
     once, often = missed(1, 1), missed(8, 8)
     assert often.ancestry[1] < once.ancestry[1] < 0.0

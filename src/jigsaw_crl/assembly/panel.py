@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.missed import Missed, missed_directions
-from jigsaw_crl.base.arrays import BoolArray, IntArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
@@ -42,6 +42,8 @@ class Claims:
         The statements come from exact moments.
     evidence : Pooled or None
         Where the client weighs rather than states; zero where it cannot say.
+    log_odds : array, shape (p, p)
+        The client's own log-odds, as its fragment gives them: see `Fragment.evidence`.
     says : array of bool, shape (p, p)
         Pairs about which the client states or weighs something.
     one_of : tuple of (tuple of int, int)
@@ -57,6 +59,7 @@ class Claims:
     certain: npt.NDArray[np.int8] | None
     sure: bool
     evidence: Pooled | None
+    log_odds: FloatArray
     says: BoolArray
     one_of: tuple[tuple[tuple[int, ...], int], ...]
     spouses: BoolArray | None
@@ -68,8 +71,7 @@ class Claims:
         if self.certain is not None:
             out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
         else:
-            assert self.evidence is not None
-            mean = self.evidence.log_odds()
+            mean = np.where(self.says, self.log_odds, 0.0)
             out = np.where(mean > SPEAKS, 1, np.where(mean < -SPEAKS, -1, 0))
         np.fill_diagonal(out, 0)
         return out.astype(np.int8)
@@ -199,6 +201,7 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int, missed:
         certain=None if certain is None else certain[grid],
         sure=sure,
         evidence=None if evidence is None else evidence.of(listed),
+        log_odds=fragment.evidence[grid],
         says=says[grid],
         one_of=tuple(sorted(one_of)),
         spouses=None if spouses is None else spouses[grid],

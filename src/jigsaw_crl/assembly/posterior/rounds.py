@@ -131,11 +131,12 @@ class OrderModel:
 
         A single direction counts against a label's having any ancestor, and so against each of them
         where no ancestor of the label is likely: beside a likely one, a second costs nothing more.
+        It says nothing about labels that no client has beside it: a hidden ancestor need not show.
         """
         evidence, _ = self._direct(probability)
         if probability is not None:
-            none = probability.max(axis=0) < 0.5
-            evidence = evidence + np.minimum(self.panel.missed.ancestry, 0.0) * none
+            alone = (probability.max(axis=0) < 0.5) & (self.pooled.n_clients > 0)
+            evidence = evidence + np.minimum(self.panel.missed.ancestry, 0.0) * alone
         np.fill_diagonal(evidence, 0.0)
         return evidence
 
