@@ -20,7 +20,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
-__all__ = ["Claims", "Panel", "read_fragments"]
+__all__ = ["SPEAKS", "Claims", "Panel", "read_fragments"]
 
 
 # A client "says" yes or no when its own log-odds pass log 3: three to one.

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.panel import Claims, Panel
+from jigsaw_crl.assembly.panel import SPEAKS, Claims, Panel
 from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.order import boolean_product
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 from jigsaw_crl.fragment.fragment import YES
@@ -151,7 +152,9 @@ def _first_weights(panel: Panel) -> FloatArray:
         return np.ones(n)
     said = np.zeros((n, p * p), dtype=np.float32)
     for k, c in enumerate(panel.claims):
-        said[k, (c.members[:, None] * p + c.members[None, :]).ravel()] = c.stance.ravel()
+        odds = client_evidence(c, FIRST_RATE, panel.n_scales).log_odds()
+        firm = np.sign(odds) * (np.abs(odds) > SPEAKS)
+        said[k, (c.members[:, None] * p + c.members[None, :]).ravel()] = firm.ravel()
     spoke = np.abs(said)
     shared = np.maximum(spoke @ spoke.T, 1.0)
     mean = (said @ spoke.T) / shared
@@ -181,9 +184,13 @@ def _agreement(
     direct = rest[grid]
     # Evidence for a pair that was too little for the others' order is no contradiction of it.
     known = says & ((direct < -1e-6) | theirs | theirs.T)
+    right = (mean > 0) == theirs
+    if claims.evidence is not None:
+        # Where a common cause of the pair is hidden, a client may see ancestry that is not there;
+        # that it differs from clients that have the cause does not make it a bad one.
+        known &= right | ~boolean_product(order.T, order)[grid]
     firm = np.abs(np.tanh(mean / 2.0)) * known
     firm = firm * np.where(theirs | theirs.T, 1.0, np.abs(np.tanh(direct / 2.0)))
-    right = (mean > 0) == theirs
     sides = []
     for side in (theirs, ~theirs):
         size = float(firm[side].sum())
