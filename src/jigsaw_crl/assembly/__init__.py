@@ -2,6 +2,7 @@
 
 ==============  ====================================================================
 `panel`         all fragments in the coordinator's numbering
+`missed`        how often a second direction is missed, estimated from the study
 `combine`       `assemble`: exact if every client is certain, by evidence otherwise
 `exact/`        what follows with certainty, and its proof
 `posterior/`    probabilities of orders, and trust in each client

@@ -10,7 +10,6 @@ __all__ = [
     "OPEN_PAIRS",
     "OPEN_SHARE",
     "PAIR_COST",
-    "SCALES",
     "STRONG",
     "WEAK",
 ]
@@ -18,7 +17,6 @@ __all__ = [
 # Sizes of an effect on c, in units of the length of c: plain effects and weak ones. A third scale
 # is not in the table of a client: an effect that is too small to see, whose factor is 1.
 STRONG, WEAK = 0.5, 0.08
-SCALES = (STRONG, WEAK)
 
 # Prior log-odds against each relation of a pair: most pairs are unrelated.
 PAIR_COST = 1.0

@@ -3,9 +3,12 @@
 ==============  =============================================================================
 `whitening`     the control covariance that all regimes support, and coordinates whitened by it
 `spikes`        directions that an intervention moved, told from noise
-`lines`         the two lines that may carry a target's own noise
+`arrows`        estimated moments: a target's line, its c and its mean shift, in several readings
+`arrow_pairs`   inner products of the arrows of two targets, with their covariance
+`lines`         exact moments: the two lines that may carry a target's own noise
 `pairs`         inner products of the lines of two targets, with their covariance
-`signs`         which of its two lines is a target's own
+`targets`       the readings of all regimes, from arrows or from lines
+`choice`        the readings that fit all pairs best
 `reading`       these steps in order: moments in, log Bayes factors out
 `structure`     districts, ancestry, blocks
 `statements`    what exact moments make certain

@@ -1,4 +1,4 @@
-"""The arithmetic of `arrows` and `arrow_pairs`, one regime or pair after the other, compiled."""
+"""The arithmetic of `arrow_pairs`, one pair after the other, compiled."""
 
 from __future__ import annotations
 
@@ -6,166 +6,12 @@ import numpy as np
 
 from jigsaw_crl.base.compiled import compiled
 
-__all__ = ["climb", "products"]
+__all__ = ["products"]
 
 # Columns of the arrays that `products` takes.
 LAM, M, SIGNAL, PRECISION, LOOSE = range(5)
 ROWS, W_MEAN, W_COV = range(3)
 CONTROL, EFFECTIVE, DIRECTIONS = range(3)
-
-
-@compiled(kept=False)
-def _ascend(A, B, d, wd, wD, free, x, y):  # type: ignore[no-untyped-def]
-    """Climb F (free) or G from x, in place; the value reached. A = BDBᵀ, B = BD²Bᵀ."""
-    k = len(x)
-    for _ in range(200):
-        lam, along = 0.0, 0.0
-        for a in range(k):
-            along += x[a] * d[a]
-            y[a] = 0.0
-            for b in range(k):
-                y[a] += A[a, b] * x[b]
-            lam += x[a] * y[a]
-        norm = 0.0
-        for a in range(k):
-            second = 0.0
-            if free:
-                for b in range(k):
-                    second += B[a, b] * x[b]
-                step = wD * (second - lam * y[a])
-            else:
-                step = wD * lam * y[a]
-            y[a] = wd * along * d[a] + step + (wD * lam * lam + 1e-9) * x[a]
-            norm += y[a] * y[a]
-        norm = np.sqrt(norm)
-        change = 0.0
-        for a in range(k):
-            new = y[a] / norm
-            change += (new - x[a]) ** 2
-            x[a] = new
-        if change < 1e-18:
-            break
-    return _height(A, B, d, wd, wD, free, x)
-
-
-@compiled(kept=False)
-def _height(A, B, d, wd, wD, free, x):  # type: ignore[no-untyped-def]
-    """F (free) or G at x."""
-    k = len(x)
-    lam, along, square = 0.0, 0.0, 0.0
-    for a in range(k):
-        along += x[a] * d[a]
-        for b in range(k):
-            lam += x[a] * A[a, b] * x[b]
-            square += x[a] * B[a, b] * x[b]
-    rest = 0.5 * (square - 0.5 * lam * lam) if free else 0.25 * lam * lam
-    return 0.5 * wd * along * along + wD * rest
-
-
-@compiled(kept=False)
-def _newton(A, B, d, wd, wD, x, height):  # type: ignore[no-untyped-def]
-    """Newton steps on the sphere from near a maximum of F, in place; the value reached.
-
-    Where nothing holds a line the fixed point converges slowly, and where it stops would depend on
-    where it began.
-    """
-    k = len(x)
-    for _ in range(20):
-        y = A @ x
-        lam, along = (x * y).sum(), (x * d).sum()
-        g = wd * along * d + wD * (B @ x - lam * y)
-        own = (x * g).sum()
-        H = wd * np.outer(d, d) + wD * (B - lam * A - 2.0 * np.outer(y, y))
-        P = np.eye(k) - np.outer(x, x)
-        g = P @ g
-        H = P @ H @ P - own * P
-        scale = np.abs(own) + np.sqrt((H * H).sum()) + 1e-300
-        if np.sqrt((g * g).sum()) < 1e-13 * scale:
-            break
-        # Off the tangent space the matrix is negative definite by itself.
-        H -= scale * np.outer(x, x)
-        if np.linalg.eigvalsh(H)[k - 1] > -1e-12 * scale:
-            break
-        new = x - np.linalg.solve(H, g)
-        new /= np.sqrt((new * new).sum())
-        reached = _height(A, B, d, wd, wD, True, new)
-        if reached < height:
-            break
-        x[:] = new
-        height = reached
-    return height
-
-
-@compiled(kept=False)
-def _unit(x):  # type: ignore[no-untyped-def]
-    norm = np.sqrt((x * x).sum())
-    if norm < 1e-12:
-        return False
-    x /= norm
-    return True
-
-
-@compiled()
-def climb(first, second, d, w_mean, w_cov, same, x, value):  # type: ignore[no-untyped-def]
-    """Fill the best two maxima of F (slots 0, 1) and the maximum of G (slot 2) of every regime.
-
-    `first`, `second` and `d` are D, D² and the shift in the coordinates of a span, shapes
-    (r, k, k), (r, k, k) and (r, k); `x` gets the lines, shape (r, 3, k), `value` the likelihoods.
-    """
-    r, k = d.shape
-    y = np.empty(k)
-    found, height = np.empty((3, k)), np.empty(3)
-    for j in range(r):
-        values, vectors = np.linalg.eigh(first[j])
-        high = np.sqrt(max(values[k - 1], 0.0))
-        low = np.sqrt(max(-values[0], 0.0))
-        n = 0
-        for s in range(3):
-            z = np.empty(k)
-            for a in range(k):
-                if s < 2:
-                    z[a] = high * vectors[a, k - 1] + (1 - 2 * s) * low * vectors[a, 0]
-                else:
-                    z[a] = d[j, a]
-            if (s == 2 and w_mean[j] <= 0.0) or not _unit(z):
-                continue
-            top = _ascend(first[j], second[j], d[j], w_mean[j], w_cov[j], True, z, y)
-            height[n] = _newton(first[j], second[j], d[j], w_mean[j], w_cov[j], z, top)
-            found[n] = z
-            n += 1
-        # The two best that differ.
-        best = -1
-        for s in range(n):
-            if best < 0 or height[s] > height[best]:
-                best = s
-        if best >= 0:
-            x[j, 0] = found[best]
-            value[j, 0] = height[best]
-            other = -1
-            for s in range(n):
-                if abs((found[s] * found[best]).sum()) < same and (
-                    other < 0 or height[s] > height[other]
-                ):
-                    other = s
-            if other >= 0:
-                x[j, 1] = found[other]
-                value[j, 1] = height[other]
-        for s in range(3):
-            z = np.empty(k)
-            for a in range(k):
-                if s < 2:
-                    z[a] = vectors[a, 0 if s else k - 1]
-                else:
-                    z[a] = d[j, a]
-            if (s == 2 and w_mean[j] <= 0.0) or not _unit(z):
-                continue
-            reached = _ascend(first[j], second[j], d[j], w_mean[j], w_cov[j], False, z, y)
-            if reached > value[j, 2]:
-                value[j, 2] = reached
-                x[j, 2] = z
-        if best < 0:
-            x[j, 0] = x[j, 2]
-            value[j, 0] = value[j, 2]
 
 
 # Coordinates of a vector in the basis (u_i, c_i, u_j, c_j) of a pair.

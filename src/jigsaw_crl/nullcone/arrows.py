@@ -158,11 +158,14 @@ def _readings(
     span: _Span, w_mean: FloatArray, w_cov: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Coordinates of the candidate lines in the span, their likelihoods, and which exist."""
-    from jigsaw_crl.nullcone.arrow_loops import climb
+    # Compiled on first use: numba takes longer to import than a small study to recover.
+    from jigsaw_crl.nullcone.arrow_climb import climb
 
     r, k = span.d.shape
     x, value = np.zeros((r, READINGS, k)), np.full((r, READINGS), -np.inf)
-    climb(span.first, span.second, span.d, w_mean, w_cov, SAME_LINE, x, value)
+    values, vectors = np.linalg.eigh(span.first)
+    eigen = values, np.ascontiguousarray(np.swapaxes(vectors, 1, 2))
+    climb(span.first, span.second, span.d, *eigen, w_mean, w_cov, SAME_LINE, x, value)
     has = np.isfinite(value) & (value > value[:, :1] - NEGLIGIBLE)
     has[:, ZERO] = True
     return x, value, has

@@ -5,6 +5,8 @@
 `moves`     the moves of a chain, compiled
 `search`    `best_order`: which single order scores best
 `chains`    `sample_orders`, `draw_orders`: how probable each pair is; orders drawn at random
+`doubts`    invisible effects and hidden common causes, estimated from the study
+`rounds`    the model of orders, and rounds of sampling that re-estimate the doubts
 `decode`    `decode`: which order has the best expected F1
 `weights`   how far each client is trusted
 ==========  ===============================================================================

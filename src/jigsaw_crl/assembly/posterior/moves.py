@@ -18,9 +18,8 @@ There are three moves, each proposed for a random pair (a, d):
             are proposed with the same probability.
 `exchange`  swaps the places of a and d; it is its own inverse, and it reverses relations.
 
-`bridge` and `exchange` write the pairs they would change to `changed` and return how many there
-are, and the gain in score; no pairs if the move is impossible or too large. A flip changes one
-pair. Most flips are impossible, so `may_flip` is asked before `flip` computes the gain.
+`bridge` and `exchange` write the pairs they would change to `changed` and return their number (0 if
+the move is impossible or too large) and the gain. Most flips are impossible: ask `may_flip` first.
 """
 
 from __future__ import annotations
@@ -40,9 +39,8 @@ _TO_UNIT = 2.0**-53
 _LARGEST_BRIDGE = 1024
 # Rows and columns of a bridge, so that a set of them fits one word.
 _LONGEST_SIDE = 64
-# Part of `metropolis`. Inlined, because arrays are passed to compiled functions with a count of
-# their references, which is slow here. For the same reason the moves take the arrays of
-# `walk.Chain` one by one: grouped in a named tuple they took twice as long.
+# Part of `metropolis`. Inlined, because passing an array to a compiled function counts a reference,
+# which is slow here. Grouped in a named tuple, the arrays of `walk.Chain` took twice as long.
 _inlined = compiled(kept=False, forceinline=True)
 
 
