@@ -23,7 +23,9 @@ from jigsaw_crl.assembly import assemble
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.base.threads import one_thread
+from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics import (
     ClientReport,
@@ -179,6 +181,7 @@ def recover_fragment(
     budget: int | None = None,
     confounding: Confounding = "allow",
     rank_one: RankOne = "no-ancestor",
+    interventions: Kinds | None = None,
 ) -> Fragment:
     """One client's fragment: blocks, districts, evidence for ancestry, latent directions.
 
@@ -194,6 +197,8 @@ def recover_fragment(
     rank_one : {"no-ancestor", "unsure"}
         Option of ``method="null-cone"``: what to conclude about a target whose intervention moved
         a single direction.
+    interventions : {"soft", "hard"} or mapping of label to one of these, optional
+        Which interventions are hard: see `Client.with_interventions`.
 
     Returns
     -------
@@ -213,6 +218,8 @@ def recover_fragment(
     >>> fragment.outcome.ok, set(fragment.blocks) == set(world.truth(0).blocks)
     (True, True)
     """
+    if interventions is not None:
+        (client,) = _declared([client], interventions)
     return recover_checked(client, Options(method, tau, budget, confounding, rank_one))
 
 
@@ -253,6 +260,7 @@ def recover(
     budget: int | None = None,
     confounding: Confounding = "allow",
     rank_one: RankOne = "no-ancestor",
+    interventions: Kinds | None = None,
     closed_world: bool = False,
     seed: int = 0,
     n_jobs: int = 1,
@@ -267,6 +275,10 @@ def recover(
     study : Study or iterable of Client
     method, tau, budget, confounding, rank_one
         As for `recover_fragment`; ``method="paper"`` assembles with Algorithm 3.
+    interventions : {"soft", "hard"} or mapping of label to one of these, optional
+        Which interventions are hard, for all clients: see `Client.with_interventions`. By default
+        what each client says of itself, which is "soft" unless told otherwise. Hard interventions
+        give effects, direct edges and the latents themselves.
     closed_world : bool
         Every latent carries a label at some client (exact moments only).
     seed : int
@@ -289,6 +301,8 @@ def recover(
     """
     options = Options(method, tau, budget, confounding, rank_one)
     given = _as_study(study)
+    if interventions is not None:
+        given = replace(given, clients=_declared(given.clients, interventions))
     checks = check_study(given, _map(n_jobs, check_client, [(c,) for c in given.clients]))
     recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
     assembly: dict[str, Any] = {"method": method}
@@ -308,6 +322,20 @@ def recover(
         provenance=_provenance(given, seed, report.clients),
         options=assembly,
     )
+
+
+def _declared(clients: Iterable[Client], interventions: Kinds) -> tuple[Client, ...]:
+    """The clients with the user's word on their interventions."""
+    clients = tuple(clients)
+    if not isinstance(interventions, str):
+        known = {label for client in clients for label in client.labels}
+        for label in interventions:
+            if label not in known:
+                raise InputError(
+                    f"interventions names the label {label!r}, which no client has",
+                    did_you_mean(label, sorted(known)) or f"The labels are {few(sorted(known))}.",
+                )
+    return tuple(client.with_interventions(interventions) for client in clients)
 
 
 def _as_study(study: Iterable[Client]) -> Study:

@@ -65,13 +65,13 @@ class Unread:
     ----------
     label : str or None
         The label about which nothing is stated; None if it concerns the whole client.
-    check : {"weak-intervention", "several-targets", "batch-offset"}
-        The intervention is too weak to see, it moved more than one target, or the regimes' means
-        do not fit their covariances.
+    check : {"weak-intervention", "several-targets", "batch-offset", "not-hard"}
+        The intervention is too weak to see, it moved more than one target, the regimes' means do
+        not fit their covariances, or an intervention that is called hard is not.
     value, threshold : float
     """
 
     label: str | None
-    check: Literal["weak-intervention", "several-targets", "batch-offset"]
+    check: Literal["weak-intervention", "several-targets", "batch-offset", "not-hard"]
     value: float
     threshold: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,34 @@ FloatArray = npt.NDArray[np.float64]
 # What a user passes for one label: a matrix, or one matrix per strength.
 LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]
 SampleSizes = int | Mapping[str, int | Sequence[int]] | None
+# What a user says about interventions: of all labels, or by label.
+Kind = Literal["soft", "hard"]
+Kinds = Kind | Mapping[str, Kind]
 
 # The smallest eigenvalue that still counts as a direction of the data, as a share of the largest:
 # eigh resolves d·eps, and a direction below 1e-11 of the largest cannot be told from rounding.
 RANK_TOLERANCE = 1e-11
+
+
+def hard_labels(
+    kinds: Kinds, labels: Sequence[str], before: frozenset[str] = frozenset()
+) -> frozenset[str]:
+    """Which of a client's labels are hard, by the user's word."""
+    given = dict.fromkeys(labels, kinds) if isinstance(kinds, str) else kinds
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"interventions is a {type(given).__name__}",
+            'Pass "soft", "hard", or a mapping from label to one of these.',
+        )
+    for label, kind in given.items():
+        if kind not in ("soft", "hard"):
+            where = "" if isinstance(kinds, str) else f" of {label!r}"
+            raise InputError(
+                f"the kind of intervention{where} is {kind!r}", 'Use "soft" or "hard".'
+            )
+    return frozenset(
+        label for label in labels if given.get(label, "hard" if label in before else "soft") == "hard"
+    )
 
 
 def matrices_of(value: Any) -> list[Any]:

@@ -23,12 +23,14 @@ from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
     LabelData,
     SampleSizes,
+    Kinds,
     check_features,
     check_latents,
     check_moments,
     check_names,
     check_rank,
     column_names,
+    hard_labels,
     in_order,
     matrices_of,
     numerical_rank,
@@ -89,6 +91,8 @@ class Client:
         What the observational regime is called in the client's own files.
     counted : LatentCount or None
         How `n_latent` was estimated; None if it was given.
+    hard : frozenset of str
+        Labels whose intervention is hard: see `with_interventions`.
 
     Examples
     --------
@@ -108,6 +112,7 @@ class Client:
     features: tuple[str, ...]
     control_name: str = CONTROL
     counted: LatentCount | None = None
+    hard: frozenset[str] = frozenset()
 
     # -- constructors ---------------------------------------------------------------------------
 
@@ -294,6 +299,21 @@ class Client:
         return client
 
     # -- contents -------------------------------------------------------------------------------
+
+    def with_interventions(self, kinds: Kinds) -> Client:
+        """The same client, with the user's word on which interventions are hard.
+
+        An intervention is *hard* if its target no longer listens to its causes while it lasts: a
+        setpoint that is held, a knock-out, a randomised dose. It is *soft* if the causes still
+        count, even if less: a knock-down, an inhibitor, a changed gain.
+
+        Parameters
+        ----------
+        kinds : {"soft", "hard"} or mapping of label to one of these
+            For all labels, or by label; labels that are not named keep their kind. Names of labels
+            that this client does not have are ignored, so that one mapping serves a whole study.
+        """
+        return replace(self, hard=hard_labels(kinds, self.labels, self.hard))
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -83,6 +83,22 @@ def batch_offset(client: str, value: float, threshold: float) -> Finding:
     )
 
 
+def not_hard(client: str, label: str, value: float, threshold: float) -> Finding:
+    """The intervention is called hard, and effects run both ways between it and another label."""
+    return Finding(
+        "not-hard",
+        "warning",
+        "the intervention is called hard, but effects then run both ways between its label and "
+        "another one, so its target still listens to its causes",
+        'It counts as soft, and no effect on it is given. Call it "soft" if its target could '
+        "still respond to its causes.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
 def after_recovery(
     client: str, findings: Iterable[Finding], unread: Iterable[Unread]
 ) -> tuple[Finding, ...]:
@@ -101,7 +117,9 @@ def after_recovery(
     ]
     weak = {f.regime: f for f in findings if f.check == "weak-intervention"}
     for u in unread:
-        if u.label is None:
+        if u.check == "not-hard" and u.label is not None:
+            kept.append(not_hard(client, u.label, u.value, u.threshold))
+        elif u.label is None:
             kept.append(batch_offset(client, u.value, u.threshold))
         elif u.check == "several-targets":
             kept.append(

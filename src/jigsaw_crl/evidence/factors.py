@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.evidence.pooled import Pooled, unrelated
@@ -38,6 +38,9 @@ class BayesFactors(ReadOnlyArrays):
         by default.
     single : tuple of bool, optional
         Labels whose intervention moved a single direction; none by default.
+    settled : array of bool, shape (p, p), optional
+        Pairs whose column has a hard intervention, so that hidden causes leave nothing open;
+        none by default.
     """
 
     scales: tuple[float, ...]
@@ -45,12 +48,16 @@ class BayesFactors(ReadOnlyArrays):
     district: FloatArray
     lean: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     single: tuple[bool, ...] = ()
+    settled: BoolArray = field(default_factory=lambda: np.empty((0, 0), dtype=bool))
 
     def __post_init__(self) -> None:
         if not np.size(self.lean):
             object.__setattr__(self, "lean", np.zeros_like(self.district))
         if not self.single:
             object.__setattr__(self, "single", (False,) * len(self.district))
+        if not np.size(self.settled):
+            object.__setattr__(self, "settled", np.zeros(self.district.shape, dtype=bool))
+        self._copy_read_only("settled", dtype=bool)
         for name in ("ancestor", "district", "lean"):
             value = np.round(np.array(getattr(self, name), dtype=np.float64), DECIMALS)
             value.flags.writeable = False
@@ -58,7 +65,11 @@ class BayesFactors(ReadOnlyArrays):
 
     @classmethod
     def of(
-        cls, factors: FloatArray, hypotheses: Hypotheses, single: tuple[bool, ...]
+        cls,
+        factors: FloatArray,
+        hypotheses: Hypotheses,
+        single: tuple[bool, ...],
+        settled: BoolArray,
     ) -> BayesFactors:
         """From the factors of every hypothesis, shape (n_hypotheses, p, p)."""
         (district,) = hypotheses.where("district")
@@ -69,6 +80,7 @@ class BayesFactors(ReadOnlyArrays):
             factors[district],
             factors[lean],
             single,
+            settled,
         )
 
     def own(self) -> Pooled:
@@ -94,13 +106,15 @@ class BayesFactors(ReadOnlyArrays):
         """Log-odds that the row is an ancestor of the column against all else, shape (p, p).
 
         Each relation (either direction, same district) starts `PAIR_COST` below "unrelated",
-        effect scales are averaged, and a district leaves ancestry at its prior.
+        effect scales are averaged, and a district leaves ancestry at its prior, except where a
+        hard intervention settles it.
         """
         inside = self.district_log_odds - PAIR_COST
         yes = self.log_odds - PAIR_COST
-        with np.errstate(invalid="ignore"):  # NaN means "cannot say", and stays NaN
-            for_it = np.logaddexp(yes, inside + np.log(IN_DISTRICT))
-            against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-IN_DISTRICT))
+        share = np.where(self.settled, 0.0, IN_DISTRICT)
+        with np.errstate(divide="ignore", invalid="ignore"):  # NaN, "cannot say", stays NaN
+            for_it = np.logaddexp(yes, inside + np.log(share))
+            against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-share))
             return np.asarray(np.round(for_it - against, DECIMALS))
 
     def open_share(self, missed: float = MISSED) -> float:
@@ -148,7 +162,9 @@ class BayesFactors(ReadOnlyArrays):
             x_τ = log[(1 − π) e^{l_τ} + π e^{l_D}] − log[(1 − π) + π e^{l_D}] ,
 
         and the same for leaning. A district is a property of the pair at this client, because it
-        depends on what is hidden there, so it is averaged over before clients are added up.
+        depends on what is hidden there, so it is averaged over before clients are added up. Where
+        a hard intervention settles the pair, l_τ allows for hidden causes itself, and a district
+        speaks against: `x_τ = l_τ − log[(1 − π) + π e^{l_D}]`.
         """
         says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
         np.fill_diagonal(says, False)
@@ -157,8 +173,12 @@ class BayesFactors(ReadOnlyArrays):
         # A client that cannot speak of districts has none to allow for.
         open_ = log_open + np.where(np.isnan(self.district), -np.inf, self.district)
 
-        def over(factor: FloatArray) -> FloatArray:
+        def over(factor: FloatArray, settled: BoolArray | None = None) -> FloatArray:
             fixed = log_fixed + np.nan_to_num(factor, nan=0.0)
-            return np.asarray(np.logaddexp(fixed, open_) - np.logaddexp(log_fixed, open_))
+            total = np.logaddexp(fixed, open_)
+            if settled is not None:
+                total = np.where(settled, fixed - log_fixed, total)
+            return np.asarray(total - np.logaddexp(log_fixed, open_))
 
-        return Pooled.of_client(over(self.ancestor), over(self.lean), np.array(self.single), says)
+        ancestor = over(self.ancestor, self.settled)
+        return Pooled.of_client(ancestor, over(self.lean), np.array(self.single), says)

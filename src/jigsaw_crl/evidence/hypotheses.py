@@ -46,6 +46,7 @@ __all__ = [
     "Hypothesis",
     "Multiple",
     "Quantity",
+    "hard_hypotheses",
     "quantities",
 ]
 
@@ -74,12 +75,17 @@ class Quantity:
 # Length of c_i and c_j. Where c does not stand out from noise, half the lower quartile of those
 # that do: an ancestor's effect is then as small as it can be without being seen.
 SIZE_I, SIZE_J = Quantity("size_i"), Quantity("size_j")
+# A standardised effect of 1, of j on i and of i on j, in units of the statistic that carries it
+# (T8).
+UNIT_I, UNIT_J = Quantity("unit_i"), Quantity("unit_j")
 # Standard deviation of the inner product of two unrelated directions in p dimensions, `p^(−½)`; and
 # the same times either size.
 APART, APART_I, APART_J = Quantity("apart"), Quantity("apart_i"), Quantity("apart_j")
 
 
-def quantities(size_i: FloatArray, size_j: FloatArray, dimension: int) -> dict[str, FloatArray]:
+def quantities(
+    size_i: FloatArray, size_j: FloatArray, dimension: int, ratio: FloatArray | float = 1.0
+) -> dict[str, FloatArray]:
     """The quantities of each pair that rows of the table may refer to.
 
     Parameters
@@ -88,9 +94,14 @@ def quantities(size_i: FloatArray, size_j: FloatArray, dimension: int) -> dict[s
         Length of c at either target.
     dimension : int
         Number of latents.
+    ratio : array, shape (k,), optional
+        `‖u_j − c_j‖/‖u_i − c_i‖`, for hard interventions (T8).
     """
+    ratio = np.broadcast_to(ratio, size_i.shape)
     apart = np.full(len(size_i), dimension**-0.5)
     return {
+        "unit_i": 1.0 / ratio,
+        "unit_j": ratio,
         "one": np.ones_like(apart),
         "size_i": size_i,
         "size_j": size_j,
@@ -312,3 +323,37 @@ HYPOTHESES = Hypotheses(
     ancestor("strong", STRONG),
     ancestor("weak", WEAK),
 )
+
+# -- hard interventions ---------------------------------------------------------------------------
+# If the intervention on j is hard, ⟨q_i, q_j⟩ − ⟨q_i, c_j⟩ is the effect of i on j whatever is
+# hidden (T8): it takes the place of ⟨q_i, c_j⟩ (`Statistics.as_effects`). A hidden cause then moves
+# ⟨q_i, q_j⟩ and no effect. Prior weights of a pair without one, with a strong and with a weak one:
+HIDDEN = ((0.0, 0.7), (0.5, 0.18), (MIDDLE, 0.12))
+
+
+def hard_hypotheses(table: Hypotheses, hard_i: bool, hard_j: bool) -> Hypotheses:
+    """The table for a pair whose interventions on i, on j or on both are hard.
+
+    Rows keep their names and meanings. "District" says that a hidden cause joins the pair and that
+    no target with a hard intervention has the other as its ancestor.
+    """
+    if not (hard_i or hard_j):
+        return table
+    (district,) = (row for row in table.rows if row.meaning == "district")
+    hidden = HIDDEN if district.components else HIDDEN[:1]
+    qc, cq = (0.0 if hard else 0.5 * size for hard, size in ((hard_j, SIZE_J), (hard_i, SIZE_I)))
+
+    def components(row: Hypothesis) -> tuple[Component, ...]:
+        scale = row.scale or 0.0
+        if row.meaning == "district" and row.components:
+            return tuple(Component(x, qc, cq, w) for x, w in HIDDEN if x)
+        if row.meaning == "ancestor" and hard_j:
+            effect = scale * UNIT_J
+            return tuple(Component(x, effect, cq if x else 0.0, w) for x, w in hidden)
+        if row.meaning == "descendant" and hard_i:
+            effect = scale * UNIT_I
+            return tuple(Component(x, qc if x else 0.0, effect, w) for x, w in hidden)
+        return row.components
+
+    rows = (replace(row, components=components(row)) for row in table.rows)
+    return replace(table, rows=tuple(rows))

@@ -8,7 +8,7 @@ says the same in plain NumPy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,6 +48,27 @@ class Statistics:
     covariance: FloatArray
     exists: BoolArray
     free: BoolArray
+
+    def of(self, chosen: BoolArray) -> Statistics:
+        """Those of some pairs."""
+        return Statistics(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def as_effects(self, hard_i: BoolArray, hard_j: BoolArray) -> Statistics:
+        """With effects in place of ⟨c_i, q_j⟩ and ⟨q_i, c_j⟩ where an intervention is hard.
+
+        If the intervention on j is hard, the effect of i on j is proportional to
+        `⟨q_i, q_j⟩ − ⟨q_i, c_j⟩` in natural lengths (T8).
+
+        Parameters
+        ----------
+        hard_i, hard_j : array of bool, shape (k,)
+        """
+        to = np.broadcast_to(np.eye(3), (len(self.first), 3, 3)).copy()
+        for row, hard in ((1, hard_j), (2, hard_i)):
+            to[hard, row, 0], to[hard, row, row] = 1.0, -1.0
+        values = np.einsum("kab,ksb->ksa", to, self.values)
+        covariance = np.einsum("kab,ksbc,kdc->ksad", to, self.covariance, to)
+        return replace(self, values=values, covariance=np.ascontiguousarray(covariance))
 
 
 @dataclass(frozen=True, eq=False)

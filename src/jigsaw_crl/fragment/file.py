@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Method, Outcome, Statements
 
 __all__ = ["FragmentDocument", "fragment_document"]
@@ -57,6 +58,8 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
             "lean": _without_nan(fragment.bayes.lean),
             "single": [i for i, alone in enumerate(fragment.bayes.single) if alone],
         }
+        if fragment.bayes.settled.any():
+            document["bayes"]["settled"] = np.argwhere(fragment.bayes.settled).tolist()
     if fragment.statements is not None:
         spouses = fragment.statements.spouses
         document["statements"] = {
@@ -64,7 +67,20 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
             "one_of": [[numbers(c), position[d]] for c, d in fragment.statements.one_of],
             "spouses": None if spouses is None else sorted(numbers(s) for s in spouses),
         }
+    if fragment.hard is not None:
+        document["hard"] = {
+            "labels": [i for i, hard in enumerate(fragment.hard.hard) if hard],
+            "moved": list(fragment.hard.moved),
+            "total": _sizes(fragment.hard.total),
+            "applied": _sizes(fragment.hard.applied),
+        }
+    if fragment.shares is not None:
+        document["shares"] = _sizes(fragment.shares)
     return document
+
+
+def _sizes(sizes: Sizes) -> dict[str, Any]:
+    return {"value": _without_nan(sizes.value), "error": _without_nan(sizes.error)}
 
 
 def _without_nan(array: FloatArray) -> Any:
@@ -107,6 +123,22 @@ class _BayesDocument(Closed):
     # Absent in files from before these two were written.
     lean: list[list[Number | None]] = Field(default=[])
     single: list[_Index] = Field(default=[])
+    settled: list[tuple[_Index, _Index]] = Field(default=[])
+
+
+class _SizesDocument(Closed):
+    value: list[list[Number | None]]
+    error: list[list[Number | None]]
+
+    def sizes(self) -> Sizes:
+        return Sizes(np.array(self.value, np.float64), np.array(self.error, np.float64))
+
+
+class _HardDocument(Closed):
+    labels: list[_Index]
+    moved: list[Literal[0, 1]] = Field(max_length=_MAX_LABELS)
+    total: _SizesDocument
+    applied: _SizesDocument
 
 
 class _StatementsDocument(Closed):
@@ -134,6 +166,9 @@ class FragmentDocument(Document):
     findings: list[_FindingDocument] = Field(max_length=100_000)
     bayes: _BayesDocument | None
     statements: _StatementsDocument | None
+    # Absent in files from before these two were written, and where there is nothing to say.
+    hard: _HardDocument | None = None
+    shares: _SizesDocument | None = None
 
     def fragment(self, path: object | None = None) -> Fragment:
         """The fragment; an `InputError` that names `path` if the fields contradict each other."""
@@ -166,6 +201,16 @@ class FragmentDocument(Document):
                 np.array(self.bayes.district, dtype=np.float64),
                 np.array(self.bayes.lean, dtype=np.float64),
                 tuple(name in single for name in names),
+                _mask(self.bayes.settled, len(names)),
+            )
+        hard = None
+        if self.hard is not None:
+            claimed = set(self.hard.labels)
+            hard = Effects(
+                tuple(i in claimed for i in range(len(names))),
+                tuple(self.hard.moved),
+                self.hard.total.sizes(),
+                self.hard.applied.sizes(),
             )
         statements = None
         if self.statements is not None:
@@ -191,4 +236,13 @@ class FragmentDocument(Document):
             n_samples=self.n_samples,
             outcome=Outcome(**self.outcome.model_dump()),
             findings=tuple(Finding(**f.model_dump()) for f in self.findings),
+            hard=hard,
+            shares=None if self.shares is None else self.shares.sizes(),
         )
+
+
+def _mask(pairs: list[tuple[int, int]], p: int) -> BoolArray:
+    mask = np.zeros((p, p), dtype=bool)
+    for a, d in pairs:
+        mask[a, d] = True
+    return mask

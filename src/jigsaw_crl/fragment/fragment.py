@@ -14,7 +14,7 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise
+from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
@@ -116,7 +117,15 @@ class Fragment(ReadOnlyArrays):
     outcome : Outcome
     findings : tuple of Finding
     basis : array, shape (p, n_features), or None
-        Q̂, rows in the order of `labels`. Never leaves the client.
+        Q̂, rows in the order of `labels`. Never leaves the client. The row of a label with a hard
+        intervention reads the latent itself, with standard deviation 1 in the control, growing in
+        the direction in which its intervention moved it.
+    hard : Effects or None
+        What hard interventions reveal; None without any.
+    shares : Sizes or None
+        For every pair, the share of what changed in the column's equation that belongs to the row.
+        It bounds the effect that a "no" leaves open. None from exact statements and from
+        ``method="paper"``.
 
     Examples
     --------
@@ -142,6 +151,8 @@ class Fragment(ReadOnlyArrays):
     outcome: Outcome = field(default_factory=Outcome)
     findings: tuple[Finding, ...] = ()
     basis: FloatArray | None = None
+    hard: Effects | None = None
+    shares: Sizes | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -250,6 +261,15 @@ class Fragment(ReadOnlyArrays):
         return FragmentDocument.from_document(document, path=path).fragment(path)
 
 
+def _check_sizes(sizes: Sizes, p: int, fail: Callable[[str], InputError]) -> None:
+    if sizes.value.shape != (p, p) or sizes.error.shape != (p, p):
+        raise fail("the effects have the wrong shape")
+    if np.isinf(sizes.value).any() or np.isinf(sizes.error).any() or (sizes.error < 0).any():
+        raise fail("the effects or their errors are not finite, or an error is negative")
+    if not np.array_equal(np.isnan(sizes.value), np.isnan(sizes.error)):
+        raise fail("an effect has no error, or an error no effect")
+
+
 def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -> bool:
     return all(groups) and sorted(x for group in groups for x in group) == sorted(labels)
 
@@ -284,6 +304,18 @@ def _check(fragment: Fragment) -> None:
             raise fail("the evidence is not finite")
         if not np.array_equal(b.district, b.district.T, equal_nan=True):
             raise fail("the evidence for districts is not symmetric")
+        if b.settled.shape != (p, p):
+            raise fail("the settled pairs have the wrong shape")
+    if fragment.hard is not None:
+        e = fragment.hard
+        if len(e.hard) != p or len(e.moved) != p or not set(e.moved) <= {0, 1}:
+            raise fail("the effects have the wrong shape")
+        _check_sizes(e.total, p, fail)
+        _check_sizes(e.applied, p, fail)
+        if e.total.known[:, ~np.array(e.hard)].any():
+            raise fail("an effect is given on a label without a hard intervention")
+    if fragment.shares is not None:
+        _check_sizes(fragment.shares, p, fail)
     if fragment.statements is not None:
         s = fragment.statements
         if s.ancestor.shape != (p, p) or not np.isin(s.ancestor, (YES, NO, CANNOT_SAY)).all():

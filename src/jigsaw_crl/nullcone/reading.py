@@ -6,15 +6,16 @@ later steps (structure, basis, statements, findings) need. The moments are not k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, quantities
-from jigsaw_crl.evidence.mixture import by_label, densities
+from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, hard_hypotheses, quantities
+from jigsaw_crl.evidence.mixture import Densities, by_label, densities
 from jigsaw_crl.nullcone.choice import choose_readings
+from jigsaw_crl.nullcone.effects import Arrow
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
 from jigsaw_crl.nullcone.whitening import Start, Whitened, pool, reduce
@@ -67,6 +68,14 @@ class Reading:
     hypotheses : Hypotheses
     factors : array, shape (n_hypotheses, p, p)
         Log Bayes factor of each hypothesis against the first, "unrelated"; NaN where unseen.
+    claimed : array, shape (n_hypotheses, p, p)
+        The same with what hard interventions add; `factors` itself if there are none.
+    hard : array of bool, shape (p,)
+        Labels whose intervention is hard.
+    arrow : Arrow
+        The chosen readings in natural lengths.
+    sizes : array, shape (2, p, p)
+        ⟨q_a, c_d⟩ over the length of c_d, and its standard error; NaN where unseen.
     """
 
     exact: bool
@@ -89,10 +98,18 @@ class Reading:
     z: FloatArray
     hypotheses: Hypotheses
     factors: FloatArray
+    claimed: FloatArray
+    hard: BoolArray
+    arrow: Arrow
+    sizes: FloatArray
 
 
 def read(
-    client: Client, *, hypotheses: Hypotheses = HYPOTHESES, start: Start | None = None
+    client: Client,
+    *,
+    hypotheses: Hypotheses = HYPOTHESES,
+    hard: BoolArray | None = None,
+    start: Start | None = None,
 ) -> Reading:
     """Run the client's inference up to the evidence of each pair.
 
@@ -101,6 +118,8 @@ def read(
     client : Client
     hypotheses : Hypotheses
         What may be true of a pair.
+    hard : array of bool, shape (p,), optional
+        Labels whose intervention is hard; none by default.
     start : Start, optional
         Spectrum and extreme eigenpairs of the client; computed if None.
     """
@@ -110,14 +129,21 @@ def read(
     targets = make(reduced, whitened)
     statistics = targets.statistics
     i, j = statistics.first, statistics.second
-    sizes = quantities(targets.size[i], targets.size[j], len(whitened.L))
+    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard
+    known = hard[reduced.owner] & ~targets.single
+    ratio = targets.length[j] / targets.length[i]
+    sizes = quantities(targets.size[i], targets.size[j], len(whitened.L), ratio)
     density = densities(statistics, hypotheses, sizes)
-    F = _agreement(targets, density.total, reduced.owner, whitened)
+    claimed = _with_effects(targets, hypotheses, sizes, density, known) if hard.any() else density
+    F = _agreement(targets, claimed.total, reduced.owner, whitened)
     choice = choose_readings(F, targets.log_likelihood)
     weight = choice.log_weight(F, i, j)
-    factors = by_label(
-        statistics, density.rows, weight, hypotheses, reduced.owner, len(client.labels)
-    )
+
+    def factors(rows: FloatArray) -> FloatArray:
+        labels = reduced.owner, len(client.labels)
+        return by_label(statistics, rows, weight, hypotheses, *labels)
+
+    soft = factors(density.rows)
     lines, q = targets.basis_lines(choice.reading)
     spikes = whitened.spikes
     return Reading(
@@ -140,8 +166,62 @@ def read(
         margin=choice.margin,
         z=_standard_scores(targets, choice.reading),
         hypotheses=hypotheses,
-        factors=factors,
+        factors=soft,
+        claimed=factors(claimed.rows) if hard.any() else soft,
+        hard=hard,
+        arrow=targets.chosen(choice.reading),
+        sizes=_sizes(targets, choice.reading, reduced.owner, len(client.labels)),
     )
+
+
+def _with_effects(
+    targets: Targets,
+    hypotheses: Hypotheses,
+    sizes: dict[str, FloatArray],
+    soft: Densities,
+    hard: BoolArray,
+) -> Densities:
+    """Densities in which the pairs of regimes with hard interventions speak by their effects."""
+    s = targets.statistics
+    hard_i, hard_j = hard[s.first], hard[s.second]
+    stretch = np.ones((len(s.first), 3))
+    stretch[:, 1], stretch[:, 2] = targets.natural[s.second], targets.natural[s.first]
+    natural = replace(
+        s,
+        values=s.values * stretch[:, None, :],
+        covariance=s.covariance * (stretch[:, None, :, None] * stretch[:, None, None, :]),
+    )
+    effects = natural.as_effects(hard_i, hard_j)
+    rows, total = soft.rows.copy(), soft.total.copy()
+    for of_i, of_j in ((True, True), (True, False), (False, True)):
+        chosen = (hard_i == of_i) & (hard_j == of_j)
+        if chosen.any():
+            table = hard_hypotheses(hypotheses, of_i, of_j)
+            own = {name: value[chosen] for name, value in sizes.items()}
+            found = densities(effects.of(chosen), table, own)
+            rows[chosen], total[chosen] = found.rows, found.total
+    return Densities(rows, total)
+
+
+def _sizes(targets: Targets, reading: IntArray, owner: IntArray, p: int) -> FloatArray:
+    """⟨q_a, c_d⟩ over the length of c_d in the chosen readings, and its error, shape (2, p, p)."""
+    s = targets.statistics
+    pick = targets.lines.shape[1] * reading[s.first] + reading[s.second]
+    rows = np.arange(len(s.first))
+    out = np.full((2, p, p), np.nan)
+    for a, d, at in ((s.first, s.second, 1), (s.second, s.first, 2)):
+        size = targets.size[d]
+        seen = s.free[rows, pick, 2 - at]
+        value = np.where(seen, s.values[rows, pick, at] / size, 0.0)
+        error = np.sqrt(s.covariance[rows, pick, at, at]) / size
+        error = np.where(seen, error, targets.unseen[d] / size)
+        if targets.planes is not None:
+            error = np.zeros_like(error)  # exact moments
+        # Of several strengths, the one that is known best.
+        order = np.argsort(-error, kind="stable")
+        cells = owner[a][order], owner[d][order]
+        out[0][cells], out[1][cells] = value[order], error[order]
+    return out
 
 
 def _agreement(

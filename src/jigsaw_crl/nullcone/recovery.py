@@ -14,12 +14,16 @@ from jigsaw_crl.base.findings import Unread
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
-from jigsaw_crl.fragment.fragment import Fragment, Outcome, Statements
+from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, Statements
+from jigsaw_crl.moments.regime import solve_lower
 from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
-from jigsaw_crl.nullcone.reading import Reading, read
+from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed
+from jigsaw_crl.nullcone.hard import functionals as latent_functionals
+from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.spikes import SEVERAL
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
@@ -65,6 +69,7 @@ class Recovery:
     n_latent: int
     rank_one: RankOne
     reading: Reading
+    contradicted: tuple[Contradicted, ...] = ()
 
     @classmethod
     def of(
@@ -88,8 +93,10 @@ class Recovery:
         _check_choice("confounding", confounding, ("allow", "none"))
         _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
-        reading = read(client, hypotheses=possible, start=start)
-        return cls(client.name, client.labels, client.n_samples, client.n_latent, rank_one, reading)
+        hard = np.array([label in client.hard for label in client.labels])
+        reading, contradicted = read_claimed(client, possible, hard, start)
+        sizes = client.n_samples, client.n_latent
+        return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted)
 
     @cached_property
     def seen(self) -> BoolArray:
@@ -112,12 +119,34 @@ class Recovery:
         return bool(self.seen.sum() > 1) and not self.reading.identified
 
     @cached_property
+    def settled(self) -> BoolArray:
+        """`[a, d]`: a hard intervention on d settles whether a is its ancestor, shape (p, p)."""
+        hard = self.reading.hard & ~self.single
+        settled = hard & self.seen & self.seen[:, None]
+        np.fill_diagonal(settled, False)
+        return np.asarray(settled)
+
+    @cached_property
     def bayes(self) -> BayesFactors:
         """The reading's factors, without those of labels about whose ancestors nothing is said."""
-        hypotheses, factors = self.reading.hypotheses, self.reading.factors.copy()
-        unsaid = self._ancestors_open | self.not_identified
-        factors[np.ix_(hypotheses.where("ancestor"), np.arange(len(unsaid)), unsaid)] = np.nan
-        return BayesFactors.of(factors, hypotheses, tuple(self.single.tolist()))
+        return self._bayes(self.reading.claimed, self.settled)
+
+    @cached_property
+    def _without_claims(self) -> BayesFactors:
+        """The factors as if every intervention were soft, for districts and blocks."""
+        if not self.reading.hard.any():
+            return self.bayes
+        return self._bayes(self.reading.factors, np.zeros_like(self.settled))
+
+    def _bayes(self, factors: FloatArray, settled: BoolArray) -> BayesFactors:
+        hypotheses, factors = self.reading.hypotheses, factors.copy()
+        unsaid = (self._ancestors_open | self.not_identified) & ~settled
+        factors[:, unsaid] = np.where(
+            (np.isin(np.arange(len(hypotheses)), hypotheses.where("ancestor")))[:, None],
+            np.nan,
+            factors[:, unsaid],
+        )
+        return BayesFactors.of(factors, hypotheses, tuple(self.single.tolist()), settled)
 
     def fragment(self, *, basis: bool = True) -> Fragment:
         """The client's fragment, from its own data alone; without findings.
@@ -127,7 +156,7 @@ class Recovery:
         basis : bool
             Compute the latent basis as well.
         """
-        structure = decide(self.bayes)
+        structure = decide(self._without_claims)
         exact = self.reading.exact
         return Fragment(
             client=self.client,
@@ -138,15 +167,31 @@ class Recovery:
             n_samples=self.n_samples,
             outcome=self._outcome(),
             basis=self._basis(structure) if basis else None,
+            hard=self.effects,
+            shares=self._shares(),
             **self._groups(structure),
         )
+
+    @cached_property
+    def effects(self) -> Effects | None:
+        """What hard interventions reveal; None without any."""
+        if not self.reading.hard.any():
+            return None
+        return effect_tables(self.reading, len(self.labels))
+
+    def _shares(self) -> Sizes:
+        """Share of what changed in the column's equation that belongs to the row."""
+        value, error = self.reading.sizes.copy()
+        unsaid = ~self.settled & (self._ancestors_open | self.not_identified)
+        value[unsaid], error[unsaid] = np.nan, np.nan
+        return Sizes(np.abs(value), error)
 
     def refined(self, fragment: Fragment, order: PartialOrder[str]) -> Fragment:
         """The client's fragment with districts, blocks and basis settled by the global order.
 
         Its evidence and statements stay the client's own.
         """
-        structure = decide(self.bayes, order.restrict(self.labels).matrix)
+        structure = decide(self._without_claims, order.restrict(self.labels).matrix)
         return replace(fragment, basis=self._basis(structure), **self._groups(structure))
 
     def _groups(self, structure: Structure) -> dict[str, Any]:
@@ -173,9 +218,18 @@ class Recovery:
     def _statements(self, structure: Structure) -> Statements:
         silent = ~self.seen | self.not_identified
         open_columns = silent | self._ancestors_open
-        return certain_statements(
+        soft = certain_statements(
             self.reading, structure, self.labels, silent, open_columns, self.n_latent
         )
+        if not self.settled.any():
+            return soft
+        # Log factors of exact moments are certain either way. "District" is no ancestry here.
+        ancestor = soft.ancestor.copy()
+        yes = self.bayes.ancestor.max(axis=0) > np.fmax(self.bayes.district, 0.0)
+        yes &= self.settled
+        ancestor[self.settled] = NO
+        ancestor[yes] = YES
+        return replace(soft, ancestor=ancestor)
 
     def _basis(self, structure: Structure) -> FloatArray:
         reading = self.reading
@@ -197,7 +251,11 @@ class Recovery:
         ):
             if strength > score[label]:
                 best[label], score[label] = r, strength
-        return np.asarray(orthogonal_rows(functionals[best], structure) @ reading.basis.T)
+        rows = orthogonal_rows(functionals[best], structure)
+        if reading.hard.any():
+            h, known = latent_functionals(reading, len(self.labels))
+            rows[known] = solve_lower(reading.L, h[known].T, transposed=True).T
+        return np.asarray(rows @ reading.basis.T)
 
     @cached_property
     def unread(self) -> tuple[Unread, ...]:
@@ -206,6 +264,8 @@ class Recovery:
         found = []
         if not reading.means_fit:
             found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
+        for claim in self.contradicted:
+            found.append(Unread(claim.label, "not-hard", claim.value, claim.threshold))
         for i in np.flatnonzero(~self.seen).tolist():
             own = np.flatnonzero(reading.owner == i)
             label, refused = self.labels[i], own[reading.several[own]]

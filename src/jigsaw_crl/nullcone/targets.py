@@ -17,6 +17,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, estimate, shifts_fit
+from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
 from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
 from jigsaw_crl.nullcone.spikes import MARGIN
@@ -63,6 +64,14 @@ class Targets:
         None for exact moments.
     planes : Lines or None
         Null lines of exact moments; None for estimates.
+    shifts : array, shape (r, p)
+        Whitened shifts of the means.
+    unseen : array, shape (r,)
+        Standard error of each coordinate of a c that does not show.
+    natural : array, shape (r,)
+        What takes c of the statistics to its natural length.
+    length : array, shape (r,)
+        `‖u − c‖` in natural lengths, the unit of the effects of hard interventions (T8).
     """
 
     lines: FloatArray
@@ -73,10 +82,28 @@ class Targets:
     single: BoolArray
     statistics: Statistics
     identified: bool
+    shifts: FloatArray
+    unseen: FloatArray
+    natural: FloatArray
+    length: FloatArray
     means_fit: bool = True
     misfit: float = float("nan")
     arrows: Arrows | None = None
     planes: Lines | None = None
+
+    def chosen(self, reading: IntArray) -> Arrow:
+        """The chosen readings in natural lengths, each line in the direction of its shift."""
+        if self.arrows is not None:
+            return chosen_arrows(self.arrows, self.shifts, reading)
+        assert self.planes is not None
+        rows = np.arange(len(reading))
+        u, other = self.lines[rows, reading], self.planes.n[rows, 1 - reading]
+        c = other - np.einsum("rp,rp->r", u, other)[:, None] * u
+        # Du = ‖n‖ n' + …, so that c is ‖n‖ times the other line's part off u.
+        c *= np.linalg.norm(self.planes.n[rows, reading], axis=1)[:, None]
+        sign = np.where(np.einsum("rp,rp->r", u, self.shifts) < 0, -1.0, 1.0)[:, None]
+        size = np.einsum("rp,rp->r", c, c)
+        return Arrow(sign * u, sign * c, self.shifts, size, None, reading)
 
     def basis_lines(self, reading: IntArray) -> tuple[Lines, IntArray]:
         """The chosen readings as lines and duals, and which line of each is q: see `basis`."""
@@ -102,9 +129,13 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     found = pair_statistics(planes, whitened.n, whitened.n_eff, *pairs, whitened.noise)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
+    unit = np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0)
+    shifts = whitened.form.regimes.shifts @ whitened.form.W.T
+    between = np.einsum("rp,rp->r", unit[:, 0], unit[:, 1])
+    natural = np.where(planes.rank == 2, norm.prod(axis=(1, 2)) * np.sqrt(1 - between**2), 1.0)
     return Targets(
-        lines=np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0),
-        log_likelihood=np.where(has, 0.0, IMPOSSIBLE),
+        lines=unit,
+        log_likelihood=np.where(has, _fit_of_shifts(unit, shifts, whitened.n), IMPOSSIBLE),
         size=np.ones(len(usable)),
         strength=spikes.excess / MARGIN,
         usable=usable,
@@ -112,7 +143,18 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         statistics=by_reading(found, planes),
         identified=bool((planes.rank[usable] == 2).any()),
         planes=planes,
+        shifts=shifts,
+        unseen=np.zeros(len(usable)),
+        natural=natural,
+        length=np.sqrt(1.0 + np.where(planes.rank == 2, natural, 0.0) ** 2),
     )
+
+
+def _fit_of_shifts(unit: FloatArray, shifts: FloatArray, n: FloatArray) -> FloatArray:
+    """Log likelihood of each line by the exact shift, which lies on the line of q (T7), (r, 2)."""
+    along = np.einsum("rsp,rp->rs", unit, shifts)
+    off = np.maximum(np.einsum("rp,rp->r", shifts, shifts)[:, None] - along**2, 0.0)
+    return np.asarray(np.maximum(-0.5 * n[:, None] * off, 0.5 * IMPOSSIBLE))
 
 
 def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
@@ -144,6 +186,10 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         single=single & usable,
         statistics=arrow_statistics(arrows, *_pairs(reduced.owner, usable)),
         identified=identified,
+        shifts=shifts if fit else np.zeros_like(shifts),
+        unseen=np.sqrt(arrows.null[:, 0] / max(arrows.u.shape[2] - 1, 1)),
+        natural=np.ones(len(usable)),
+        length=np.sqrt(1.0 + arrows.signal[:, 0]),
         means_fit=fit,
         misfit=float(np.nanmean(misfit)) if np.isfinite(misfit).any() else float("nan"),
         arrows=arrows,

@@ -1,0 +1,79 @@
+"""What one client says about the size of effects.
+
+`Sizes` is a table of estimates with their errors, for every ordered pair of labels. A client has up
+to three of them: total effects and what interventions did as applied, both from hard interventions
+(T8), and, from any intervention, how much of what changed in the descendant's equation belongs to
+the ancestor, which bounds the effect that a "no" leaves open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.frozen import ReadOnlyArrays
+
+__all__ = ["Effects", "Sizes", "rounded"]
+
+
+def rounded(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Estimates and errors with the digits that the errors justify: a twentieth of an error.
+
+    A fragment then says no more about the data than it must, and equals the one in its file.
+    Exact values (error 0) keep twelve digits.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = np.where(error > 0, np.ceil(np.log10(20.0 / error)), 12.0)
+    step = 10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0)
+    return (np.round(value / step) * step).round(12), (np.round(error / step) * step).round(12)
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes(ReadOnlyArrays):
+    """Estimates for ordered pairs, rows the ancestor (cause), columns the descendant (effect).
+
+    Parameters
+    ----------
+    value, error : array, shape (p, p)
+        Estimate and standard error; NaN where the client cannot say, error 0 for exact moments.
+    """
+
+    value: FloatArray
+    error: FloatArray
+
+    def __post_init__(self) -> None:
+        value, error = rounded(np.asarray(self.value, float), np.asarray(self.error, float))
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "error", error)
+        self._copy_read_only("value", "error")
+
+    @property
+    def known(self) -> BoolArray:
+        """Pairs with an estimate."""
+        return np.asarray(~np.isnan(self.value))
+
+
+@dataclass(frozen=True, eq=False)
+class Effects(ReadOnlyArrays):
+    """Effects that a client's hard interventions reveal.
+
+    Parameters
+    ----------
+    hard : tuple of bool
+        Labels whose intervention is hard, by the user's word.
+    moved : tuple of int
+        Direction in which each latent counts as growing: 1 if it is the one in which its own
+        intervention moved it, 0 if no shift shows and the direction is arbitrary.
+    total : Sizes
+        Total effect of the row on the column, in standard deviations of both in the control.
+    applied : Sizes
+        What the row's intervention, as it was applied, did to the column, in standard deviations
+        of the column in the control.
+    """
+
+    hard: tuple[bool, ...]
+    moved: tuple[int, ...]
+    total: Sizes
+    applied: Sizes

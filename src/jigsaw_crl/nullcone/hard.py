@@ -1,0 +1,169 @@
+"""Hard interventions at a client: is the claim true, and what does it reveal?
+
+The user says that an intervention is hard: its target no longer listens to its causes. Then one of
+the two effects between any pair of such targets must vanish (T8), because causes do not run in
+circles. Where both clearly differ from zero, an intervention was not hard, and the labels of such
+pairs count as soft.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.evidence.effects import Effects, Sizes
+from jigsaw_crl.evidence.hypotheses import Hypotheses
+from jigsaw_crl.nullcone.effects import effects_of
+from jigsaw_crl.nullcone.reading import Reading, read
+from jigsaw_crl.nullcone.whitening import Start
+
+__all__ = ["Contradicted", "effect_tables", "functionals", "read_claimed"]
+
+# Chance that a client whose interventions are hard is told that they are not.
+FALSE_ALARM = 1e-3
+# Log evidence by which the chosen line of a target must lead for its effects to be given.
+SURE = 4.0
+# A shift of the mean in standard errors from which it says in which direction the target moved.
+SHIFTED = 5.0
+
+
+@dataclass(frozen=True)
+class Contradicted:
+    """A label whose intervention cannot have been hard.
+
+    Parameters
+    ----------
+    label : str
+    other : str
+        The label of the pair that shows it most clearly.
+    value, threshold : float
+        The smaller of the pair's two effects in standard errors, and what chance allows.
+    """
+
+    label: str
+    other: str
+    value: float
+    threshold: float
+
+
+def read_claimed(
+    client: Client, hypotheses: Hypotheses, hard: BoolArray, start: Start | None
+) -> tuple[Reading, tuple[Contradicted, ...]]:
+    """Read a client whose interventions on some labels are said to be hard.
+
+    Labels for which the data contradict this are read as soft.
+    """
+    reading = read(client, hypotheses=hypotheses, hard=hard, start=start)
+    if not hard.any():
+        return reading, ()
+    found = _contradictions(client, reading)
+    if not found:
+        return reading, ()
+    wrong = {c.label for c in found}
+    rest = hard & ~np.array([label in wrong for label in client.labels])
+    return read(client, hypotheses=hypotheses, hard=rest, start=start), found
+
+
+def _contradictions(client: Client, reading: Reading) -> tuple[Contradicted, ...]:
+    regime, known = _regimes(reading, len(client.labels))
+    known = known & reading.hard
+    labels = np.flatnonzero(known)
+    if len(labels) < 2:
+        return ()
+    i, j = (labels[x] for x in np.triu_indices(len(labels), 1))
+    z = []
+    for a, b in ((i, j), (j, i)):
+        value, error = effects_of(reading.arrow, regime[a], regime[b])
+        # Exact moments carry rounding errors only.
+        floor = 1e-6 if reading.exact else 0.0
+        z.append(np.abs(value) / np.maximum(error, floor))
+    least = np.minimum(*z)
+    threshold = float(norm.isf(FALSE_ALARM / (2 * len(least))))
+    threshold = max(threshold, 4.0)
+    out: dict[int, Contradicted] = {}
+    open_ = least > threshold
+    while open_.any():
+        # The label in most contradictions; if two are in equally many, both are doubted.
+        count = np.bincount(i[open_], minlength=len(known))
+        count = count + np.bincount(j[open_], minlength=len(known))
+        for label in np.flatnonzero(count == count.max()).tolist():
+            own = open_ & ((i == label) | (j == label))
+            if not own.any():
+                continue
+            worst = int(np.where(own, least, -1.0).argmax())
+            other = int(j[worst] if i[worst] == label else i[worst])
+            value = round(float(least[worst]), 2)
+            names = client.labels[label], client.labels[other]
+            out[label] = Contradicted(*names, min(value, 1e6), round(threshold, 2))
+        open_ &= ~np.isin(i, list(out)) & ~np.isin(j, list(out))
+    return tuple(out[label] for label in sorted(out))
+
+
+def _regimes(reading: Reading, p: int) -> tuple[IntArray, BoolArray]:
+    """The regime that stands for each label, and whether its line is known for sure."""
+    regime, best = np.zeros(p, dtype=np.intp), np.full(p, -np.inf)
+    sure = reading.usable & (reading.exact | (reading.margin > SURE))
+    for r, label in enumerate(reading.owner.tolist()):
+        score = float(reading.strength[r]) if sure[r] else -np.inf
+        if score > best[label]:
+            regime[label], best[label] = r, score
+    return regime, np.isfinite(best)
+
+
+def effect_tables(reading: Reading, p: int) -> Effects:
+    """Effects on every label with a hard intervention, of every label that can be seen.
+
+    Parameters
+    ----------
+    reading : Reading
+    p : int
+        Number of labels.
+    """
+    regime, known = _regimes(reading, p)
+    effect, cause = np.nonzero(~np.eye(p, dtype=bool) & (reading.hard & known)[:, None] & known)
+    total, applied = np.full((2, p, p), np.nan), np.full((2, p, p), np.nan)
+    shifted = _shifted(reading, regime, known)
+    # The cause's unit is its standard deviation, which a hard intervention on it reveals.
+    of_hard = reading.hard[cause]
+    pairs = effect[of_hard], cause[of_hard]
+    total[:, pairs[1], pairs[0]] = effects_of(
+        reading.arrow, regime[pairs[0]], regime[pairs[1]]
+    )
+    moved = shifted[cause]
+    pairs = effect[moved], cause[moved]
+    applied[:, pairs[1], pairs[0]] = effects_of(
+        reading.arrow, regime[pairs[0]], regime[pairs[1]], applied=True
+    )
+    return Effects(
+        hard=tuple(reading.hard.tolist()),
+        moved=tuple(shifted.astype(int).tolist()),
+        total=Sizes(*total),
+        applied=Sizes(*applied),
+    )
+
+
+def _shifted(reading: Reading, regime: IntArray, known: BoolArray) -> BoolArray:
+    """Labels whose mean moved clearly, shape (p,)."""
+    arrow = reading.arrow
+    m = np.einsum("rp,rp->r", arrow.u, arrow.d)[regime]
+    if arrow.arrows is None:
+        return known & (m > 1e-6)
+    return np.asarray(known & (m * np.sqrt(arrow.arrows.w_mean[regime]) > SHIFTED))
+
+
+def functionals(reading: Reading, p: int) -> tuple[FloatArray, BoolArray]:
+    """Functionals in whitened space that read the latents with hard interventions, unit variance.
+
+    Returns
+    -------
+    h : array, shape (p, d)
+    known : array of bool, shape (p,)
+    """
+    regime, known = _regimes(reading, p)
+    arrow = reading.arrow
+    h = (arrow.u - arrow.c)[regime]
+    return h / np.linalg.norm(h, axis=1, keepdims=True), known & reading.hard
