@@ -22,7 +22,7 @@ def everything(result):
         for name, f in result.fragments.items()
     }
     frame = result.order.to_frame()
-    return fragments, frame.to_dict("list"), result.diagnostics, result.provenance["spectra"]
+    return fragments, frame.to_csv(), result.diagnostics, result.provenance["spectra"]
 
 
 @pytest.mark.parametrize("n_samples", [None, 2_000])

@@ -261,6 +261,7 @@ def recover(
     confounding: Confounding = "allow",
     rank_one: RankOne = "no-ancestor",
     interventions: Kinds | None = None,
+    smallest_effect: float | None = None,
     closed_world: bool = False,
     seed: int = 0,
     n_jobs: int = 1,
@@ -279,6 +280,9 @@ def recover(
         Which interventions are hard, for all clients: see `Client.with_interventions`. By default
         what each client says of itself, which is "soft" unless told otherwise. Hard interventions
         give effects, direct edges and the latents themselves.
+    smallest_effect : float, optional
+        The size of effect that matters; "not ancestor" then means that none is larger: see
+        `assemble`.
     closed_world : bool
         Every latent carries a label at some client (exact moments only).
     seed : int
@@ -308,6 +312,8 @@ def recover(
     assembly: dict[str, Any] = {"method": method}
     if method == "null-cone":
         assembly |= {"seed": seed, "closed_world": closed_world}
+        if smallest_effect is not None:
+            assembly["smallest_effect"] = smallest_effect
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
         known = PartialOrder.from_pairs(order.labels, order.pairs())

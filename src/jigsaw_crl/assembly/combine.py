@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -38,6 +39,7 @@ def assemble(
     seed: int = 0,
     closed_world: bool = False,
     start: GlobalOrder | None = None,
+    smallest_effect: float | None = None,
 ) -> GlobalOrder:
     """One global order from the clients' fragments.
 
@@ -56,6 +58,12 @@ def assemble(
         Every latent variable carries a label at some client. Exact mode only: more pairs follow.
     start : GlobalOrder, optional
         Fragments already assembled; those given are added to them.
+    smallest_effect : float, optional
+        The size of effect that matters, in standard deviations where interventions are hard, and
+        as a share of the change elsewhere (see `GlobalOrder.bound`). "Not ancestor" then means
+        that no effect is larger, as in an equivalence test: pairs whose bound lies above it are
+        undetermined, and pairs below it that are not ancestors are "not ancestor". Exact moments
+        do not need it.
 
     Returns
     -------
@@ -78,6 +86,11 @@ def assemble(
     >>> assemble([lab]).pairs()
     {('pump', 'valve')}
     """
+    if smallest_effect is not None and not 0 < smallest_effect < np.inf:
+        raise InputError(
+            f"the smallest effect that matters is {smallest_effect!r}",
+            "Pass a size above 0, such as 0.1.",
+        )
     given = list(fragments) + ([] if start is None else list(start.fragments))
     panel = read_fragments(given)
     if method == "paper":
@@ -88,12 +101,12 @@ def assemble(
         )
     if not panel.all_sure:
         notes = ["closed_world needs exact statements and was not used"] if closed_world else []
-        return _by_evidence(panel, seed, closed_world, notes)
+        return _by_evidence(panel, seed, closed_world, notes, smallest_effect)
     try:
         deduction = deduce(panel, closed_world=closed_world)
     except Contradiction as contradiction:
         why = _who_contradicts(panel, contradiction)
-        return _by_evidence(panel, seed, closed_world, [why])
+        return _by_evidence(panel, seed, closed_world, [why], smallest_effect)
     return _by_entailment(panel, deduction, seed, closed_world)
 
 
@@ -122,7 +135,13 @@ def _by_entailment(
     return order
 
 
-def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) -> GlobalOrder:
+def _by_evidence(
+    panel: Panel,
+    seed: int,
+    closed_world: bool,
+    notes: list[str],
+    smallest_effect: float | None,
+) -> GlobalOrder:
     rng = np.random.default_rng(seed)
     trust = weigh_clients(panel, rng)
     model = OrderModel.of(panel, trust.weights, trust.rate)
@@ -135,7 +154,7 @@ def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) 
         notes.append(
             f"{draws.convergence}: read probabilities near 0.05, 0.5 and 0.95 with that error"
         )
-    return GlobalOrder(
+    order = GlobalOrder(
         labels=panel.labels,
         mode="evidence",
         verdicts=verdicts,
@@ -151,7 +170,24 @@ def _by_evidence(panel: Panel, seed: int, closed_world: bool, notes: list[str]) 
         rate=trust.rate,
         disagreement=trust.disagreement,
         convergence=draws.convergence,
+        smallest_effect=smallest_effect,
     )
+    if smallest_effect is None:
+        return order
+    return replace(order, verdicts=_equivalence(order, smallest_effect))
+
+
+def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.int8]:
+    """Verdicts in which "no" means that no effect is larger than the one that matters."""
+    verdicts = order.verdicts.copy()
+    bound = order.bounds.value
+    with np.errstate(invalid="ignore"):
+        small = bound <= smallest_effect
+    measured = ~np.isnan(bound)
+    verdicts[measured & ~small & (verdicts == NO)] = OPEN
+    verdicts[small & (verdicts == OPEN)] = NO
+    np.fill_diagonal(verdicts, NO)
+    return verdicts
 
 
 def _decide(draws: Draws, evidence: FloatArray) -> npt.NDArray[np.int8]:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.bounds import SD, SHARE, Bounds, effect_bounds
 from jigsaw_crl.assembly.certificate import Certificate
+from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
+from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
@@ -67,6 +70,8 @@ class GlobalOrder(ReadOnlyArrays):
     disagreement : bool
         At least a third of the clients contradict the rest: do not rely on the result.
     convergence : Convergence or None
+    smallest_effect : float or None
+        The size of effect that matters: "not ancestor" then says that none is larger.
 
     Examples
     --------
@@ -98,6 +103,7 @@ class GlobalOrder(ReadOnlyArrays):
     rate: float = 0.0
     disagreement: bool = False
     convergence: Convergence | None = None
+    smallest_effect: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("verdicts", "decoded", "sampled"):
@@ -154,8 +160,9 @@ class GlobalOrder(ReadOnlyArrays):
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair.
 
-        Columns: ancestor, descendant, verdict, probability, and the numbers of clients whose own
-        data say yes (supporting) and no (contradicting).
+        Columns: ancestor, descendant, verdict, probability, the numbers of clients whose own data
+        say yes (supporting) and no (contradicting), and the size of effect that the data exclude
+        (excludes_above, in excludes_unit; see `bound`).
         """
         import pandas as pd  # here for start-up time
 
@@ -175,6 +182,12 @@ class GlobalOrder(ReadOnlyArrays):
                 "probability": self.probabilities[a, d],
                 "supporting": yes[a, d],
                 "contradicting": no[a, d],
+                "excludes_above": self.bounds.value[a, d],
+                "excludes_unit": np.where(
+                    np.isnan(self.bounds.value[a, d]),
+                    "",
+                    np.where(self.bounds.in_sd[a, d], SD, SHARE),
+                ),
             }
         )
 
@@ -205,6 +218,7 @@ class GlobalOrder(ReadOnlyArrays):
             method="paper" if self.mode == "paper" else "evidence",
             seed=self.seed,
             closed_world=self.closed_world,
+            smallest_effect=self.smallest_effect,
         )
 
     def with_refined(self, refined: Mapping[str, Fragment]) -> GlobalOrder:
@@ -250,6 +264,38 @@ class GlobalOrder(ReadOnlyArrays):
     def deduction(self) -> Deduction:
         """The facts of exact mode and how they follow from the fragments."""
         return deduce(self.panel, closed_world=self.closed_world)
+
+    @cached_property
+    def effects(self) -> PooledEffects | None:
+        """Total effects of all clients together; None without hard interventions."""
+        return pool_effects(self.panel)
+
+    @cached_property
+    def applied_effects(self) -> PooledEffects | None:
+        """What interventions did as applied, over all clients; None without hard ones."""
+        return pool_effects(self.panel, quantity="applied")
+
+    @cached_property
+    def direct_effects(self) -> DirectEffects | None:
+        """The weighted causal graph; None without hard interventions."""
+        if self.effects is None:
+            return None
+        return direct_effects(self.effects, self.verdicts, self.probabilities)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """How large an effect the data leave possible, for every pair that a client measured."""
+        weights = np.array([self.client_weights[f.client] for f in self.fragments])
+        return effect_bounds(self.panel, weights, self.effects)
+
+    def bound(self, ancestor: str, descendant: str) -> float:
+        """The size of effect of `ancestor` on `descendant` that the data exclude with 95 %.
+
+        In standard deviations where the intervention on the descendant is hard, otherwise as a
+        share (0 to 1) of what the intervention on the descendant changed in how it depends on the
+        rest. NaN where no client has both labels.
+        """
+        return float(self.bounds.value[self.indices(ancestor, descendant)])
 
     @cached_property
     def evidence(self) -> FloatArray:

@@ -47,7 +47,9 @@ def hard_labels(
                 f"the kind of intervention{where} is {kind!r}", 'Use "soft" or "hard".'
             )
     return frozenset(
-        label for label in labels if given.get(label, "hard" if label in before else "soft") == "hard"
+        label
+        for label in labels
+        if given.get(label, "hard" if label in before else "soft") == "hard"
     )
 
 

@@ -21,9 +21,9 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.base.threads import allowed_threads, one_thread
 from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
+    Kinds,
     LabelData,
     SampleSizes,
-    Kinds,
     check_features,
     check_latents,
     check_moments,

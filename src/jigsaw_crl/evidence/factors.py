@@ -69,7 +69,7 @@ class BayesFactors(ReadOnlyArrays):
         factors: FloatArray,
         hypotheses: Hypotheses,
         single: tuple[bool, ...],
-        settled: BoolArray,
+        settled: BoolArray | None = None,
     ) -> BayesFactors:
         """From the factors of every hypothesis, shape (n_hypotheses, p, p)."""
         (district,) = hypotheses.where("district")
@@ -80,7 +80,7 @@ class BayesFactors(ReadOnlyArrays):
             factors[district],
             factors[lean],
             single,
-            settled,
+            np.zeros(factors.shape[1:], dtype=bool) if settled is None else settled,
         )
 
     def own(self) -> Pooled:

@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
 
@@ -201,6 +204,39 @@ class Fragment(ReadOnlyArrays):
         np.fill_diagonal(out, np.nan)
         out.flags.writeable = False
         return out
+
+    @cached_property
+    def effects(self) -> pd.DataFrame | None:
+        """Total effects of this client alone, as `Result.effects`; None if no label is hard.
+
+        The verdict of a pair is what its interval says: "ancestor" if it excludes zero by far
+        (four standard errors), otherwise "undetermined".
+        """
+        if self.hard is None:
+            return None
+        import pandas as pd  # here for start-up time
+
+        total = self.hard.total
+        a, d = np.nonzero(total.known)
+        value, error = total.value[a, d], total.error[a, d]
+        names = np.array(self.labels, dtype=object)
+        clear = np.abs(value) > np.maximum(4.0 * error, 1e-6)
+        none = (error == 0) & ~clear
+        return pd.DataFrame(
+            {
+                "cause": names[a],
+                "effect": names[d],
+                "total": value,
+                "standard_error": error,
+                "low": value - 1.959964 * error,
+                "high": value + 1.959964 * error,
+                "sites": 1,
+                "heterogeneity_p": np.nan,
+                "verdict": np.where(
+                    clear, "ancestor", np.where(none, "not ancestor", "undetermined")
+                ),
+            }
+        )
 
     def transform(self, rows: ArrayLike) -> FloatArray:
         """Ẑ = X Q̂ᵀ (Corollary 1 of the paper), shape (n_rows, p)."""

@@ -7,7 +7,7 @@ effect of j on i, in standard deviations of the control, is
 
 and what intervention j did to i as it was applied is `(u_i − c_i)·d_j / g_i`.
 
-Errors, to first order. Let a_x and b_x be the derivatives of the quantity by u_x and c_x (x = i, j).
+Errors, to first order. Let a_x and b_x be the derivatives of the quantity by u_x and c_x, x = i, j.
 By the errors e of the means and `N − H` of the covariances, with `P = I − uuᵀ` (see `arrow_pairs`),
 
     δu = A⁻¹ P (w_d m e + w_D N c) ,       δc = P N u − λ δu − (c·δu) u ,
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows
 
 __all__ = ["Arrow", "chosen_arrows", "effects_of"]

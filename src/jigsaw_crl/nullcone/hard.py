@@ -81,9 +81,8 @@ def _contradictions(client: Client, reading: Reading) -> tuple[Contradicted, ...
         # Exact moments carry rounding errors only.
         floor = 1e-6 if reading.exact else 0.0
         z.append(np.abs(value) / np.maximum(error, floor))
-    least = np.minimum(*z)
-    threshold = float(norm.isf(FALSE_ALARM / (2 * len(least))))
-    threshold = max(threshold, 4.0)
+    least: FloatArray = np.minimum(z[0], z[1])
+    threshold = max(float(norm.isf(FALSE_ALARM / (2 * len(least)))), 4.0)
     out: dict[int, Contradicted] = {}
     open_ = least > threshold
     while open_.any():
@@ -96,9 +95,9 @@ def _contradictions(client: Client, reading: Reading) -> tuple[Contradicted, ...
                 continue
             worst = int(np.where(own, least, -1.0).argmax())
             other = int(j[worst] if i[worst] == label else i[worst])
-            value = round(float(least[worst]), 2)
             names = client.labels[label], client.labels[other]
-            out[label] = Contradicted(*names, min(value, 1e6), round(threshold, 2))
+            clear = f"{min(least[worst].item(), 1e6):.2f}"
+            out[label] = Contradicted(*names, float(clear), round(threshold, 2))
         open_ &= ~np.isin(i, list(out)) & ~np.isin(j, list(out))
     return tuple(out[label] for label in sorted(out))
 
@@ -130,9 +129,7 @@ def effect_tables(reading: Reading, p: int) -> Effects:
     # The cause's unit is its standard deviation, which a hard intervention on it reveals.
     of_hard = reading.hard[cause]
     pairs = effect[of_hard], cause[of_hard]
-    total[:, pairs[1], pairs[0]] = effects_of(
-        reading.arrow, regime[pairs[0]], regime[pairs[1]]
-    )
+    total[:, pairs[1], pairs[0]] = effects_of(reading.arrow, regime[pairs[0]], regime[pairs[1]])
     moved = shifted[cause]
     pairs = effect[moved], cause[moved]
     applied[:, pairs[1], pairs[0]] = effects_of(
@@ -151,7 +148,7 @@ def _shifted(reading: Reading, regime: IntArray, known: BoolArray) -> BoolArray:
     arrow = reading.arrow
     m = np.einsum("rp,rp->r", arrow.u, arrow.d)[regime]
     if arrow.arrows is None:
-        return known & (m > 1e-6)
+        return np.asarray(known & (m > 1e-6))
     return np.asarray(known & (m * np.sqrt(arrow.arrows.w_mean[regime]) > SHIFTED))
 
 

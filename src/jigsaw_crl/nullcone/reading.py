@@ -130,7 +130,8 @@ def read(
     statistics = targets.statistics
     i, j = statistics.first, statistics.second
     hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard
-    known = hard[reduced.owner] & ~targets.single
+    # A c that is zero by its exact moments is known; one that seems to be zero is not.
+    known = hard[reduced.owner] & (~targets.single | reduced.exact)
     ratio = targets.length[j] / targets.length[i]
     sizes = quantities(targets.size[i], targets.size[j], len(whitened.L), ratio)
     density = densities(statistics, hypotheses, sizes)

@@ -116,12 +116,13 @@ class Recovery:
     @cached_property
     def not_identified(self) -> bool:
         """No target clearly moved a second direction, so no intervention tells about ancestry."""
-        return bool(self.seen.sum() > 1) and not self.reading.identified
+        several = bool(self.seen.sum() > 1)
+        return several and not self.reading.identified and not self.settled.any()
 
     @cached_property
     def settled(self) -> BoolArray:
         """`[a, d]`: a hard intervention on d settles whether a is its ancestor, shape (p, p)."""
-        hard = self.reading.hard & ~self.single
+        hard = self.reading.hard & (~self.single | self.reading.exact)
         settled = hard & self.seen & self.seen[:, None]
         np.fill_diagonal(settled, False)
         return np.asarray(settled)
@@ -168,7 +169,7 @@ class Recovery:
             outcome=self._outcome(),
             basis=self._basis(structure) if basis else None,
             hard=self.effects,
-            shares=self._shares(),
+            shares=None if exact else self._shares(),
             **self._groups(structure),
         )
 
@@ -216,7 +217,7 @@ class Recovery:
         return self.single & (self.rank_one == "unsure")
 
     def _statements(self, structure: Structure) -> Statements:
-        silent = ~self.seen | self.not_identified
+        silent = ~self.seen | (not self.reading.identified)
         open_columns = silent | self._ancestors_open
         soft = certain_statements(
             self.reading, structure, self.labels, silent, open_columns, self.n_latent

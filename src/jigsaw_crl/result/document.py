@@ -32,6 +32,7 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
         "rate": float(order.rate),
         "disagreement": bool(order.disagreement),
         "convergence": None if convergence is None else asdict(convergence),
+        "smallest_effect": order.smallest_effect,
     }
 
 
@@ -75,6 +76,7 @@ def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrd
         rate=float(document["rate"]),
         disagreement=bool(document["disagreement"]),
         convergence=None if convergence is None else Convergence(**convergence),
+        smallest_effect=document.get("smallest_effect"),
     )
     if not document["sampled"]:
         # They need not be drawn again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,12 @@ import numpy as np
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
+from jigsaw_crl.assembly.tables import (
+    direct_graph,
+    effects_frame,
+    shift_frame,
+    site_effects_frame,
+)
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
@@ -23,6 +30,8 @@ from jigsaw_crl.result.folder import COMPLETE, RESULT, write_folder
 from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
 
 if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -93,6 +102,62 @@ class Result:
         ["z2 of lab-1, because the regime holds the same rows as 'z1'"]
         """
         return lost_labels(self)
+
+    @cached_property
+    def effects(self) -> pd.DataFrame:
+        """Total effects in standard deviations of the control; empty without hard interventions.
+
+        One row for every ordered pair that hard interventions reveal. Columns: cause, effect, total
+        (0 where the verdict is "not ancestor", otherwise the estimate), standard_error, low and
+        high (95 % interval of the estimate, whatever the verdict), sites, heterogeneity_p (the
+        probability that sites differ so much by chance), verdict.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention="hard")
+        >>> result = jc.recover(world.clients(), interventions="hard")
+        >>> sorted(result.effects.columns)[:4]
+        ['cause', 'effect', 'heterogeneity_p', 'high']
+        """
+        return effects_frame(self.order, self.order.effects)
+
+    @cached_property
+    def applied_effects(self) -> pd.DataFrame:
+        """What each intervention did, as it was applied, in standard deviations of the effect.
+
+        Columns as in `effects`. It needs a hard intervention on the affected label and any
+        intervention that moved the mean of the cause; no unit of the cause is needed.
+        """
+        return effects_frame(self.order, self.order.applied_effects)
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[str]:
+        """Direct effects: edges from cause to effect with weight, standard_error and verdict.
+
+        The verdict is "direct" or "undetermined"; pairs that are not direct have no edge.
+        """
+        return direct_graph(self.order)
+
+    def site_effects(self, cause: str, effect: str) -> pd.DataFrame:
+        """What every site says about one effect: site, total, error, interval, set_aside."""
+        return site_effects_frame(self.order, cause, effect)
+
+    def predict_shift(self, shifts: Mapping[str, float]) -> pd.DataFrame:
+        """Expected change of every label, in its standard deviations, when some are pushed.
+
+        Parameters
+        ----------
+        shifts : mapping of str to float
+            How far each label is moved, in its own standard deviations. Everything else goes on
+            as in the control, and the changes add up.
+
+        Returns
+        -------
+        DataFrame
+            label, change, low, high; NaN where an effect is undetermined.
+        """
+        return shift_frame(self.order, shifts)
 
     @property
     def usual_size(self) -> int:

@@ -1,0 +1,118 @@
+"""How large an effect does a "no" exclude?
+
+Below some size no effect can be seen, so that "not an ancestor" always means "no effect above x".
+For every pair, x is the bound that all clients together leave at 95 %:
+
+- under a hard intervention on the descendant, of the total effect in standard deviations (`SD`):
+  `|Ê| + 1.645 · error`;
+- otherwise of the *share* (`SHARE`): of what the intervention on d changed in how d depends on the
+  rest, the part that goes with a. 0 is nothing, 1 all of it. With the clients' estimates s ± e the
+  likelihood of a share x is `Π [φ((s − x)/e) + φ((s + x)/e)]`, and the bound is the 95 % point of
+  the posterior over x ≥ 0 with equal prior weight everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jigsaw_crl.assembly.effects import PooledEffects
+from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+
+__all__ = ["SD", "SHARE", "Bounds", "effect_bounds"]
+
+SD, SHARE = "standard deviations", "share of the change"
+# One-sided 95 % point of the normal distribution.
+ONE_SIDED = 1.644854
+LEVEL = 0.95
+# Shares at which the likelihood is evaluated: dense near zero, up to more than all.
+GRID = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 120)])
+# Pairs that are worked on together, which bounds the memory.
+TOGETHER = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Upper bounds of effects, rows the ancestor, columns the descendant, shape (p, p).
+
+    Parameters
+    ----------
+    value : array
+        NaN where no client measured the pair.
+    in_sd : array of bool
+        The unit is a standard deviation; a share of the change elsewhere.
+    """
+
+    value: FloatArray
+    in_sd: BoolArray
+
+    def unit(self, a: int, d: int) -> str:
+        return SD if self.in_sd[a, d] else SHARE
+
+
+def effect_bounds(panel: Panel, weights: FloatArray, effects: PooledEffects | None) -> Bounds:
+    """Bounds of every pair that some client measured.
+
+    Parameters
+    ----------
+    panel : Panel
+    weights : array, shape (n_clients,)
+        Trust in each client.
+    effects : PooledEffects or None
+        From hard interventions.
+    """
+    value = _of_shares(panel, weights)
+    in_sd = np.zeros(value.shape, dtype=bool)
+    if effects is not None:
+        in_sd = effects.known
+        value[in_sd] = (np.abs(effects.estimate) + ONE_SIDED * effects.error)[in_sd]
+    np.fill_diagonal(value, np.nan)
+    return Bounds(value, in_sd)
+
+
+def _of_shares(panel: Panel, weights: FloatArray) -> FloatArray:
+    p = len(panel.labels)
+    out = np.full(p * p, np.nan)
+    cells, estimates, errors, trust = [], [], [], []
+    for fragment, weight in zip(panel.fragments, weights, strict=True):
+        if fragment.shares is None or weight <= 0:
+            continue
+        members = np.array([panel.position[label] for label in fragment.labels])
+        known = fragment.shares.known
+        a, d = np.nonzero(known)
+        cells.append(members[a] * p + members[d])
+        estimates.append(fragment.shares.value[known])
+        errors.append(np.maximum(fragment.shares.error[known], 1e-9))
+        trust.append(np.full(len(a), weight))
+    if not cells:
+        return out.reshape(p, p)
+    cell = np.concatenate(cells)
+    order = np.argsort(cell, kind="stable")
+    cell = cell[order]
+    s, e, w = (np.concatenate(x)[order] for x in (estimates, errors, trust))
+    pairs, start = np.unique(cell, return_index=True)
+    stop = np.append(start[1:], len(cell))
+    for first in range(0, len(pairs), TOGETHER):
+        chosen = slice(first, min(first + TOGETHER, len(pairs)))
+        span = slice(start[chosen][0], stop[chosen][-1])
+        near = -0.5 * ((s[span, None] - GRID) / e[span, None]) ** 2
+        far = -0.5 * ((s[span, None] + GRID) / e[span, None]) ** 2
+        each = np.logaddexp(near, far) * w[span, None]
+        log_likelihood = np.add.reduceat(each, start[chosen] - start[chosen][0], axis=0)
+        out[pairs[chosen]] = _quantile(log_likelihood)
+    return out.reshape(p, p)
+
+
+def _quantile(log_likelihood: FloatArray) -> FloatArray:
+    """The `LEVEL` point of the posterior over the grid, equal prior weight, shape (k,)."""
+    density = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    steps = np.diff(GRID) * (density[:, 1:] + density[:, :-1]) / 2
+    below = np.cumsum(steps, axis=1)
+    below /= below[:, -1:]
+    at = (below < LEVEL).sum(axis=1)
+    before = np.where(at > 0, np.take_along_axis(below, np.maximum(at - 1, 0)[:, None], 1)[:, 0], 0)
+    here = np.take_along_axis(below, at[:, None], 1)[:, 0]
+    part = np.where(here > before, (LEVEL - before) / np.where(here > before, here - before, 1), 1)
+    return np.asarray(GRID[at] + part * (GRID[at + 1] - GRID[at]))

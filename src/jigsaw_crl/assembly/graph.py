@@ -1,0 +1,109 @@
+"""Direct effects: the weighted causal graph behind the total effects.
+
+With M the matrix of total effects (rows the cause, ones on the diagonal), the direct effects are
+`I − M⁻¹` (T8). An entry that the order excludes is zero. An entry that nobody measured is open: it
+counts as zero with the variance of an effect that may be there, so that every edge which depends on
+it gets a wide interval. To first order `δ(M⁻¹) = −M⁻¹ δM M⁻¹`, and the variance of a direct effect
+is `Σ_kl (M⁻¹)_ik² (M⁻¹)_lj² Var M_kl`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.assembly.effects import PooledEffects
+from jigsaw_crl.assembly.verdict import NO, OPEN
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+
+__all__ = ["DirectEffects", "EdgeVerdict", "direct_effects"]
+
+EdgeVerdict = Literal["direct", "not direct", "undetermined"]
+
+# Size of a direct effect, in standard deviations, and log-odds against there being one.
+TYPICAL, AGAINST = 0.3, 1.0
+# Log-odds beyond which an edge is decided: 19 to 1.
+DECIDED = float(np.log(19.0))
+
+
+@dataclass(frozen=True, eq=False)
+class DirectEffects:
+    """Direct effects, rows the cause, columns the effect, shape (p, p).
+
+    Parameters
+    ----------
+    labels : tuple of str
+    weight, error : array
+    log_odds : array
+        That there is an edge; −inf where the order excludes it.
+    rests_on_open : array of bool
+        The interval is wide because pairs that nobody measured may lie between.
+    """
+
+    labels: tuple[str, ...]
+    weight: FloatArray
+    error: FloatArray
+    log_odds: FloatArray
+    rests_on_open: BoolArray
+
+    def verdict(self, a: int, d: int) -> EdgeVerdict:
+        """Is a a direct cause of d?"""
+        odds = self.log_odds[a, d]
+        if odds > DECIDED:
+            return "direct"
+        return "not direct" if odds < -DECIDED else "undetermined"
+
+
+def direct_effects(
+    effects: PooledEffects, verdicts: npt.NDArray[np.int8], probabilities: FloatArray
+) -> DirectEffects:
+    """Direct effects from total effects and the order.
+
+    Parameters
+    ----------
+    effects : PooledEffects
+    verdicts : array of int8, shape (p, p)
+        Of the order: see `verdict`.
+    probabilities : array, shape (p, p)
+        Of ancestry, for pairs that are open.
+    """
+    p = len(effects.labels)
+    possible = verdicts != NO
+    np.fill_diagonal(possible, False)
+    measured = effects.known & possible
+    open_ = possible & ~effects.known
+    M = np.eye(p)
+    M[measured] += effects.estimate[measured]
+    variance = np.zeros((p, p))
+    variance[measured] = effects.error[measured] ** 2
+    chance = np.where(verdicts == OPEN, probabilities, 1.0)
+    unseen = np.where(open_, TYPICAL**2 * chance, 0.0)
+    inverse = np.linalg.inv(M)
+    square = inverse**2
+    own = square @ variance @ square
+    # The pair itself is open where it was not measured; the others join through M⁻¹.
+    by_open = square @ unseen @ square
+    weight = np.eye(p) - inverse
+    total = own + by_open
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slab = TYPICAL**2
+        z2 = np.where(total > 0, weight**2 / total, np.where(np.abs(weight) > 1e-7, np.inf, 0.0))
+        shrink = np.where(total > 0, np.log1p(slab / np.where(total > 0, total, 1.0)), np.inf)
+        odds = 0.5 * z2 * (slab / (slab + total)) - 0.5 * shrink - AGAINST
+    odds = np.where(np.isnan(odds), np.inf, odds)
+    exact = total <= 1e-18
+    odds = np.where(exact, np.where(np.abs(weight) > 1e-7, np.inf, -np.inf), odds)
+    odds[~possible] = -np.inf
+    odds[open_] = np.clip(odds[open_], -DECIDED, DECIDED)
+    np.fill_diagonal(weight, 0.0)
+    weight[~possible] = 0.0
+    return DirectEffects(
+        labels=effects.labels,
+        weight=weight,
+        error=np.where(possible, np.sqrt(total), 0.0),
+        log_odds=odds,
+        rests_on_open=possible & (by_open > own),
+    )

@@ -1,0 +1,177 @@
+"""Effects as tables and as a graph, for people and for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jigsaw_crl.assembly.effects import INTERVAL, PooledEffects
+from jigsaw_crl.assembly.order import GlobalOrder
+from jigsaw_crl.assembly.verdict import NO, VERDICTS
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import few
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+__all__ = ["direct_graph", "effects_frame", "shift_frame", "site_effects_frame"]
+
+
+_NUMBERS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
+COLUMNS = ("cause", "effect", *_NUMBERS, "verdict")
+
+
+def effects_frame(order: GlobalOrder, effects: PooledEffects | None) -> pd.DataFrame:
+    """One row per ordered pair with an effect.
+
+    Columns: cause, effect, total (0 where the verdict is "not ancestor", otherwise the estimate),
+    standard_error, low and high (95 % interval of the estimate, whatever the verdict), sites,
+    heterogeneity_p, verdict.
+    """
+    import pandas as pd  # here for start-up time
+
+    if effects is None:
+        return pd.DataFrame({name: [] for name in COLUMNS})
+    a, d = np.nonzero(effects.known & ~np.eye(len(order.labels), dtype=bool))
+    names = np.array(order.labels, dtype=object)
+    codes = order.verdicts[a, d]
+    return pd.DataFrame(
+        {
+            "cause": names[a],
+            "effect": names[d],
+            "total": np.where(codes == NO, 0.0, effects.estimate[a, d]),
+            "standard_error": effects.error[a, d],
+            "low": effects.low[a, d],
+            "high": effects.high[a, d],
+            "sites": effects.sites[a, d],
+            "heterogeneity_p": effects.heterogeneity[a, d],
+            "verdict": [str(VERDICTS[int(code)]) for code in codes],
+        }
+    )
+
+
+def site_effects_frame(order: GlobalOrder, cause: str, effect: str) -> pd.DataFrame:
+    """What every site says about one effect, for a forest plot.
+
+    Columns: site, total, standard_error, low, high, set_aside.
+    """
+    import pandas as pd  # here for start-up time
+
+    effects = _of(order)
+    a, d = order.indices(cause, effect)
+    value, error = effects.by_site.value[:, a, d], effects.by_site.error[:, a, d]
+    has = ~np.isnan(value)
+    return pd.DataFrame(
+        {
+            "site": np.array(effects.by_site.clients, dtype=object)[has],
+            "total": value[has],
+            "standard_error": error[has],
+            "low": (value - INTERVAL * error)[has],
+            "high": (value + INTERVAL * error)[has],
+            "set_aside": effects.set_aside[has, a, d],
+        }
+    )
+
+
+def direct_graph(order: GlobalOrder) -> nx.DiGraph[str]:
+    """Direct effects as a graph, edges from cause to effect.
+
+    Edge data: weight, standard_error, low, high, and verdict, "direct" or "undetermined". Pairs
+    that are no edge have none.
+    """
+    import networkx as nx  # here for start-up time
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(order.labels)
+    direct = order.direct_effects
+    if direct is None:
+        return graph
+    for a, d in np.argwhere(np.isfinite(direct.log_odds) | (direct.log_odds > 0)).tolist():
+        verdict = direct.verdict(a, d)
+        if a == d or verdict == "not direct":
+            continue
+        weight, error = float(direct.weight[a, d]), float(direct.error[a, d])
+        graph.add_edge(
+            order.labels[a],
+            order.labels[d],
+            weight=weight,
+            standard_error=error,
+            low=weight - INTERVAL * error,
+            high=weight + INTERVAL * error,
+            verdict=verdict,
+        )
+    return graph
+
+
+def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame:
+    """Expected change of every label when some are pushed by given amounts.
+
+    Each named label is moved by its amount, in its own standard deviations, while everything else
+    goes on as in the control; changes of several labels add up. It needs total effects only.
+
+    Parameters
+    ----------
+    order : GlobalOrder
+    shifts : mapping of str to float
+
+    Returns
+    -------
+    DataFrame
+        Columns label, change, low, high, in standard deviations of each label in the control; NaN
+        where an effect is undetermined.
+
+    Raises
+    ------
+    InputError
+        No hard interventions, an unknown label, or no effect of a label is known.
+    """
+    import pandas as pd  # here for start-up time
+
+    effects = _of(order)
+    if not shifts:
+        raise InputError("no label is pushed", 'Pass amounts by label, such as {"pump": 1.0}.')
+    p = len(order.labels)
+    change, variance, offset = np.zeros(p), np.zeros(p), np.zeros(p)
+    for label, amount in shifts.items():
+        j = order.index(label)
+        size = float(amount)
+        if not np.isfinite(size):
+            raise InputError(f"the amount for {label!r} is {amount!r}", "Pass a finite number.")
+        others = np.arange(p) != j
+        if not effects.known[j, others].any():
+            raise InputError(
+                f"no effect of {label!r} is known",
+                "An effect needs a hard intervention on the cause and on the affected label at one "
+                "site.",
+            )
+        no = order.verdicts[j] == NO
+        estimate = effects.estimate[j]
+        # A pair that is not measured and not excluded is undetermined: NaN stays NaN.
+        value = np.where(no, 0.0, estimate)
+        spread = np.where(no & ~effects.known[j], 0.0, effects.error[j])
+        change[others] += size * value[others]
+        offset[others] += size * np.where(no, np.nan_to_num(estimate), 0.0)[others]
+        variance[others] += size**2 * spread[others] ** 2
+        change[j] += size
+    half = INTERVAL * np.sqrt(variance)
+    return pd.DataFrame(
+        {
+            "label": list(order.labels),
+            "change": change,
+            "low": np.minimum(change + offset - half, change),
+            "high": np.maximum(change + offset + half, change),
+        }
+    )
+
+
+def _of(order: GlobalOrder) -> PooledEffects:
+    if order.effects is None:
+        raise InputError(
+            "there are no effects: no intervention is said to be hard",
+            'If the interventions are, pass interventions="hard"; the labels are '
+            f"{few(order.labels)}.",
+        )
+    return order.effects

@@ -1,0 +1,160 @@
+"""Effects of several clients: pooling, directions, sites that differ, the graph, predictions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly.effects import pool_effects
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.evidence.effects import Effects, Sizes
+from jigsaw_crl.truth.simulate import Intervention
+
+
+@pytest.fixture(scope="module")
+def world():
+    intervention = Intervention("hard", shift=1.0)
+    return jc.simulate.random_world(8, 10, 0.7, 720_001, intervention=intervention)
+
+
+@pytest.fixture(scope="module")
+def result(world):
+    return jc.recover(world.clients(n_samples=5_000), interventions="hard")
+
+
+def truth(world, labels):
+    nodes = [world.node(label) for label in labels]
+    sd = np.sqrt(np.diag(world.sem.covariance()))
+    total = world.sem.total_effects() * sd[None, :] / sd[:, None]
+    direct = world.sem.A * sd[None, :] / sd[:, None]
+    return total[np.ix_(nodes, nodes)].T, direct[np.ix_(nodes, nodes)].T
+
+
+def test_pooled_effects_are_close_to_the_truth(world, result):
+    effects = result.order.effects
+    total, _ = truth(world, effects.labels)
+    off = effects.known & ~np.eye(len(total), dtype=bool)
+    # Directions are a convention: sizes are compared.
+    error = (np.abs(effects.estimate) - np.abs(total))[off]
+    assert np.sqrt(np.mean(error**2)) < 0.03
+    inside = np.abs(error) < 1.96 * effects.error[off]
+    assert inside.mean() > 0.9
+    frame = result.effects
+    assert (frame.total[frame.verdict == "not ancestor"] == 0).all()
+    assert (frame.sites >= 1).all()
+    assert (frame.low < frame.high).all()
+
+
+def test_every_direct_edge_that_is_stated_is_there(world, result):
+    labels = result.order.labels
+    _, direct = truth(world, labels)
+    index = {label: i for i, label in enumerate(labels)}
+    stated = [e for e in result.graph.edges(data=True) if e[2]["verdict"] == "direct"]
+    assert len(stated) >= 0.9 * (direct != 0).sum()
+    assert all(direct[index[a], index[d]] != 0 for a, d, _ in stated)
+
+
+def fragment_with(fragment, value):
+    hard = fragment.hard
+    total = Sizes(value, hard.total.error)
+    return replace(fragment, hard=Effects(hard.hard, hard.moved, total, hard.applied))
+
+
+def upwards(world, result):
+    """The fragments as if every intervention had moved its target upwards."""
+    out = []
+    for k in range(world.n_clients):
+        fragment = result.fragments[world.views[k].name]
+        sign = np.array([np.sign(world.change(k, label).mean) for label in fragment.labels])
+        value = fragment.hard.total.value * sign[:, None] * sign[None, :]
+        out.append(fragment_with(fragment, value))
+    return out
+
+
+def test_signs_are_those_of_the_direction_of_the_interventions(world, result):
+    pooled = pool_effects(read_fragments(upwards(world, result)))
+    total, _ = truth(world, pooled.labels)
+    clear = (np.abs(total) > 0.1) & pooled.known
+    np.fill_diagonal(clear, False)
+    assert clear.sum() > 5
+    assert np.array_equal(np.sign(pooled.estimate)[clear], np.sign(total)[clear])
+    assert pooled.notes == ()
+
+
+def test_a_site_that_moved_a_label_the_other_way_is_turned_and_named(world, result):
+    fragments = upwards(world, result)
+    straight = pool_effects(read_fragments(fragments))
+    first = fragments[0]
+    # The label with the clearest effects there.
+    z = np.nan_to_num(np.abs(first.hard.total.value) / first.hard.total.error)
+    j = int((np.where(z > 5, z, 0).sum(axis=0) + np.where(z > 5, z, 0).sum(axis=1)).argmax())
+    sign = np.ones(len(first.labels))
+    sign[j] = -1.0
+    turned = fragment_with(first, first.hard.total.value * sign[:, None] * sign[None, :])
+    pooled = pool_effects(read_fragments([turned, *fragments[1:]]))
+    assert np.allclose(pooled.estimate, straight.estimate, equal_nan=True)
+    (note,) = pooled.notes
+    assert first.labels[j] in note
+    assert first.client in note
+
+
+def test_a_site_that_stands_apart_is_set_aside_and_named(world, result):
+    fragments = upwards(world, result)
+    honest = pool_effects(read_fragments(fragments))
+    counts = np.where(honest.known, honest.sites, 0)
+    a, d = np.unravel_index(counts.argmax(), counts.shape)
+    names = result.order.labels[a], result.order.labels[d]
+    liar = next(f for f in fragments if set(names) <= set(f.labels) and f.hard.total.known.any())
+    i, j = liar.index(names[0]), liar.index(names[1])
+    value = liar.hard.total.value.copy()
+    value[i, j] += 2.0
+    lied = pool_effects(
+        read_fragments([fragment_with(f, value) if f is liar else f for f in fragments])
+    )
+    assert any(liar.client in note and names[0] in note for note in lied.notes)
+    assert abs(lied.estimate[a, d] - honest.estimate[a, d]) < 2 * honest.error[a, d]
+
+
+def test_two_sites_that_disagree_get_a_wide_interval_and_a_small_p(result):
+    fragments = [f for f in result.fragments.values() if f.hard.total.known.any()][:2]
+    shared = sorted(set(fragments[0].labels) & set(fragments[1].labels))[:2]
+    one = fragments[0]
+    value = one.hard.total.value.copy()
+    value[one.index(shared[0]), one.index(shared[1])] += 1.0
+    pooled = pool_effects(read_fragments([fragment_with(one, value), fragments[1]]))
+    a, d = (pooled.labels.index(x) for x in shared)
+    assert pooled.heterogeneity[a, d] < 1e-3
+    assert pooled.error[a, d] > 0.3
+
+
+def test_predictions_are_total_effects_and_add_up(result):
+    a, b = result.order.labels[:2]
+    one, two = result.predict_shift({a: 1.0}), result.predict_shift({a: 1.0, b: -2.0})
+    rest = result.predict_shift({b: -2.0})
+    assert np.allclose(one.change + rest.change, two.change, equal_nan=True)
+    assert (two.low <= two.change).all()
+    assert (two.change <= two.high).all()
+    frame = result.effects.set_index(["cause", "effect"]).total
+    for label, change in zip(one.label, one.change, strict=True):
+        if label != a:
+            assert change == pytest.approx(frame[a, label])
+    assert one.change[one.label == a].item() == 1.0
+    with pytest.raises(jc.InputError, match="no client has the label"):
+        result.predict_shift({"nowhere": 1.0})
+
+
+def test_without_hard_interventions_there_are_no_effects(world):
+    result = jc.recover([world.client(0), world.client(1)])
+    assert result.effects.empty
+    assert not result.graph.edges
+    with pytest.raises(jc.InputError, match="no intervention is said to be hard"):
+        result.predict_shift({result.order.labels[0]: 1.0})
+
+
+def test_effects_survive_saving(result, tmp_path):
+    again = jc.load_result(result.save(tmp_path))
+    assert again.effects.equals(result.effects)
+    assert again.order.to_frame().equals(result.order.to_frame())

@@ -1,0 +1,141 @@
+"""Hard interventions at a client: effects, latents and their errors (T8)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.truth.simulate import Intervention
+
+
+def hard_world(seed, p=10, clients=5, shift=1.0, kind="hard"):
+    intervention = Intervention(kind, shift=shift)
+    return jc.simulate.random_world(p, clients, 0.6, seed, intervention=intervention)
+
+
+def true_effects(world, labels, k):
+    """Total effects in control standard deviations, rows the cause, in the clients' directions."""
+    nodes = [world.node(label) for label in labels]
+    sd = np.sqrt(np.diag(world.sem.covariance()))
+    total = (world.sem.total_effects() * sd[None, :] / sd[:, None])[np.ix_(nodes, nodes)].T
+    sign = np.array([np.sign(world.change(k, label).mean) or 1.0 for label in labels])
+    return total * sign[:, None] * sign[None, :]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_exact_moments_give_exact_effects_latents_and_ancestry(seed):
+    # Clients lack four of ten latents, so that most have districts, cliques included.
+    world = hard_world(710_000 + seed, clients=2)
+    for k in range(2):
+        client = world.client(k)
+        fragment = jc.recover_fragment(client, interventions="hard")
+        labels = fragment.labels
+        found, true = fragment.hard.total.value, true_effects(world, labels, k)
+        off = ~np.eye(len(labels), dtype=bool)
+        assert np.abs(found - true)[off].max() < 1e-8
+        ancestor = world.order.restrict(labels).matrix
+        assert np.array_equal(fragment.statements.ancestor == 1, ancestor)
+        assert (fragment.statements.ancestor[off] != -1).all()
+        # A latent of standard deviation 1: reading G z gives z itself.
+        nodes = [world.node(label) for label in labels]
+        sd = np.sqrt(np.diag(world.sem.covariance()))[nodes]
+        sign = np.array([np.sign(world.change(k, label).mean) for label in labels])
+        read = fragment.basis @ world.views[k].mixing
+        assert np.allclose(read * sd[None, :], np.diag(sign), atol=1e-7)
+
+
+def test_direct_effects_of_exact_moments_are_the_graph_of_the_world():
+    world = hard_world(711_000, clients=12)
+    result = jc.recover(world.clients(), interventions="hard")
+    assert result.order.mode == "exact"
+    sd = np.sqrt(np.diag(world.sem.covariance()))
+    A = world.sem.A * sd[None, :] / sd[:, None]
+    edges = {
+        (world.names[j], world.names[i]): abs(A[i, j]) for i, j in np.argwhere(world.sem.A != 0)
+    }
+    assert set(result.graph.edges) == set(edges)
+    for pair, weight in edges.items():
+        assert abs(result.graph.edges[pair]["weight"]) == pytest.approx(weight, abs=1e-8)
+        assert result.graph.edges[pair]["verdict"] == "direct"
+
+
+@pytest.mark.parametrize(("n", "shift"), [(1_000, 3.0), (10_000, 1.0)])
+def test_intervals_cover_effects_of_every_size(n, shift):
+    inside, zero = [], []
+    for seed in range(3):
+        world = hard_world(712_000 + seed, shift=shift)
+        for k in range(world.n_clients):
+            fragment = jc.recover_fragment(
+                world.client(k, n_samples=n, seed=seed), interventions="hard"
+            )
+            frame, true = fragment.effects, true_effects(world, fragment.labels, k)
+            index = {label: i for i, label in enumerate(fragment.labels)}
+            a, d = frame.cause.map(index), frame.effect.map(index)
+            inside += ((frame.low < true[a, d]) & (true[a, d] < frame.high)).tolist()
+            zero += (true[a, d] == 0).tolist()
+    inside, zero = np.array(inside), np.array(zero)
+    for part in (inside[zero], inside[~zero]):
+        # Pairs of a client share errors; four errors of independent ones.
+        assert abs(part.mean() - 0.95) < 4 * np.sqrt(0.95 * 0.05 / len(part)) + 0.01
+
+
+def test_soft_interventions_called_hard_are_caught_and_read_as_soft():
+    caught = 0
+    for seed in range(6):
+        world = hard_world(713_000 + seed, kind="additive", shift=1.0)
+        for k in range(2):
+            client = world.client(k, n_samples=10_000)
+            claimed = jc.recover_fragment(client, interventions="hard")
+            named = {f.regime for f in claimed.findings if f.check == "not-hard"}
+            given = claimed.effects
+            assert not named & set(given.effect)
+            caught += bool(named)
+    assert caught >= 6
+
+
+def test_hard_interventions_are_seldom_called_soft():
+    raised = 0
+    for seed in range(10):
+        world = hard_world(714_000 + seed)
+        for k in range(3):
+            fragment = jc.recover_fragment(world.client(k, n_samples=2_000), interventions="hard")
+            raised += any(f.check == "not-hard" for f in fragment.findings)
+    assert raised <= 1
+
+
+def test_the_kind_is_said_for_all_or_by_label_and_checked():
+    world = hard_world(715_000)
+    client = world.client(0, n_samples=2_000)
+    label = client.labels[0]
+    assert client.hard == frozenset()
+    assert client.with_interventions("hard").hard == set(client.labels)
+    some = client.with_interventions({label: "hard", "somewhere else": "hard"})
+    assert some.hard == {label}
+    assert some.with_interventions({label: "soft"}).hard == frozenset()
+    with pytest.raises(jc.InputError, match='Use "soft" or "hard"'):
+        client.with_interventions("firm")
+    with pytest.raises(jc.InputError, match="which no client has"):
+        jc.recover([client], interventions={"nowhere": "hard"})
+
+
+def test_effects_need_a_hard_intervention_on_the_affected_label():
+    world = hard_world(716_000)
+    client = world.client(0, n_samples=5_000)
+    half = dict.fromkeys(client.labels[::2], "hard")
+    fragment = jc.recover_fragment(client, interventions=half)
+    assert set(fragment.effects.effect) <= set(half)
+    assert jc.recover_fragment(client).effects is None
+    applied = fragment.hard.applied
+    assert applied.known[:, ::2].any()
+    assert not applied.known[:, 1::2].any()
+
+
+def test_a_fragment_with_effects_survives_its_file():
+    fragment = jc.recover_fragment(
+        hard_world(717_000).client(1, n_samples=3_000), interventions="hard"
+    )
+    again = jc.Fragment.from_json(fragment.to_json())
+    assert again.to_json() == fragment.to_json()
+    assert again.effects.equals(fragment.effects)
+    assert np.array_equal(again.bayes.settled, fragment.bayes.settled)
