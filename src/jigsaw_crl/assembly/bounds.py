@@ -6,9 +6,10 @@ For every pair, x is the bound that all clients together leave at 95 %:
 - under a hard intervention on the descendant, of the total effect in standard deviations (`SD`):
   `|Ê| + 1.645 · error`;
 - otherwise of the *share* (`SHARE`): of what the intervention on d changed in how d depends on the
-  rest, the part that goes with a. 0 is nothing, 1 all of it. With the clients' estimates s ± e the
-  likelihood of a share x is `Π [φ((s − x)/e) + φ((s + x)/e)]`, and the bound is the 95 % point of
-  the posterior over x ≥ 0 with equal prior weight everywhere.
+  rest, the part that goes with a. 0 is nothing, 1 all of it. A share depends on what else a client
+  sees and does, so that clients differ by about `UNLIKE` of it. With their estimates s ± e, and
+  `v = e² + (UNLIKE · x)²`, the likelihood of a share x is `Π [N(s; x, v) + N(s; −x, v)]`, and the
+  bound is the 95 % point of the posterior over x ≥ 0 with equal prior weight everywhere.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SD, SHARE = "standard deviations", "share of the change"
 # One-sided 95 % point of the normal distribution.
 ONE_SIDED = 1.644854
 LEVEL = 0.95
+# Spread of a pair's share between clients, relative to it.
+UNLIKE = 0.5
 # Shares at which the likelihood is evaluated: dense near zero, up to more than all.
 GRID = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 120)])
 # Pairs that are worked on together, which bounds the memory.
@@ -97,9 +100,10 @@ def _of_shares(panel: Panel, weights: FloatArray) -> FloatArray:
     for first in range(0, len(pairs), TOGETHER):
         chosen = slice(first, min(first + TOGETHER, len(pairs)))
         span = slice(start[chosen][0], stop[chosen][-1])
-        near = -0.5 * ((s[span, None] - GRID) / e[span, None]) ** 2
-        far = -0.5 * ((s[span, None] + GRID) / e[span, None]) ** 2
-        each = np.logaddexp(near, far) * w[span, None]
+        sd = np.sqrt(e[span, None] ** 2 + (UNLIKE * GRID) ** 2)
+        near = -0.5 * ((s[span, None] - GRID) / sd) ** 2
+        far = -0.5 * ((s[span, None] + GRID) / sd) ** 2
+        each = (np.logaddexp(near, far) - np.log(sd)) * w[span, None]
         log_likelihood = np.add.reduceat(each, start[chosen] - start[chosen][0], axis=0)
         out[pairs[chosen]] = _quantile(log_likelihood)
     return out.reshape(p, p)
