@@ -20,10 +20,11 @@ from typing import Any, Literal
 from jigsaw_crl import baseline
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import assemble
+from jigsaw_crl.assembly.effects import labels_not_hard
+from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
@@ -33,6 +34,7 @@ from jigsaw_crl.diagnostics import (
     check_client,
     check_districts,
     check_study,
+    not_hard_across,
     usable,
 )
 from jigsaw_crl.fragment.fragment import Fragment
@@ -219,7 +221,7 @@ def recover_fragment(
     (True, True)
     """
     if interventions is not None:
-        (client,) = _declared([client], interventions)
+        (client,) = Study(client.name, (client,)).with_interventions(interventions).clients
     return recover_checked(client, Options(method, tau, budget, confounding, rank_one))
 
 
@@ -306,9 +308,15 @@ def recover(
     options = Options(method, tau, budget, confounding, rank_one)
     given = _as_study(study)
     if interventions is not None:
-        given = replace(given, clients=_declared(given.clients, interventions))
+        given = given.with_interventions(interventions)
     checks = check_study(given, _map(n_jobs, check_client, [(c,) for c in given.clients]))
     recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
+    doubted = labels_not_hard(read_fragments(r.fragment for r in recovered))
+    if doubted:
+        soft = given.with_interventions(dict.fromkeys(doubted, "soft"))
+        recovered, report = recover_clients(soft, checks, options, n_jobs=n_jobs)
+        across = (not_hard_across(label, value) for label, value in doubted.items())
+        report = replace(report, across=(*report.across, *across))
     assembly: dict[str, Any] = {"method": method}
     if method == "null-cone":
         assembly |= {"seed": seed, "closed_world": closed_world}
@@ -328,20 +336,6 @@ def recover(
         provenance=_provenance(given, seed, report.clients),
         options=assembly,
     )
-
-
-def _declared(clients: Iterable[Client], interventions: Kinds) -> tuple[Client, ...]:
-    """The clients with the user's word on their interventions."""
-    clients = tuple(clients)
-    if not isinstance(interventions, str):
-        known = {label for client in clients for label in client.labels}
-        for label in interventions:
-            if label not in known:
-                raise InputError(
-                    f"interventions names the label {label!r}, which no client has",
-                    did_you_mean(label, sorted(known)) or f"The labels are {few(sorted(known))}.",
-                )
-    return tuple(client.with_interventions(interventions) for client in clients)
 
 
 def _as_study(study: Iterable[Client]) -> Study:

@@ -99,6 +99,21 @@ def not_hard(client: str, label: str, value: float, threshold: float) -> Finding
     )
 
 
+def not_hard_across(label: str, value: float) -> Finding:
+    """The interventions are called hard, and the sites find different effects on their target."""
+    return Finding(
+        "not-hard",
+        "warning",
+        f"the interventions on {label!r} are called hard, but the sites' effects on it differ "
+        "beyond chance, so its target still listens to its causes at some of them, or the systems "
+        "differ",
+        'They count as soft at every site. Call an intervention "hard" only if its target could '
+        "not respond to its causes.",
+        value=value,
+        regime=label,
+    )
+
+
 def after_recovery(
     client: str, findings: Iterable[Finding], unread: Iterable[Unread]
 ) -> tuple[Finding, ...]:

@@ -14,7 +14,7 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -254,6 +254,24 @@ class Fragment(ReadOnlyArrays):
                 client=self.client,
             )
         return np.asarray(x @ self.basis.T, dtype=np.float64)
+
+    def without_claims(self, labels: Iterable[str]) -> Fragment:
+        """The fragment with nothing concluded from hard interventions on these labels.
+
+        What was settled by them is left open: the client's evidence as if they were soft is not
+        part of the fragment.
+        """
+        mine = np.array([label in set(labels) for label in self.labels])
+        if self.hard is None or not (mine & np.array(self.hard.hard)).any():
+            return self
+        hard = self.hard.without(mine)
+        bayes = self.bayes
+        if bayes is not None:
+            ancestor = bayes.ancestor.copy()
+            dropped = bayes.settled & mine
+            ancestor[:, dropped] = np.nan
+            bayes = replace(bayes, ancestor=ancestor, settled=bayes.settled & ~mine)
+        return replace(self, hard=hard, bayes=bayes)
 
     def without_basis(self) -> Fragment:
         return replace(self, basis=None)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
-from jigsaw_crl.base.text import did_you_mean, pluralise
-from jigsaw_crl.client.checks import label_key
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.client.checks import Kinds, label_key
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.regimes import Naming
 
@@ -84,6 +84,24 @@ class Study:
     def labels(self) -> tuple[str, ...]:
         """The labels of all clients, sorted."""
         return tuple(sorted({label for client in self.clients for label in client.labels}))
+
+    def with_interventions(self, kinds: Kinds) -> Study:
+        """The study with the user's word on which interventions are hard.
+
+        Parameters
+        ----------
+        kinds : {"soft", "hard"} or mapping of label to one of these
+            As for `Client.with_interventions`; a label that no client has is refused.
+        """
+        if not isinstance(kinds, str):
+            for label in kinds:
+                if label not in self.labels:
+                    raise InputError(
+                        f"interventions names the label {label!r}, which no client has",
+                        did_you_mean(label, self.labels) or f"The labels are {few(self.labels)}.",
+                    )
+        clients = tuple(client.with_interventions(kinds) for client in self.clients)
+        return replace(self, clients=clients)
 
     def __iter__(self) -> Iterator[Client]:
         return iter(self.clients)

@@ -31,7 +31,7 @@ __all__ = ["Truth", "View", "World", "check_seed"]
 SampleSizes = int | Mapping[str, int] | None
 
 # Independent streams of random numbers, told apart by a number behind the seed.
-_CHANGES, _SAMPLES, _ROWS, _OFF_TARGET = 101, 102, 103, 105
+_CHANGES, _SAMPLES, _ROWS, _OFF_TARGET, _SIGNS = 101, 102, 103, 105, 106
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,9 @@ class World:
         """
         node = self.node(label)
         rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
-        return self.intervention.draw(self.sem, node, rng, dose)
+        # Sites move a label the same way.
+        sign = float(np.random.default_rng([self.seed, _SIGNS, node]).choice([-1.0, 1.0]))
+        return self.intervention.draw(self.sem, node, rng, dose, sign)
 
     def off_target(self, k: int, label: str, dose: int = 0) -> Change | None:
         """The change that the intervention makes to a second latent; None if it has one target."""
