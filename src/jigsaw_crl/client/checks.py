@@ -245,7 +245,7 @@ def validate_client(client: Client) -> None:
             raise fail(
                 "exact and estimated moments are mixed", "Give every regime a sample size, or none."
             )
-        if m.n is not None and m.n < p + 1:
+        if m.n is not None and m.n < (p + 1 if m is client.control else 2):
             raise fail(
                 f"{pluralise(m.n, 'row is', 'rows are')} too few for {pluralise(p, 'latent')}",
                 f"At least {p + 1} rows are needed.",
