@@ -55,6 +55,8 @@ class Reading:
         Regimes that show one target.
     single : array of bool, shape (r,)
         Usable regimes that moved a single direction where a second would have been seen.
+    mean_alone : array of bool, shape (r,)
+        Usable regimes that moved the mean and nothing else.
     identified : bool
         Some intervention clearly moved a second direction.
     means_fit : bool
@@ -91,6 +93,7 @@ class Reading:
     several: BoolArray
     usable: BoolArray
     single: BoolArray
+    mean_alone: BoolArray
     identified: bool
     means_fit: bool
     misfit: float
@@ -161,6 +164,7 @@ def read(
         several=spikes.several,
         usable=targets.usable,
         single=targets.single,
+        mean_alone=targets.mean_alone,
         identified=targets.identified,
         means_fit=targets.means_fit,
         misfit=targets.misfit,

@@ -5,13 +5,17 @@ Exact moments have their rank: a target shows its two null lines, or one line an
 
 A target is *single* when c = 0 fits, no mean holds its line, and a c of ordinary size would have
 been seen. Then the reading with c = 0 counts beside the free ones.
+
+A regime moved the *mean alone* when its covariance about its own mean is the control's. It shows q
+and says nothing about c, so that nothing follows about the ancestors of its target.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
@@ -31,6 +35,8 @@ __all__ = ["Targets", "arrow_targets", "exact_targets"]
 UNSEEN = 0.5
 # Log odds of "c is free" from which the size of c counts as seen.
 CLEAR = 2.0
+# Probability that a regime that moved the mean alone is taken for one that changed the covariance.
+MEAN_ALONE = 0.01
 # Log likelihood of a reading that does not exist.
 IMPOSSIBLE = -1e6
 
@@ -52,6 +58,8 @@ class Targets:
     usable : array of bool, shape (r,)
         Regimes that show one target.
     single : array of bool, shape (r,)
+    mean_alone : array of bool, shape (r,)
+        Usable regimes that moved the mean and nothing else.
     statistics : Statistics
         Of all pairs of usable regimes of different labels.
     identified : bool
@@ -80,6 +88,7 @@ class Targets:
     strength: FloatArray
     usable: BoolArray
     single: BoolArray
+    mean_alone: BoolArray
     statistics: Statistics
     identified: bool
     shifts: FloatArray
@@ -127,6 +136,11 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     usable = (planes.rank > 0) & ~spikes.several
     pairs = _pairs(reduced.owner, usable)
     found = pair_statistics(planes, whitened.n, whitened.n_eff, *pairs, whitened.noise)
+    mean_alone = usable & _only_shifted(reduced, whitened, planes)
+    # The statistics with a c that was not moved are zero, whatever c is.
+    statistics = by_reading(found, planes)
+    unmoved = np.stack([mean_alone[pairs[0]], mean_alone[pairs[1]]], axis=1)
+    statistics = replace(statistics, free=statistics.free | unmoved[:, None, :])
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
     unit = np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0)
@@ -139,8 +153,9 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         size=np.ones(len(usable)),
         strength=spikes.excess / MARGIN,
         usable=usable,
-        single=planes.rank == 1,
-        statistics=by_reading(found, planes),
+        single=(planes.rank == 1) & ~mean_alone,
+        mean_alone=mean_alone,
+        statistics=statistics,
         identified=bool((planes.rank[usable] == 2).any()),
         planes=planes,
         shifts=shifts,
@@ -173,6 +188,7 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     if identified:
         visible = np.sqrt(arrows.null[:, 0]) < UNSEEN * low
         single = (arrows.odds < 0) & ~arrows.held & visible
+    mean_alone = usable & arrows.held & _unchanged_along(whitened, shifts) & fit
     has = arrows.has.copy()
     has[:, ZERO] &= single
     arrows = arrows.keep(has)
@@ -183,7 +199,8 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         size=size,
         strength=arrows.strength,
         usable=usable,
-        single=single & usable,
+        single=single & usable & ~mean_alone,
+        mean_alone=mean_alone,
         statistics=arrow_statistics(arrows, *_pairs(reduced.owner, usable)),
         identified=identified,
         shifts=shifts if fit else np.zeros_like(shifts),
@@ -193,6 +210,39 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         means_fit=fit,
         misfit=float(np.nanmean(misfit)) if np.isfinite(misfit).any() else float("nan"),
         arrows=arrows,
+    )
+
+
+def _only_shifted(reduced: Reduced, whitened: Whitened, planes: Lines) -> BoolArray:
+    """Exact regimes whose change is `d dᵀ`, with d the shift of the mean, shape (r,)."""
+    d = reduced.regimes.shifts @ whitened.form.W.T
+    spikes = whitened.spikes
+    left = spikes.high - np.einsum("rp,rp->r", spikes.high_vector, d) ** 2
+    rounding = MARGIN * np.sqrt(len(whitened.L) / whitened.n) * (1.0 + spikes.high)
+    return np.asarray((planes.rank == 1) & spikes.has_high & (np.abs(left) <= rounding))
+
+
+def _unchanged_along(whitened: Whitened, shifts: FloatArray) -> BoolArray:
+    """Regimes whose covariance about their own mean is the control's along the shift, shape (r,).
+
+    With u the direction of the shift, which does not depend on the covariance of Gaussian rows,
+    `w_D (½λ² + ‖c‖²)` is χ² with p degrees of freedom if D = 0, and its first term with one.
+    """
+    r, p = shifts.shape
+    norm = np.linalg.norm(shifts, axis=1, keepdims=True)
+    u = np.divide(shifts, norm, out=np.zeros_like(shifts), where=norm > 0)
+    image = whitened.form(u[:, None], np.arange(r))[:, 0] - u
+    lam = np.einsum("rp,rp->r", u, image)
+    c = image - lam[:, None] * u
+    along, across = np.ones(r), 1.0
+    if whitened.noise is not None:
+        along = 1.0 + np.einsum("rp,pq,rq->r", u, whitened.noise, u)
+        across = 1.0 + float(np.trace(whitened.noise)) / p
+    size = 1.0 / (1.0 / whitened.n + 1.0 / whitened.n_eff)
+    own = size * 0.5 * (lam / along) ** 2
+    rest = size * np.einsum("rp,rp->r", c, c) / (along * across)
+    return np.asarray(
+        (own <= chdtri(1, MEAN_ALONE / 2)) & (own + rest <= chdtri(p, MEAN_ALONE / 2))
     )
 
 
