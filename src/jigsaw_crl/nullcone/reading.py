@@ -57,6 +57,8 @@ class Reading:
         Usable regimes that moved a single direction where a second would have been seen.
     mean_alone : array of bool, shape (r,)
         Usable regimes that moved the mean and nothing else.
+    change : array, shape (r,)
+        Change of the covariance along the shift of the mean; up to 1 it is chance.
     identified : bool
         Some intervention clearly moved a second direction.
     means_fit : bool
@@ -94,6 +96,7 @@ class Reading:
     usable: BoolArray
     single: BoolArray
     mean_alone: BoolArray
+    change: FloatArray
     identified: bool
     means_fit: bool
     misfit: float
@@ -165,6 +168,7 @@ def read(
         usable=targets.usable,
         single=targets.single,
         mean_alone=targets.mean_alone,
+        change=targets.change,
         identified=targets.identified,
         means_fit=targets.means_fit,
         misfit=targets.misfit,

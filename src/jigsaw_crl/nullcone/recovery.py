@@ -268,13 +268,16 @@ class Recovery:
 
     @cached_property
     def unread(self) -> tuple[Unread, ...]:
-        """What was not used, each with the measurement that decided so."""
+        """What was not used or not told, each with the measurement that decided so."""
         reading = self.reading
         found = []
         if not reading.means_fit:
             found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
         for claim in self.contradicted:
             found.append(Unread(claim.label, "not-hard", claim.value, claim.threshold))
+        for i in np.flatnonzero(self.mean_alone).tolist():
+            value = float(reading.change[reading.owner == i].max())
+            found.append(Unread(self.labels[i], "mean-only", round(value, 3), 1.0))
         for i in np.flatnonzero(~self.seen).tolist():
             own = np.flatnonzero(reading.owner == i)
             label, refused = self.labels[i], own[reading.several[own]]
@@ -290,9 +293,11 @@ class Recovery:
         if self.not_identified:
             return Outcome(
                 "not-identified",
-                "Every intervention moved a single direction, as interventions on noise or mean "
-                "alone do: ancestry is not identified, and no relation is stated.",
-                "Use interventions that change how the target depends on its parents.",
+                "No regime shows how its target depends on its ancestors, as when interventions "
+                "change noise or mean alone, or regimes have too few rows: ancestry is not "
+                "identified, and no ancestor is stated.",
+                "Use interventions that change how the target depends on its parents, or take more "
+                "rows.",
             )
         if not self.seen.all():
             return Outcome(

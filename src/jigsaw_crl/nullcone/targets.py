@@ -60,6 +60,8 @@ class Targets:
     single : array of bool, shape (r,)
     mean_alone : array of bool, shape (r,)
         Usable regimes that moved the mean and nothing else.
+    change : array, shape (r,)
+        Change of the covariance along the shift of the mean; up to 1 it is chance.
     statistics : Statistics
         Of all pairs of usable regimes of different labels.
     identified : bool
@@ -89,6 +91,7 @@ class Targets:
     usable: BoolArray
     single: BoolArray
     mean_alone: BoolArray
+    change: FloatArray
     statistics: Statistics
     identified: bool
     shifts: FloatArray
@@ -136,7 +139,8 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     usable = (planes.rank > 0) & ~spikes.several
     pairs = _pairs(reduced.owner, usable)
     found = pair_statistics(planes, whitened.n, whitened.n_eff, *pairs, whitened.noise)
-    mean_alone = usable & _only_shifted(reduced, whitened, planes)
+    change = _change_beside_shift(reduced, whitened)
+    mean_alone = usable & (planes.rank == 1) & spikes.has_high & (change <= 1.0)
     # The statistics with a c that was not moved are zero, whatever c is.
     statistics = by_reading(found, planes)
     unmoved = np.stack([mean_alone[pairs[0]], mean_alone[pairs[1]]], axis=1)
@@ -155,6 +159,7 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         usable=usable,
         single=(planes.rank == 1) & ~mean_alone,
         mean_alone=mean_alone,
+        change=change,
         statistics=statistics,
         identified=bool((planes.rank[usable] == 2).any()),
         planes=planes,
@@ -188,7 +193,8 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     if identified:
         visible = np.sqrt(arrows.null[:, 0]) < UNSEEN * low
         single = (arrows.odds < 0) & ~arrows.held & visible
-    mean_alone = usable & arrows.held & _unchanged_along(whitened, shifts) & fit
+    change = _change_along(whitened, shifts)
+    mean_alone = usable & arrows.held & (change <= 1.0) & fit
     has = arrows.has.copy()
     has[:, ZERO] &= single
     arrows = arrows.keep(has)
@@ -201,6 +207,7 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         usable=usable,
         single=single & usable & ~mean_alone,
         mean_alone=mean_alone,
+        change=change,
         statistics=arrow_statistics(arrows, *_pairs(reduced.owner, usable)),
         identified=identified,
         shifts=shifts if fit else np.zeros_like(shifts),
@@ -213,17 +220,19 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     )
 
 
-def _only_shifted(reduced: Reduced, whitened: Whitened, planes: Lines) -> BoolArray:
-    """Exact regimes whose change is `d dᵀ`, with d the shift of the mean, shape (r,)."""
+def _change_beside_shift(reduced: Reduced, whitened: Whitened) -> FloatArray:
+    """How far D of exact moments exceeds `d dᵀ`, d the shift of the mean; 1 is rounding."""
     d = reduced.regimes.shifts @ whitened.form.W.T
     spikes = whitened.spikes
     left = spikes.high - np.einsum("rp,rp->r", spikes.high_vector, d) ** 2
     rounding = MARGIN * np.sqrt(len(whitened.L) / whitened.n) * (1.0 + spikes.high)
-    return np.asarray((planes.rank == 1) & spikes.has_high & (np.abs(left) <= rounding))
+    return np.asarray(np.abs(left) / rounding)
 
 
-def _unchanged_along(whitened: Whitened, shifts: FloatArray) -> BoolArray:
-    """Regimes whose covariance about their own mean is the control's along the shift, shape (r,).
+def _change_along(whitened: Whitened, shifts: FloatArray) -> FloatArray:
+    """How far each covariance about its own mean differs from the control's along the shift.
+
+    Up to 1 it is chance, with probability 1 − `MEAN_ALONE`.
 
     With u the direction of the shift, which does not depend on the covariance of Gaussian rows,
     `w_D (½λ² + ‖c‖²)` is χ² with p degrees of freedom if D = 0, and its first term with one.
@@ -241,9 +250,8 @@ def _unchanged_along(whitened: Whitened, shifts: FloatArray) -> BoolArray:
     size = 1.0 / (1.0 / whitened.n + 1.0 / whitened.n_eff)
     own = size * 0.5 * (lam / along) ** 2
     rest = size * np.einsum("rp,rp->r", c, c) / (along * across)
-    return np.asarray(
-        (own <= chdtri(1, MEAN_ALONE / 2)) & (own + rest <= chdtri(p, MEAN_ALONE / 2))
-    )
+    both = np.stack([own / chdtri(1, MEAN_ALONE / 2), (own + rest) / chdtri(p, MEAN_ALONE / 2)])
+    return np.asarray(both.max(axis=0))
 
 
 def _sizes(arrows: Arrows, usable: BoolArray) -> tuple[FloatArray, float]:
