@@ -187,6 +187,7 @@ BAD_DATA = [
     (lambda: from_samples(interventions={"valve": [[[1, 2], [3]]]}), "valve", "not numbers"),
     (lambda: from_samples(interventions={"valve": X1[:1], "pump": X2}), "valve", "too few"),
     (lambda: from_samples(observational=X0[:2]), "control", "at least 3 control rows"),
+    (lambda: from_samples(observational=X0[:2]), "control", "2 control rows are too few for 2 lat"),
     (lambda: from_samples(observational=np.ones((60, 4))), "control", "span 0 dimensions"),
     (lambda: from_covariances(interventions={"valve": crooked}), "valve", "not symmetric"),
     (lambda: from_covariances(interventions={"valve": indefinite}), "valve", "indefinite"),

@@ -322,7 +322,9 @@ class Recovery:
                 "ok",
                 f"recovered; {' and '.join(parts)}, so nothing is said about their ancestors",
                 "Use interventions that change how the target depends on its parents, or its "
-                "spread." if self.mean_alone.any() else "",
+                "spread."
+                if self.mean_alone.any()
+                else "",
             )
         return Outcome()
 

@@ -141,10 +141,7 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     found = pair_statistics(planes, whitened.n, whitened.n_eff, *pairs, whitened.noise)
     change = _change_beside_shift(reduced, whitened)
     mean_alone = usable & (planes.rank == 1) & spikes.has_high & (change <= 1.0)
-    # The statistics with a c that was not moved are zero, whatever c is.
-    statistics = by_reading(found, planes)
-    unmoved = np.stack([mean_alone[pairs[0]], mean_alone[pairs[1]]], axis=1)
-    statistics = replace(statistics, free=statistics.free | unmoved[:, None, :])
+    statistics = _without_unmoved(by_reading(found, planes), mean_alone)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
     unit = np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0)
@@ -208,7 +205,9 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         single=single & usable & ~mean_alone,
         mean_alone=mean_alone,
         change=change,
-        statistics=arrow_statistics(arrows, *_pairs(reduced.owner, usable)),
+        statistics=_without_unmoved(
+            arrow_statistics(arrows, *_pairs(reduced.owner, usable)), mean_alone
+        ),
         identified=identified,
         shifts=shifts if fit else np.zeros_like(shifts),
         unseen=np.sqrt(arrows.null[:, 0] / max(arrows.u.shape[2] - 1, 1)),
@@ -218,6 +217,22 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         misfit=float(np.nanmean(misfit)) if np.isfinite(misfit).any() else float("nan"),
         arrows=arrows,
     )
+
+
+def _without_unmoved(statistics: Statistics, mean_alone: BoolArray) -> Statistics:
+    """The statistics without what they say about a c that was not moved.
+
+    Such a c is free, and the product with it is zero with variance 1, whatever the relation is.
+    """
+    values, covariance = statistics.values.copy(), statistics.covariance.copy()
+    free = statistics.free.copy()
+    for side, (regime, at) in enumerate(((statistics.first, 2), (statistics.second, 1))):
+        k = mean_alone[regime]
+        values[k, :, at] = 0.0
+        covariance[k, :, at, :] = covariance[k, :, :, at] = 0.0
+        covariance[k, :, at, at] = 1.0
+        free[k, :, side] = True
+    return replace(statistics, values=values, covariance=covariance, free=free)
 
 
 def _change_beside_shift(reduced: Reduced, whitened: Whitened) -> FloatArray:
