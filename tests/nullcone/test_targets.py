@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -170,3 +171,17 @@ def test_mean_shifts_alone_show_hidden_common_causes(n):
     else:
         # A district is what is more probable than not.
         assert max(wrong, missed) <= 0.15 * right
+
+
+@pytest.mark.parametrize("n", [None, 5_000])
+def test_a_hard_intervention_that_changes_no_covariance_shows_a_target_without_parents(n):
+    """The user's word that parents were cut makes an unchanged covariance informative."""
+    kind = Intervention("hard-keep", shift=2.0)
+    world = random_world(8, 1, 1.0, seed=84_900, intervention=kind)
+    client = world.client(0, n)
+    matrix = world.order.restrict(client.labels).matrix
+    roots = {x for x, above in zip(client.labels, matrix.any(axis=0), strict=True) if not above}
+    soft = Recovery.of(client)
+    assert {x for x, k in zip(client.labels, soft.mean_alone, strict=True) if k} == roots
+    hard = Recovery.of(replace(client, hard=frozenset(client.labels)))
+    assert not hard.mean_alone.any()

@@ -74,8 +74,6 @@ class Unread:
     """
 
     label: str | None
-    check: Literal[
-        "weak-intervention", "several-targets", "mean-only", "batch-offset", "not-hard"
-    ]
+    check: Literal["weak-intervention", "several-targets", "mean-only", "batch-offset", "not-hard"]
     value: float
     threshold: float

@@ -131,11 +131,11 @@ def read(
     """
     reduced = reduce(client, None if start is None else start.space)
     whitened = pool(reduced, None if start is None else start.extremes)
+    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard
     make = exact_targets if reduced.exact else arrow_targets
-    targets = make(reduced, whitened)
+    targets = make(reduced, whitened, hard[reduced.owner])
     statistics = targets.statistics
     i, j = statistics.first, statistics.second
-    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard
     # A c that is zero by its exact moments is known; one that seems to be zero is not.
     known = hard[reduced.owner] & (~targets.single | reduced.exact)
     ratio = targets.length[j] / targets.length[i]

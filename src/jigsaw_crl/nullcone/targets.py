@@ -132,8 +132,11 @@ def _pairs(owner: IntArray, usable: BoolArray) -> tuple[IntArray, IntArray]:
     return first[keep], second[keep]
 
 
-def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
-    """Targets of exact moments, which show the rank itself."""
+def exact_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None = None) -> Targets:
+    """Targets of exact moments, which show the rank itself.
+
+    `hard` are the regimes of hard interventions: where their covariance does not change, c is zero.
+    """
     spikes = whitened.spikes
     planes = null_lines(spikes)
     usable = (planes.rank > 0) & ~spikes.several
@@ -141,6 +144,8 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     found = pair_statistics(planes, whitened.n, whitened.n_eff, *pairs, whitened.noise)
     change = _change_beside_shift(reduced, whitened)
     mean_alone = usable & (planes.rank == 1) & spikes.has_high & (change <= 1.0)
+    if hard is not None:
+        mean_alone &= ~hard
     statistics = _without_unmoved(by_reading(found, planes), mean_alone)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
@@ -174,8 +179,8 @@ def _fit_of_shifts(unit: FloatArray, shifts: FloatArray, n: FloatArray) -> Float
     return np.asarray(np.maximum(-0.5 * n[:, None] * off, 0.5 * IMPOSSIBLE))
 
 
-def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
-    """Targets of estimated moments, from means and covariances together."""
+def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None = None) -> Targets:
+    """Targets of estimated moments, from means and covariances together; `hard` as above."""
     assert reduced.shifts is not None
     spikes = whitened.spikes
     shifts = reduced.shifts @ whitened.form.W.T
@@ -192,6 +197,8 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         single = (arrows.odds < 0) & ~arrows.held & visible
     change = _change_along(whitened, shifts)
     mean_alone = usable & arrows.held & (change <= 1.0) & fit
+    if hard is not None:
+        mean_alone &= ~hard
     has = arrows.has.copy()
     has[:, ZERO] &= single
     arrows = arrows.keep(has)
