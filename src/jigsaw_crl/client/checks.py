@@ -245,11 +245,19 @@ def validate_client(client: Client) -> None:
             raise fail(
                 "exact and estimated moments are mixed", "Give every regime a sample size, or none."
             )
-        if m.n is not None and m.n < p + 1:
+        if m.n is not None and m.n < 2:
             raise fail(
-                f"{pluralise(m.n, 'row is', 'rows are')} too few for {pluralise(p, 'latent')}",
-                f"At least {p + 1} rows are needed.",
+                f"{pluralise(m.n, 'row is', 'rows are')} too few", "At least 2 rows are needed."
             )
+    rows = client.control.n
+    if rows is not None and rows < p + 1:
+        raise InputError(
+            f"{pluralise(rows, 'control row is', 'control rows are')} too few for "
+            f"{pluralise(p, 'latent')}",
+            f"Take at least {p + 1} control rows; other regimes may have fewer.",
+            client=client.name,
+            regime=client.control_name,
+        )
     check_rank(client.control.covariance, p, client=client.name, regime=client.control_name)
 
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
-from jigsaw_crl.client.nulls import ratio_edges
+from jigsaw_crl.client.nulls import ratio_edges, shift_edge
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.contrasts import (
     FALSE_ALARM,
@@ -216,8 +216,12 @@ def _same_regimes(
             continue
         first, second = (_inner(x.covariance, white.spectrum) for x in (twin, m))
         c = contrast(first, second, interval)
-        between = white.spectrum.basis.T @ (m.mean - twin.mean)
-        apart = max(c.strength, shift_strength(between, first, twin.n, m.n, white.level))
+        if twin.n > 2 * white.form.dimension:
+            between = white.spectrum.basis.T @ (m.mean - twin.mean)
+            moved = shift_strength(between, first, twin.n, m.n, white.level)
+        else:
+            moved = _shifts_apart(white, i - 1, j - 1)
+        apart = max(c.strength, moved)
         if apart <= 1:
             yield Finding(
                 "like-regimes",
@@ -230,6 +234,15 @@ def _same_regimes(
                 client=client.name,
                 regime=label,
             )
+
+
+def _shifts_apart(white: _Whitened, i: int, j: int) -> float:
+    """Distance between the means of two regimes over what chance allows, as the control varies."""
+    control, sizes = white.client.control.n, [m.n or 0 for _, m in white.named]
+    assert control is not None
+    apart = white.shifts[i] - white.shifts[j]
+    edge = shift_edge(len(apart), control - 1, white.level)
+    return float(np.sqrt(apart @ apart / (1 / sizes[i] + 1 / sizes[j]) / edge))
 
 
 def _differ_along(

@@ -25,6 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.extremes import Form
@@ -44,6 +45,10 @@ SAME_LINE, NEGLIGIBLE = 0.9999, 12.0
 # The fit of noise to the p − 1 free directions of c is worth (p − 1)/2 on average with a known line
 # and up to twice that without; evidence must exceed it by this factor.
 OCCAM = 1.6
+# Probability that a regime that follows the control counts as different. Twice the likelihood that
+# noise reaches is then below the quantile of a χ² with 2p degrees of freedom: p of the shift, and
+# up to p of the covariance (from p = 2 to 60 and 12 rows to thousands).
+CHANCE = 1e-3
 # Mean shifts are used if their χ² off the lines is at most this many times its expectation.
 MISFIT = 2.0
 # Where nothing holds a line, the rotation that noise leaves open is a quarter of its largest size.
@@ -154,6 +159,17 @@ def _span(form: Form, d: FloatArray, vectors: FloatArray) -> _Span:
     )
 
 
+def _covariance_weight(n: FloatArray, n_eff: float, p: int) -> tuple[FloatArray, FloatArray]:
+    """Weight of D in the likelihood, and the share of D that is fitted.
+
+    Fewer than 2p rows fit some c by chance, and p rows or fewer fit one perfectly. Control rows
+    make up for those that are missing: `w_D/2p` of D is fitted, with the weight of 2p rows.
+    """
+    w = 1.0 / (1.0 / n + 1.0 / n_eff)
+    share = np.minimum(w / (2.0 * p), 1.0)
+    return w * share, share
+
+
 def _readings(
     span: _Span, w_mean: FloatArray, w_cov: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -202,9 +218,7 @@ def estimate(
     """
     span = _span(form, d, vectors)
     w_mean = 1.0 / (1.0 / n + 1.0 / n_control) * float(use_mean)
-    w_cov = 1.0 / (1.0 / n + 1.0 / n_eff)
-    found = _describe(span, d, n, n_control, n_eff, w_mean, w_cov)
-    return replace(found, noise=noise)
+    return replace(_describe(span, d, n, n_control, n_eff, w_mean), noise=noise)
 
 
 def _describe(
@@ -214,10 +228,11 @@ def _describe(
     n_control: float,
     n_eff: float,
     w_mean: FloatArray,
-    w_cov: FloatArray,
 ) -> Arrows:
     p = d.shape[1]
     free = max(p - 1, 1)
+    w_cov, fitted = _covariance_weight(n, n_eff, p)
+    spread = (1.0 / n + 1.0 / n_eff)[:, None]
     x, _, has = _readings(span, w_mean, w_cov)
     u = x @ span.B
     image = x @ span.DB
@@ -231,11 +246,11 @@ def _describe(
     m2 = np.maximum(m**2 - noise, 0.0)
     own = 1.0 + np.maximum(lam, -0.9)
     # What noise makes of ‖c‖²: with the line known, and by turning the line where it is not.
-    edge = 2.0 * np.abs(lam) * np.sqrt(free / wD)
+    edge = 2.0 * np.abs(lam) * np.sqrt(free * spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         turned = np.where(wd * m2 > 0, lam**2 * free / (wd * m2), np.inf)
     loose = np.minimum(edge, turned)
-    null = loose + free * np.maximum(own, 1.0) / wD
+    null = loose + free * np.maximum(own, 1.0) * spread
     signal = np.sqrt(np.maximum(size**2 - null**2, 0.0))
     bound = np.maximum(wD * (OPEN_SHARE * loose - signal), 0.0)
     precision = wd * m2 + wD * signal + bound
@@ -244,10 +259,10 @@ def _describe(
     share = loose[:, 0] / null[:, 0]
     for value in (null, signal, bound):
         value[:, ZERO] = 0.0
-    likelihood, gained = _likelihoods(x, span, lam, m, wd, wD, share, free)
+    likelihood, gained = _likelihoods(x, span, lam, m, wd, wD, fitted, share, free)
     odds = likelihood[:, 0] - likelihood[:, ZERO] - OCCAM * gained
     seen = likelihood[:, ZERO] + np.maximum(odds, 0.0)
-    needed = OCCAM * free * np.where(w_mean > 0, 1.5, 1.0)
+    needed = 0.5 * chdtri(p * (1.0 + fitted), CHANCE)
     likelihood[:, ZERO] = likelihood[:, 0] - odds
     likelihood[~has] = -np.inf
     return Arrows(
@@ -279,6 +294,7 @@ def _likelihoods(
     m: FloatArray,
     wd: FloatArray,
     wD: FloatArray,
+    fitted: FloatArray,
     loose: FloatArray,
     free: int,
 ) -> tuple[FloatArray, FloatArray]:
@@ -286,16 +302,17 @@ def _likelihoods(
 
     Given u, the coordinates off u are standard normal and u's is regressed on them, so that the
     likelihood is `½ w_D (λ − log s²)` with s² the residual variance: `1/(uᵀM⁻¹u)` if c is free,
-    `1 + λ` if c = 0. F and G are its expansions for small D.
+    `1 + λ` if c = 0. F and G are its expansions for small D, of which the share `fitted` counts.
     """
     k = span.d.shape[1]
-    M = np.eye(k) + span.first
+    own = fitted[:, None]
+    M = np.eye(k) + own[:, :, None] * span.first
     inverse = np.linalg.solve(M, np.swapaxes(x, 1, 2))
     residual = 1.0 / np.maximum(np.einsum("rsk,rks->rs", x, inverse), 1e-12)
-    residual[:, ZERO] = 1.0 + lam[:, ZERO]
+    residual[:, ZERO] = 1.0 + (own * lam)[:, ZERO]
     residual = np.clip(residual, 1e-6, None)
-    value = 0.5 * wd * m**2 + 0.5 * wD * (lam - np.log(residual))
-    return value, free * (0.5 + 0.5 * loose)
+    value = 0.5 * wd * m**2 + 0.5 * wD / own**2 * (own * lam - np.log(residual))
+    return value, fitted * free * (0.5 + 0.5 * loose)
 
 
 def shifts_fit(
@@ -323,14 +340,20 @@ def shifts_fit(
     free = max(p - 1, 1)
     span = _span(form, d, vectors)
     w_mean = 1.0 / (1.0 / n + 1.0 / n_control)
-    w_cov = 1.0 / (1.0 / n + 1.0 / n_eff)
     best = []
     for w in (np.zeros_like(w_mean), w_mean):
-        a = _describe(span, d, n, n_control, n_eff, w, w_cov)
+        a = _describe(span, d, n, n_control, n_eff, w)
         gain = np.maximum(a.odds, 0.0)
         best.append(np.maximum(a.log_likelihood[:, 0] - gain, 0.0) + gain)
     alone, joint = best
     misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / free
-    misfit[alone <= 3.0 * free] = np.nan
+    # The covariance fixes the line where it says three times what noise alone does: about p for
+    # many rows, and more for few.
+    noise = free * (1.0 + 0.5 * np.sqrt(p * (1.0 / n + 1.0 / n_eff))) ** 2
+    misfit[alone <= 3.0 * noise] = np.nan
     known = ~np.isnan(misfit)
-    return (not known.any()) or float(misfit[known].mean()) <= MISFIT, misfit
+    if not known.any():
+        return True, misfit
+    degrees = free * int(known.sum())
+    most = max(MISFIT, float(chdtri(degrees, CHANCE)) / degrees)
+    return float(misfit[known].mean()) <= most, misfit

@@ -288,12 +288,13 @@ class World:
         view, sizes = self.view(k), dict[str, int | None]()
         for regime in (CONTROL, *labels):
             n = n_samples.get(regime, -1) if isinstance(n_samples, Mapping) else n_samples
-            if n is not None and n < len(view.nodes) + 1:
+            least = len(view.nodes) + 1 if regime == CONTROL else 2
+            if n is not None and n < least:
                 what = "the sample size is missing" if n == -1 else f"{n} rows are too few"
                 raise InputError(
                     what,
-                    f"Give every regime at least {len(view.nodes) + 1} rows, one more than the "
-                    "client has latents.",
+                    f"Give it at least {least} rows: the control needs one more than the client "
+                    "has latents, every other regime two.",
                     client=view.name,
                     regime=regime,
                 )
