@@ -139,7 +139,7 @@ def _span(form: Form, d: FloatArray, vectors: FloatArray) -> _Span:
             last = block[-1]
             norm = np.linalg.norm(last, axis=1, keepdims=True)
             last = np.divide(last, norm, out=np.zeros_like(last), where=norm > 0)
-            block.append(form(last[:, None], rows)[:, 0] - last)
+            block.append(form(last[:, None], rows)[:, 0] - last if norm.any() else last)
         Q, _ = np.linalg.qr(np.stack(block, axis=2))
         B = np.ascontiguousarray(np.swapaxes(Q, 1, 2))
     DB = form(np.ascontiguousarray(B), rows) - B
@@ -305,8 +305,10 @@ def shifts_fit(
     n: FloatArray,
     n_control: float,
     n_eff: float,
-) -> tuple[bool, FloatArray]:
-    """Do the mean shifts lie on lines that the covariances allow?
+    *,
+    noise: FloatArray | None = None,
+) -> tuple[bool, FloatArray, Arrows]:
+    """Do the mean shifts lie on lines that the covariances allow? And the readings that follow.
 
     For each regime whose covariance fixes its line, the shift off the line costs
     `X = 2 [best without the mean + ½ w_d ‖d‖² − best with it]`, about χ² with p − 1 degrees of
@@ -318,19 +320,24 @@ def shifts_fit(
     fit : bool
     misfit : array, shape (r,)
         X over its degrees of freedom; nan where the covariance says too little.
+    arrows : Arrows
+        What `estimate` returns with the means if they fit, and without them otherwise.
     """
     p = d.shape[1]
     free = max(p - 1, 1)
     span = _span(form, d, vectors)
     w_mean = 1.0 / (1.0 / n + 1.0 / n_control)
     w_cov = 1.0 / (1.0 / n + 1.0 / n_eff)
-    best = []
-    for w in (np.zeros_like(w_mean), w_mean):
+    best, found = [], []
+    # Without any shift, the readings are the same with and without the means.
+    for w in (np.zeros_like(w_mean), w_mean) if d.any() else (w_mean,):
         a = _describe(span, d, n, n_control, n_eff, w, w_cov)
+        found.append(replace(a, noise=noise))
         gain = np.maximum(a.odds, 0.0)
         best.append(np.maximum(a.log_likelihood[:, 0] - gain, 0.0) + gain)
-    alone, joint = best
+    alone, joint = best[0], best[-1]
     misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / free
     misfit[alone <= 3.0 * free] = np.nan
     known = ~np.isnan(misfit)
-    return (not known.any()) or float(misfit[known].mean()) <= MISFIT, misfit
+    fit = (not known.any()) or float(misfit[known].mean()) <= MISFIT
+    return fit, misfit, found[-1 if fit else 0]
