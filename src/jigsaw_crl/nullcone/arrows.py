@@ -28,6 +28,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.extremes import Form
+from jigsaw_crl.nullcone.arrow_search import search
 
 __all__ = ["Arrows", "estimate", "shifts_fit"]
 
@@ -38,6 +39,8 @@ SPAN = POWERS + 2
 # Two free lines and the line of "c = 0".
 READINGS = 3
 ZERO = 2
+# Up to this many regimes, lines are searched in array code, and nothing is compiled.
+FEW = 12
 # Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
 # angle is about 2‖c‖/λ); one less likely by e^12 is none.
 SAME_LINE, NEGLIGIBLE = 0.9999, 12.0
@@ -158,14 +161,18 @@ def _readings(
     span: _Span, w_mean: FloatArray, w_cov: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Coordinates of the candidate lines in the span, their likelihoods, and which exist."""
-    # Compiled on first use: numba takes longer to import than a small study to recover.
-    from jigsaw_crl.nullcone.arrow_climb import climb
-
     r, k = span.d.shape
     x, value = np.zeros((r, READINGS, k)), np.full((r, READINGS), -np.inf)
     values, vectors = np.linalg.eigh(span.first)
     eigen = values, np.ascontiguousarray(np.swapaxes(vectors, 1, 2))
-    climb(span.first, span.second, span.d, *eigen, w_mean, w_cov, SAME_LINE, x, value)
+    given = (span.first, span.second, span.d, *eigen, w_mean, w_cov, SAME_LINE)
+    if r > FEW:
+        # Compiled on first use: numba takes longer to import than a small study to recover.
+        from jigsaw_crl.nullcone.arrow_climb import climb
+
+        climb(*given, x, value)
+    else:
+        search(*given, x, value)
     has = np.isfinite(value) & (value > value[:, :1] - NEGLIGIBLE)
     has[:, ZERO] = True
     return x, value, has
