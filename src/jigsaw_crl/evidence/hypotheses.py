@@ -28,7 +28,6 @@ ancestor, strong    0               0.5 size_j      0               1       j
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal

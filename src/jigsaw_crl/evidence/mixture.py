@@ -192,9 +192,11 @@ def by_label(
         # Taken against the best hypothesis and floored, the small differences between those that
         # fit survive the division by the first.
         logs = np.maximum(logs - logs.max(axis=0), -CERTAIN)
-        np.add.at(factors, (slice(None), first, second), logs - logs[0])
-        np.add.at(factors, (slice(None), second, first), logs[hypotheses.mirror] - logs[0])
-        np.add.at(count, (np.append(first, second), np.append(second, first)), 1.0)
+        said = logs - logs[0], logs[hypotheses.mirror] - logs[0]
+        for a, b, own in ((first, second, said[0]), (second, first, said[1])):
+            for h, row in enumerate(own):
+                np.add.at(factors[h], (a, b), row)
+            np.add.at(count, (a, b), 1.0)
     count[count == 0] = np.nan
     factors /= count
     return factors

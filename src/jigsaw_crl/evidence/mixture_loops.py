@@ -32,7 +32,18 @@ def _log_sum(x, n):  # type: ignore[no-untyped-def]
 
 @compiled()
 def log_densities(  # type: ignore[no-untyped-def]
-    pair, reading, values, covariance, free, squares, log_weight, log_prior, start, needs, rows, total
+    pair,
+    reading,
+    values,
+    covariance,
+    free,
+    squares,
+    log_weight,
+    log_prior,
+    start,
+    needs,
+    rows,
+    total,
 ):
     """Fill `rows` and `total` at every entry (pair[n], reading[n]): see `Densities`.
 

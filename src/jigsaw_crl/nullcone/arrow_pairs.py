@@ -175,9 +175,9 @@ def _products(r: _Readings, i: IntArray, j: IntArray) -> tuple[FloatArray, Float
         C += _of_vectors(R, shared) / r.n_control
     # The whitening's error is in both covariances and in T itself.
     form = forms[0] + forms[1]
-    for a, (x, y) in enumerate(((0, 2), (0, 3), (1, 2))):
-        form[a, x, y] += 0.5
-        form[a, y, x] += 0.5
+    for a, (one, two) in enumerate(((0, 2), (0, 3), (1, 2))):
+        form[a, one, two] += 0.5
+        form[a, two, one] += 0.5
     C += _of_forms(R, form) / r.n_eff
     # The product of two free rotations.
     both = r.whole[2] / (r.alpha[i] * r.alpha[j])
@@ -220,7 +220,7 @@ def _form(
 
 def _of_vectors(M: FloatArray, x: FloatArray) -> FloatArray:
     """`xᵀ M x'` for the vectors of each two statistics, shape (6, k)."""
-    Mx = sum(M[:, b] * x[:, b, None] for b in range(4))
+    Mx = (M * x[:, None]).sum(axis=2)
     return np.stack([(Mx[a] * x[b]).sum(axis=0) for a, b in UPPER])
 
 
