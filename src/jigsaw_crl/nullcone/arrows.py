@@ -29,6 +29,7 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.extremes import Form
+from jigsaw_crl.nullcone.arrow_search import search
 
 __all__ = ["Arrows", "estimate", "shifts_fit"]
 
@@ -39,6 +40,8 @@ SPAN = POWERS + 2
 # Two free lines and the line of "c = 0".
 READINGS = 3
 ZERO = 2
+# Up to this many regimes, lines are searched in array code, and nothing is compiled.
+FEW = 12
 # Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
 # angle is about 2‖c‖/λ); one less likely by e^12 is none.
 SAME_LINE, NEGLIGIBLE = 0.9999, 12.0
@@ -144,7 +147,7 @@ def _span(form: Form, d: FloatArray, vectors: FloatArray) -> _Span:
             last = block[-1]
             norm = np.linalg.norm(last, axis=1, keepdims=True)
             last = np.divide(last, norm, out=np.zeros_like(last), where=norm > 0)
-            block.append(form(last[:, None], rows)[:, 0] - last)
+            block.append(form(last[:, None], rows)[:, 0] - last if norm.any() else last)
         Q, _ = np.linalg.qr(np.stack(block, axis=2))
         B = np.ascontiguousarray(np.swapaxes(Q, 1, 2))
     DB = form(np.ascontiguousarray(B), rows) - B
@@ -174,14 +177,18 @@ def _readings(
     span: _Span, w_mean: FloatArray, w_cov: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Coordinates of the candidate lines in the span, their likelihoods, and which exist."""
-    # Compiled on first use: numba takes longer to import than a small study to recover.
-    from jigsaw_crl.nullcone.arrow_climb import climb
-
     r, k = span.d.shape
     x, value = np.zeros((r, READINGS, k)), np.full((r, READINGS), -np.inf)
     values, vectors = np.linalg.eigh(span.first)
     eigen = values, np.ascontiguousarray(np.swapaxes(vectors, 1, 2))
-    climb(span.first, span.second, span.d, *eigen, w_mean, w_cov, SAME_LINE, x, value)
+    given = (span.first, span.second, span.d, *eigen, w_mean, w_cov, SAME_LINE)
+    if r > FEW:
+        # Compiled on first use: numba takes longer to import than a small study to recover.
+        from jigsaw_crl.nullcone.arrow_climb import climb
+
+        climb(*given, x, value)
+    else:
+        search(*given, x, value)
     has = np.isfinite(value) & (value > value[:, :1] - NEGLIGIBLE)
     has[:, ZERO] = True
     return x, value, has
@@ -322,8 +329,10 @@ def shifts_fit(
     n: FloatArray,
     n_control: float,
     n_eff: float,
-) -> tuple[bool, FloatArray]:
-    """Do the mean shifts lie on lines that the covariances allow?
+    *,
+    noise: FloatArray | None = None,
+) -> tuple[bool, FloatArray, Arrows]:
+    """Do the mean shifts lie on lines that the covariances allow? And the readings that follow.
 
     For each regime whose covariance fixes its line, the shift off the line costs
     `X = 2 [best without the mean + ½ w_d ‖d‖² − best with it]`, about χ² with p − 1 degrees of
@@ -335,25 +344,30 @@ def shifts_fit(
     fit : bool
     misfit : array, shape (r,)
         X over its degrees of freedom; nan where the covariance says too little.
+    arrows : Arrows
+        What `estimate` returns with the means if they fit, and without them otherwise.
     """
     p = d.shape[1]
     free = max(p - 1, 1)
     span = _span(form, d, vectors)
     w_mean = 1.0 / (1.0 / n + 1.0 / n_control)
-    best = []
-    for w in (np.zeros_like(w_mean), w_mean):
+    best, found = [], []
+    # Without any shift, the readings are the same with and without the means.
+    for w in (np.zeros_like(w_mean), w_mean) if d.any() else (w_mean,):
         a = _describe(span, d, n, n_control, n_eff, w)
+        found.append(replace(a, noise=noise))
         gain = np.maximum(a.odds, 0.0)
         best.append(np.maximum(a.log_likelihood[:, 0] - gain, 0.0) + gain)
-    alone, joint = best
+    alone, joint = best[0], best[-1]
     misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / free
     # The covariance fixes the line where it says three times what noise alone does: about p for
     # many rows, and more for few.
-    noise = free * (1.0 + 0.5 * np.sqrt(p * (1.0 / n + 1.0 / n_eff))) ** 2
-    misfit[alone <= 3.0 * noise] = np.nan
+    chance = free * (1.0 + 0.5 * np.sqrt(p * (1.0 / n + 1.0 / n_eff))) ** 2
+    misfit[alone <= 3.0 * chance] = np.nan
     known = ~np.isnan(misfit)
-    if not known.any():
-        return True, misfit
-    degrees = free * int(known.sum())
-    most = max(MISFIT, float(chdtri(degrees, CHANCE)) / degrees)
-    return float(misfit[known].mean()) <= most, misfit
+    fit = True
+    if known.any():
+        degrees = free * int(known.sum())
+        most = max(MISFIT, float(chdtri(degrees, CHANCE)) / degrees)
+        fit = float(misfit[known].mean()) <= most
+    return fit, misfit, found[-1 if fit else 0]

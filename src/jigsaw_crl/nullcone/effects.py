@@ -69,7 +69,7 @@ def chosen_arrows(arrows: Arrows, d: FloatArray, reading: IntArray) -> Arrow:
     sign = np.where(arrows.m[rows, reading] < 0, -1.0, 1.0)[:, None]
     free = max(u.shape[1] - 1, 1)
     own = 1.0 + np.maximum(arrows.lam[rows, reading], -0.9)
-    added = free * own / arrows.w_cov
+    added = free * own * (1.0 / arrows.n + 1.0 / arrows.n_eff)
     size = np.maximum(np.einsum("rp,rp->r", c, c) - added, 0.0)
     return Arrow(sign * u, sign * c, d, size, arrows, reading)
 
@@ -145,7 +145,8 @@ def _variance(
     variance += np.einsum("ka,kab,kb->k", shared, rows, shared) / arrows.n_control
     # Products of the errors of h_i with those of the line (or the shift) of j.
     lam = 1.0 + np.maximum(arrows.lam[i, arrow.reading[i]], -0.9)
-    of_i = lam**2 / arrows.precision[i, arrow.reading[i]] + lam / arrows.w_cov[i]
+    spread = 1.0 / arrows.n[i] + 1.0 / arrows.n_eff
+    of_i = lam**2 / arrows.precision[i, arrow.reading[i]] + lam * spread
     if applied:
         w = arrows.w_mean[j]
         of_j = np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)

@@ -20,7 +20,7 @@ from scipy.special import chdtri
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
-from jigsaw_crl.nullcone.arrows import ZERO, Arrows, estimate, shifts_fit
+from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
 from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
 from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
@@ -186,8 +186,7 @@ def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
     shifts = reduced.shifts @ whitened.form.W.T
     vectors = np.stack([spikes.low_vector, spikes.high_vector], axis=1)
     given = (whitened.form, shifts, vectors, whitened.n, reduced.n_control, whitened.n_eff)
-    fit, misfit = shifts_fit(*given)
-    arrows = estimate(*given, use_mean=fit, noise=whitened.noise)
+    fit, misfit, arrows = shifts_fit(*given, noise=whitened.noise)
     usable = arrows.seen & ~spikes.several
     size, low = _sizes(arrows, usable)
     identified = not np.isnan(low)
