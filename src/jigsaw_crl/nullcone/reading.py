@@ -219,7 +219,7 @@ def _sizes(targets: Targets, reading: IntArray, owner: IntArray, p: int) -> Floa
     rows = np.arange(len(s.first))
     out = np.full((2, p, p), np.nan)
     for a, d, at in ((s.first, s.second, 1), (s.second, s.first, 2)):
-        size = targets.size[d]
+        size = np.where(targets.size[d] > 0, targets.size[d], np.nan)
         seen = s.free[rows, pick, 2 - at]
         value = np.where(seen, s.values[rows, pick, at] / size, 0.0)
         error = np.sqrt(s.covariance[rows, pick, at, at]) / size
