@@ -145,7 +145,7 @@ def single(args: argparse.Namespace) -> None:
                 for n in found:
                     client = world.client(0, n, seed=seed)
                     try:
-                        pairs = jc.recover([client], confounding="none").order.pairs()
+                        pairs = jc.recover([client], confounding="none").order
                     except jc.InputError:  # "hard-keep" without any edge changes nothing
                         pairs = set()
                     found[n].append(jc.metrics.global_f1(world.order, pairs))

@@ -316,7 +316,7 @@ def recover(
             assembly["smallest_effect"] = smallest_effect
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
-        known = PartialOrder.from_pairs(order.labels, order.pairs())
+        known = PartialOrder.from_matrix(order.labels, order.decoded)
         refined = _map(n_jobs, Recovered.refined, [(r, known) for r in recovered])
         order = order.with_refined({f.client: f for f in refined})
     by_name = {f.client: f for f in order.fragments}

@@ -6,9 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
-from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,8 +28,8 @@ OutOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder for result.json, order.csv, report.html …"),
 ]
-# Pairs that `design` lists for people.
-MOST_PAIRS = 40
+# Pairs that `design` lists for people, and undetermined pairs of the best guess.
+MOST_PAIRS, MOST_OPEN = 40, 10
 ResultArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
 ]
@@ -280,6 +278,7 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
             {
                 "order": order_document(order),
                 "pairs": sorted([list(pair) for pair in order.pairs()]),
+                "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
                 "hasse": [list(edge) for edge in covers],
                 "clients": {
                     name: {
@@ -299,17 +298,13 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
         return
     rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
     print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
-    columns = ["ancestor", "descendant", "probability", "verdict"]
+    columns = ["ancestor", "descendant", "probability"]
     if order.mode == "paper":
         # Algorithm 3 states pairs; it gives them no probability.
-        title, columns = "Order that Algorithm 3 states (Hasse diagram)", [*columns[:2], "verdict"]
-        print_table(title, columns, [(a, d, "stated") for a, d in covers])
+        print_table("Order that Algorithm 3 states (Hasse diagram)", columns[:2], covers)
     else:
-        edges = [
-            (a, d, f"{order.probability(a, d):.3f}", order.verdict(a, d).name.lower())
-            for a, d in covers
-        ]
-        print_table("Most probable order (Hasse diagram)", columns, edges)
+        edges = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
+        print_table("Decided ancestors (without pairs that others imply)", columns, edges)
     _print_counts(order)
     print_left_out(result.left_out, result.lost_labels)
     for text in order.notes:
@@ -321,7 +316,15 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
 
 
 def _print_counts(order: GlobalOrder) -> None:
-    pairs = permutations(order.labels, 2)
-    counts = Counter(order.verdict(a, d).name.lower().replace("_", " ") for a, d in pairs)
-    text = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-    typer.echo(f"{pluralise(len(order.labels), 'label')}; ordered pairs: {text or 'none'}")
+    from jigsaw_crl.assembly.order import tally
+
+    typer.echo(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
+    likely = sorted(
+        order.best_guess().pairs() - order.pairs(), key=lambda p: -order.probability(*p)
+    )
+    if likely:
+        shown = ", ".join(
+            f"{a} → {d} ({order.probability(a, d):.2f})" for a, d in likely[:MOST_OPEN]
+        )
+        more = f" and {len(likely) - MOST_OPEN} more" if len(likely) > MOST_OPEN else ""
+        typer.echo(f"undetermined, but part of the best guess (probability): {shown}{more}")

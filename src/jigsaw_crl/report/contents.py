@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder
@@ -70,7 +69,6 @@ class Contents:
     title: str
     hasse: Picture
     pieces: tuple[Piece, ...]
-    counts: Mapping[str, int]
     findings: tuple[Finding, ...]
     provenance: tuple[tuple[str, str], ...]
     size: int
@@ -86,7 +84,6 @@ def describe(result: Result) -> Contents:
         title=str(result.provenance.get("study") or "study"),
         hasse=draw_hasse(order),
         pieces=tuple(_piece(result, k) for k in range(len(order.fragments))),
-        counts=_counts(order.verdicts),
         findings=tuple(most_severe_first(result.diagnostics)),
         provenance=tuple(_provenance(result)),
         size=result.usual_size,
@@ -123,12 +120,6 @@ def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:
     fragment = order.panel.fragments[k]
     rows = [fragment.index(order.labels[i]) for i in order.panel.claims[k].members]
     return fragment.evidence[np.ix_(rows, rows)]
-
-
-def _counts(verdicts: npt.NDArray[np.int8]) -> dict[str, int]:
-    off = verdicts[~np.eye(len(verdicts), dtype=bool)]
-    names = {"ancestor": 1, "not ancestor": 0, "undetermined": -1}
-    return {name: int((off == code).sum()) for name, code in names.items()}
 
 
 def _piece(result: Result, k: int) -> Piece:

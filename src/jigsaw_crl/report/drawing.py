@@ -49,7 +49,6 @@ class Edge:
     ancestor: str
     descendant: str
     points: tuple[tuple[float, float], ...]
-    certain: bool = True
 
     @property
     def path(self) -> str:
@@ -78,7 +77,7 @@ def smooth_path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def draw_hasse(order: GlobalOrder) -> Picture:
-    """The Hasse diagram of the decoded order; chips follow `order.labels`."""
+    """The Hasse diagram of the decided pairs; chips follow `order.labels`."""
     position = {label: i for i, label in enumerate(order.labels)}
     graph = order.hasse()
     pairs = sorted((position[a], position[d]) for a, d in graph.edges if a != d)
@@ -86,12 +85,7 @@ def draw_hasse(order: GlobalOrder) -> Picture:
     chips = [_chip(label, most) for label in order.labels]
     drawing = lay_out([(c.width, c.height) for c in chips], pairs)
     edges = tuple(
-        Edge(
-            order.labels[a],
-            order.labels[d],
-            route,
-            graph.edges[order.labels[a], order.labels[d]]["verdict"] == "ancestor",
-        )
+        Edge(order.labels[a], order.labels[d], route)
         for (a, d), route in zip(pairs, drawing.routes, strict=True)
     )
     corners = (box.corner for box in drawing.boxes)

@@ -23,7 +23,7 @@ from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
-from jigsaw_crl.result.exports import to_graphml
+from jigsaw_crl.result.exports import order_csv, to_graphml
 from jigsaw_crl.result.result import Result
 
 __all__ = ["render_report", "write_report"]
@@ -78,7 +78,6 @@ def _data(contents: Contents) -> dict[str, Any]:
     table = b"".join(
         [
             (order.verdicts + 1).astype(np.uint8).tobytes(),
-            order.decoded.astype(np.uint8).tobytes(),
             np.clip(yes, 0, 255).astype(np.uint8).tobytes(),
             np.clip(no, 0, 255).astype(np.uint8).tobytes(),
             np.round(off * 10_000).astype("<u2").tobytes(),
@@ -103,7 +102,7 @@ def _data(contents: Contents) -> dict[str, Any]:
             for k, claims in enumerate(order.panel.claims)
         ],
         "files": {
-            "order.csv": pack(order.to_frame().to_csv(index=False, lineterminator="\n").encode()),
+            "order.csv": pack(order_csv(order).encode()),
             "hasse.graphml": pack(to_graphml(order).encode()),
         },
     }

@@ -13,6 +13,7 @@ import numpy as np
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
+from jigsaw_crl.assembly.order import tally
 from jigsaw_crl.assembly.tables import (
     direct_graph,
     effects_frame,
@@ -251,8 +252,7 @@ class Result:
     def __repr__(self) -> str:
         return (
             f"Result({pluralise(len(self.fragments), 'client')}, "
-            f"{pluralise(len(self.order.labels), 'label')}, "
-            f"{pluralise(len(self.order.pairs()), 'ancestor pair')}, "
+            f"{pluralise(len(self.order.labels), 'label')}: {tally(self.order.counts)}; "
             f"{pluralise(len(self.diagnostics), 'finding')})"
         )
 

@@ -15,15 +15,15 @@ async function unpack(text) {
 const unpackText = async (text) => new TextDecoder().decode(await unpack(text));
 
 // One number per ordered pair, at a * P + d.
-const pairs = { verdict: null, decoded: null, yes: null, no: null, probability: null };
+const pairs = { verdict: null, yes: null, no: null, probability: null };
 
 async function readPairs() {
   const bytes = await unpack(raw.table);
   const n = P * P;
-  ["verdict", "decoded", "yes", "no"].forEach((name, k) => {
+  ["verdict", "yes", "no"].forEach((name, k) => {
     pairs[name] = bytes.subarray(k * n, (k + 1) * n);
   });
-  pairs.probability = new Uint16Array(bytes.slice(4 * n, 6 * n).buffer);
+  pairs.probability = new Uint16Array(bytes.slice(3 * n, 5 * n).buffer);
 }
 
 const certificateRows = new Map();
