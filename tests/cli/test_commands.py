@@ -155,7 +155,8 @@ def test_recover_names_the_open_pairs_of_the_best_guess(tmp_path, capsys):
 def test_recover_as_json(study, capsys):
     document = _json(["recover", study, "--json"], capsys)
     assert set(document) == {
-        "order", "pairs", "best_guess", "hasse", "clients", "left_out", "lost_labels", "findings", "out",
+        "order", "pairs", "best_guess", "hasse", "clients", "left_out", "lost_labels",
+        "findings", "out",
     }  # fmt: skip
     assert all(c["outcome"] == "ok" for c in document["clients"].values())
 
