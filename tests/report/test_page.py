@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -222,3 +223,79 @@ def test_a_cycle_of_algorithm_3_is_shown_not_hidden():
         (a["data-a"], a["data-d"]) for t, a in Reader(page).elements if t == "g" and "data-a" in a
     }
     assert drawn == set(order.hasse().edges)
+
+
+def words_of(page: str) -> str:
+    told = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
+    return html.unescape(" ".join(re.sub(r"<[^>]*>", " ", told).split()))
+
+
+def test_the_headline_example_is_a_sentence_about_an_ancestor_pair(tunnel):
+    page = render_report(tunnel)
+    a, d = relation_no_client_states(tunnel)
+    assert tunnel.order.verdict(a, d) is jc.Verdict.ANCESTOR
+    assert f"{a} is an ancestor of {d}, though no client has both" in words_of(page)
+
+
+def test_no_pair_of_the_template_is_a_bare_arrow(tunnel):
+    buttons = re.findall(r"<button[^>]*data-pair.*?</button>", render_report(tunnel), flags=re.S)
+    assert buttons
+    assert not any("→" in button for button in buttons)
+
+
+def test_an_example_that_is_a_denial_says_not():
+    yes = chain_fragment("one", "a", "b", "c")
+    page = words_of(render_report(assembled(yes, chain_fragment("two", "c", "d"))))
+    assert "a is an ancestor of d, though no client has both" in page
+    denied = assembled(chain_fragment("one", "b", "a"), chain_fragment("two", "a", "d"))
+    assert relation_no_client_states(denied) == ("b", "d")
+
+
+def test_the_summary_counts_what_the_tiles_count_and_names_warnings(middling):
+    page = words_of(render_report(middling))
+    n = middling.order.counts
+    assert f"in {n['ancestor']} the first is an ancestor of the second" in page
+    assert f"{n['undetermined']} stay undetermined" in page
+    warned = [Finding("x", "warning", "it is odd", "Look.", client="one", regime=r) for r in "ab"]
+    lab = chain_fragment("one", "a", "b")
+    told = words_of(render_report(assembled(lab, diagnostics=tuple(warned))))
+    assert "2 warnings about the data" in told
+
+
+def test_findings_that_say_the_same_share_a_card():
+    findings = tuple(
+        Finding("odd", "warning", "it is odd", "Look.", value=v, client="one", regime=r)
+        for r, v in (("a", 1.5), ("b", 2.5))
+    )
+    other = Finding("odd", "warning", "it is odder", "Look.", client="one")
+    lab = chain_fragment("one", "a", "b")
+    page = render_report(assembled(lab, diagnostics=(*findings, other)))
+    (card,) = re.findall(r'<li class="card finding.*?</li>', page, flags=re.S)
+    assert (
+        words_of(card) == "warning odd it is odd one / a (1.5), one / b (2.5) it is odder one Look."
+    )
+
+
+def test_an_arrow_between_groups_says_only_what_is_known():
+    a, bc = frozenset("a"), frozenset("bc")
+    lab = jc.Fragment(
+        "one", "paper", ("a", "b", "c"), (a, bc), jc.PartialOrder.from_pairs((a, bc), [(a, bc)])
+    )
+    page = render_report(assembled(lab))
+    assert "a is an ancestor of at least one of b, c</title>" in page
+    assert page.count('class="line some"') == 1
+    assert 'class="line some"' not in render_report(assembled(chain_fragment("one", "a", "b")))
+
+
+def test_the_certificate_quotes_the_pooled_log_odds_of_the_page(middling):
+    order = middling.order
+    data = data_of(render_report(middling))
+    p = len(order.labels)
+    pooled = np.frombuffer(unpacked(data["pooled"]), dtype="<i2").reshape(p, p) / 100
+    seen = 0
+    for a, d in order.pairs():
+        (*_, last) = order.explain(a, d).steps
+        if last.rule == "weighed":
+            seen += 1
+            assert abs(pooled[order.indices(a, d)] - last.log_odds) < 0.006
+    assert seen

@@ -12,6 +12,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Unread
 from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.text import few
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.evidence.effects import Effects, Sizes
@@ -298,11 +299,12 @@ class Recovery:
         unsaid = self._ancestors_open
         if unsaid.any():
             single = [label for label, k in zip(self.labels, unsaid, strict=True) if k]
+            like = "looks like a root" if len(single) == 1 else "look like roots"
             return Outcome(
                 "ok",
-                f"recovered; the interventions on {', '.join(single[:8])}"
-                f"{' …' if len(single) > 8 else ''} moved a single direction, so nothing is "
-                "said about their ancestors",
+                f"recovered; {few(single)} {like}: a single direction moved, which is normal for a "
+                "label without ancestors. Interventions on noise or mean alone look the same, so "
+                "with rank_one='unsure' nothing is said about their ancestors",
             )
         return Outcome()
 

@@ -44,11 +44,17 @@ class Outline:
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge from ancestor to descendant (labels, or any member of a block), and its points."""
+    """An edge from ancestor to descendant (labels, or any member of a block), and its points.
+
+    `groups` is true between blocks of which one has several labels: not every label above is then
+    an ancestor of every label below. `meaning` is the sentence that the edge stands for.
+    """
 
     ancestor: str
     descendant: str
     points: tuple[tuple[float, float], ...]
+    groups: bool = False
+    meaning: str = ""
 
     @property
     def path(self) -> str:
@@ -107,10 +113,25 @@ def draw_piece(fragment: Fragment) -> Picture:
         chips += moved.chips
         outlines += moved.outlines
     edges = tuple(
-        Edge(min(blocks[a]), min(blocks[d]), route)
+        _block_edge(blocks[a], blocks[d], route)
         for (a, d), route in zip(covers, drawing.routes, strict=True)
     )
     return Picture(drawing.width, drawing.height, tuple(chips), edges, tuple(outlines))
+
+
+def _block_edge(
+    above: frozenset[str], below: frozenset[str], route: tuple[tuple[float, float], ...]
+) -> Edge:
+    def one_of(block: frozenset[str]) -> str:
+        return ("at least one of " if len(block) > 1 else "") + ", ".join(sorted(block))
+
+    return Edge(
+        min(above),
+        min(below),
+        route,
+        groups=len(above) + len(below) > 2,
+        meaning=f"{one_of(above)} is an ancestor of {one_of(below)}",
+    )
 
 
 def _chip(label: str, most: int = 16) -> Chip:

@@ -64,8 +64,17 @@ async function testimony(a, d) {
   return out;
 }
 
+// The pooled log-odds of a pair, which its certificate quotes; null where there are none.
+let pooled = null;
+
+async function together(a, d) {
+  if (!raw.pooled) return null;
+  if (!pooled) pooled = new Int16Array((await unpack(raw.pooled)).buffer);
+  return pooled[a * P + d];
+}
+
 function logOdds(value) {
-  if (value === SILENT) return "cannot say";
+  if (value === SILENT) return "none";
   if (Math.abs(value) >= SURE) return value > 0 ? "certain: yes" : "certain: no";
   return `${value < 0 ? "−" : "+"}${(Math.abs(value) / 100).toFixed(1)}`;
 }
