@@ -6,7 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
 __all__ = ["register"]
@@ -37,7 +38,10 @@ ResultArgument = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: jigsaw recover study/ --out result/")(recover)
-    app.command(epilog="Example: jigsaw assemble *.fragment.json --out result/")(assemble)
+    app.command(
+        epilog="Example: jigsaw assemble *.fragment.json --out result/ (a later site: "
+        "jigsaw assemble new.fragment.json --into result/)"
+    )(assemble)
     app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
     app.command(epilog="Example: jigsaw design result/ --size 6")(design)
     app.command(epilog="Example: jigsaw report result/ -o report.html")(report)
@@ -87,6 +91,14 @@ def assemble(
         list[Path], typer.Argument(metavar="FRAGMENT", help="Fragment files of the clients.")
     ],
     out: OutOption = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RESULT",
+            help="Add the fragments to this result folder, with its own method and seed. It is "
+            "replaced by the larger result, unless --out names another folder.",
+        ),
+    ] = None,
     keys: Annotated[
         Path | None,
         typer.Option(
@@ -105,11 +117,10 @@ def assemble(
 
     Needs the fragment files only, not the clients' data.
     """
-    from jigsaw_crl.assembly import assemble as assemble_fragments
-    from jigsaw_crl.diagnostics import check_coverage, check_districts
     from jigsaw_crl.fragment.reading import read_fragment_files
-    from jigsaw_crl.result.result import Result
 
+    known = None if into is None else _known(into, method, closed_world, seed)
+    out = into if out is None else out
     _check_out(out)
     received = None
     if keys is not None:
@@ -117,25 +128,60 @@ def assemble(
 
         received = receive_signed(fragments, keys, again=again)
     pieces = read_fragment_files(fragments) if received is None else received.fragments
+    sources = zip(pieces, fragments, strict=True)
+    provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
+    if received is not None:
+        provenance["signatures"] = received.signatures
     options: dict[str, Any] = {"method": method}
     if method == "null-cone":
         options |= {"seed": seed, "closed_world": closed_world}
     with working("assembling"):
-        order = assemble_fragments(list(pieces.values()), **options)
+        if known is None:
+            result = _result_of(pieces, provenance, options)
+        else:
+            result = _grown(known, pieces, provenance)
+    _answer(result, out, as_json)
+    if received is not None:
+        # Last, so that a run that was killed before can be repeated.
+        received.seen.save()
+
+
+def _result_of(
+    pieces: dict[str, Fragment], provenance: dict[str, Any], options: dict[str, Any]
+) -> Result:
+    from jigsaw_crl.assembly import assemble as assemble_fragments
+    from jigsaw_crl.diagnostics import check_coverage, check_districts
+    from jigsaw_crl.result.result import Result
+
+    order = assemble_fragments(list(pieces.values()), **options)
     findings = (
         *(f for piece in pieces.values() for f in piece.findings),
         *check_coverage({name: piece.labels for name, piece in pieces.items()}),
         *check_districts(pieces),
     )
-    sources = zip(pieces, fragments, strict=True)
-    provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
-    if received is not None:
-        provenance["signatures"] = received.signatures
-    result = Result(pieces, order, findings, provenance, options)
-    _answer(result, out, as_json)
-    if received is not None:
-        # Last, so that a run that was killed before can be repeated.
-        received.seen.save()
+    return Result(pieces, order, findings, provenance, options)
+
+
+def _known(folder: Path, method: str, closed_world: bool, seed: int) -> Result:
+    """The result that fragments are added to."""
+    from jigsaw_crl.result.result import load_result
+
+    if (method, closed_world, seed) != ("null-cone", False, 0):
+        raise InputError(
+            "--method, --closed-world and --seed cannot be changed with --into",
+            "Drop them: the result keeps its own.",
+        )
+    return load_result(folder)
+
+
+def _grown(known: Result, pieces: dict[str, Fragment], provenance: dict[str, Any]) -> Result:
+    """The result with more fragments; what is known of their files joins the provenance."""
+    grown = known.add(*pieces.values())
+    joined = {
+        name: {**grown.provenance.get(name, {}), **more} if isinstance(more, dict) else more
+        for name, more in provenance.items()
+    }
+    return replace(grown, provenance={**grown.provenance, **joined})
 
 
 def explain(
