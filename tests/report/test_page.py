@@ -18,6 +18,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.report import certificates as packing
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import describe, relation_no_client_states
+from jigsaw_crl.report.drawing import draw_piece
 from jigsaw_crl.result.exports import order_csv
 from jigsaw_crl.result.result import Result
 
@@ -237,6 +238,18 @@ def test_the_headline_example_is_a_sentence_about_an_ancestor_pair(tunnel):
     assert f"{a} is an ancestor of {d}, though no client has both" in words_of(page)
 
 
+def test_the_example_needs_several_clients():
+    one = [chain_fragment("one", "a", "b", "c"), chain_fragment("two", "a", "b")]
+    assert relation_no_client_states(assembled(*one)) is None
+    world = jc.simulate.random_world(8, 4, 0.6, 3)
+    for seed in range(3):
+        result = jc.recover(world.clients(1500, seed=seed))
+        pair = relation_no_client_states(result)
+        if pair is not None:
+            steps = [s for s in result.order.explain(*pair).steps if s.rule == "weighed"]
+            assert not set.intersection(*(set(s.supporting) for s in steps))
+
+
 def test_no_pair_of_the_template_is_a_bare_arrow(tunnel):
     buttons = re.findall(r"<button[^>]*data-pair.*?</button>", render_report(tunnel), flags=re.S)
     assert buttons
@@ -285,6 +298,23 @@ def test_an_arrow_between_groups_says_only_what_is_known():
     assert "a is an ancestor of at least one of b, c</title>" in page
     assert page.count('class="line some"') == 1
     assert 'class="line some"' not in render_report(assembled(chain_fragment("one", "a", "b")))
+
+
+def test_an_arrow_that_the_client_cannot_state_is_a_best_guess(middling):
+    seen = set()
+    for claims, fragment in zip(middling.order.panel.claims, middling.order.fragments, strict=True):
+        names = [middling.order.labels[i] for i in claims.members]
+        for edge in draw_piece(fragment).edges:
+            if (
+                len(fragment.block_of(edge.ancestor))
+                == len(fragment.block_of(edge.descendant))
+                == 1
+            ):
+                pair = names.index(edge.ancestor), names.index(edge.descendant)
+                assert edge.stated == (claims.stance[pair] == 1)
+                assert edge.stated != edge.meaning.startswith("best guess")
+                seen.add(edge.stated)
+    assert seen == {True, False}
 
 
 def test_the_certificate_quotes_the_pooled_log_odds_of_the_page(middling):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly import Certificate, GlobalOrder
 from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding, most_severe_first
@@ -159,8 +159,8 @@ def _how_many(findings: Sequence[Finding]) -> str:
 def relation_no_client_states(result: Result) -> Pair | None:
     """A decided pair that follows only from several clients together; None if there is none.
 
-    Its certificate has more than one step. Ancestor pairs come first, among them pairs that no
-    client has, then those with the longest chain.
+    No client supports every direct step of its certificate. Ancestor pairs come first, among them
+    pairs that no client has, then those with the longest chain.
     """
     order = result.order
     yes, no = order.panel.counts
@@ -169,15 +169,21 @@ def relation_no_client_states(result: Result) -> Pair | None:
         best: tuple[tuple[bool, int], Pair] | None = None
         for a, d in np.argwhere(candidates & off)[:MOST_ASKED].tolist():
             pair = (order.labels[a], order.labels[d])
-            steps = len(order.explain(*pair).steps)
-            rank = (not order.panel.seen_by(a, d), min(steps, LONG_ENOUGH))
-            if steps > 1 and (best is None or rank > best[0]):
+            certificate = order.explain(*pair)
+            rank = (not order.panel.seen_by(a, d), min(len(certificate.steps), LONG_ENOUGH))
+            if _needs_several(certificate) and (best is None or rank > best[0]):
                 best = (rank, pair)
             if best is not None and best[0] == (True, LONG_ENOUGH):
                 break
         if best is not None:
             return best[1]
     return None
+
+
+def _needs_several(certificate: Certificate) -> bool:
+    """Whether no single client supports all the direct steps of a certificate."""
+    direct = [set(s.supporting) for s in certificate.steps if s.rule in ("stated", "weighed")]
+    return len(direct) > 1 and not set.intersection(*direct)
 
 
 def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:

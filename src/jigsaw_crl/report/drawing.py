@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.verdict import SAYS_YES
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
@@ -46,14 +50,14 @@ class Outline:
 class Edge:
     """An edge from ancestor to descendant (labels, or any member of a block), and its points.
 
-    `groups` is true between blocks of which one has several labels: not every label above is then
-    an ancestor of every label below. `meaning` is the sentence that the edge stands for.
+    `stated` is false where less is known than that the one label is an ancestor of the other:
+    between groups of labels, and where the client cannot say. `meaning` is what is known.
     """
 
     ancestor: str
     descendant: str
     points: tuple[tuple[float, float], ...]
-    groups: bool = False
+    stated: bool = True
     meaning: str = ""
 
     @property
@@ -112,26 +116,32 @@ def draw_piece(fragment: Fragment) -> Picture:
         moved = _moved(group, *box.corner)
         chips += moved.chips
         outlines += moved.outlines
+    (claims,) = read_fragments([fragment]).claims
+    names = sorted(fragment.labels)
+    said = np.argwhere(claims.stance == SAYS_YES).tolist()
+    says = {(names[i], names[j]) for i, j in said}
     edges = tuple(
-        _block_edge(blocks[a], blocks[d], route)
+        _block_edge(says, blocks[a], blocks[d], route)
         for (a, d), route in zip(covers, drawing.routes, strict=True)
     )
     return Picture(drawing.width, drawing.height, tuple(chips), edges, tuple(outlines))
 
 
 def _block_edge(
-    above: frozenset[str], below: frozenset[str], route: tuple[tuple[float, float], ...]
+    says: set[tuple[str, str]],
+    above: frozenset[str],
+    below: frozenset[str],
+    route: tuple[tuple[float, float], ...],
 ) -> Edge:
+    """The edge between two blocks; `says` are the pairs on which the client says yes."""
+
     def one_of(block: frozenset[str]) -> str:
         return ("at least one of " if len(block) > 1 else "") + ", ".join(sorted(block))
 
-    return Edge(
-        min(above),
-        min(below),
-        route,
-        groups=len(above) + len(below) > 2,
-        meaning=f"{one_of(above)} is an ancestor of {one_of(below)}",
-    )
+    meaning = f"{one_of(above)} is an ancestor of {one_of(below)}"
+    if len(above) == len(below) == 1 and (min(above), min(below)) not in says:
+        return Edge(min(above), min(below), route, False, f"best guess, not stated: {meaning}")
+    return Edge(min(above), min(below), route, len(above) == len(below) == 1, meaning)
 
 
 def _chip(label: str, most: int = 16) -> Chip:

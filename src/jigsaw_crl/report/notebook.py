@@ -77,7 +77,7 @@ def _svg(picture: Picture) -> str:
         'aria-label="Hasse diagram" font-family="monospace" font-size="13">'
     ]
     for edge in picture.edges:
-        dots = ' stroke-dasharray="1.5 4" stroke-linecap="round"' if edge.groups else ""
+        dots = ' stroke-dasharray="1.5 4" stroke-linecap="round"' if not edge.stated else ""
         parts.append(f'<path d="{edge.path}" fill="none" stroke="#8593a8"{dots}/>')
         x, y = edge.points[-1]
         parts.append(f'<path d="M{x - 4:.1f} {y - 8:.1f}h8l-4 8z" fill="#8593a8"/>')

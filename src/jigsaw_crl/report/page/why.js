@@ -70,7 +70,7 @@ async function explain(a, d, from = null) {
   table.append(body);
   const note = element("p", { class: "tiny" }, sum === null
     ? "A client with exact moments is certain, or cannot say."
-    : "Log-odds: 0 is no evidence, ±1.1 three to one, ±4.6 a hundred to one. “All together” is the number that certificates quote: the clients' evidence pooled with their weights, less what they may have missed in common. It is not their sum.");
+    : "Log-odds: 0 is no evidence, ±1.1 three to one, ±4.6 a hundred to one. “All together” is the pooled evidence about this pair, which certificates quote. It is not the sum of the lines above: clients are weighted, and doubts about a label are judged over all its clients.");
   openWhy(`${labels[a]} → ${labels[d]}?`, line, STATES ? "" : element("div", { class: "gauge", "aria-hidden": "true" }, gauge), proof,
     element("h3", {}, said.length ? `What ${said.length === 1 ? "the client that has both labels says" : `the ${said.length} clients that have both labels say`}` : "No client has both labels"),
     ...(said.length ? [table, STATES ? "" : note] : []),
