@@ -114,7 +114,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.blocks_ = self.fragment_.blocks
         self.districts_ = self.fragment_.districts
         self.components_ = self._basis()
-        self.mean_ = np.asarray(client.control.mean)
+        self.mean_ = np.array(client.control.mean)
         return self
 
     def transform(self, X: Any) -> FloatArray:
