@@ -11,7 +11,7 @@ and each is taken once per client.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -32,12 +32,15 @@ from jigsaw_crl.diagnostics import (
     ClientReport,
     StudyReport,
     check_client,
+    check_coverage,
     check_districts,
     check_study,
     not_hard_across,
     usable,
 )
+from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.reading import fragments_by_client
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.result.result import Result
@@ -46,6 +49,7 @@ from jigsaw_crl.study.folder import Study
 __all__ = [
     "Options",
     "Recovered",
+    "add_sites",
     "recover",
     "recover_checked",
     "recover_client",
@@ -146,7 +150,13 @@ def recover_client(
         fragment = recovery.fragment(basis=basis)
         report = report.after_recovery(recovery.unread)
     findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
-    return Recovered(replace(fragment, findings=tuple(findings)), report, recovery)
+    fragment = replace(
+        fragment,
+        findings=tuple(findings),
+        features=client.features,
+        centre=client.control.mean,
+    )
+    return Recovered(fragment, report, recovery)
 
 
 def recover_checked(
@@ -324,7 +334,7 @@ def recover(
             assembly["smallest_effect"] = smallest_effect
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
-        known = PartialOrder.from_pairs(order.labels, order.pairs())
+        known = PartialOrder.from_matrix(order.labels, order.decoded)
         refined = _map(n_jobs, Recovered.refined, [(r, known) for r in recovered])
         order = order.with_refined({f.client: f for f in refined})
     by_name = {f.client: f for f in order.fragments}
@@ -336,6 +346,88 @@ def recover(
         provenance=_provenance(given, seed, report.clients),
         options=assembly,
     )
+
+
+def add_sites(
+    result: Result,
+    *sites: Fragment | Client,
+    interventions: Kinds | None = None,
+    **options: Any,
+) -> Result:
+    """A result with further sites; see `Result.add`."""
+    if not sites:
+        raise InputError("no site is given to add", "Pass a fragment or a client.")
+    for site in sites:
+        if not isinstance(site, Fragment | Client):
+            raise InputError(
+                f"a fragment or a client can be added, not {type(site).__name__}",
+                "Pass what `recover_fragment` returns, or a `Client`.",
+            )
+        name = site.name if isinstance(site, Client) else site.client
+        if name in result.fragments:
+            raise InputError(
+                "the result has this client already",
+                "Give the new site another name. To replace a site, recover or assemble again.",
+                client=name,
+            )
+    method: Method = "paper" if result.order.mode == "paper" else "null-cone"
+    clients = [site for site in sites if isinstance(site, Client)]
+    named = [*options, *(["interventions"] if interventions is not None else [])]
+    if named and not clients:
+        raise InputError(
+            f"{', '.join(named)}: options belong to the recovery of a client",
+            "Drop them; a fragment has been recovered already.",
+        )
+    chosen = Options(method=method, **options)
+    if interventions is not None:
+        clients = list(Study("new", tuple(clients)).with_interventions(interventions).clients)
+    recovered: dict[str, Recovered] = {}
+    with one_thread():
+        for client in clients:
+            report = check_client(client)
+            kept = usable([client], report.findings)[0]
+            recovered[client.name] = recover_client(kept, report, chosen, basis=False)
+    new = [recovered[s.name].fragment if isinstance(s, Client) else s for s in sites]
+    # Refuses labels that differ only by case or spaces.
+    fragments_by_client((None, f) for f in (*result.order.fragments, *new))
+    order = result.order.add(*new)
+    if method == "null-cone":
+        known = PartialOrder.from_matrix(order.labels, order.decoded)
+        refined = {name: r.refined(known) for name, r in recovered.items()}
+        order = order.with_refined({f.client: refined.get(f.client, f) for f in order.fragments})
+    by_name = {f.client: f for f in order.fragments}
+    fragments = {name: by_name[name] for name in (*result.fragments, *(f.client for f in new))}
+    findings = (
+        *(f for f in result.diagnostics if f.check not in ACROSS_CLIENTS),
+        *(f for r in recovered.values() for f in r.report.findings),
+        *(f for piece in new if piece.client not in recovered for f in piece.findings),
+        *check_coverage({name: piece.labels for name, piece in fragments.items()}),
+        *check_districts(fragments),
+    )
+    provenance = _with_sites(result.provenance, new, recovered)
+    # The proposal for the next client answered another order.
+    return replace(
+        result,
+        fragments=fragments,
+        order=order,
+        diagnostics=findings,
+        provenance=provenance,
+        proposal=None,
+    )
+
+
+def _with_sites(
+    provenance: Mapping[str, Any], new: Iterable[Fragment], recovered: Mapping[str, Recovered]
+) -> dict[str, Any]:
+    """The provenance with the names, sample sizes and spectra of further sites."""
+    out = dict(provenance)
+    out["added"] = [*out.get("added", ()), *(f.client for f in new)]
+    if "n_samples" in out:
+        out["n_samples"] = {**out["n_samples"], **{f.client: f.n_samples for f in new}}
+    if "spectra" in out:
+        more = {name: _spectrum(r.report) for name, r in recovered.items()}
+        out["spectra"] = {**out["spectra"], **more}
+    return out
 
 
 def _as_study(study: Iterable[Client]) -> Study:
@@ -376,8 +468,6 @@ def _without_features(finding: Finding, client: Client) -> Finding:
 
 
 def _provenance(study: Study, seed: int, reports: Iterable[ClientReport]) -> dict[str, Any]:
-    kept = ("n_latent", "eigenvalues", "noise_floor")
-    documents = {report.client: report.to_document() for report in reports}
     return {
         "version": __version__,
         "versions": {
@@ -389,5 +479,11 @@ def _provenance(study: Study, seed: int, reports: Iterable[ClientReport]) -> dic
         "sources": dict(study.sources),
         "sha256": dict(study.fingerprints),
         "n_samples": {client.name: client.n_samples for client in study},
-        "spectra": {name: {k: d[k] for k in kept} for name, d in documents.items()},
+        "spectra": {report.client: _spectrum(report) for report in reports},
     }
+
+
+def _spectrum(report: ClientReport) -> dict[str, Any]:
+    """What the result keeps of a client's spectrum."""
+    document = report.to_document()
+    return {name: document[name] for name in ("n_latent", "eigenvalues", "noise_floor")}

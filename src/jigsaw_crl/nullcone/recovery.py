@@ -306,21 +306,24 @@ class Recovery:
                 "or moved several targets.",
                 "See the findings.",
             )
+        single = self._ancestors_open & ~self.mean_alone
         parts = []
         if self.mean_alone.any():
             parts.append(
                 f"the interventions on {self._named(self.mean_alone)} moved the mean and nothing "
-                "else"
+                "else, so nothing is said about their ancestors"
             )
-        if (self._ancestors_open & ~self.mean_alone).any():
+        if single.any():
+            like = "looks like a root" if single.sum() == 1 else "look like roots"
             parts.append(
-                f"the interventions on {self._named(self._ancestors_open & ~self.mean_alone)} "
-                "moved a single direction"
+                f"{self._named(single)} {like}: a single direction moved, which is normal for a "
+                "label without ancestors. Interventions on noise or mean alone look the same, so "
+                "with rank_one='unsure' nothing is said about their ancestors"
             )
         if parts:
             return Outcome(
                 "ok",
-                f"recovered; {' and '.join(parts)}, so nothing is said about their ancestors",
+                f"recovered; {'; '.join(parts)}",
                 "Use interventions that change how the target depends on its parents, or its "
                 "spread."
                 if self.mean_alone.any()

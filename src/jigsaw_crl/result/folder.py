@@ -65,11 +65,11 @@ def check_folder(root: Path) -> None:
 
 def _write_files(result: Result, stage: Path) -> None:
     # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
-    from jigsaw_crl.result.exports import to_graphml
+    from jigsaw_crl.result.exports import order_csv, to_graphml
 
     document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
     (stage / RESULT).write_text(document, encoding="utf-8")
-    result.order.to_frame().to_csv(stage / ORDER, index=False, lineterminator="\n")
+    (stage / ORDER).write_text(order_csv(result.order), encoding="utf-8", newline="\n")
     (stage / HASSE).write_text(to_graphml(result.order), encoding="utf-8", newline="\n")
     result.report(stage / REPORT)
     for path in stage.iterdir():
