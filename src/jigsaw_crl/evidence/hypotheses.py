@@ -265,7 +265,8 @@ class Hypotheses:
 
         names, position, factor = self._multiples
         known = np.stack([sizes[name] for name in names], axis=-1)
-        all_of = (known[:, position] * factor).reshape(len(known), -1, 4)
+        shape = (len(known), len(self.components), 4)
+        all_of = (known[:, position] * factor).reshape(shape)
         return np.ascontiguousarray(all_of[:, :, :3]), np.ascontiguousarray(all_of[:, :, 3])
 
     @cached_property
