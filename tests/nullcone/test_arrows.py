@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.extremes import Form, Regimes
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import READINGS, ZERO, estimate
@@ -54,7 +55,7 @@ def test_from_exact_moments_one_reading_is_the_line_itself_with_its_c():
         M = form.dense
         vectors = np.swapaxes(np.linalg.eigh(M)[1][:, :, [0, -1]], 1, 2)
         n = np.full(len(M), 1e8)
-        arrows = estimate(form, regimes.shifts @ W.T, vectors, n, 1e8, 1e8)
+        arrows = estimate(form, regimes.shifts @ W.T, vectors, n, MeanErrors.plain(n, 1e8), 1e8)
         Q = true_lines(world, 0, client.labels, W)
         u, c = arrows.u[:, 0], arrows.c[:, 0]
         np.testing.assert_allclose(np.abs(np.einsum("rp,rp->r", u, Q)), 1.0, atol=1e-6)

@@ -10,7 +10,7 @@ __all__ = ["products"]
 
 # Columns of the arrays that `products` takes.
 LAM, M, SIGNAL, PRECISION, LOOSE = range(5)
-ROWS, W_MEAN, W_COV = range(3)
+ROWS, W_MEAN, W_COV, MEAN_ROWS, BASE = range(5)
 CONTROL, EFFECTIVE, DIRECTIONS = range(3)
 
 
@@ -85,7 +85,7 @@ def _forms(metric, X, Y, n, first, stop, work, C):  # type: ignore[no-untyped-de
 
 
 @compiled(kept=False)
-def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[no-untyped-def]
+def _pair(G, N, A, B, S, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[no-untyped-def]
     """T = (u_i·u_j, u_i·c_j, c_i·u_j) of readings s, t and its covariance: see `arrow_pairs`."""
     K, R, Mi, Mj = work[0], work[1], work[2], work[3]
     # Rows of u_i, c_i, u_j, c_j among all lines and c's.
@@ -110,7 +110,7 @@ def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[n
     _turn(K, 2, 0, al_j, pull_j, aj)
     _turn(K, 2, 1, al_j, pull_j, bj)
     C[:] = 0.0
-    # Errors of the means: of regime i, of regime j, and of the control, which both share.
+    # Errors of the means: of regime i, of regime j, and of control and batches, which both share.
     for which in range(2):
         moved = A[i, s, M] * B[i, W_MEAN] if which == 0 else A[j, t, M] * B[j, W_MEAN]
         for a in range(4):
@@ -122,10 +122,11 @@ def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[n
                 E[1, 1, a] = -moved * lam_j * aj[a]
     for a in range(3):
         for b in range(3):
-            C[a, b] += _times(Mi, E[0, a], E[0, b]) / B[i, ROWS]
-            C[a, b] += _times(Mj, E[1, a], E[1, b]) / B[j, ROWS]
-            shared = _times(R, E[0, a], E[0, b]) + _times(R, E[1, a], E[1, b])
-            shared += _times(R, E[0, a], E[1, b]) + _times(R, E[1, a], E[0, b])
+            C[a, b] += _times(Mi, E[0, a], E[0, b]) / B[i, MEAN_ROWS]
+            C[a, b] += _times(Mj, E[1, a], E[1, b]) / B[j, MEAN_ROWS]
+            shared = B[i, BASE] * _times(R, E[0, a], E[0, b])
+            shared += B[j, BASE] * _times(R, E[1, a], E[1, b])
+            shared += S[i, j] * (_times(R, E[0, a], E[1, b]) + _times(R, E[1, a], E[0, b]))
             C[a, b] += shared / whole[CONTROL]
     # Errors of the covariances as forms xᵀNy: what turns the line, and what c itself carries.
     X[:], Y[:] = 0.0, 0.0
@@ -196,7 +197,7 @@ def _loosen(K, own, other, lam, back, variance, C):  # type: ignore[no-untyped-d
 
 
 @compiled()
-def products(G, N, A, B, whole, first, second, T, C):  # type: ignore[no-untyped-def]
+def products(G, N, A, B, S, whole, first, second, T, C):  # type: ignore[no-untyped-def]
     """Fill T, shape (k, 9, 3), and C, shape (k, 9, 3, 3), of the pairs: see `arrow_pairs`.
 
     Parameters
@@ -206,8 +207,11 @@ def products(G, N, A, B, whole, first, second, T, C):  # type: ignore[no-untyped
     A : array, shape (r, 3, 5)
         Of every reading: `LAM`, `M`, `SIGNAL`, `PRECISION` and `LOOSE`. Readings whose precision is
         zero do not exist and are skipped.
-    B : array, shape (r, 3)
-        Of every regime: `ROWS`, `W_MEAN` and `W_COV`.
+    B : array, shape (r, 5)
+        Of every regime: `ROWS` behind its covariance, `W_MEAN`, `W_COV`, `MEAN_ROWS` behind its
+        mean, and the `BASE` of its shift's error (see `MeanErrors`).
+    S : array, shape (r, r)
+        What the errors of two shifts share.
     whole : array, shape (3,)
         Of the client: `CONTROL` rows, `EFFECTIVE` rows behind the whitening, `DIRECTIONS` that a
         line can turn to.
@@ -220,4 +224,4 @@ def products(G, N, A, B, whole, first, second, T, C):  # type: ignore[no-untyped
             for t in range(3):
                 if A[i, s, PRECISION] > 0.0 and A[j, t, PRECISION] > 0.0:
                     at = 3 * s + t
-                    _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T[k, at], C[k, at])
+                    _pair(G, N, A, B, S, whole, i, s, j, t, work, X, Y, E, T[k, at], C[k, at])

@@ -13,8 +13,8 @@ with `P = I − uuᵀ` and N − H in place of N,
     δT₂ = c_j·δ_i + u_iᵀP_jN_ju_j − λ_j u_i·δ_j − u_iᵀHc_j ,     δT₃ with i and j exchanged.
 
 (With c = 0: `δ = [w_d m P e + w_D λ/(1+λ) P N u]/α`, `α = w_d m² + w_D λ²/(1+λ)`.) These are
-bilinear forms in independent errors: e_i, e_j, the control mean's error e₀ that both shifts share,
-N_i, N_j and H. With `Cov(xᵀNy, x'ᵀNy') = [(xᵀMx')(yᵀMy') + (xᵀMy')(yᵀMx')]/n` and
+bilinear forms in independent errors: e_i, e_j, what both shifts share (the control mean's error e₀,
+and offsets of common batches), N_i, N_j and H. With `Cov(xᵀNy, x'ᵀNy') = [(xᵀMx')(yᵀMy') + (xᵀMy')(yᵀMx')]/n` and
 `M = I + λuuᵀ + ucᵀ + cuᵀ`, every term needs the inner products of u_i, c_i, u_j, c_j only. At
 second order the product of two free rotations adds `(p−1)/(α_i α_j) vvᵀ`, `v = (1, −λ_j, −λ_i)`.
 """
@@ -43,12 +43,14 @@ def arrow_statistics(arrows: Arrows, first: IntArray, second: IntArray) -> Stati
     has = arrows.has
     numbers = (arrows.lam, arrows.m, arrows.signal, arrows.precision * has, arrows.loose)
     A = np.ascontiguousarray(np.stack(numbers, axis=2))
-    B = np.ascontiguousarray(np.stack([arrows.n, arrows.w_mean, arrows.w_cov], axis=1))
-    whole = np.array([arrows.n_control, arrows.n_eff, max(p - 1, 1)], dtype=np.float64)
+    errors = arrows.errors
+    regimes = (arrows.n, arrows.w_mean, arrows.w_cov, errors.n, errors.base)
+    B = np.ascontiguousarray(np.stack(regimes, axis=1))
+    whole = np.array([errors.n_control, arrows.n_eff, max(p - 1, 1)], dtype=np.float64)
     n_readings = READINGS**2
     T = np.zeros((len(first), n_readings, 3))
     C = np.zeros((len(first), n_readings, 3, 3))
-    products(G, rows, A, B, whole, first, second, T, C)
+    products(G, rows, A, B, errors.shared, whole, first, second, T, C)
     exists = (has[first][:, :, None] & has[second][:, None, :]).reshape(-1, n_readings)
     s, t = np.divmod(np.arange(n_readings), READINGS)
     free = np.broadcast_to(np.stack([s != ZERO, t != ZERO], axis=1), (*exists.shape, 2))

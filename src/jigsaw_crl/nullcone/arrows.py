@@ -5,7 +5,8 @@ In coordinates whitened by the control, with every regime about its own mean, re
     d = m u + e ,        D = λ u uᵀ + c uᵀ + u cᵀ + N ,        c ⊥ u, ‖u‖ = 1
 
 (T1, T7): u is the line of q, `λ u/2 + c` is the vector c of T1, and m is how far the intervention
-moved the mean of its target. With `w_d = 1/(1/n + 1/n₀)` and `w_D = 1/(1/n + 1/n_eff)`, the log
+moved the mean of its target. With `w_d = 1/(1/n + 1/n₀)` and `w_D = 1/(1/n + 1/n_eff)` (offsets of
+batches add to the error of the mean, see `client.batches`: w_d is then the smaller), the log
 likelihood of a line u, maximised over λ, c and m, is up to terms without u
 
     c free:   F(u) = ½ w_d (u·d)² + ½ w_D (‖Du‖² − ½ (uᵀDu)²)
@@ -27,6 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.extremes import Form
 
 __all__ = ["Arrows", "estimate", "shifts_fit"]
@@ -80,7 +82,8 @@ class Arrows:
         How clearly the regime differs from the control: 1 is the edge of chance.
     n, w_mean, w_cov : array, shape (r,)
         Rows, w_d and w_D.
-    n_control, n_eff : float
+    errors : MeanErrors
+    n_eff : float
     noise : array, shape (p, p), or None
         Covariance of the sensors' noise in these coordinates; None without any.
     """
@@ -101,7 +104,7 @@ class Arrows:
     n: FloatArray
     w_mean: FloatArray
     w_cov: FloatArray
-    n_control: float
+    errors: MeanErrors
     n_eff: float
     noise: FloatArray | None = None
 
@@ -176,7 +179,7 @@ def estimate(
     d: FloatArray,
     vectors: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
     *,
     use_mean: bool = True,
@@ -193,17 +196,20 @@ def estimate(
     vectors : array, shape (r, 4, p)
         Outermost eigenvectors of the regimes, lowest first.
     n : array, shape (r,)
-    n_control, n_eff : float
-        Rows of the control, and behind the whitening.
+        Rows of the regimes, for the errors of their covariances.
+    errors : MeanErrors
+        Of the shifts.
+    n_eff : float
+        Rows behind the whitening.
     use_mean : bool
         False where the means do not fit the lines (see `shifts_fit`).
     noise : array, shape (p, p), optional
         Covariance of the sensors' noise in these coordinates.
     """
     span = _span(form, d, vectors)
-    w_mean = 1.0 / (1.0 / n + 1.0 / n_control) * float(use_mean)
+    w_mean = errors.precision * float(use_mean)
     w_cov = 1.0 / (1.0 / n + 1.0 / n_eff)
-    found = _describe(span, d, n, n_control, n_eff, w_mean, w_cov)
+    found = _describe(span, d, n, errors, n_eff, w_mean, w_cov)
     return replace(found, noise=noise)
 
 
@@ -211,7 +217,7 @@ def _describe(
     span: _Span,
     d: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
     w_mean: FloatArray,
     w_cov: FloatArray,
@@ -267,7 +273,7 @@ def _describe(
         n=n,
         w_mean=w_mean,
         w_cov=w_cov,
-        n_control=n_control,
+        errors=errors,
         n_eff=n_eff,
     )
 
@@ -303,7 +309,7 @@ def shifts_fit(
     d: FloatArray,
     vectors: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
 ) -> tuple[bool, FloatArray]:
     """Do the mean shifts lie on lines that the covariances allow?
@@ -322,15 +328,15 @@ def shifts_fit(
     p = d.shape[1]
     free = max(p - 1, 1)
     span = _span(form, d, vectors)
-    w_mean = 1.0 / (1.0 / n + 1.0 / n_control)
+    w_mean = errors.precision
     w_cov = 1.0 / (1.0 / n + 1.0 / n_eff)
     best = []
     for w in (np.zeros_like(w_mean), w_mean):
-        a = _describe(span, d, n, n_control, n_eff, w, w_cov)
+        a = _describe(span, d, n, errors, n_eff, w, w_cov)
         gain = np.maximum(a.odds, 0.0)
         best.append(np.maximum(a.log_likelihood[:, 0] - gain, 0.0) + gain)
     alone, joint = best
     misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / free
-    misfit[alone <= 3.0 * free] = np.nan
+    misfit[(alone <= 3.0 * free) | ~errors.known] = np.nan
     known = ~np.isnan(misfit)
     return (not known.any()) or float(misfit[known].mean()) <= MISFIT, misfit
