@@ -379,7 +379,9 @@ class Client:
         return [second_moment_about(m, self.control.mean) for m in self.interventions[label]]
 
     def __repr__(self) -> str:
-        size = "population" if self.is_population else pluralise(self.control.rows or 0, "control row")
+        size = (
+            "population" if self.is_population else pluralise(self.control.rows or 0, "control row")
+        )
         return (
             f"Client({self.name!r}: {pluralise(len(self.labels), 'label')}, "
             f"{pluralise(self.n_latent, 'latent')}, "

@@ -162,7 +162,7 @@ def shift_strength(
     degrees : float
         Degrees of freedom of that covariance.
     variance : float
-        Of the difference, in units of the covariance: `1/n + 1/n'` for two regimes of n and n' rows.
+        Of the difference, in units of the covariance: `1/n + 1/m` for regimes of n and m rows.
     level : float
         Chance that means of one law are further apart.
     """

@@ -170,9 +170,9 @@ class Moments(ReadOnlyArrays):
         """Moments of each batch, all with the covariance within batches."""
         assert self.n is not None
         share = self.n / (self.rows or 1)
-        higher = (None if x is None else share * x for x in (self.third, self.fourth))
-        shape = (share * self.covariance, *higher)
-        return {b.name: Moments(b.n, b.mean, *shape) for b in self.batches}
+        third, fourth = (None if x is None else share * x for x in (self.third, self.fourth))
+        covariance = share * self.covariance
+        return {b.name: Moments(b.n, b.mean, covariance, third, fourth) for b in self.batches}
 
     def merge(self, other: Moments) -> Moments:
         """Moments of both sets of rows together; the parts of `other` follow this one's."""

@@ -13,10 +13,11 @@ with `P = I − uuᵀ` and N − H in place of N,
     δT₂ = c_j·δ_i + u_iᵀP_jN_ju_j − λ_j u_i·δ_j − u_iᵀHc_j ,     δT₃ with i and j exchanged.
 
 (With c = 0: `δ = [w_d m P e + w_D λ/(1+λ) P N u]/α`, `α = w_d m² + w_D λ²/(1+λ)`.) These are
-bilinear forms in independent errors: e_i, e_j, what both shifts share (the control mean's error e₀,
-and offsets of common batches), N_i, N_j and H. With `Cov(xᵀNy, x'ᵀNy') = [(xᵀMx')(yᵀMy') + (xᵀMy')(yᵀMx')]/n` and
-`M = I + λuuᵀ + ucᵀ + cuᵀ`, every term needs the inner products of u_i, c_i, u_j, c_j only. At
-second order the product of two free rotations adds `(p−1)/(α_i α_j) vvᵀ`, `v = (1, −λ_j, −λ_i)`.
+bilinear forms in independent errors: e_i, e_j, what both shifts share (the control mean's error e₀
+and the offsets of common batches), N_i, N_j and H. With
+`Cov(xᵀNy, x'ᵀNy') = [(xᵀMx')(yᵀMy') + (xᵀMy')(yᵀMx')]/n` and `M = I + λuuᵀ + ucᵀ + cuᵀ`, every term
+needs the inner products of u_i, c_i, u_j, c_j only. At second order the product of two free
+rotations adds `(p−1)/(α_i α_j) vvᵀ`, `v = (1, −λ_j, −λ_i)`.
 """
 
 from __future__ import annotations

@@ -158,7 +158,9 @@ def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
     given = (owner, n0, n, exact, space.subtracted)
     if exact:
         return Reduced(space.basis, small, regimes, *given)
-    return Reduced(space.basis, small, regimes.about_own_means(), *given, batch_means(client, space))
+    return Reduced(
+        space.basis, small, regimes.about_own_means(), *given, batch_means(client, space)
+    )
 
 
 def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:
