@@ -96,7 +96,8 @@ def _without_controls(client: Client) -> tuple[list[str], list[str]]:
         for m in regimes:
             for name in _names(m):
                 owners.setdefault(name, set()).add(label)
-    alone, without = [], []
+    alone: list[str] = []
+    without: list[str] = []
     for label, regimes in client.interventions.items():
         own = {name for m in regimes for name in _names(m)}
         if own <= controls:

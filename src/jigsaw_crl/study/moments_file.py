@@ -235,6 +235,11 @@ def merge_clients(earlier: Client, later: Client) -> Client:
             f"the rows to add are those of client {later.name!r}",
             "Add rows of the same client, or say that they are with --name.",
         )
+    if bool(earlier.batches) != bool(later.batches):
+        raise fail(
+            "only one of the two has batches",
+            "Name the batch column for all rows of a client, or for none.",
+        )
     if _same_regime(earlier.control, later.control):
         raise fail("these rows are already in the file", "Add each table once.")
     position = {f: i for i, f in enumerate(later.features)}
