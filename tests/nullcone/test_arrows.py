@@ -13,7 +13,7 @@ from jigsaw_crl.nullcone.arrows import READINGS, ZERO, estimate
 from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.nullcone.targets import arrow_targets
 from jigsaw_crl.nullcone.whitening import pool, reduce
-from jigsaw_crl.truth.simulate import Intervention, random_world
+from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 
 
 def hard(shift: float) -> Intervention:
@@ -65,13 +65,13 @@ def test_from_exact_moments_one_reading_is_the_line_itself_with_its_c():
         np.testing.assert_allclose(rebuilt, M - np.eye(M.shape[1]), atol=1e-5)
 
 
-def null_scores(intervention, n: int, noise: str) -> np.ndarray:
+def null_scores(intervention, n: int, noise: str, batches: Batches | None = None) -> np.ndarray:
     """T in standard errors where it should vanish, for targets whose c is seen."""
     scores = []
     for seed in range(6):
         world = random_world(16, 4, 0.6, seed=72_000 + seed, intervention=intervention)
         for k in range(world.n_clients):
-            client = world.client(k, n, noise, seed=seed)
+            client = world.client(k, n, noise, seed=seed, batches=batches)
             reduced = reduce(client)
             whitened = pool(reduced)
             arrows = arrow_targets(reduced, whitened).arrows

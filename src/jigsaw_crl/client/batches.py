@@ -4,19 +4,23 @@ Rows come in batches b (plates, days, runs). All rows of a batch share an offset
 whatever regime they are. With n_jb rows of regime j in batch b, of mean m_jb, the control being
 regime 0, and whitened by the control,
 
-    m_jb = μ_j + o_b + e_jb ,       e_jb ~ (0, I/n_jb) .
+    m_jb = μ_j + o_b + e_jb ,       e_jb ~ (0, M_j/n_jb) ,       M_j ≈ I .
 
 Let `n_j = Σ_b n_jb`, `m_j = Σ_b h_jb m_jb` with the shares `h_jb = n_jb/n_j`, and
 
-    L = diag_b(Σ_j n_jb) − Σ_j n_j h_j h_jᵀ ,       r_b = Σ_j n_jb (m_jb − m_j) .
+    L = Σ_j L_j ,       L_j = diag_b(n_jb) − n_j h_j h_jᵀ ,       r_b = Σ_j n_jb (m_jb − m_j) .
 
 `r = L o + noise` with noise of covariance L: what the batches show by differing within a regime.
 
-*How far batches wander.* `T = rᵀ L⁺ r` (p by p) has the expectation `ν I + tr(L) Ω`, ν the rank of
-L. Unless the largest eigenvalue of T stands out of what equal noise in all directions gives, Ω is
-taken as ω I with `1 + ω tr(L)/ν = tr T/(νp − 2)`; the 2 makes up for the estimate's own error. If
-it stands out, ω is that of the largest eigenvalue, so that `Ω ≤ ω I` and errors are stated too
-large rather than too small.
+*How far batches wander.* `T = rᵀ L⁺ r` (p by p) has the expectation `Σ_j ν_j M_j + tr(L) Ω`, where
+`ν_j = tr(L⁺ L_j)` are the degrees of freedom that regime j gives; ν is their sum, the rank of L.
+With `s = Σ_j ν_j tr(M_j)/(νp)`, which is about 1, Ω is taken as ω I,
+
+    s + ω tr(L)/ν = tr T/(νp − 2)       (the 2 makes up for the estimate's own error),
+
+unless the largest eigenvalue of T stands out of what equal noise in all directions gives. Then ω is
+that of the largest eigenvalue, so that `Ω ≤ ω I` and errors are stated too large rather than too
+small.
 
 *Means.* By generalised least squares the offsets and the means are
 
@@ -168,7 +172,13 @@ def batch_means(client: Client, spectrum: Spectrum) -> Means:
     r = np.zeros((len(names), client.n_features))
     for count, difference in cells:
         r += count[:, None] * difference
-    wander = _wander(L, r @ _whitening(client, spectrum).T)
+    W = _whitening(client, spectrum)
+    degrees = _degrees(L, counts, share)
+    noise = sum(v * m.covariance for v, m in zip(degrees, (client.control, *moments), strict=True))
+    # The whitening is an estimate: on average its inverse is larger by this factor (inverse Wishart).
+    free = (client.control.n or 0) - 1
+    inflation = free / max(free - len(W) - 1, 1)
+    wander = _wander(L, r @ W.T, inflation * float(np.trace(W @ noise @ W.T)))
     g = share[1:] - share[0]
     if not wander.degrees:
         # Every regime lies in one batch, and nothing shows how much batches differ.
@@ -200,15 +210,30 @@ def _whitening(client: Client, spectrum: Spectrum) -> FloatArray:
     return solve_lower(np.asarray(np.linalg.cholesky(base)), spectrum.basis.T)
 
 
-def _wander(L: FloatArray, r: FloatArray) -> Wander:
-    """ω from the differences of batches within regimes; `r` is whitened, shape (batches, p)."""
-    p = r.shape[1]
+def _root(L: FloatArray) -> FloatArray:
+    """Rows R with `RᵀR = L⁺`, shape (rank of L, batches)."""
     values, vectors = np.linalg.eigh(L)
     kept = values > RANK_TOLERANCE * max(float(values[-1]), 1.0)
-    degrees, trace = int(kept.sum()), float(values[kept].sum())
+    return np.asarray(vectors[:, kept].T / np.sqrt(values[kept])[:, None])
+
+
+def _degrees(L: FloatArray, counts: FloatArray, share: FloatArray) -> FloatArray:
+    """ν_j, the degrees of freedom that each regime gives, shape (1 + r,)."""
+    inverse = _root(L).T @ _root(L)
+    within = np.einsum("jb,bc,jc->j", share, inverse, share) * counts.sum(axis=1)
+    return np.asarray(np.maximum(counts @ np.diagonal(inverse) - within, 0.0))
+
+
+def _wander(L: FloatArray, r: FloatArray, noise: float) -> Wander:
+    """ω from the differences of batches within regimes.
+
+    `r` is whitened, shape (batches, p); `noise` is the trace of T without offsets, on average.
+    """
+    p = r.shape[1]
+    scaled = _root(L) @ r
+    degrees, trace = len(scaled), float(np.trace(L))
     if not degrees:
         return Wander(float("nan"), 0, False, float("nan"))
-    scaled = (vectors[:, kept].T @ r) / np.sqrt(values[kept])[:, None]
     # Eigenvalues of T are the squares of these.
     sizes = np.linalg.svd(scaled, compute_uv=False) ** 2
     total = float(sizes.sum())
@@ -216,6 +241,7 @@ def _wander(L: FloatArray, r: FloatArray) -> Wander:
     edge = noise_edge(p, degrees, CALLED_UNEVEN)
     uneven = p > 1 and degrees > 1 and float(sizes[0]) > degrees * mean * edge
     seen = float(sizes[0]) / degrees if uneven else total / max(degrees * p - 2, 1)
-    omega = max(seen - 1.0, 0.0) * degrees / trace
-    strength = total / float(chdtri(degrees * p, FALSE_ALARM))
+    unit = noise / (degrees * p)
+    omega = max(seen - unit, 0.0) * degrees / trace
+    strength = total / (unit * float(chdtri(degrees * p, FALSE_ALARM)))
     return Wander(float(np.sqrt(omega)), degrees, uneven, strength)
