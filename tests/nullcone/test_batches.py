@@ -41,7 +41,8 @@ def scores(batches: Batches | None) -> tuple[float, int, float]:
 
 def test_the_batch_column_restores_what_offsets_cost_and_costs_nothing_without():
     clean, _, decided = scores(None)
-    for layout, least in (("own", clean - 0.02), ("apart", clean - 0.06)):
+    # Without controls in their batches, the means of the regimes say next to nothing.
+    for layout, least in (("own", clean - 0.05), ("apart", clean - 0.09)):
         for offset in (0.1, 0.3):
             e1, wrong, _ = scores(Batches(offset, layout))
             assert e1 >= least

@@ -175,7 +175,7 @@ def batch_means(client: Client, spectrum: Spectrum) -> Means:
     W = _whitening(client, spectrum)
     degrees = _degrees(L, counts, share)
     noise = sum(v * m.covariance for v, m in zip(degrees, (client.control, *moments), strict=True))
-    # The whitening is an estimate: on average its inverse is larger by this factor (inverse Wishart).
+    # The whitening is an estimate, and the inverse of a Wishart matrix is larger on average.
     free = (client.control.n or 0) - 1
     inflation = free / max(free - len(W) - 1, 1)
     wander = _wander(L, r @ W.T, inflation * float(np.trace(W @ noise @ W.T)))
