@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
@@ -324,3 +326,28 @@ def test_demo_runs_and_reports(tmp_path, capsys):
     assert cli.run(["demo", "--out", str(tmp_path / "demo")]) == 0
     assert capsys.readouterr().out
     assert (tmp_path / "demo" / "result.json").exists()
+
+
+def test_commands_take_a_batch_column(tmp_path, capsys):
+    kind = jc.simulate.Intervention.named("hard", shift=1.0)
+    world = jc.simulate.random_world(4, 1, 1.0, seed=78_000, intervention=kind)
+    control, regimes = world.rows(0, 1_500)
+    rng = np.random.default_rng(0)
+    frames = []
+    for label, rows in {"control": control, **regimes}.items():
+        plate = rng.integers(4, size=len(rows))
+        frame = pd.DataFrame(rows + np.arange(4)[plate, None])
+        frames.append(frame.assign(regime=label, plate=[f"p{i}" for i in plate]))
+    table = tmp_path / "lab-1.csv"
+    pd.concat(frames).to_csv(table, index=False)
+    batch = ["--batch", "plate"]
+    moments, piece = tmp_path / "lab-1.moments.npz", tmp_path / "lab-1.fragment.json"
+    _json(["moments", table, *batch, "-o", moments, "--json"], capsys)
+    assert jc.read_client(moments).batches == ("p0", "p1", "p2", "p3")
+    _json(["fragment", table, *batch, "-o", piece, "--json"], capsys)
+    assert "batch-wander" in piece.read_text()
+    for source, options in ((table, batch), (moments, [])):
+        checked = _json(["check", source, *options, "--json"], capsys)
+        assert "batch-wander" in {f["check"] for f in checked["findings"]}
+        recovered = _json(["recover", source, *options, "--json"], capsys)
+        assert "batch-wander" in {f["check"] for f in recovered["findings"]}

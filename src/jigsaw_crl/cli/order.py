@@ -59,6 +59,7 @@ def recover(
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
     regime: opt.Regime = None,
     control: opt.Control = None,
+    batch: opt.Batch = None,
     ignore: opt.Ignore = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -80,7 +81,7 @@ def recover(
     if closed_world:
         options["closed_world"] = True
     with working("reading"):
-        data = read_any(study, regime=regime, control=control, ignore=ignore or ())
+        data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
     _answer(result, out, as_json)

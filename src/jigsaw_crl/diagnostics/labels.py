@@ -98,8 +98,8 @@ def batch_offset(client: str, value: float, threshold: float) -> Finding:
         "warning",
         "the means of the regimes differ in directions that no intervention on one target "
         "explains, as they do when regimes are measured in different batches",
-        "The means are not used, only the covariances. Measure control rows in every batch, and "
-        "subtract each batch's control mean.",
+        "The means are not used, only the covariances. Name the column with the batch of each row "
+        "(--batch), and measure control rows in every batch.",
         value=value,
         threshold=threshold,
         client=client,

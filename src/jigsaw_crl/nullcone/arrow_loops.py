@@ -9,7 +9,7 @@ from jigsaw_crl.base.compiled import compiled
 __all__ = ["products"]
 
 # Columns of the numbers of a reading that `products` takes.
-LAM, ALPHA, ROWS, ZERO, PULL, BY_MEAN, BY_LINE, BY_C, LOOSE = range(9)
+LAM, ALPHA, ROWS, ZERO, PULL, BY_MEAN, BY_LINE, BY_C, LOOSE, MEAN_ROWS, BASE = range(11)
 
 
 @compiled(kept=False)
@@ -43,7 +43,7 @@ def _of_own(M, own, r, k, t, Mt, C):  # type: ignore[no-untyped-def]
     y0, y1 = line * Mt[0, own] + c * Mt[0, own + 1], line * Mt[1, own] + c * Mt[1, own + 1]
     v0, v1 = Mt[0, other] - k * Mt[0, own], Mt[1, other] - k * Mt[1, own]
     t00, t01, t11 = _dot(t[0], Mt[0]), _dot(t[0], Mt[1]), _dot(t[1], Mt[1])
-    e = r[BY_MEAN] ** 2
+    e = r[BY_MEAN] ** 2 * r[ROWS] / r[MEAN_ROWS]
     c00 = (t00 * (yy + e) + y0 * y0) / r[ROWS]
     c01 = (t01 * (yy + e) + y0 * y1) / r[ROWS]
     c11 = (t11 * (yy + e) + y1 * y1) / r[ROWS]
@@ -85,15 +85,19 @@ def _of_vectors(M, X, n, Mx, C):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def products(G, N, A, whole, first, second, pair, reading, T, C):  # type: ignore[no-untyped-def]
+def products(  # type: ignore[no-untyped-def]
+    G, N, A, shared, whole, first, second, pair, reading, T, C
+):
     """Fill `T[pair, reading]` and `C[pair, reading]` of every entry: see `arrow_pairs`.
 
     Parameters
     ----------
     G, N : array, shape (2m, 2m)
         Inner products of all lines and then all c's, plain and in the metric of the rows.
-    A : array, shape (m, 9)
+    A : array, shape (m, 11)
         `LAM`, `ALPHA`, … of every reading.
+    shared : array, shape (m, m)
+        What the errors of two shifts share (see `MeanErrors`).
     whole : array, shape (3,)
         n_control, n_eff, and the number of directions that a line can turn to.
     first, second : array of int, shape (k,)
@@ -104,7 +108,7 @@ def products(G, N, A, whole, first, second, pair, reading, T, C):  # type: ignor
     m = len(A)
     row = np.empty(4, np.int64)
     K, R, M = np.empty((4, 4)), np.empty((4, 4)), np.empty((4, 4))
-    g, t, Mt, turns = np.empty((3, 4)), np.empty((2, 4)), np.empty((2, 4)), np.empty((3, 4))
+    g, t, Mt, turns = np.empty((3, 4)), np.empty((2, 4)), np.empty((2, 4)), np.empty((3, 3, 4))
     S, W = np.empty((3, 4, 4)), np.empty((3, 4, 4))
     for k in range(len(first)):
         i, j = first[k], second[k]
@@ -116,7 +120,7 @@ def products(G, N, A, whole, first, second, pair, reading, T, C):  # type: ignor
         value[0], value[1], value[2] = K[0, 2], K[0, 3], K[1, 2]
         for a in range(3):
             for x in range(4):
-                turns[a, x] = 0.0
+                turns[0, a, x] = turns[1, a, x] = 0.0
                 for y in range(4):
                     S[a, x, y] = 0.0
         for own in (0, 2):
@@ -136,9 +140,9 @@ def products(G, N, A, whole, first, second, pair, reading, T, C):  # type: ignor
                     M[x, y] = R[x, y] + v * K[own, y] + u * K[own + 1, y]
             _of_own(M, own, r, K[own, other], t, Mt, c)
             for x in range(4):
-                turns[0, x] += r[BY_MEAN] * t[0, x]
-                turns[forth, x] += r[BY_MEAN] * t[1, x]
-                turns[back, x] -= r[BY_MEAN] * lam * t[0, x]
+                turns[own // 2, 0, x] = r[BY_MEAN] * t[0, x]
+                turns[own // 2, forth, x] = r[BY_MEAN] * t[1, x]
+                turns[own // 2, back, x] = -r[BY_MEAN] * lam * t[0, x]
                 for place in (own, own + 1):
                     half = 0.5 * (r[BY_LINE] if place == own else r[BY_C])
                     S[0, place, x] += half * t[0, x]
@@ -159,7 +163,17 @@ def products(G, N, A, whole, first, second, pair, reading, T, C):  # type: ignor
                     g[back, x] = -lam * g[0, x]
                 _of_vectors(K, g, 1.0 / r[LOOSE], Mt[0], c)
         if A[i, BY_MEAN] != 0.0 or A[j, BY_MEAN] != 0.0:
-            _of_vectors(R, turns, whole[0], Mt[0], c)
+            for a in range(3):
+                for x in range(4):
+                    turns[2, a, x] = turns[0, a, x] + turns[1, a, x]
+            both = shared[i, j]
+            if both > 0.0:
+                _of_vectors(R, turns[2], whole[0] / both, Mt[0], c)
+            # What offsets of batches add to either shift alone.
+            for which in range(2):
+                alone = A[i if which == 0 else j, BASE] - both
+                if alone != 0.0:
+                    _of_vectors(R, turns[which], whole[0] / alone, Mt[0], c)
         for a in range(3):
             x, y = (1 if a == 2 else 0), (3 if a == 1 else 2)
             S[a, x, y] += 0.5

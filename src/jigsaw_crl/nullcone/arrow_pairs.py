@@ -51,7 +51,8 @@ def arrow_statistics(arrows: Arrows, first: IntArray, second: IntArray) -> Stati
         # Compiled on first use: numba takes longer to import than a small study to recover.
         from jigsaw_crl.nullcone.arrow_loops import products
 
-        products(found.G, found.N, found.numbers, found.whole, i, j, pair, reading, T, C)
+        given = (found.G, found.N, found.numbers, found.shared, found.whole)
+        products(*given, i, j, pair, reading, T, C)
     else:
         values, covariance = _products(found, i, j)
         T[at], C[at] = values.T, covariance[FULL].T.reshape(-1, 3, 3)
@@ -79,6 +80,9 @@ class _Readings:
         An error N of the covariance turns it by `A⁻¹ P N (by_line · u + by_c · c)`.
     loose : array, shape (m,)
         Variance of a rotation that nothing determines.
+    mean_rows, base : array, shape (m,)
+    shared : array, shape (m, m)
+        Errors of the shifts: see `MeanErrors`.
     n_control, n_eff : float
     dimension : int
     """
@@ -94,6 +98,9 @@ class _Readings:
     by_line: FloatArray
     by_c: FloatArray
     loose: FloatArray
+    mean_rows: FloatArray
+    base: FloatArray
+    shared: FloatArray
     n_control: float
     n_eff: float
     dimension: int
@@ -102,6 +109,7 @@ class _Readings:
     def of(cls, arrows: Arrows) -> _Readings:
         regime, slot = np.nonzero(arrows.has)
         at = regime, slot
+        errors = arrows.errors
         flat = np.concatenate([arrows.u[at], arrows.c[at]])
         G = flat @ flat.T
         # The rows carry the sensors' noise that was taken off the moments.
@@ -123,16 +131,20 @@ class _Readings:
             by_line=np.where(zero, w_cov * lam / (1.0 + np.maximum(lam, -0.9)), 0.0),
             by_c=np.where(zero, 0.0, w_cov * np.sqrt(signal * inverse)),
             loose=arrows.loose[at] / alpha**2,
-            n_control=arrows.n_control,
+            mean_rows=errors.n[regime],
+            base=errors.base[regime],
+            shared=errors.shared[np.ix_(regime, regime)],
+            n_control=errors.n_control,
             n_eff=arrows.n_eff,
             dimension=arrows.u.shape[2],
         )
 
     @property
     def numbers(self) -> FloatArray:
-        """All numbers of the readings, shape (m, 9), in the order of `arrow_loops`."""
+        """All numbers of the readings, shape (m, 11), in the order of `arrow_loops`."""
         turning = (self.pull, self.by_mean, self.by_line, self.by_c, self.loose)
-        return np.stack([self.lam, self.alpha, self.n, self.zero, *turning], axis=1)
+        means = (self.mean_rows, self.base)
+        return np.stack([self.lam, self.alpha, self.n, self.zero, *turning, *means], axis=1)
 
     @property
     def whole(self) -> FloatArray:
@@ -166,13 +178,17 @@ def _products(r: _Readings, i: IntArray, j: IntArray) -> tuple[FloatArray, Float
         C += _of_forms(M, forms[-1]) / r.n[x]
         turns.append(r.by_mean[x] * turn)
         if turns[-1].any():
-            C += _of_vectors(M, turns[-1]) / r.n[x]
+            C += _of_vectors(M, turns[-1]) / r.mean_rows[x]
         if r.loose[x].any():
             C += r.loose[x] * _of_vectors(K, g)
-    # The control's mean is in both shifts.
-    shared = turns[0] + turns[1]
-    if shared.any():
-        C += _of_vectors(R, shared) / r.n_control
+    # The control's mean is in both shifts, and offsets of batches in either.
+    if turns[0].any() or turns[1].any():
+        both = r.shared[i, j]
+        C += both * _of_vectors(R, turns[0] + turns[1]) / r.n_control
+        for x, turn in ((i, turns[0]), (j, turns[1])):
+            alone = r.base[x] - both
+            if alone.any():
+                C += alone * _of_vectors(R, turn) / r.n_control
     # The whitening's error is in both covariances and in T itself.
     form = forms[0] + forms[1]
     for a, (one, two) in enumerate(((0, 2), (0, 3), (1, 2))):

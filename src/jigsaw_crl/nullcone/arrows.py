@@ -5,7 +5,8 @@ In coordinates whitened by the control, with every regime about its own mean, re
     d = m u + e ,        D = λ u uᵀ + c uᵀ + u cᵀ + N ,        c ⊥ u, ‖u‖ = 1
 
 (T1, T7): u is the line of q, `λ u/2 + c` is the vector c of T1, and m is how far the intervention
-moved the mean of its target. With `w_d = 1/(1/n + 1/n₀)` and `w_D = 1/(1/n + 1/n_eff)`, the log
+moved the mean of its target. With `w_d = 1/(1/n + 1/n₀)` and `w_D = 1/(1/n + 1/n_eff)` (offsets of
+batches add to the error of the mean, see `client.batches`: w_d is then the smaller), the log
 likelihood of a line u, maximised over λ, c and m, is up to terms without u
 
     c free:   F(u) = ½ w_d (u·d)² + ½ w_D (‖Du‖² − ½ (uᵀDu)²)
@@ -28,6 +29,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.extremes import Form
 from jigsaw_crl.nullcone.arrow_search import search
 
@@ -88,7 +90,8 @@ class Arrows:
         How clearly the regime differs from the control: 1 is the edge of chance.
     n, w_mean, w_cov : array, shape (r,)
         Rows, w_d and w_D.
-    n_control, n_eff : float
+    errors : MeanErrors
+    n_eff : float
     noise : array, shape (p, p), or None
         Covariance of the sensors' noise in these coordinates; None without any.
     """
@@ -109,7 +112,7 @@ class Arrows:
     n: FloatArray
     w_mean: FloatArray
     w_cov: FloatArray
-    n_control: float
+    errors: MeanErrors
     n_eff: float
     noise: FloatArray | None = None
 
@@ -199,7 +202,7 @@ def estimate(
     d: FloatArray,
     vectors: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
     *,
     use_mean: bool = True,
@@ -216,23 +219,26 @@ def estimate(
     vectors : array, shape (r, 4, p)
         Outermost eigenvectors of the regimes, lowest first.
     n : array, shape (r,)
-    n_control, n_eff : float
-        Rows of the control, and behind the whitening.
+        Rows of the regimes, for the errors of their covariances.
+    errors : MeanErrors
+        Of the shifts.
+    n_eff : float
+        Rows behind the whitening.
     use_mean : bool
         False where the means do not fit the lines (see `shifts_fit`).
     noise : array, shape (p, p), optional
         Covariance of the sensors' noise in these coordinates.
     """
     span = _span(form, d, vectors)
-    w_mean = 1.0 / (1.0 / n + 1.0 / n_control) * float(use_mean)
-    return replace(_describe(span, d, n, n_control, n_eff, w_mean), noise=noise)
+    w_mean = errors.precision * float(use_mean)
+    return replace(_describe(span, d, n, errors, n_eff, w_mean), noise=noise)
 
 
 def _describe(
     span: _Span,
     d: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
     w_mean: FloatArray,
 ) -> Arrows:
@@ -289,7 +295,7 @@ def _describe(
         n=n,
         w_mean=w_mean,
         w_cov=w_cov,
-        n_control=n_control,
+        errors=errors,
         n_eff=n_eff,
     )
 
@@ -327,7 +333,7 @@ def shifts_fit(
     d: FloatArray,
     vectors: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
     *,
     noise: FloatArray | None = None,
@@ -350,11 +356,11 @@ def shifts_fit(
     p = d.shape[1]
     free = max(p - 1, 1)
     span = _span(form, d, vectors)
-    w_mean = 1.0 / (1.0 / n + 1.0 / n_control)
+    w_mean = errors.precision
     best, found = [], []
     # Without any shift, the readings are the same with and without the means.
     for w in (np.zeros_like(w_mean), w_mean) if d.any() else (w_mean,):
-        a = _describe(span, d, n, n_control, n_eff, w)
+        a = _describe(span, d, n, errors, n_eff, w)
         found.append(replace(a, noise=noise))
         gain = np.maximum(a.odds, 0.0)
         best.append(np.maximum(a.log_likelihood[:, 0] - gain, 0.0) + gain)
@@ -363,7 +369,7 @@ def shifts_fit(
     # The covariance fixes the line where it says three times what noise alone does: about p for
     # many rows, and more for few.
     chance = free * (1.0 + 0.5 * np.sqrt(p * (1.0 / n + 1.0 / n_eff))) ** 2
-    misfit[alone <= 3.0 * chance] = np.nan
+    misfit[(alone <= 3.0 * chance) | ~errors.known] = np.nan
     known = ~np.isnan(misfit)
     fit = True
     if known.any():

@@ -122,7 +122,7 @@ def _variance(
     rows = K if arrows.noise is None else K + B @ arrows.noise @ np.swapaxes(B, 1, 2)
     free = max(arrow.u.shape[1] - 1, 1)
     whole = np.zeros_like(K)
-    shared = np.zeros_like(a[0])
+    errors, means = arrows.errors, []
     variance = np.zeros(len(i))
     for x, (regime, own) in enumerate(((i, U_I), (j, U_J))):
         form, mean, turn = _forms(arrow, regime, own, K, a[x], b[x])
@@ -134,15 +134,23 @@ def _variance(
         n = arrows.n[regime]
         SK = form @ metric
         variance += 2.0 * np.einsum("kab,kba->k", SK, SK) / n
-        variance += np.einsum("ka,kab,kb->k", mean, metric, mean) / n
+        variance += np.einsum("ka,kab,kb->k", mean, metric, mean) / errors.n[regime]
         loose = arrows.loose[regime, arrow.reading[regime]]
         alpha = arrows.precision[regime, arrow.reading[regime]]
         variance += loose / alpha**2 * np.einsum("ka,kab,kb->k", turn, K, turn)
-        shared += mean
+        means.append(mean)
         whole += _whitening(own, K, a[x], b[x]) - form
     SK = whole @ rows
     variance += 2.0 * np.einsum("kab,kba->k", SK, SK) / arrows.n_eff
-    variance += np.einsum("ka,kab,kb->k", shared, rows, shared) / arrows.n_control
+    shared = means[0] + means[1]
+    base = np.einsum("ka,kab,kb->k", shared, rows, shared)
+    # Offsets of batches add to what the control's mean leaves.
+    ii, jj, ij = (
+        np.einsum("ka,kab,kb->k", means[x], rows, means[y]) for x, y in ((0, 0), (1, 1), (0, 1))
+    )
+    base += (errors.base[i] - 1.0) * ii + (errors.base[j] - 1.0) * jj
+    base += 2.0 * (errors.shared[i, j] - 1.0) * ij
+    variance += base / errors.n_control
     # Products of the errors of h_i with those of the line (or the shift) of j.
     lam = 1.0 + np.maximum(arrows.lam[i, arrow.reading[i]], -0.9)
     spread = 1.0 / arrows.n[i] + 1.0 / arrows.n_eff

@@ -181,11 +181,11 @@ def _fit_of_shifts(unit: FloatArray, shifts: FloatArray, n: FloatArray) -> Float
 
 def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None = None) -> Targets:
     """Targets of estimated moments, from means and covariances together; `hard` as above."""
-    assert reduced.shifts is not None
+    assert reduced.means is not None
     spikes = whitened.spikes
-    shifts = reduced.shifts @ whitened.form.W.T
+    shifts = reduced.means.shifts @ whitened.form.W.T
     vectors = np.stack([spikes.low_vector, spikes.high_vector], axis=1)
-    given = (whitened.form, shifts, vectors, whitened.n, reduced.n_control, whitened.n_eff)
+    given = (whitened.form, shifts, vectors, whitened.n, reduced.means.errors, whitened.n_eff)
     fit, misfit, arrows = shifts_fit(*given, noise=whitened.noise)
     usable = arrows.seen & ~spikes.several
     size, low = _sizes(arrows, usable)

@@ -5,7 +5,8 @@ Everything in the manifest is optional::
     name = "light tunnel"
     regime = "arm"                  # column with the regime; also per client
     control = "untreated"           # its value on observational rows; also per client
-    ignore = ["batch"]              # columns that are not features; also per client
+    batch = "plate"                 # column with the batch of each row; also per client
+    ignore = ["operator"]           # columns that are not features; also per client
     labels = ["pump", "valve"]      # the permitted labels
 
     [rename]                        # regime value -> label; also per client
@@ -37,7 +38,7 @@ __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries"]
 
 MANIFEST = "study.toml"
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
-_COMMON = {"regime": str, "control": str, "ignore": list, "rename": dict}
+_COMMON = {"regime": str, "control": str, "batch": str, "ignore": list, "rename": dict}
 _TOP = {**_COMMON, "name": str, "labels": list, "clients": dict}
 _CLIENT = {**_COMMON, "file": str, "n_latent": int}
 
@@ -166,7 +167,12 @@ class Entry:
 
 
 def manifest_entries(
-    path: Path, *, regime: str | None, control: str | None, ignore: tuple[str, ...]
+    path: Path,
+    *,
+    regime: str | None,
+    control: str | None,
+    ignore: tuple[str, ...],
+    batch: str | None = None,
 ) -> tuple[str, list[Entry], tuple[str, ...] | None]:
     """Name, clients and permitted labels of a study folder or manifest."""
     with readable(path):
@@ -178,7 +184,7 @@ def manifest_entries(
         if file.exists():
             manifest = _read_manifest(file)
         found = _client_files(folder)
-    given = {"regime": regime, "control": control, "ignore": list(ignore) or None}
+    given = {"regime": regime, "control": control, "batch": batch, "ignore": list(ignore) or None}
     entries, used = [], set[Path]()
     for name, table in manifest.get("clients", {}).items():
         target = _file_of(name, table, folder, found, file)
@@ -259,6 +265,7 @@ def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[st
         rename={**common.get("rename", {}), **own.get("rename", {})},
         ignore=tuple(choose("ignore", [])),
         strict_rename="rename" in own,
+        batch=choose("batch", None),
     )
 
 

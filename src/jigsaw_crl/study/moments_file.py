@@ -3,7 +3,9 @@
 It is a NumPy archive without pickles. `header` is JSON text (client, labels, features, versions).
 The arrays have one entry per regime, the control first: counts (−1 for exact moments), means,
 covariances and, where known, third and fourth central moments. Arrays named `part_…` hold those of
-consecutive stretches of the control's rows.
+consecutive stretches of the control's rows. Arrays named `batch_…` hold rows and mean of each batch
+of each regime: `batch_regime` is the regime's position and `batch_name` the position in the
+header's list of batches. The covariances are then those within batches.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from jigsaw_crl.base.files import readable, write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import check_second_moment
-from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.regime import Batch, Moments
 from jigsaw_crl.study.data_file import DataFile
 
 __all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
@@ -34,6 +36,7 @@ VERSION = 1
 _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
 _PARTS = {"part_n", "part_mean", "part_covariance"}
+_BATCHES = ("batch_regime", "batch_name", "batch_n", "batch_mean")
 
 Arrays = dict[str, AnyArray]
 Fail = Callable[[str], InputError]
@@ -66,9 +69,23 @@ def write_moments(client: Client, path: str | Path) -> Path:
         "features": list(client.features),
     }
     arrays: Arrays = {"header": np.array(json.dumps(header)), **_stack("", regimes)}
+    if client.batches:
+        header["batches"] = list(client.batches)
+        arrays["header"] = np.array(json.dumps(header))
+        arrays |= _batch_arrays(regimes, client.batches)
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
     return write_file(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))
+
+
+def _batch_arrays(regimes: list[Moments], names: tuple[str, ...]) -> Arrays:
+    cells = [(i, b) for i, m in enumerate(regimes) for b in m.batches]
+    return {
+        "batch_regime": np.array([i for i, _ in cells], dtype=np.int64),
+        "batch_name": np.array([names.index(b.name) for _, b in cells], dtype=np.int64),
+        "batch_n": np.array([b.n for _, b in cells], dtype=np.int64),
+        "batch_mean": np.array([b.mean for _, b in cells]),
+    }
 
 
 def _stack(prefix: str, moments: list[Moments]) -> Arrays:
@@ -112,12 +129,13 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
             remedy="Upgrade jigsaw-crl." if newer else again,
         )
     _check_header(header, fail)
-    known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
+    known = _ARRAYS | _PARTS | set(_BATCHES) | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
     if not set(arrays) <= known:
         raise fail(f"the file has unknown arrays {', '.join(sorted(set(arrays) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
     own = header["client"] if name is None else name
-    control, *rest = _unstack("", arrays, d, [header["control"], *labels], own, fail)
+    regimes = _unstack("", arrays, d, [header["control"], *labels], own, fail)
+    control, *rest = _with_batches(regimes, arrays, header, fail)
     if "part_n" in arrays:
         names = [header["control"]] * arrays["part_n"].size
         control = replace(control, parts=tuple(_unstack("part_", arrays, d, names, own, fail)))
@@ -142,6 +160,36 @@ def _check_header(header: dict[str, Any], fail: Fail) -> None:
         raise fail("the header's labels or features are not text")
     if isinstance(header.get("n_latent"), bool) or not isinstance(header.get("n_latent"), int):
         raise fail("the header's 'n_latent' is missing or not a whole number")
+
+
+def _with_batches(
+    regimes: list[Moments], arrays: Arrays, header: dict[str, Any], fail: Fail
+) -> list[Moments]:
+    """The moments with the rows and means of their batches, if the file has any."""
+    missing = [key for key in _BATCHES if key not in arrays]
+    names = header.get("batches")
+    if len(missing) == len(_BATCHES) and names is None:
+        return regimes
+    if missing:
+        raise fail(f"the array {missing[0]} is missing")
+    if not isinstance(names, list) or not all(isinstance(x, str) for x in names):
+        raise fail("the header's 'batches' is missing or not a list of texts")
+    regime, name, n, mean = (arrays[key] for key in _BATCHES)
+    k, d = n.size, len(header["features"])
+    whole = all(x.shape == (k,) and x.dtype.kind == "i" for x in (regime, name, n))
+    if not whole or mean.shape != (k, d) or mean.dtype.kind != "f":
+        raise fail("the arrays of batches have wrong types or shapes")
+    inside = (regime >= 0) & (regime < len(regimes)) & (name >= 0) & (name < len(names)) & (n > 0)
+    if not inside.all() or not np.isfinite(mean).all():
+        raise fail("the arrays of batches have wrong entries")
+    found = []
+    for i, m in enumerate(regimes):
+        own = np.flatnonzero(regime == i)
+        batches = tuple(Batch(names[name[c]], int(n[c]), mean[c]) for c in own)
+        if m.n != int(n[own].sum()) - len(own) + 1 or len({b.name for b in batches}) < len(own):
+            raise fail("the rows of batches do not add up to those of their regime")
+        found.append(replace(m, batches=batches))
+    return found
 
 
 def _unstack(
@@ -186,6 +234,11 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         raise fail(
             f"the rows to add are those of client {later.name!r}",
             "Add rows of the same client, or say that they are with --name.",
+        )
+    if bool(earlier.batches) != bool(later.batches):
+        raise fail(
+            "only one of the two has batches",
+            "Name the batch column for all rows of a client, or for none.",
         )
     if _same_regime(earlier.control, later.control):
         raise fail("these rows are already in the file", "Add each table once.")

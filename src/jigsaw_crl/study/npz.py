@@ -2,7 +2,7 @@
 
 Two layouts are supported:
 
-- `X` (rows, features) with `regime` (one text per row);
+- `X` (rows, features) with `regime` (one text per row), and a batch column likewise if named;
 - one array (rows, features) per regime, under the regime's name.
 
 In both, `features` or `columns` may name the columns.
@@ -25,7 +25,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_features
-from jigsaw_crl.study.columns import kept_positions, plain_rows
+from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
@@ -80,9 +80,18 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     # Names to ignore may be arrays or features.
     left = {name: m for name, m in members.items() if name not in naming.ignore}
     regime = naming.column()
+    batches = None
     if "X" in members and regime in members:
+        check_batch_column(members, naming.batch, regime, fail)
+        if naming.batch is not None:
+            batches = left.pop(naming.batch, members[naming.batch])
         matrices, regimes = _long_layout(data, left, members["X"], members[regime], fail)
     else:
+        if naming.batch is not None:
+            raise fail(
+                "an archive with one array per regime has no batch column",
+                f"Store the rows in X, with {regime} and {naming.batch}: one text per row each.",
+            )
         matrices, regimes = _array_per_regime(left, fail), None
     width = matrices[0].shape[1]
     named = next((m for m in left.values() if _names_columns(m)), None)
@@ -93,7 +102,8 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
         raise error.located(path=data.path) from None
     ignore = [name for name in naming.ignore if name not in members]
     kept = kept_positions(features, ignore, fail)
-    chunks = partial(_chunks, data, kept, matrices, regimes, fail)
+    own = None if batches is None else _one_per_row(data, batches, matrices[0], "batch", fail)
+    chunks = partial(_chunks, data, kept, matrices, regimes, own, fail)
     return Source(tuple(features[i] for i in kept), chunks)
 
 
@@ -109,14 +119,19 @@ def _long_layout(
             f"Keep X, {regime.name} and features, or one array per regime.",
         )
     _check_matrix(X, fail)
-    regimes = _text(data, regime, fail)
-    if len(regimes) != X.shape[0]:
+    return [X], _one_per_row(data, regime, X, "regime", fail)
+
+
+def _one_per_row(data: DataFile, member: _Member, X: _Member, what: str, fail: Fail) -> AnyArray:
+    """An array of texts, one for each row of X."""
+    values = _text(data, member, fail)
+    if len(values) != X.shape[0]:
         raise fail(
-            f"X has {pluralise(X.shape[0], 'row')} and {regime.name} "
-            f"{pluralise(len(regimes), 'value')}",
-            "Give every row its regime.",
+            f"X has {pluralise(X.shape[0], 'row')} and {member.name} "
+            f"{pluralise(len(values), 'value')}",
+            f"Give every row its {what}.",
         )
-    return [X], regimes
+    return values
 
 
 def _array_per_regime(left: Mapping[str, _Member], fail: Fail) -> list[_Member]:
@@ -178,7 +193,12 @@ def _text(data: DataFile, member: _Member, fail: Fail) -> AnyArray:
 
 
 def _chunks(
-    data: DataFile, kept: IntArray, matrices: list[_Member], regimes: AnyArray | None, fail: Fail
+    data: DataFile,
+    kept: IntArray,
+    matrices: list[_Member],
+    regimes: AnyArray | None,
+    batches: AnyArray | None,
+    fail: Fail,
 ) -> Iterator[Chunk]:
     with _opened(data, fail) as archive:
         for member in matrices:
@@ -189,7 +209,11 @@ def _chunks(
                 if regimes is not None:
                     found, codes = np.unique(regimes[start:stop], return_inverse=True)
                     names = found.tolist()
-                yield Chunk(names, codes, plain_rows(rows, kept))
+                own = None
+                if batches is not None:
+                    found, places = np.unique(batches[start:stop], return_inverse=True)
+                    own = found.tolist(), places
+                yield Chunk(names, codes, plain_rows(rows, kept), own)
                 start = stop
 
 
