@@ -19,7 +19,9 @@ def random_factors(rng, p, n_scales=2):
     ancestor = rng.normal(size=(n_scales, p, p)) * 4
     ancestor[:, rng.random((p, p)) < 0.2] = np.nan
     single = tuple((rng.random(p) < 0.4).tolist())
-    return BayesFactors(tuple(range(n_scales)), ancestor, district, lean + lean.T, single)
+    settled = rng.random((p, p)) < 0.3
+    scales = tuple(range(n_scales))
+    return BayesFactors(scales, ancestor, district, lean + lean.T, single, settled)
 
 
 def same(one, other, tolerance=0.0):
@@ -59,7 +61,10 @@ def test_every_field_of_the_evidence_follows_the_labels(seed, order):
         factors.district[grid],
         factors.lean[grid],
         tuple(factors.single[i] for i in order),
+        factors.settled[grid],
     )
+    for name in BayesFactors.__dataclass_fields__:
+        np.testing.assert_array_equal(getattr(factors.at(index), name), getattr(permuted, name))
     np.testing.assert_array_equal(permuted.log_odds, factors.log_odds[grid])
     np.testing.assert_array_equal(permuted.district_log_odds, factors.district_log_odds[grid])
     np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
