@@ -17,7 +17,15 @@ from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Draws, decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
+from jigsaw_crl.assembly.verdict import (
+    CERTAIN_NO,
+    CERTAIN_YES,
+    LEAST_AGAINST,
+    NO,
+    OPEN,
+    SILENT,
+    YES,
+)
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import refuted, transitive_closure
@@ -28,8 +36,6 @@ from jigsaw_crl.fragment.fragment import Fragment
 __all__ = ["assemble"]
 
 Method = Literal["evidence", "null-cone", "paper"]
-# The prior alone makes ancestry improbable; a verdict against it needs this much pooled log-odds.
-LEAST_AGAINST = 1.0
 NOT_HARD = (
     "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
 )

@@ -10,10 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, say, sides
-from jigsaw_crl.assembly.combine import LEAST_AGAINST
 from jigsaw_crl.assembly.exact import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILENT, YES
+from jigsaw_crl.assembly.verdict import (
+    CERTAIN_NO,
+    CERTAIN_YES,
+    LEAST_AGAINST,
+    NO,
+    OPEN,
+    SILENT,
+    YES,
+)
 from jigsaw_crl.base.arrays import FloatArray
 
 __all__ = ["explain"]

@@ -15,10 +15,11 @@ from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
+from jigsaw_crl.assembly.influence import NOBODY, rests_on
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
-from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict
+from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, VERDICTS, YES, Verdict
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
@@ -307,6 +308,32 @@ class GlobalOrder(ReadOnlyArrays):
         if self.effects is None:
             return None
         return direct_effects(self.effects, self.verdicts, self.probabilities)
+
+    @cached_property
+    def rests_on(self) -> dict[tuple[str, str], str]:
+        """Decided pairs that rest on one client: without it, the others would not decide them.
+
+        Empty in exact mode, where every certificate names what it rests on, and from Algorithm 3.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> world = jc.simulate.setting("A", 0)
+        >>> order = jc.recover([world.client(0, n_samples=5_000)]).order
+        >>> set(order.rests_on.values()) == {world.views[0].name}
+        True
+        """
+        if self.mode != "evidence":
+            return {}
+        assert self.sampled is not None
+        weights = np.array([self.client_weights[f.client] for f in self.fragments])
+        model = OrderModel.of(self.panel, weights, self.rate)
+        given = (self.verdicts, self.evidence, self.sampled, LEAST_AGAINST)
+        found = rests_on(self.panel, model, *given)
+        return {
+            (self.labels[a], self.labels[d]): self.fragments[found[a, d]].client
+            for a, d in np.argwhere(found != NOBODY).tolist()
+        }
 
     @cached_property
     def bounds(self) -> Bounds:

@@ -203,7 +203,7 @@ def _claims(
                 i, j = (fragment.index(label) for label in pair)
                 spouses[i, j] = spouses[j, i] = True
     elif fragment.bayes is not None:
-        bayes = fragment.bayes.at(listed)
+        bayes = fragment.bayes.at(listed).bounded()
     else:
         certain, sure = _from_blocks(fragment), fragment.n_samples is None
     if bayes is None:

@@ -10,6 +10,7 @@ from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 __all__ = [
     "CERTAIN_NO",
     "CERTAIN_YES",
+    "LEAST_AGAINST",
     "NO",
     "OPEN",
     "SAYS_NO",
@@ -31,6 +32,8 @@ CERTAIN_YES, CERTAIN_NO = 0.95, 0.05
 # Pooled log-odds nearer to zero than this count as no evidence: no client saw the pair, or all had
 # it in one district. Such a pair is decided only if decided pairs imply the answer.
 SILENT = math.log(2.0)
+# The prior alone makes ancestry improbable; a verdict against it needs this much pooled log-odds.
+LEAST_AGAINST = 1.0
 
 
 class Verdict(Enum):

@@ -10,7 +10,14 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.evidence.pooled import Pooled, unrelated
-from jigsaw_crl.evidence.priors import IN_DISTRICT, MISSED, OPEN_PAIRS, OPEN_SHARE, PAIR_COST
+from jigsaw_crl.evidence.priors import (
+    IN_DISTRICT,
+    MISSED,
+    MODEL_ERROR,
+    OPEN_PAIRS,
+    OPEN_SHARE,
+    PAIR_COST,
+)
 
 __all__ = ["DECIMALS", "BayesFactors"]
 
@@ -94,6 +101,29 @@ class BayesFactors(ReadOnlyArrays):
             tuple(np.array(self.single)[index].tolist()),
             self.settled[rows, columns],
         )
+
+    def bounded(self) -> BayesFactors:
+        """The factors if the client is wrong about a pair with probability ε = `MODEL_ERROR`.
+
+        Data that say nothing are as probable under every hypothesis as under the best one, whose
+        log factor is M. So each log factor l becomes `log[(1 − ε) e^{l − M} + ε]`, less the same of
+        "unrelated" (l = 0). What is near the best stays; no two hypotheses differ by more than
+        `log 1/ε`, whatever the client says.
+        """
+        best = np.fmax(np.fmax(self.district, self.lean), 0.0)
+        for scale in self.ancestor:
+            best = np.fmax(best, np.fmax(scale, scale.T))
+
+        def floor(x: FloatArray) -> FloatArray:
+            with np.errstate(invalid="ignore"):  # NaN, "cannot say", stays NaN
+                above = np.log1p(-MODEL_ERROR) + x - best
+                return np.asarray(np.logaddexp(above, np.log(MODEL_ERROR)))
+
+        none = floor(np.zeros_like(best))
+        ancestor, district, lean = (
+            floor(x) - none for x in (self.ancestor, self.district, self.lean)
+        )
+        return BayesFactors(self.scales, ancestor, district, lean, self.single, self.settled)
 
     def own(self) -> Pooled:
         """The factors as evidence of one client, as they are; NaN where it cannot say."""

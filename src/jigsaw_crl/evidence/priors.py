@@ -7,6 +7,7 @@ import math
 __all__ = [
     "IN_DISTRICT",
     "MISSED",
+    "MODEL_ERROR",
     "OPEN_PAIRS",
     "OPEN_SHARE",
     "PAIR_COST",
@@ -26,6 +27,12 @@ IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
 # Share of a client's pairs that lie in one district, before its data: one of four relations. It is
 # then estimated from all pairs of the client, and this prior counts as so many pairs.
 OPEN_SHARE, OPEN_PAIRS = 0.25, 10.0
+
+# Probability that what a client says about a pair is worth nothing, however sure it is: a wrong
+# label on a regime, a copied file, a system that is not linear, a lie. This bounds one client's
+# log-odds on a pair by log 10,000 = 9.2; beyond that, its own model error is more probable than
+# what it says.
+MODEL_ERROR = 1e-4
 
 # Probability that a target with ancestors shows a single direction, for what one client says on
 # its own. The assembly estimates it from all clients.

@@ -9,7 +9,8 @@ the rest has an opinion, its balanced agreement is the mean of "k says yes where
 with `typical` the median ratio of all clients, held in [½, 1]: where the rest is itself in error,
 everybody agrees less. A client that claims certainty (promised = 1) among reliable ones has full
 weight from an agreement of 0.9 and none below 0.6; one that says itself that it errs is not
-punished for erring as often as it said.
+punished for erring as often as it said. A client that is surer than it is right has at most the
+weight that would make its log-odds honest (`_heat`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import boolean_product
 from jigsaw_crl.evidence.pooled import Pooled
-from jigsaw_crl.evidence.priors import PAIR_COST
+from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 from jigsaw_crl.fragment.fragment import YES
 
 __all__ = ["Trust", "pool", "weigh_clients"]
@@ -37,12 +38,16 @@ MOST_GROUPS = 32
 MOST_WORK = 16_000_000
 ROUNDS = 5
 # Error rate that statements without one of their own are first given, and its floor.
-FIRST_RATE, LEAST_RATE = 0.02, 1e-4
+FIRST_RATE, LEAST_RATE = 0.02, MODEL_ERROR
 # From about a third of the weight lost, collusion can no longer be told from consensus.
 DISAGREEMENT = 0.3
 # Independent errors leave the median ratio near 1 (0.8 and more was seen at 30 % of errors); below
 # this, parties of similar size contradict each other.
 TRUCE = 0.7
+# Factors on a client's log-odds that are tried, and what speaks before the data for log-odds that
+# mean what they say.
+HEATS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
+AS_CLAIMED = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +125,16 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
         groups = np.array_split(rng.permutation(n), n_groups)
         total = pool(panel, weights, rate)
         ratio, errors, said = np.full(n, np.nan), np.zeros(n), np.zeros(n)
+        heat = np.ones(n)
         for group in groups:
             rest = total.minus(_parts(panel, weights, rate, group)).log_odds()
             order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
-                agreement[k], ratio[k], errors[k], said[k] = _agreement(
+                agreement[k], ratio[k], errors[k], said[k], heat[k] = _agreement(
                     panel.claims[k], order, rest, rate, panel.n_scales
                 )
         fresh, typical = _weights(ratio)
+        fresh = np.minimum(fresh, heat)
         asked = float(fresh[stating] @ said[stating])
         change = float(np.abs(fresh - weights).max())
         weights = 0.5 * (weights + fresh) if number < ROUNDS - 1 else fresh
@@ -172,8 +179,8 @@ def _first_weights(panel: Panel) -> FloatArray:
 
 def _agreement(
     claims: Claims, order: BoolArray, rest: FloatArray, rate: float, n_scales: int
-) -> tuple[float, float, float, float]:
-    """Balanced agreement, its ratio to what was promised, errors, and statements compared.
+) -> tuple[float, float, float, float, float]:
+    """Balanced agreement, its ratio to what was promised, errors, statements compared, `_heat`.
 
     Both nan when there is nothing to compare. A pair counts by how firmly the client speaks on it,
     |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
@@ -198,11 +205,25 @@ def _agreement(
             sides.append((float(firm[side & right].sum()), size))
     compared = sum(size for _, size in sides)
     if compared < 1.0:
-        return np.nan, np.nan, 0.0, 0.0
+        return np.nan, np.nan, 0.0, 0.0, 1.0
     score = float(np.mean([_doubt(hits, size) for hits, size in sides]))
     promised = float((firm / (1.0 + np.exp(-np.abs(mean)))).sum() / compared)
     ratio = (score - 0.5) / max(promised - 0.5, 0.05)
-    return score, ratio, float((known & ~right).sum()), float(known.sum())
+    wrong = float((known & ~right).sum())
+    return score, ratio, wrong, float(known.sum()), _heat(mean, right, firm)
+
+
+def _heat(mean: FloatArray, right: BoolArray, firm: FloatArray) -> float:
+    """The factor on a client's log-odds that makes them honest, at most 1.
+
+    If the client is right with the probability that its log-odds x claim, β = 1 is the most likely
+    factor in `Σ log σ(β x s)`, s = ±1 for the others' answers. A client that is surer than it is
+    right has a smaller one. Pairs share the errors of lines, so that they count half.
+    """
+    x = np.where(right, np.abs(mean), -np.abs(mean))[firm > 0]
+    c = 0.5 * firm[firm > 0]
+    fit = [-float(c @ np.logaddexp(0.0, -beta * x)) - AS_CLAIMED * (1.0 - beta) for beta in HEATS]
+    return HEATS[int(np.argmax(fit))]
 
 
 def _doubt(hits: float, size: float) -> float:

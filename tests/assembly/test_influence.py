@@ -1,0 +1,111 @@
+"""No client decides alone, unseen: bounded factors, honest weights, verdicts that rest on one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.verdict import OPEN
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.evidence.priors import MODEL_ERROR
+
+MOST = -np.log(MODEL_ERROR)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return jc.simulate.random_world(12, 10, 0.6, 740_001)
+
+
+@pytest.fixture(scope="module")
+def fragments(world):
+    return [jc.recover_fragment(client) for client in world.clients(n_samples=3_000)]
+
+
+@pytest.fixture(scope="module")
+def honest(fragments):
+    return jc.assemble(fragments)
+
+
+def with_factors(fragment, ancestor):
+    b = fragment.bayes
+    return replace(
+        fragment, bayes=BayesFactors(b.scales, ancestor, b.district, b.lean, b.single, b.settled)
+    )
+
+
+def lie(fragment, kind, rng):
+    ancestor, p = fragment.bayes.ancestor.copy(), len(fragment.labels)
+    if kind == "inflated":
+        return with_factors(fragment, 100.0 * ancestor)
+    if kind == "permuted":
+        order = rng.permutation(p)
+        return with_factors(fragment, 3.0 * ancestor[:, order][:, :, order])
+    pairs = np.argwhere(~np.eye(p, dtype=bool))
+    for a, d in pairs[rng.choice(len(pairs), min(3, len(pairs)), replace=False)]:
+        ancestor[:, a, d] = -1000.0 if ancestor[:, a, d].max() > 0 else 1000.0
+    return with_factors(fragment, ancestor)
+
+
+def test_one_client_says_at_most_so_much_about_a_pair(fragments):
+    loud = with_factors(fragments[0], 1e4 * np.sign(fragments[0].bayes.ancestor))
+    claims = read_fragments([loud]).claims[0]
+    said = claims.evidence.ancestor
+    assert np.abs(said).max() <= MOST + 1e-6
+    assert np.abs(claims.bayes.district[~np.isnan(claims.bayes.district)]).max() <= MOST + 1e-6
+
+
+def test_what_is_near_the_best_hypothesis_stays_as_it_is():
+    ancestor = np.full((2, 2, 2), -500.0)
+    ancestor[0, 0, 1], ancestor[1, 0, 1] = 300.0, 299.0
+    district = np.array([[0.0, 298.0], [298.0, 0.0]])
+    b = BayesFactors((0.5, 0.08), ancestor, district).bounded()
+    assert b.ancestor[0, 0, 1] == pytest.approx(MOST, abs=0.01)
+    assert b.ancestor[0, 0, 1] - b.ancestor[1, 0, 1] == pytest.approx(1.0, abs=0.01)
+    assert b.ancestor[0, 0, 1] - b.district[0, 1] == pytest.approx(2.0, abs=0.01)
+    assert b.ancestor[0, 1, 0] == pytest.approx(0.0, abs=0.01)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "inflated", "permuted"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fifth_of_liars_changes_no_verdict_without_a_note(fragments, honest, kind, seed):
+    rng = np.random.default_rng(seed)
+    bad = set(rng.choice(len(fragments), 2, replace=False).tolist())
+    told = [lie(f, kind, rng) if k in bad else f for k, f in enumerate(fragments)]
+    order = jc.assemble(told)
+    turned = (order.verdicts != honest.verdicts) & (order.verdicts != OPEN)
+    turned &= honest.verdicts != OPEN
+    for a, d in np.argwhere(turned):
+        assert order.disagreement or (order.labels[a], order.labels[d]) in order.rests_on
+
+
+def test_a_client_that_is_surer_than_it_is_right_loses_weight(fragments):
+    rng = np.random.default_rng(5)
+    told = [lie(fragments[0], "permuted", rng), *fragments[1:]]
+    weights = jc.assemble(told).client_weights
+    assert weights[fragments[0].client] < 0.5
+    assert np.mean([weights[f.client] for f in fragments[1:]]) > 0.7
+
+
+def test_verdicts_that_rest_on_one_client_are_those_that_fall_without_it(fragments, honest):
+    assert set(honest.rests_on.values()) <= {f.client for f in fragments}
+    fell = kept = 0
+    for k, gone in enumerate(fragments):
+        rest = jc.assemble([f for i, f in enumerate(fragments) if i != k])
+        for (a, d), client in honest.rests_on.items():
+            if client == gone.client and {a, d} <= set(rest.labels):
+                fell += rest.verdict(a, d) is jc.Verdict.UNDETERMINED
+                kept += rest.verdict(a, d) is honest.verdict(a, d)
+    assert fell + kept > 0
+    assert fell >= 0.5 * (fell + kept)
+
+
+def test_a_single_client_carries_every_verdict(fragments):
+    order = jc.assemble(fragments[:1])
+    decided = order.verdicts != OPEN
+    np.fill_diagonal(decided, False)
+    assert len(order.rests_on) == decided.sum()
