@@ -85,6 +85,16 @@ class Deployment:
                     start_new_session=True,
                 )
 
+    def refuse_all(self, site: str) -> str:
+        """Make a site refuse every class that a job names; returns what it allowed."""
+        path = self.kits / site / "local" / "resources.json"
+        before = path.read_text()
+        self.allow(site, json.dumps({**json.loads(before), "class_allow_list": ["no.such.Class"]}))
+        return before
+
+    def allow(self, site: str, resources: str) -> None:
+        (self.kits / site / "local" / "resources.json").write_text(resources)
+
     def log(self, name: str) -> Path:
         return self.root / f"{name}.log"
 
@@ -111,7 +121,8 @@ class Deployment:
         def joined() -> bool:
             said = self.said(COORDINATOR)[since:]
             words = ("New client {}@", "Re-activate the client: {} at")
-            return all(any(w.format(s) in said for w in words) for s in SITES)
+            names = (*SITES, OUTSIDER)
+            return all(any(w.format(s) in said for w in words) for s in names)
 
         wait_until(joined, "the sites to join")
         self.enough = max(self.enough, round(3 * (time.monotonic() - began)))

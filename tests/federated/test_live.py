@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -71,7 +73,8 @@ def live(tmp_path_factory, fragments):
     try:
         for site, text in fragments.items():
             (deployment.kits / site / "fragment.json").write_text(text)
-        deployment.start(COORDINATOR, *SITES)
+        deployment.refuse_all(OUTSIDER)
+        deployment.start(COORDINATOR, *SITES, OUTSIDER)
         deployment.wait_for_sites()
         yield deployment
     finally:
@@ -167,14 +170,24 @@ def test_three_sites_give_the_order_of_the_pooled_study(live, impostors, study):
     out, err = process.communicate(timeout=HANG)
     assert process.returncode == 0, out + err
     assert pairs(live.results / "first") == pairs(pooled)
-    assert live.standings("first") == {site: {"state": "received"} for site in SITES}
+    assert live.standings("first") == {site: {"state": "received", "why": ""} for site in SITES}
+    for site in SITES:
+        assert f"{site}\treceived" in out
+
+
+def test_a_round_that_has_a_result_is_closed(live):
+    before = (live.results / "first" / "result.json").read_bytes()
+    code, said = live.run("first")
+    assert code == 2
+    assert "has ended on" in said
+    assert (live.results / "first" / "result.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("kind", ["self-signed", "site", "site-by-name"])
 def test_a_round_cannot_be_started_without_the_certificate_of_the_admin(kind, live, impostors):
     out, err = impostors[kind].communicate(timeout=HANG)
     assert impostors[kind].returncode == 2, out + err
-    assert "refuses this kit" in err
+    assert re.search("refuses this kit|is not authorized for 'submit_job'", err)
     assert len(err.splitlines()) == 1
     assert not (live.results / f"impostor-{kind}").exists()
 
@@ -190,7 +203,7 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
     finally:
         live.rogue("client-1").unlink()
         live.rogue("client-2").unlink()
-    assert code == 0, said
+    assert code == 3, said
     standings = live.standings("misbehaving")
     assert standings["client-1"]["state"] == standings["client-2"]["state"] == "refused"
     assert "garbage" in standings["client-1"]["why"]
@@ -198,6 +211,34 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
     result = jc.load_result(live.results / "misbehaving")
     assert list(result.fragments) == ["client-3"]
     assert set(result.provenance["refused"]) == {"client-1", "client-2"}
+
+
+def test_no_site_can_veto_a_round(live):
+    """The process of client-1 dies, client-2 refuses our class, and client-4 is not listed."""
+    allowed = live.refuse_all("client-2")
+    live.hold("client-1").touch()
+    began = time.monotonic()
+    process = live.submit("vetoed")
+    live.wait_for_hold("client-1")
+    wait_until(lambda: "client-3" in live.answers("vetoed"), "the answer of client-3")
+    live.kill_jobs_of("client-1")
+    live.hold("client-1").unlink()
+    out, err = process.communicate(timeout=HANG)
+    live.allow("client-2", allowed)
+    assert process.returncode == 3, out + err
+    # The round did not wait for sites that could no longer answer.
+    assert time.monotonic() - began < HANG / 2
+    standings = live.standings("vetoed")
+    for site in ("client-1", "client-2"):
+        assert standings[site] == {
+            "state": "missing", "why": "its process ended before it answered",
+        }  # fmt: skip
+    assert standings["client-3"]["state"] == "received"
+    assert list(jc.load_result(live.results / "vetoed").fragments) == ["client-3"]
+    # A site that is not on the list was connected and was not asked.
+    assert f"New client {OUTSIDER}@" in live.said(COORDINATOR)
+    assert "SendFragment" not in live.said(OUTSIDER)
+    assert not list((live.kits / OUTSIDER).glob("*-*-*-*-*"))
 
 
 def test_the_coordinator_refuses_a_job_that_ships_code(live, tmp_path):
@@ -218,10 +259,11 @@ def test_a_site_killed_during_a_round_is_missing_and_a_stale_fragment_is_refused
     live.kill("client-2")
     live.hold("client-2").unlink()
     out, err = process.communicate(timeout=HANG)
-    assert process.returncode == 0, out + err
+    assert process.returncode == 3, out + err
+    assert "client-2\tmissing" in out
     standings = live.standings("wounded")
-    assert standings["client-2"] == {"state": "missing"}
-    assert standings["client-3"] == {"state": "received"}
+    assert standings["client-2"]["state"] == "missing"
+    assert standings["client-3"]["state"] == "received"
     assert "stale" in standings["client-1"]["why"]
     result = jc.load_result(live.results / "wounded")
     assert result.provenance["missing"] == ["client-2"]

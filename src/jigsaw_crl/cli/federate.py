@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,13 @@ from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.commands import Commands
 from jigsaw_crl.cli.output import print_table
 
+if TYPE_CHECKING:
+    from jigsaw_crl.federated.running import RoundEnd
+
 __all__ = ["register"]
+
+# Exit code of a round whose result lacks some sites.
+INCOMPLETE = 3
 
 MinSitesOption = Annotated[
     int, typer.Option(metavar="N", min=1, help="Fragments needed for a result.")
@@ -158,6 +164,9 @@ def submit(
     max_age: Annotated[
         float | None, typer.Option(metavar="HOURS", min=0, help="Refuse older fragments.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Run a round again that has a result, and replace it.")
+    ] = False,
     method: opt.Method = "null-cone",
     closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
@@ -166,7 +175,8 @@ def submit(
     """Ask every site for its fragment, and assemble them.
 
     Sites are asked once; the coordinator assembles the fragments that arrive. The result is in
-    results/NAME of the coordinator's kit, where round.json says which sites are missing or refused.
+    results/NAME of the coordinator's kit. The state of each site is printed, and is in round.json
+    there. Exit code 0: the result rests on every site; 3: on some of them; 2: there is no result.
     """
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.running import submit_round
@@ -179,18 +189,33 @@ def submit(
         method=method,
         seed=seed,
         closed_world=closed_world,
+        again=again,
     )
     with working("waiting for the sites"):
         end = submit_round(kit, options, deadline=deadline or timeout + 120, patience=patience)
+    _show_end(end, round_name, as_json)
+
+
+def _show_end(end: RoundEnd, round_name: str, as_json: bool) -> None:
+    """Print how a round ended; the exit code tells complete, incomplete and failed apart."""
+    record = end.record
+    if as_json:
+        state = None if record is None else record.to_document()
+        seconds = round(end.seconds, 1)
+        print_json({"round": round_name, "job": end.job, "seconds": seconds, "state": state})
+    elif record is not None:
+        rows = [(site, s.state, s.why) for site, s in record.sites.items()]
+        print_table(f"Round {round_name}", ["site", "state", "why"], rows)
     if not end.ok:
         raise InputError(
-            f"the round {round_name!r} gave no result ({end.status})",
+            f"the round {round_name!r} gave no result: {end.failure}",
             f"See results/{round_name}/round.json and log.txt in the coordinator's kit.",
         )
-    if as_json:
-        print_json({"round": round_name, "job": end.job, "seconds": round(end.seconds, 1)})
-        return
-    typer.echo(f"done: see results/{round_name} in the coordinator's kit")
+    assert record is not None
+    if not as_json:
+        typer.echo(f"done: see results/{round_name} in the coordinator's kit")
+    if not record.complete:
+        raise typer.Exit(INCOMPLETE)
 
 
 def simulate(

@@ -19,7 +19,7 @@ from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.seen import Seen
-from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.federated.settings import MOST_LABELS, SiteSettings
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.signing import is_signed, open_signed, open_unverified
 
@@ -73,6 +73,8 @@ class Rules:
         A fragment older than the last one used of its site is stale.
     most_bytes : int
         Larger answers are refused.
+    most_labels : int
+        Fragments with more labels are refused.
     max_age : float or None
         Seconds since the fragment was written or signed; older ones are stale.
     keys : mapping of str to tuple of str, or None
@@ -82,6 +84,7 @@ class Rules:
     round_name: str
     seen: Seen
     most_bytes: int
+    most_labels: int = MOST_LABELS
     max_age: float | None = None
     keys: Mapping[str, tuple[str, ...]] | None = None
 
@@ -168,9 +171,9 @@ def check_answer(text: object, site: str, rules: Rules) -> Accepted:
     serial = written_at = answer.written_at
     try:
         if rules.keys is None:
-            fragment = open_unverified(answer.fragment)
+            fragment = open_unverified(answer.fragment, most_labels=rules.most_labels)
         else:
-            signed = open_signed(answer.fragment, rules.keys)
+            signed = open_signed(answer.fragment, rules.keys, most_labels=rules.most_labels)
             fragment, serial = signed.fragment, signed.serial
             written_at = int(signed.issued_at.timestamp()) * _SECOND
     except InputError as error:

@@ -1,16 +1,17 @@
 """One round at the coordinator: collect the sites' answers, then assemble them into a result.
 
-Each accepted answer is written to the round's folder at once. If the coordinator is killed, the
-same round can be run again with the answers that were kept.
+Each accepted answer is written to the round's folder at once, and `round.json` beside it says how
+the round stands. If the coordinator is killed, the same round can be run again with the answers
+that were kept.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jigsaw_crl.assembly import assemble
 from jigsaw_crl.base.errors import InputError
@@ -18,32 +19,13 @@ from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.answer import Accepted, Rules, check_answer
+from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
 from jigsaw_crl.fragment.signing import read_site_keys
 from jigsaw_crl.result.result import Result
 
-__all__ = ["STATUS", "Gathering", "Standing"]
-
-STATUS = "round.json"
-State = Literal["received", "kept", "refused", "missing"]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The state of a site in a round.
-
-    Parameters
-    ----------
-    state : {"received", "kept", "refused", "missing"}
-        "kept": it did not answer this time, but its answer from an interrupted run of this round
-        is used.
-    why : str
-        Why the answer was refused; else empty.
-    """
-
-    state: State
-    why: str = ""
+__all__ = ["Gathering"]
 
 
 @dataclass
@@ -56,8 +38,8 @@ class Gathering:
     rules : Rules
     accepted : dict of str to Accepted
         By site.
-    refused : dict of str to str
-        Why, by site.
+    refused, lost : dict of str to str
+        Why a site's answer is not used, and why a site cannot answer any more, by site.
     started_at : str
         In UTC.
     """
@@ -66,18 +48,37 @@ class Gathering:
     rules: Rules
     accepted: dict[str, Accepted] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    started_at: str = ""
+    lost: dict[str, str] = field(default_factory=dict)
+    started_at: str = field(default_factory=now)
 
     @classmethod
     def open(
-        cls, settings: CoordinatorSettings, round_name: str, *, max_age: float | None = None
+        cls,
+        settings: CoordinatorSettings,
+        round_name: str,
+        *,
+        max_age: float | None = None,
+        again: bool = False,
     ) -> Gathering:
-        """Begin a round, or continue one that was interrupted."""
+        """Begin a round, or continue one that was interrupted.
+
+        Parameters
+        ----------
+        settings : CoordinatorSettings
+        round_name : str
+        max_age : float, optional
+            Seconds; older fragments are stale.
+        again : bool
+            Run a round again that has a result; the new result replaces it.
+        """
         check_name(round_name, "round")
+        check_open(settings.results, round_name, again=again)
         keys = None if settings.keys is None else read_site_keys(settings.keys)
         seen = Seen.at(settings.results / "seen.json")
-        rules = Rules(round_name, seen, settings.most_bytes, max_age, keys)
-        gathering = cls(settings, rules, started_at=_now())
+        rules = Rules(
+            round_name, seen, settings.most_bytes, settings.most_labels, max_age=max_age, keys=keys
+        )
+        gathering = cls(settings, rules)
         try:
             gathering._answers.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -86,6 +87,7 @@ class Gathering:
                 "Correct 'results' in local/jigsaw-coordinator.json.",
                 path=gathering.folder,
             ) from None
+        gathering._record().save(gathering.folder)
         return gathering
 
     @property
@@ -97,30 +99,50 @@ class Gathering:
     def _answers(self) -> Path:
         return self.folder / "answers"
 
+    # -- the sites --------------------------------------------------------------------------------
+
     def receive(self, site: str, text: object) -> Standing:
         """Check an answer, and keep it if it is accepted."""
         if site not in self.settings.sites:
             return Standing("refused", "it is not one of this federation's sites")
         try:
             accepted = check_answer(text, site, self.rules)
+            write_text(self._answers / f"{site}.json", str(text))
         except InputError as error:
             return self.refuse(site, f"{error.what}. {error.remedy}")
-        write_text(self._answers / f"{site}.json", str(text))
         self.refused.pop(site, None)
         self.accepted[site] = accepted
+        self._record().save(self.folder)
         return Standing("received")
 
     def refuse(self, site: str, why: str) -> Standing:
         """Note that a site's answer is refused, and why."""
+        self.accepted.pop(site, None)
         self.refused[site] = why
+        self._record().save(self.folder)
         return Standing("refused", why)
 
-    def _standing(self, site: str, kept: dict[str, Accepted]) -> Standing:
+    def lose(self, site: str, why: str) -> None:
+        """Note that a site cannot answer any more, and why; an answer that it gave still counts."""
+        if site in self.settings.sites:
+            self.lost[site] = why
+            self._record().save(self.folder)
+
+    def waits_for(self, sites: Iterable[str]) -> bool:
+        """Can one of these sites still answer?"""
+        return any(
+            site not in self.accepted and site not in self.refused and site not in self.lost
+            for site in sites
+        )
+
+    def _standing(self, site: str, kept: Mapping[str, Accepted]) -> Standing:
         if site in self.accepted:
             return Standing("received")
         if site in self.refused:
             return Standing("refused", self.refused[site])
-        return Standing("kept" if site in kept else "missing")
+        if site in kept:
+            return Standing("kept")
+        return Standing("missing", self.lost.get(site, ""))
 
     def _kept(self) -> dict[str, Accepted]:
         """Valid answers from an interrupted run, of sites that have not answered in this one."""
@@ -135,6 +157,8 @@ class Gathering:
                 continue
         return found
 
+    # -- the result -------------------------------------------------------------------------------
+
     def finish(self, min_sites: int, **options: Any) -> Result:
         """Assemble the accepted fragments and write the round's result folder.
 
@@ -148,14 +172,14 @@ class Gathering:
         Raises
         ------
         InputError
-            Too few sites, or fragments that cannot be assembled. `round.json` is written all the
-            same, with the state of every site.
+            Too few sites, or a folder that cannot be written. `round.json` has the state of every
+            site all the same.
         """
-        kept = self._kept()
-        standings = {site: self._standing(site, kept) for site in self.settings.sites}
-        usable = kept | self.accepted
-        used = [usable[site] for site in self.settings.sites if site in usable]
+        kept: dict[str, Accepted] = {}
         try:
+            kept = self._kept()
+            used = self._within_limits(kept | self.accepted)
+            standings = self._standings(kept)
             if len(used) < max(min_sites, 1):
                 states = ", ".join(f"{site} {s.state}" for site, s in standings.items())
                 raise InputError(
@@ -165,25 +189,49 @@ class Gathering:
                 )
             result = _assemble(self.rules.round_name, used, standings, options)
             result.save(self.folder)
-        except InputError as error:
-            self._note(standings, str(error))
+        except BaseException as error:
+            self.fail(str(error) if isinstance(error, InputError) else type(error).__name__, kept)
             raise
-        self._note(standings, None)
+        replace(self._record(kept), ended_at=now()).save(self.folder, strict=True)
         self.rules.seen.updated(used).save()
         return result
 
-    def _note(self, standings: dict[str, Standing], failure: str | None) -> None:
-        document = {
-            "round": self.rules.round_name,
-            "started_at": self.started_at,
-            "ended_at": _now(),
-            "failure": failure,
-            "sites": {
-                site: {"state": s.state, **({"why": s.why} if s.why else {})}
-                for site, s in standings.items()
-            },
-        }
-        write_text(self.folder / STATUS, json.dumps(document, indent=1, ensure_ascii=False))
+    def fail(self, why: str, kept: Mapping[str, Accepted] | None = None) -> None:
+        """End the round without a result, and write why."""
+        record = self._record(self._kept() if kept is None else kept)
+        replace(record, ended_at=now(), failure=why).save(self.folder)
+
+    def _within_limits(self, usable: Mapping[str, Accepted]) -> list[Accepted]:
+        """The fragments to use, after refusing those that bring too many labels of their own."""
+        used = [usable[site] for site in self.settings.sites if site in usable]
+        while used and _pairs(used) > self.settings.most_pairs:
+            counts = Counter(x for one in used for x in one.fragment.labels)
+            own = [sum(counts[x] == 1 for x in one.fragment.labels) for one in used]
+            # The last of several, so that a site that was listed earlier is kept.
+            worst = max(range(len(used)), key=lambda i: (own[i], len(used[i].fragment.labels), i))
+            self.refuse(
+                used[worst].site,
+                f"all sites together have more than {self.settings.most_pairs} pairs of labels, "
+                f"and {pluralise(own[worst], 'label')} of this site no other site has. Raise "
+                "'most_pairs' in local/jigsaw-coordinator.json, if that many are expected.",
+            )
+            del used[worst]
+        return used
+
+    def _standings(self, kept: Mapping[str, Accepted]) -> dict[str, Standing]:
+        return {site: self._standing(site, kept) for site in self.settings.sites}
+
+    def _record(self, kept: Mapping[str, Accepted] | None = None) -> RoundRecord:
+        return RoundRecord(
+            round=self.rules.round_name,
+            started_at=self.started_at,
+            sites=self._standings({} if kept is None else kept),
+        )
+
+
+def _pairs(used: Iterable[Accepted]) -> int:
+    p = len({x for one in used for x in one.fragment.labels})
+    return p * (p - 1)
 
 
 def _assemble(
@@ -209,7 +257,8 @@ def _absences(standings: dict[str, Standing]) -> list[Finding]:
     found = []
     for site, s in standings.items():
         if s.state == "missing":
-            what, remedy = "the site did not answer in time", "Run the round again with it."
+            what = f"the site did not answer{f': {s.why}' if s.why else ' in time'}"
+            remedy = "Run the round again with it."
         elif s.state == "refused":
             what = f"the site's answer was refused: {s.why}"
             remedy = "Correct it, then run the round again."
@@ -217,7 +266,3 @@ def _absences(standings: dict[str, Standing]) -> list[Finding]:
             continue
         found.append(Finding(f"{s.state}-site", "warning", what, remedy, client=site))
     return found
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

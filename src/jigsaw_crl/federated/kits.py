@@ -20,7 +20,7 @@ from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
-from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, write_json
+from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, GUARD, write_json
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 
 __all__ = ["PERMISSIONS", "Federation", "init_federation", "require_nvflare", "set_storage_paths"]
@@ -205,7 +205,7 @@ def _harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
     parts = {part["id"]: part for part in resources["components"]}
     del parts["log_receiver"]
     parts["job_scheduler"]["args"]["max_jobs"] = 1  # one round at a time
-    resources["components"] = list(parts.values())
+    resources["components"] = [*parts.values(), {"id": "jigsaw_guard", "path": GUARD, "args": {}}]
     write_json(kit / "local" / "resources.json", resources)
     set_storage_paths(kit)
     write_json(kit / "local" / COORDINATOR_FILE, {"sites": list(sites), "results": "results"})

@@ -16,12 +16,12 @@ from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
-from jigsaw_crl.federated.job import RoundOptions, write_job
+from jigsaw_crl.federated.job import META_STATE, RoundOptions, write_job
 from jigsaw_crl.federated.kits import ORGANISATION, require_nvflare, set_storage_paths
+from jigsaw_crl.federated.round import RoundRecord
 
 __all__ = ["RoundEnd", "start_command", "submit_round", "wait_for_job"]
 
-_FINISHED = "FINISHED:COMPLETED"
 # Seconds that the coordinator may take to answer one request. NVFlare's default of 5 is too short
 # for a busy machine, and one late answer must not end a round.
 _REQUEST_TIMEOUT = 60.0
@@ -42,16 +42,29 @@ class RoundEnd:
         NVFlare's status of the job.
     seconds : float
         Since the round was submitted.
+    record : RoundRecord or None
+        The coordinator's record of the round; None if the coordinator did not give it.
     """
 
     job: str
     status: str
     seconds: float
+    record: RoundRecord | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether a result was written."""
-        return self.status == _FINISHED
+        """Whether a result was written.
+
+        NVFlare's status does not decide: it may call a job abnormal whose result is complete.
+        """
+        return self.record is not None and self.record.closed
+
+    @property
+    def failure(self) -> str:
+        """Why there is no result."""
+        if self.record is not None and self.record.failure:
+            return self.record.failure
+        return f"the coordinator did not begin it, or was stopped during it ({self.status})"
 
 
 def start_command(kit: Path) -> list[str]:
@@ -112,21 +125,41 @@ def submit_round(
         try:
             job = session.submit_job(str(write_job(Path(folder) / "job", options)))
         except Exception as error:
+            # The coordinator's own reason, or the name of NVFlare's error.
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
             raise InputError(
-                f"the coordinator refuses this kit's job ({type(error).__name__})",
-                "Use the admin's own kit.",
+                f"the coordinator refuses this kit's round: {reason}",
+                "Correct it, or use the admin's own kit.",
                 path=kit,
             ) from None
         try:
             # NVFlare takes 0 seconds for no limit.
             status = wait_for_job(session, job, max(deadline + began - time.monotonic(), 0.1))
+            record = find_record(session, job)
         except Exception as error:
             raise InputError(
                 f"the coordinator was lost during the round ({type(error).__name__})",
                 "Start it again and submit the same round: the answers received are kept.",
                 path=kit,
             ) from None
-        return RoundEnd(job, status, time.monotonic() - began)
+        return RoundEnd(job, status, time.monotonic() - began, record)
+
+
+def find_record(
+    session: Any, job: str, *, poll: float = 0.5, grace: float = 10.0
+) -> RoundRecord | None:
+    """The coordinator's record of a round that has ended; None if it does not come within `grace`.
+
+    The coordinator writes it to the job's meta data a moment after the job's last status.
+    """
+    end = time.monotonic() + grace
+    while True:
+        meta = session.get_job_meta(job)
+        if META_STATE in meta:
+            return RoundRecord.from_document(meta[META_STATE])
+        if time.monotonic() >= end:
+            return None
+        time.sleep(poll)
 
 
 def wait_for_job(

@@ -28,18 +28,36 @@ __all__ = [
 SITE_FILE, COORDINATOR_FILE = "jigsaw-site.json", "jigsaw-coordinator.json"
 # A fragment of a thousand labels with evidence at two scales takes about 30 MB.
 MOST_BYTES = 1 << 26
+# Assembly takes about a minute for 200 labels of one site, and grows faster than their number.
+MOST_LABELS = 200
+# Ordered pairs of different labels of all sites together: those of 500 labels.
+MOST_PAIRS = 500 * 499
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+# Files beside the round folders have these endings; no file system takes the other names for a
+# folder, or it takes them for a device.
+_RESERVED_ENDINGS = (".json", ".jsonl", ".lock", ".")
+_DEVICES = ("com", "lpt")
+_RESERVED = frozenset(
+    {"con", "prn", "aux", "nul", *(f"{x}{i}" for x in _DEVICES for i in range(10))}
+)
 
 
 def check_name(name: object, what: str) -> str:
     """Return the name of a site or round, which may come from another machine.
 
-    Raises an `InputError` unless it can safely be the name of a file or folder.
+    Raises an `InputError` unless it can safely be the name of a file or folder, and of no file
+    that the coordinator keeps itself.
     """
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise InputError(
             f"the {what}'s name is {str(name)[:80]!r}",
             "Use up to 63 letters, digits, dots, dashes and underscores, a letter or digit first.",
+        )
+    folded = name.casefold()
+    if folded.endswith(_RESERVED_ENDINGS) or folded.partition(".")[0] in _RESERVED:
+        raise InputError(
+            f"the {what}'s name {name!r} is reserved",
+            "Choose a name that is no device and does not end in .json, .jsonl, .lock or a dot.",
         )
     return name
 
@@ -57,7 +75,7 @@ def _check_sites(sites: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _Path = Annotated[Path, AfterValidator(_check_path)]
-_Bytes = Annotated[WholeNumber, Field(ge=1)]
+_Count = Annotated[WholeNumber, Field(ge=1)]
 
 
 class SiteSettings(Document):
@@ -76,7 +94,7 @@ class SiteSettings(Document):
     remedy = 'Write it as `jigsaw federate init` does: {"fragment": "fragment.json"}.'
 
     fragment: _Path
-    most_bytes: _Bytes = MOST_BYTES
+    most_bytes: _Count = MOST_BYTES
 
 
 class CoordinatorSettings(Document):
@@ -92,18 +110,25 @@ class CoordinatorSettings(Document):
         List of the sites' keys. If given, only signed fragments are accepted.
     most_bytes : int
         Larger answers are refused.
+    most_labels : int
+        A fragment with more labels is refused before it is assembled.
+    most_pairs : int
+        Ordered pairs of labels of all sites together. Beyond, the sites that bring the most labels
+        that no other site has are refused until the rest fits.
     """
 
     kind = "settings file"
     remedy = (
         'Write it as `jigsaw federate init` does: {"sites": ["lab-1"], "results": "results"}, '
-        'with "keys" and "most_bytes" if needed.'
+        'with "keys", "most_bytes", "most_labels" and "most_pairs" if needed.'
     )
 
     sites: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sites)]
     results: _Path
     keys: _Path | None = None
-    most_bytes: _Bytes = MOST_BYTES
+    most_bytes: _Count = MOST_BYTES
+    most_labels: _Count = MOST_LABELS
+    most_pairs: _Count = MOST_PAIRS
 
 
 def site_settings(local: Path, site: str) -> SiteSettings:

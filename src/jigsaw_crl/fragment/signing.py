@@ -25,6 +25,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict,
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import readable, writable
+from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
@@ -243,7 +244,13 @@ def is_signed(text: str | bytes) -> bool:
     return text.startswith(head) if isinstance(text, str) else text.startswith(head.encode())
 
 
-def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None) -> Signed:
+def open_signed(
+    text: str | bytes,
+    keys: SiteKeys,
+    *,
+    most_labels: int | None = None,
+    path: object | None = None,
+) -> Signed:
     """Verify a signed fragment and read it.
 
     Parameters
@@ -251,6 +258,8 @@ def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None
     text : str or bytes
     keys : mapping of str to tuple of str
         Public keys by site, from `read_site_keys`.
+    most_labels : int, optional
+        A fragment with more labels is refused.
     path : optional
         Named in errors.
 
@@ -279,7 +288,7 @@ def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None
             "it was altered after the site signed it, or another key signed it",
             "Ask the site to send it again.",
         )
-    fragment = Fragment.from_json(envelope.fragment, path=path)
+    fragment = _read(envelope.fragment, most_labels, path)
     if fragment.client != site:
         raise refuse(
             f"the site signed a fragment of another client, {fragment.client!r}",
@@ -295,9 +304,22 @@ def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None
     )
 
 
-def open_unverified(text: str | bytes) -> Fragment:
+def open_unverified(text: str | bytes, *, most_labels: int | None = None) -> Fragment:
     """Read a fragment, signed or not, without verifying the signature."""
-    return Fragment.from_json(Envelope.from_text(text).fragment if is_signed(text) else text)
+    return _read(Envelope.from_text(text).fragment if is_signed(text) else text, most_labels, None)
+
+
+def _read(text: str | bytes, most_labels: int | None, path: object | None) -> Fragment:
+    """The fragment, whose labels are counted before its orders are built from them."""
+    document = FragmentDocument.from_text(text, path=path)
+    if most_labels is not None and len(document.labels) > most_labels:
+        raise InputError(
+            f"it has {len(document.labels)} labels, {most_labels} are allowed",
+            "Raise 'most_labels' in local/jigsaw-coordinator.json, if that many are expected.",
+            client=document.client[:80],
+            path=path,
+        )
+    return document.fragment(path)
 
 
 def _is_signature(signature: str, data: bytes, public: str) -> bool:
