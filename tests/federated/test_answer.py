@@ -20,12 +20,21 @@ from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.seen import LastUsed, Seen
 from jigsaw_crl.federated.settings import SiteSettings
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
+from jigsaw_crl.fragment.keys import read_private_key
+from jigsaw_crl.fragment.signing import sign_fragment
 
 from ..fragment.examples import assert_one_line, fragment, fragments, mutations
+from .conftest import STUDY
 
 SITE = "client-1"
 PIECE = fragment(client=SITE).without_basis()
+
+
+WHEN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
+
+
+def sign(piece, key, **options):
+    return sign_fragment(piece, key, **{"study": STUDY, "round_name": "first"} | options)
 
 
 def rules(**changes):
@@ -111,12 +120,13 @@ def test_a_file_that_is_not_utf_8_is_invalid(file):
 @given(fragments(), st.booleans())
 @examples(max_examples=50)
 def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, signed):
-    text = sign_fragment(piece, key) if signed else piece.to_json()
-    keys = {piece.client: public_keys[SITE]} if signed else None
+    text = sign(piece, key) if signed else piece.to_json()
+    own = {piece.client: public_keys.sites[SITE]}
+    keys = public_keys.model_copy(update={"sites": own}) if signed else None
     accepted = check_answer(make(file, text, piece.client), piece.client, rules(keys=keys))
     assert accepted.fragment.to_json() == piece.to_json()
     assert accepted.site == piece.client
-    assert accepted.digest == hashlib.sha256(text.encode()).hexdigest()
+    assert accepted.digest == hashlib.sha256(piece.to_json().encode()).hexdigest()
 
 
 @given(st.data())
@@ -139,7 +149,7 @@ def test_a_changed_answer_is_refused_in_one_line_or_is_a_valid_answer_of_its_sit
 def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
     file, key, public_keys, data
 ):
-    envelope = sign_fragment(PIECE, key, serial=7)
+    envelope = sign(PIECE, key, issued_at=WHEN)
     answer = make(file, envelope)
     if data.draw(st.booleans()):
         changed = data.draw(mutations(answer))
@@ -152,7 +162,7 @@ def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
         assert_one_line(error, client=SITE)
         return
     assert accepted.fragment.to_json() == PIECE.to_json()
-    assert (accepted.site, accepted.serial) == (SITE, 7)
+    assert (accepted.site, accepted.signed.issued_at) == (SITE, WHEN)
 
 
 MALFORMED = {
@@ -227,13 +237,31 @@ def test_a_fragment_from_the_future_is_refused(honest):
     assert "in the future" in refusal(json.dumps(json.loads(honest) | future))
 
 
+@pytest.mark.parametrize("year", [1999, 2099])
+def test_a_fragment_from_an_impossible_time_is_refused(year, honest, file, key, public_keys):
+    """Also a signed one, whose file has another time."""
+    when = datetime(year, 6, 1, tzinfo=UTC)
+    says = {1999: "before 2025", 2099: "in the future"}[year]
+    old = json.dumps(json.loads(honest) | {"written_at": int(when.timestamp()) * 10**9})
+    assert says in refusal(old)
+    text = make(file, sign(PIECE, key, issued_at=when))
+    assert says in refusal(text, keys=public_keys)
+
+
+@pytest.mark.parametrize("changed", ["study", "round_name"])
+def test_a_fragment_signed_for_another_study_or_round_is_refused(changed, file, key, public_keys):
+    text = make(file, sign(PIECE, key, **{changed: "another"}))
+    what = changed.removesuffix("_name")
+    assert f"it was signed for the {what} 'another', not for" in refusal(text, keys=public_keys)
+
+
 def test_with_keys_only_signed_fragments_are_accepted(file, honest, key, public_keys):
     assert "not a jigsaw-crl signed fragment" in refusal(honest, keys=public_keys)
-    text = make(file, sign_fragment(PIECE, key))
+    text = make(file, sign(PIECE, key))
     assert check_answer(text, SITE, rules(keys=public_keys)).fragment.client == SITE
 
 
 def test_a_signed_fragment_is_as_old_as_its_signature(file, key, public_keys):
     old = datetime.now(UTC) - timedelta(hours=3)
-    text = make(file, sign_fragment(PIECE, key, issued_at=old))
+    text = make(file, sign(PIECE, key, issued_at=old))
     assert "stale: 3 hours old" in refusal(text, keys=public_keys, max_age=3600)

@@ -12,9 +12,10 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.gathering import Gathering
 from jigsaw_crl.federated.round import STATUS, RoundRecord
-from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
+from jigsaw_crl.fragment.keys import read_private_key
+from jigsaw_crl.fragment.signing import sign_fragment
 
-from .conftest import SITES
+from .conftest import SITES, STUDY
 
 
 def answers(sites, round_name="first"):
@@ -79,7 +80,7 @@ def test_an_answer_that_utf_8_cannot_hold_does_not_end_the_round(
     texts = {}
     for piece in fragments:
         key = read_private_key(key_folder / f"{piece.client}.key")
-        envelope = sign_fragment(piece, key)
+        envelope = sign_fragment(piece, key, study=STUDY, round_name="first")
         if piece.client == "client-2":
             envelope = json.dumps({**json.loads(envelope), "\ud800": 1})
         answer = json.loads(answers(sites)[piece.client])

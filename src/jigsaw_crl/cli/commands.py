@@ -27,6 +27,7 @@ COMMANDS = {
     "moments": ("client", "Turn rows into sufficient statistics."),
     "fragment": ("client", "Recover one client's fragment: all that a site shares."),
     "assemble": ("order", "Assemble fragments into one global order."),
+    "verify": ("verify", "Check who signed a result, and what it rests on."),
     "federate": ("federate", "Sites keep their data; a coordinator gets their fragments."),
     "simulate": ("worlds", "Write the study of a simulated world."),
     "reproduce": ("worlds", "Run the paper's experiments, beside its printed numbers."),

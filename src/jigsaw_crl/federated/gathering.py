@@ -19,13 +19,18 @@ from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.answer import Accepted, Rules, check_answer
+from jigsaw_crl.federated.received import signature_document
 from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
-from jigsaw_crl.fragment.signing import read_site_keys
+from jigsaw_crl.federated.verifying import sign_result
+from jigsaw_crl.fragment.keys import read_key_list, read_private_key
 from jigsaw_crl.result.result import Result
 
 __all__ = ["Gathering"]
+
+# Seconds to wait for another run that uses the record of used fragments.
+_PATIENCE = 60.0
 
 
 @dataclass
@@ -73,8 +78,10 @@ class Gathering:
         """
         check_name(round_name, "round")
         check_open(settings.results, round_name, again=again)
-        keys = None if settings.keys is None else read_site_keys(settings.keys)
-        seen = Seen.at(settings.results / "seen.json")
+        keys = None if settings.keys is None else read_key_list(settings.keys)
+        seen = Seen.at(settings.seen)
+        seen.check_round(round_name, again=again)
+        seen.ledger.check(seen.log)
         rules = Rules(
             round_name, seen, settings.most_bytes, settings.most_labels, max_age=max_age, keys=keys
         )
@@ -108,12 +115,22 @@ class Gathering:
         try:
             accepted = check_answer(text, site, self.rules)
             write_text(self._answers / f"{site}.json", str(text))
+            self._log(accepted)
         except InputError as error:
             return self.refuse(site, f"{error.what}. {error.remedy}")
         self.refused.pop(site, None)
         self.accepted[site] = accepted
         self._record().save(self.folder)
         return Standing("received")
+
+    def _log(self, accepted: Accepted) -> None:
+        self.rules.seen.ledger.append(
+            study=None if self.rules.keys is None else self.rules.keys.study,
+            round_name=self.rules.round_name,
+            site=accepted.site,
+            serial=accepted.serial,
+            digest=accepted.digest,
+        )
 
     def refuse(self, site: str, why: str) -> Standing:
         """Note that a site's answer is refused, and why."""
@@ -177,24 +194,57 @@ class Gathering:
         """
         kept: dict[str, Accepted] = {}
         try:
-            kept = self._kept()
-            used = self._within_limits(kept | self.accepted)
-            standings = self._standings(kept)
-            if len(used) < max(min_sites, 1):
-                states = ", ".join(f"{site} {s.state}" for site, s in standings.items())
-                raise InputError(
-                    f"{pluralise(len(used), 'fragment')} accepted where at least "
-                    f"{max(min_sites, 1)} are needed ({states})",
-                    "Run the round again when the sites can answer.",
-                )
-            result = _assemble(self.rules.round_name, used, standings, options)
-            result.save(self.folder)
+            # Both routes use one record: what was accepted may have been overtaken since.
+            with Seen.held(self.settings.seen, patience=_PATIENCE) as seen:
+                return self._finish(seen, kept, min_sites, options)
         except BaseException as error:
             self.fail(str(error) if isinstance(error, InputError) else type(error).__name__, kept)
             raise
+
+    def _finish(
+        self, seen: Seen, kept: dict[str, Accepted], min_sites: int, options: dict[str, Any]
+    ) -> Result:
+        self.rules = replace(self.rules, seen=seen)
+        for site, accepted in list(self.accepted.items()):
+            if seen.overtook(site, accepted.serial):
+                self.refuse(site, "its fragment is stale: a newer one has been used")
+        kept |= self._kept()
+        used = self._within_limits(kept | self.accepted)
+        standings = self._standings(kept)
+        if len(used) < max(min_sites, 1):
+            states = ", ".join(f"{site} {s.state}" for site, s in standings.items())
+            raise InputError(
+                f"{pluralise(len(used), 'fragment')} accepted where at least "
+                f"{max(min_sites, 1)} are needed ({states})",
+                "Run the round again when the sites can answer.",
+            )
+        result = _assemble(self._provenance(used, standings), used, standings, options)
+        result.save(self.folder)
+        if self.settings.sign is not None:
+            sign_result(self.folder, read_private_key(self.settings.sign))
+        # The record of used fragments first: a fragment that is in a result must not be used twice.
+        seen.updated(used, self.rules.round_name).save()
         replace(self._record(kept), ended_at=now()).save(self.folder, strict=True)
-        self.rules.seen.updated(used).save()
         return result
+
+    def _provenance(
+        self, used: list[Accepted], standings: Mapping[str, Standing]
+    ) -> dict[str, Any]:
+        digests = {one.site: one.digest for one in used}
+        ledger = self.rules.seen.ledger
+        found: dict[str, Any] = {
+            "round": self.rules.round_name,
+            "digests": digests,
+            "missing": sorted(site for site, s in standings.items() if s.state == "missing"),
+            "refused": {site: s.why for site, s in standings.items() if s.state == "refused"},
+            "log": ledger.head_of(self.rules.round_name, digests).to_document(),
+        }
+        if self.rules.keys is not None:
+            found["study"] = self.rules.keys.study
+            found["signatures"] = {
+                one.site: signature_document(one.signed) for one in used if one.signed is not None
+            }
+        return found
 
     def fail(self, why: str, kept: Mapping[str, Accepted] | None = None) -> None:
         """End the round without a result, and write why."""
@@ -235,16 +285,13 @@ def _pairs(used: Iterable[Accepted]) -> int:
 
 
 def _assemble(
-    round_name: str, used: list[Accepted], standings: dict[str, Standing], options: dict[str, Any]
+    provenance: dict[str, Any],
+    used: list[Accepted],
+    standings: dict[str, Standing],
+    options: dict[str, Any],
 ) -> Result:
     fragments = {one.site: one.fragment for one in used}
     order = assemble(list(fragments.values()), **options)
-    provenance = {
-        "round": round_name,
-        "digests": {one.site: one.digest for one in used},
-        "missing": sorted(site for site, s in standings.items() if s.state == "missing"),
-        "refused": {site: s.why for site, s in standings.items() if s.state == "refused"},
-    }
     findings = (
         *_absences(standings),
         *(f for fragment in fragments.values() for f in fragment.findings),

@@ -34,6 +34,7 @@ from nvflare.widgets.fed_event import FED_EVENT_TOPIC
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.job import META_AGAIN, META_ROUND, META_STATE
 from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now
+from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name, coordinator_settings
 
 __all__ = ["Guard", "guard_job"]
@@ -114,8 +115,12 @@ def end_round(settings: CoordinatorSettings, round_name: object, status: str) ->
         missing = {site: Standing("missing") for site in settings.sites}
         record = RoundRecord(name, now(), sites=missing)
     if record.ended_at is None:
+        # Killed between the two, a process leaves a result that is not in round.json.
+        done = Seen.at(settings.seen).rounds.get(name)
         why = f"the coordinator's process for the round ended before the round did ({status})"
-        record = RoundRecord(name, record.started_at, now(), why, record.sites)
+        record = RoundRecord(
+            name, record.started_at, done or now(), None if done else why, record.sites
+        )
         record.save(folder)
     return record
 

@@ -108,6 +108,8 @@ class CoordinatorSettings(Document):
         Folder with one result folder per round.
     keys : Path or None
         List of the sites' keys. If given, only signed fragments are accepted.
+    sign : Path or None
+        The coordinator's private key. If given, results are signed.
     most_bytes : int
         Larger answers are refused.
     most_labels : int
@@ -120,15 +122,23 @@ class CoordinatorSettings(Document):
     kind = "settings file"
     remedy = (
         'Write it as `jigsaw federate init` does: {"sites": ["lab-1"], "results": "results"}, '
-        'with "keys", "most_bytes", "most_labels" and "most_pairs" if needed.'
+        'with "keys", "sign", "most_bytes", "most_labels" and "most_pairs" if needed.'
     )
 
     sites: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sites)]
     results: _Path
     keys: _Path | None = None
+    sign: _Path | None = None
     most_bytes: _Count = MOST_BYTES
     most_labels: _Count = MOST_LABELS
     most_pairs: _Count = MOST_PAIRS
+
+    @property
+    def seen(self) -> Path:
+        """The record of used fragments, which signed files share if there is a list of keys."""
+        if self.keys is None:
+            return self.results / "seen.json"
+        return self.keys.with_suffix(".seen.json")
 
 
 def site_settings(local: Path, site: str) -> SiteSettings:
@@ -141,5 +151,7 @@ def site_settings(local: Path, site: str) -> SiteSettings:
 def coordinator_settings(local: Path) -> CoordinatorSettings:
     """Read the coordinator's settings from the `local` folder of its kit, as for a site."""
     given = CoordinatorSettings.from_file(local / COORDINATOR_FILE)
-    keys = None if given.keys is None else local.parent / given.keys
-    return given.model_copy(update={"results": local.parent / given.results, "keys": keys})
+    paths = {name: getattr(given, name) for name in ("results", "keys", "sign")}
+    return given.model_copy(
+        update={name: None if path is None else local.parent / path for name, path in paths.items()}
+    )
