@@ -78,6 +78,8 @@ class _Loaded(Mapping[str, Any]):
         if name not in self._known:
             module, _ = COMMANDS[name]
             home = typer.Typer(rich_markup_mode=None, add_completion=False)
+            # With a callback it is a group, even of one command.
+            home.callback()(lambda: None)
             import_module(f"jigsaw_crl.cli.{module}").register(home)
             self._known.update(get_command(home).commands)  # type: ignore[attr-defined]
         return self._known[name]
