@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import WHY_NOT, Rules, check_answer, make_answer
 from jigsaw_crl.federated.disclosure import size_bound
+from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.seen import LastUsed, Seen
 from jigsaw_crl.federated.settings import SiteSettings
 from jigsaw_crl.fragment.fragment import Fragment
@@ -86,19 +87,68 @@ UNUSABLE = {
     "invalid": PIECE.to_json()[:-1] + ',"rows":[[1.0]]}',
     "other-client": fragment(client="client-2").to_json(),
     "too-large": " " * 100_001,
+    "too-few-rows": fragment(client=SITE, n_samples={"control": 29}).to_json(),
 }
 
 
-@pytest.mark.parametrize("why", WHY_NOT)
+@pytest.mark.parametrize("why", UNUSABLE)
 def test_a_site_without_a_usable_fragment_says_why_in_one_word(why, tmp_path):
     path = tmp_path / "fragment.json"
     if UNUSABLE[why] is not None:
         path.write_text(UNUSABLE[why])
-    text = make_answer(SiteSettings(fragment=path, most_bytes=100_000), SITE, "first")
+    text = make_answer(SiteSettings(fragment=path, most_bytes=100_000, min_rows=30), SITE, "first")
     assert json.loads(text) == {
         "format": "jigsaw-crl/answer", "version": 1, "round": "first", "why_not": why,
     }  # fmt: skip
     assert WHY_NOT[why] in refusal(text)
+
+
+# -- what a site has sent --------------------------------------------------------------------------
+
+
+def send(path, piece, round_name="first", **settings):
+    """The answer of a site, or the word with which it refuses."""
+    path.write_text(piece.to_json())
+    answer = make_answer(SiteSettings(fragment=path, **settings), SITE, round_name)
+    return json.loads(answer).get("why_not", "sent")
+
+
+def versions(count):
+    """Fragments of one site that differ."""
+    return [fragment(client=SITE, n_samples={"control": 100 + i}) for i in range(count)]
+
+
+def test_what_is_sent_is_logged_at_the_site_before_it_is_sent(tmp_path):
+    path = tmp_path / "fragment.json"
+    one, other = versions(2)
+    send(path, one)
+    send(path, other, "second")
+    lines = [line for line, _ in Ledger(tmp_path / "fragment.sent.jsonl").lines()]
+    assert [(x.round, x.digest) for x in lines] == [
+        ("first", hashlib.sha256(one.to_json().encode()).hexdigest()),
+        ("second", hashlib.sha256(other.to_json().encode()).hexdigest()),
+    ]
+
+
+def test_a_spent_budget_lets_no_new_fragment_out_but_a_known_one(tmp_path):
+    path = tmp_path / "fragment.json"
+    one, two, three = versions(3)
+    assert send(path, one, "r1", most_fragments=2) == "sent"
+    assert send(path, two, "r2", most_fragments=2) == "sent"
+    assert send(path, three, "r3", most_fragments=2) == "budget-spent"
+    # It says nothing that was not said before.
+    assert send(path, one, "r4", most_fragments=2) == "sent"
+
+
+def test_without_a_log_nothing_is_sent(tmp_path):
+    path = tmp_path / "fragment.json"
+    assert send(path, versions(1)[0]) == "sent"
+    log = tmp_path / "fragment.sent.jsonl"
+    log.write_text(log.read_text().replace("first", "other") * 2)
+    assert send(path, versions(1)[0]) == "not-logged"
+    log.unlink()
+    log.mkdir()
+    assert send(path, versions(1)[0]) == "not-logged"
 
 
 @pytest.mark.parametrize("make_node", [os.mkfifo, os.mkdir])

@@ -177,6 +177,17 @@ def fragment(
     show: Annotated[
         bool, typer.Option("--show", help="Print all that the fragment holds, for review.")
     ] = False,
+    min_rows: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refuse a regime with fewer rows.")
+    ] = 1,
+    full_precision: Annotated[
+        bool,
+        typer.Option(
+            "--full-precision",
+            help="Do not round the numbers to what their sampling error justifies. They then say "
+            "more about single rows.",
+        ),
+    ] = False,
     method: opt.Method = "null-cone",
     tau: opt.Tau = None,
     confounding: opt.Confounding = "allow",
@@ -194,6 +205,7 @@ def fragment(
     The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
     moments.
     """
+    from jigsaw_crl.federated.disclosure import check_rows, rounded
     from jigsaw_crl.pipeline import recover_fragment
 
     options = opt.method_options(method, tau, confounding, rank_one)
@@ -211,6 +223,9 @@ def fragment(
     )
     with working("recovering"):
         piece = recover_fragment(client, **options)
+    check_rows(piece, min_rows)
+    if not full_precision:
+        piece = rounded(piece)
     if output is not None:
         write_text(output, piece.to_json() if signed is None else signed(piece))
     if as_json:

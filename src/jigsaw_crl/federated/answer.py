@@ -16,7 +16,8 @@ from pydantic import Field, model_validator
 
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.disclosure import size_bound
+from jigsaw_crl.federated.disclosure import check_rows, size_bound
+from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import MOST_LABELS, SiteSettings
 from jigsaw_crl.fragment.fragment import Fragment
@@ -32,12 +33,17 @@ from jigsaw_crl.fragment.signing import (
 
 __all__ = ["WHY_NOT", "Accepted", "Answer", "Rules", "check_answer", "make_answer"]
 
-Reason = Literal["none", "too-large", "invalid", "other-client"]
+Reason = Literal[
+    "none", "too-large", "invalid", "other-client", "too-few-rows", "budget-spent", "not-logged"
+]
 WHY_NOT: Mapping[Reason, str] = {
     "none": "it has no finished fragment",
     "too-large": "its fragment is larger than the site allows, or than its labels can make it",
     "invalid": "its file is not a fragment",
     "other-client": "its fragment is another client's",
+    "too-few-rows": "a regime has fewer rows than the site allows",
+    "budget-spent": "it has sent as many fragments as the site allows",
+    "not-logged": "it could not log what it sends",
 }
 """The words with which a site says that it sends no fragment, and what they mean."""
 
@@ -143,7 +149,32 @@ def make_answer(settings: SiteSettings, site: str, round_name: str) -> str:
         return answer(why_not="other-client")
     if _is_oversized(fragment, text):
         return answer(why_not="too-large")
+    try:
+        check_rows(fragment, settings.min_rows)
+    except InputError:
+        return answer(why_not="too-few-rows")
+    try:
+        if not _log_sent(settings, fragment, round_name, status.st_mtime_ns):
+            return answer(why_not="budget-spent")
+    except InputError:  # the log was altered, or cannot be written
+        return answer(why_not="not-logged")
     return answer(written_at=status.st_mtime_ns, fragment=text)
+
+
+def _log_sent(settings: SiteSettings, fragment: Fragment, round_name: str, serial: int) -> bool:
+    """Log that a fragment is sent; False if it is a new one and the budget is spent.
+
+    The same fragment says nothing new: it may be sent in any number of rounds.
+    """
+    ledger, digest = Ledger(settings.sent), fragment_digest(fragment)
+    sent = {line.digest for line, _ in ledger.lines()}
+    limit = settings.most_fragments
+    if limit is not None and digest not in sent and len(sent) >= limit:
+        return False
+    ledger.append(
+        study=None, round_name=round_name, site=fragment.client, serial=serial, digest=digest
+    )
+    return True
 
 
 def _is_oversized(fragment: Fragment, text: str) -> bool:

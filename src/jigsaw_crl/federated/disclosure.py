@@ -1,15 +1,27 @@
-"""What leaves a site: the fields of a fragment, and a bound on its size."""
+"""What leaves a site: the fields of a fragment, how far they are rounded, and a bound on its size.
+
+A log Bayes factor of L comes from a statistic z² / 2 = |L| whose error is that of z, about 1. So L
+has a sampling error of about |z| = √(2|L|), and of about 1 near 0. It is rounded to a
+sixteenth of that: the steps are powers of two, so that rounding twice changes nothing. Numbers of
+rows are rounded to two digits and the numbers of findings to three.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
+from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["FIELDS", "shown", "size_bound"]
+__all__ = ["FIELDS", "check_rows", "rounded", "shown", "size_bound"]
 
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -58,6 +70,85 @@ def size_bound(labels: Sequence[str]) -> int:
     pairs = p * p * ((_SCALES + 2) * _NUMBER_BYTES + _STATEMENT_BYTES)
     sentences = (p + 2) * _FINDINGS_PER_LABEL * _FINDING_BYTES
     return 20_000 + 20 * names + pairs + sentences
+
+
+def check_rows(fragment: Fragment, min_rows: int) -> None:
+    """Refuse a fragment with a regime of fewer rows than `min_rows`.
+
+    A fragment of exact moments does not say how many rows it comes from: it is refused too, unless
+    one row is enough.
+    """
+    if min_rows <= 1:
+        return
+    if fragment.n_samples is None:
+        raise InputError(
+            f"it is not known whether every regime has {min_rows} rows",
+            "Make the fragment from rows, or from moments with their number of rows.",
+            client=fragment.client,
+        )
+    for regime, rows in fragment.n_samples.items():
+        if rows < min_rows:
+            raise InputError(
+                f"the regime has {pluralise(rows, 'row')}, at least {min_rows} are needed",
+                "Take more rows, or leave the regime out.",
+                client=fragment.client,
+                regime=regime,
+            )
+
+
+# Steps of rounding, as a share of the sampling error, and the digits that are kept.
+_SHARE = 1 / 16
+_ROW_DIGITS, _FINDING_DIGITS = 2, 3
+
+
+def rounded(fragment: Fragment) -> Fragment:
+    """The fragment with numbers rounded to what their sampling error justifies.
+
+    Two fragments of nearly the same rows then often agree, and never differ by more than a few
+    steps. This makes it harder to learn about one row from two fragments, not impossible.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.federated.disclosure import rounded
+    >>> import jigsaw_crl as jc
+    >>> client = jc.simulate.setting("A", 0).client(0, n_samples=1234)
+    >>> rounded(jc.recover_fragment(client)).n_samples["control"]
+    1200
+    """
+    bayes = fragment.bayes
+    if bayes is not None:
+        bayes = replace(
+            bayes,
+            ancestor=_to_steps(bayes.ancestor),
+            district=_to_steps(bayes.district),
+            lean=_to_steps(bayes.lean),
+        )
+    sizes = fragment.n_samples
+    findings = (
+        replace(f, value=_digits(f.value), threshold=_digits(f.threshold))
+        for f in fragment.findings
+    )
+    return replace(
+        fragment,
+        bayes=bayes,
+        n_samples=None
+        if sizes is None
+        else {name: max(int(float(f"{n:.{_ROW_DIGITS}g}")), 1) for name, n in sizes.items()},
+        findings=tuple(findings),
+    )
+
+
+def _to_steps(factors: FloatArray) -> FloatArray:
+    """Log Bayes factors, each rounded to a multiple of its step."""
+    with np.errstate(invalid="ignore"):  # NaN means "cannot say", and stays NaN
+        # Between 4ᵏ/2 and 4ᵏ⁺¹/2 the sampling error √(2|L|) is between 2ᵏ and 2ᵏ⁺¹.
+        error = np.exp2(np.floor(np.log2(np.maximum(2 * np.abs(factors), 1.0)) / 2))
+        step = _SHARE * error
+        return np.asarray(np.round(factors / step) * step)
+
+
+def _digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{_FINDING_DIGITS}g}")
 
 
 def shown(fragment: Fragment) -> str:

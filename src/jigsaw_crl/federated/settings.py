@@ -33,8 +33,7 @@ MOST_LABELS = 200
 # Ordered pairs of different labels of all sites together: those of 500 labels.
 MOST_PAIRS = 500 * 499
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-# Files beside the round folders have these endings; no file system takes the other names for a
-# folder, or it takes them for a device.
+# Files beside the round folders have these endings. The names below are devices on Windows.
 _RESERVED_ENDINGS = (".json", ".jsonl", ".lock", ".")
 _DEVICES = ("com", "lpt")
 _RESERVED = frozenset(
@@ -88,13 +87,31 @@ class SiteSettings(Document):
         all sites share one file of settings.
     most_bytes : int
         A larger fragment is not sent.
+    min_rows : int
+        A fragment with a regime of fewer rows is not sent.
+    most_fragments : int or None
+        How many different fragments are sent, in all rounds together; then no new one. None: no
+        limit.
+    log : Path or None
+        What is sent, and when, is logged here first: see `sent`.
     """
 
     kind = "settings file"
-    remedy = 'Write it as `jigsaw federate init` does: {"fragment": "fragment.json"}.'
+    remedy = (
+        'Write it as `jigsaw federate init` does: {"fragment": "fragment.json"}, with "min_rows", '
+        '"most_fragments", "most_bytes" and "log" if needed.'
+    )
 
     fragment: _Path
     most_bytes: _Count = MOST_BYTES
+    min_rows: _Count = 1
+    most_fragments: _Count | None = None
+    log: _Path | None = None
+
+    @property
+    def sent(self) -> Path:
+        """The log of what was sent; by default `fragment.sent.jsonl` beside `fragment.json`."""
+        return self.fragment.with_suffix(".sent.jsonl") if self.log is None else self.log
 
 
 class CoordinatorSettings(Document):
@@ -144,8 +161,12 @@ class CoordinatorSettings(Document):
 def site_settings(local: Path, site: str) -> SiteSettings:
     """Read a site's settings from the `local` folder of its kit; paths are relative to the kit."""
     given = SiteSettings.from_file(local / SITE_FILE)
-    fragment = local.parent / str(given.fragment).replace("{site}", site)
-    return given.model_copy(update={"fragment": fragment})
+
+    def own(path: Path) -> Path:
+        return local.parent / str(path).replace("{site}", site)
+
+    log = None if given.log is None else own(given.log)
+    return given.model_copy(update={"fragment": own(given.fragment), "log": log})
 
 
 def coordinator_settings(local: Path) -> CoordinatorSettings:
