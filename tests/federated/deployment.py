@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from jigsaw_crl.federated.running import start_command
+
 HERE = Path(__file__).parent
 JIGSAW = str(Path(sys.executable).with_name("jigsaw"))
 COORDINATOR, ADMIN = "localhost", "coordinator@jigsaw.local"
@@ -63,8 +65,12 @@ class Deployment:
         # Timeout in seconds of rounds in which one site never answers; the others need less.
         self.enough = 10
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, hostile: bool = False) -> None:
+        """Start participants; a hostile one does not use our command, which checks its kit."""
         for name in names:
+            command = [JIGSAW, "federate", "start", str(self.kits / name)]
+            if hostile:
+                command = start_command(self.kits / name)
             environment = {
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(
@@ -77,7 +83,7 @@ class Deployment:
             }
             with self.log(name).open("ab") as log:
                 self.processes[name] = subprocess.Popen(
-                    [JIGSAW, "federate", "start", str(self.kits / name)],
+                    command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -121,7 +127,7 @@ class Deployment:
         def joined() -> bool:
             said = self.said(COORDINATOR)[since:]
             words = ("New client {}@", "Re-activate the client: {} at")
-            names = (*SITES, OUTSIDER)
+            names = (s for s in (*SITES, OUTSIDER) if s in self.processes)
             return all(any(w.format(s) in said for w in words) for s in names)
 
         wait_until(joined, "the sites to join")

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -18,6 +19,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
 import jigsaw_crl as jc
@@ -73,9 +75,9 @@ def live(tmp_path_factory, fragments):
     try:
         for site, text in fragments.items():
             (deployment.kits / site / "fragment.json").write_text(text)
-        deployment.refuse_all(OUTSIDER)
         deployment.start(COORDINATOR, *SITES, OUTSIDER)
         deployment.wait_for_sites()
+        deployment.refuse_all(OUTSIDER)
         yield deployment
     finally:
         deployment.close()
@@ -241,6 +243,27 @@ def test_no_site_can_veto_a_round(live):
     assert not list((live.kits / OUTSIDER).glob("*-*-*-*-*"))
 
 
+def test_status_shows_who_is_connected(live):
+    done = jigsaw("federate", "status", live.kits.parent, "--patience", HANG, "--json")
+    assert done.returncode == 0, done.stderr
+    members = {one["name"]: one for one in json.loads(done.stdout)["members"]}
+    assert {name for name, one in members.items() if one["connected"]} == {*SITES, OUTSIDER}
+    assert members[OUTSIDER]["state"] == "not listed"
+    assert members["client-1"]["state"] == "listed"
+
+
+def test_a_kit_runs_once_and_stops_on_one_interrupt(live):
+    again = jigsaw("federate", "start", live.kits / OUTSIDER)
+    assert again.returncode == 2
+    assert "the kit is in use by another run" in again.stderr
+    process = live.processes.pop(OUTSIDER)
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert family
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert not [one for one in family if one.is_running() and one.status() != "zombie"]
+
+
 def test_the_coordinator_refuses_a_job_that_ships_code(live, tmp_path):
     meta = submit_any(live, hostile_job(live, tmp_path, "spy.Spy", "class Spy: ..."))
     assert meta["status"] == "FINISHED:FAILED_TO_RUN"
@@ -296,7 +319,8 @@ def test_a_killed_coordinator_loses_no_fragment_and_the_round_can_be_run_again(l
     resources = json.loads((local / "resources.json").read_text())
     (local / "resources.json").write_text(json.dumps({**resources, "class_allow_list": ["*"]}))
     since = len(live.said(COORDINATOR))
-    live.start(COORDINATOR)
+    assert "not hardened" in jigsaw("federate", "start", live.kits / COORDINATOR).stderr
+    live.start(COORDINATOR, hostile=True)
     live.wait_for_sites(since)
     code, said = live.run("broken", min_sites=3)
     assert code == 0, said

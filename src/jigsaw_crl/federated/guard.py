@@ -19,6 +19,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey, SystemComponents
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.fl_exception import NotAuthenticated
 from nvflare.apis.job_def import JobMetaKey
 from nvflare.apis.job_launcher_spec import JobReturnCode
 from nvflare.apis.shareable import ReturnCode as JobReply
@@ -63,6 +64,9 @@ class Guard(FLComponent):
                 cb=site_failed,
                 engine=engine,
             )
+        elif event_type == EventType.CLIENT_REGISTER_RECEIVED:
+            # NVFlare refuses the registration when this is raised.
+            admit(fl_ctx.get_peer_context().get_identity_name(), _settings(fl_ctx))
         elif event_type == EventType.SUBMIT_JOB:
             self._submitted(fl_ctx)
         elif event_type == EventType.BEFORE_CHECK_CLIENT_RESOURCES:
@@ -93,6 +97,12 @@ class Guard(FLComponent):
 
 def _settings(fl_ctx: FLContext) -> CoordinatorSettings:
     return coordinator_settings(Path(fl_ctx.get_workspace().get_site_config_dir()))
+
+
+def admit(site: object, settings: CoordinatorSettings) -> None:
+    """Raise NVFlare's `NotAuthenticated` for a site that was revoked."""
+    if site in settings.revoked:
+        raise NotAuthenticated(f"the site {site!r} was revoked")
 
 
 def begin_round(settings: CoordinatorSettings, round_name: object, *, again: bool = False) -> None:

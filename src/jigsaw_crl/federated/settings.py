@@ -121,6 +121,8 @@ class CoordinatorSettings(Document):
     ----------
     sites : tuple of str
         All sites that take part. One that does not answer is named as missing.
+    revoked : tuple of str
+        Sites that may not connect any more.
     results : Path
         Folder with one result folder per round.
     keys : Path or None
@@ -143,6 +145,7 @@ class CoordinatorSettings(Document):
     )
 
     sites: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sites)]
+    revoked: Annotated[tuple[str, ...], AfterValidator(_check_sites)] = ()
     results: _Path
     keys: _Path | None = None
     sign: _Path | None = None
