@@ -77,7 +77,6 @@ def live(tmp_path_factory, fragments):
             (deployment.kits / site / "fragment.json").write_text(text)
         deployment.start(COORDINATOR, *SITES, OUTSIDER)
         deployment.wait_for_sites()
-        deployment.refuse_all(OUTSIDER)
         yield deployment
     finally:
         deployment.close()
@@ -217,7 +216,7 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
 
 def test_no_site_can_veto_a_round(live):
     """The process of client-1 dies, client-2 refuses our class, and client-4 is not listed."""
-    allowed = live.refuse_all("client-2")
+    allowed = {site: live.refuse_all(site) for site in ("client-2", OUTSIDER)}
     live.hold("client-1").touch()
     began = time.monotonic()
     process = live.submit("vetoed")
@@ -226,7 +225,8 @@ def test_no_site_can_veto_a_round(live):
     live.kill_jobs_of("client-1")
     live.hold("client-1").unlink()
     out, err = process.communicate(timeout=HANG)
-    live.allow("client-2", allowed)
+    for site, resources in allowed.items():
+        live.allow(site, resources)
     assert process.returncode == 3, out + err
     # The round did not wait for sites that could no longer answer.
     assert time.monotonic() - began < HANG / 2

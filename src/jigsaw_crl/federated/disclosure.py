@@ -1,9 +1,10 @@
 """What leaves a site: the fields of a fragment, how far they are rounded, and a bound on its size.
 
-A log Bayes factor of L comes from a statistic z² / 2 = |L| whose error is that of z, about 1. So L
-has a sampling error of about |z| = √(2|L|), and of about 1 near 0. It is rounded to a
-sixteenth of that: the steps are powers of two, so that rounding twice changes nothing. Numbers of
-rows are rounded to two digits and the numbers of findings to three.
+What decides is the difference of two log Bayes factors of a pair. Where it is small, so that it
+could go either way, its sampling error is about 1: it is half the square of a statistic whose error
+is 1. So all factors are rounded to a sixteenth. Steps that grow with a factor would be too coarse:
+large factors of one pair share their error, and their difference does not have it. Numbers of rows
+are rounded to two digits, and the numbers of findings to three.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
@@ -96,16 +96,15 @@ def check_rows(fragment: Fragment, min_rows: int) -> None:
             )
 
 
-# Steps of rounding, as a share of the sampling error, and the digits that are kept.
-_SHARE = 1 / 16
+# The step to which log Bayes factors are rounded, and the digits that are kept of other numbers.
+_STEP = 1 / 16
 _ROW_DIGITS, _FINDING_DIGITS = 2, 3
 
 
 def rounded(fragment: Fragment) -> Fragment:
     """The fragment with numbers rounded to what their sampling error justifies.
 
-    Two fragments of nearly the same rows then often agree, and never differ by more than a few
-    steps. This makes it harder to learn about one row from two fragments, not impossible.
+    This makes it harder to learn about one row from two fragments, not impossible.
 
     Examples
     --------
@@ -119,9 +118,9 @@ def rounded(fragment: Fragment) -> Fragment:
     if bayes is not None:
         bayes = replace(
             bayes,
-            ancestor=_to_steps(bayes.ancestor),
-            district=_to_steps(bayes.district),
-            lean=_to_steps(bayes.lean),
+            ancestor=np.round(bayes.ancestor / _STEP) * _STEP,
+            district=np.round(bayes.district / _STEP) * _STEP,
+            lean=np.round(bayes.lean / _STEP) * _STEP,
         )
     sizes = fragment.n_samples
     findings = (
@@ -136,15 +135,6 @@ def rounded(fragment: Fragment) -> Fragment:
         else {name: max(int(float(f"{n:.{_ROW_DIGITS}g}")), 1) for name, n in sizes.items()},
         findings=tuple(findings),
     )
-
-
-def _to_steps(factors: FloatArray) -> FloatArray:
-    """Log Bayes factors, each rounded to a multiple of its step."""
-    with np.errstate(invalid="ignore"):  # NaN means "cannot say", and stays NaN
-        # Between 4ᵏ/2 and 4ᵏ⁺¹/2 the sampling error √(2|L|) is between 2ᵏ and 2ᵏ⁺¹.
-        error = np.exp2(np.floor(np.log2(np.maximum(2 * np.abs(factors), 1.0)) / 2))
-        step = _SHARE * error
-        return np.asarray(np.round(factors / step) * step)
 
 
 def _digits(value: float | None) -> float | None:
