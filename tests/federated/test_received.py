@@ -60,7 +60,7 @@ def test_signed_fragments_assemble_to_the_order_of_unsigned_ones(federation, fra
     assert result.order.pairs() == jc.assemble(fragments).pairs()
     assert set(result.provenance["signatures"]) == set(SITES)
     assert set(result.provenance["signatures"]["client-1"]) == {
-        "key", "issued_at", "serial", "signature",
+        "key", "study", "round", "issued_at", "serial", "signature",
     }  # fmt: skip
 
 

@@ -41,6 +41,8 @@ def signature_document(signed: Signed) -> dict[str, str | int]:
     """What a result keeps of a signature: with the fragment, enough to verify it again."""
     return {
         "key": signed.key,
+        "study": signed.study,
+        "round": signed.round,
         "issued_at": signed.issued_at.isoformat(),
         "serial": signed.serial,
         "signature": signed.signature,

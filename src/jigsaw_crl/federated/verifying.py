@@ -190,7 +190,7 @@ def _check_sites(result: Result, keys: KeyList | None) -> Check:
     faults = []
     for site, piece in result.fragments.items():
         try:
-            fault = _signature_fault(piece, signatures.get(site), result.provenance, keys)
+            fault = _signature_fault(piece, signatures.get(site), keys)
         except InputError as error:
             fault = error.what
         if fault:
@@ -199,20 +199,18 @@ def _check_sites(result: Result, keys: KeyList | None) -> Check:
     return _failed(what, faults) or Check(what, "ok", f"{count} of {count} sites signed")
 
 
-def _signature_fault(piece: Fragment, signed: Any, provenance: Any, keys: KeyList) -> str:
+def _signature_fault(piece: Fragment, signed: Any, keys: KeyList) -> str:
     """What is wrong with a site's signature; the envelope is built again from the result."""
     if not isinstance(signed, dict):
         return "it is not signed"
-    if provenance.get("study") != keys.study:
-        return f"it was signed for the study {str(provenance.get('study'))[:80]!r}"
+    if signed.get("study") != keys.study:
+        return f"it was signed for the study {str(signed.get('study'))[:80]!r}"
     envelope = Envelope.from_document(
         {
             **signed,
             "format": "jigsaw-crl/signed-fragment",
             "version": 2,
             "site": piece.client,
-            "study": provenance.get("study"),
-            "round": provenance.get("round"),
             "fragment": piece.to_json(),
         }
     )
@@ -255,11 +253,11 @@ def _check_log(result: Result, log: Path | None) -> Check:
         lines = [line for line, _ in ledger.lines()[: int(head["entries"])]]
     except (InputError, KeyError, TypeError, ValueError) as error:
         return Check(what, "failed", error.what if isinstance(error, InputError) else str(error))
-    logged = {(line.round, line.site, line.digest) for line in lines}
+    logged = {(line.site, line.digest) for line in lines}
     faults = [
         f"the fragment of {site!r} is not in the log"
         for site, digest in named.items()
-        if (result.provenance.get("round"), site, digest) not in logged
+        if (site, digest) not in logged
     ]
     return _failed(what, faults) or Check(what, "ok", f"unbroken, {len(lines)} lines")
 
