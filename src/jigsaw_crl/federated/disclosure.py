@@ -36,9 +36,12 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "n_samples": "how many rows each regime has",
         "outcome": "whether recovery went well, and what to do if not",
         "findings": "what was noticed about the data: a sentence and at most two numbers each",
-        "bayes": "log Bayes factors of label pairs, p × p per hypothesis, four decimals; which "
-        "labels moved one direction only",
+        "bayes": "log Bayes factors of label pairs, p × p per hypothesis, rounded to a sixteenth; "
+        "which labels moved one direction only",
         "statements": "from exact moments: yes, no or cannot say for label pairs, p × p",
+        "hard": "from hard interventions: which labels, and effects between labels in standard "
+        "deviations with their errors, p × p",
+        "shares": "how much of a label's change belongs to another label, with its error, p × p",
     }
 )
 """Every field of a fragment and what it says. A fragment with any other field is refused."""
@@ -46,6 +49,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
 # A log Bayes factor with four decimals, sign and comma; and a pair's exact statements.
 _NUMBER_BYTES, _STATEMENT_BYTES = 24, 32
 _SCALES = 10  # the most that the file's schema allows
+_SIZES = 6  # estimates and errors of two tables of effects and one of shares
 # The schema bounds each finding; recovery gives a few for each regime.
 _FINDING_BYTES, _FINDINGS_PER_LABEL = 1_500, 8
 
@@ -67,7 +71,7 @@ def size_bound(labels: Sequence[str]) -> int:
     p = len(labels)
     names = sum(len(json.dumps(name)) for name in labels)
     # Besides the scales, two log Bayes factors: for a district and for a lean.
-    pairs = p * p * ((_SCALES + 2) * _NUMBER_BYTES + _STATEMENT_BYTES)
+    pairs = p * p * ((_SCALES + 2 + _SIZES) * _NUMBER_BYTES + _STATEMENT_BYTES)
     sentences = (p + 2) * _FINDINGS_PER_LABEL * _FINDING_BYTES
     return 20_000 + 20 * names + pairs + sentences
 
