@@ -23,7 +23,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from federated import deployment as parts  # noqa: E402
+from federated import deployment as parts
 
 PROCESSES = ("coordinator", "coordinator's round", "site", "site's round", "submitter")
 STEPS = ("submitted", "asked", "others answered")

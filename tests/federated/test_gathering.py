@@ -181,6 +181,14 @@ def test_the_site_that_brings_too_many_labels_of_its_own_is_refused_and_no_other
     assert "6 labels of this site no other site has" in result.provenance["refused"]["client-1"]
 
 
+def test_labels_that_differ_in_spelling_alone_are_named_and_the_round_goes_on(settings, sites):
+    _, result = gather(settings, {**answers(sites), "client-3": with_labels("client-3", ["Z1"])})
+    assert set(result.fragments) == set(SITES)
+    (finding,) = (f for f in result.diagnostics if f.check == "label-spelling")
+    assert finding.client == "client-3"
+    assert "'Z1' differs from client-1's 'z1'" in finding.message
+
+
 def test_a_site_whose_process_ends_is_missing_and_the_round_goes_on(settings, sites):
     texts = answers(sites)
     gathering = Gathering.open(settings, "first")

@@ -18,12 +18,14 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.federated.answer import Accepted, Rules, check_answer
 from jigsaw_crl.federated.received import signature_document
 from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
 from jigsaw_crl.federated.verifying import sign_result
+from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.keys import read_key_list, read_private_key
 from jigsaw_crl.result.result import Result
 
@@ -294,6 +296,7 @@ def _assemble(
     order = assemble(list(fragments.values()), **options)
     findings = (
         *_absences(standings),
+        *_spellings(fragments),
         *(f for fragment in fragments.values() for f in fragment.findings),
     )
     return Result(fragments, order, findings, provenance, options).with_proposal()
@@ -312,4 +315,21 @@ def _absences(standings: dict[str, Standing]) -> list[Finding]:
         else:
             continue
         found.append(Finding(f"{s.state}-site", "warning", what, remedy, client=site))
+    return found
+
+
+def _spellings(fragments: Mapping[str, Fragment]) -> list[Finding]:
+    """A warning for each label that differs from another site's only by case or spaces.
+
+    Files with such labels are refused. A round goes on, because one site must not end it.
+    """
+    first: dict[str, tuple[str, str]] = {}
+    found = []
+    for site, fragment in fragments.items():
+        for label in fragment.labels:
+            owner, spelling = first.setdefault(label_key(label), (site, label))
+            if spelling != label:
+                what = f"the label {label!r} differs from {owner}'s {spelling!r} only in spelling"
+                remedy = "Labels are shared between sites: agree on one spelling."
+                found.append(Finding("label-spelling", "warning", what, remedy, client=site))
     return found
