@@ -107,7 +107,11 @@ def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
     check_hardened(kit)
     check_certificates(kit, warn)
     with locked(kit.resolve() / "running", "the kit"):
-        process = subprocess.Popen(command, start_new_session=True, preexec_fn=_end_with_parent)
+        process = subprocess.Popen(
+            command,
+            start_new_session=True,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        )
         previous = signal.signal(signal.SIGTERM, _interrupt)
         try:
             return process.wait()
@@ -117,10 +121,9 @@ def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
 
 
 def _end_with_parent() -> None:
-    """On Linux, have this process end when its parent is killed."""
-    if sys.platform == "linux":
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+    """Have this process end when its parent is killed. Linux only."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
 
 
 def _interrupt(*_: object) -> None:
