@@ -230,7 +230,7 @@ def submit_round(
             job = session.submit_job(str(write_job(Path(folder) / "job", options)))
         except Exception as error:
             # The coordinator's own reason, or the name of NVFlare's error.
-            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            reason = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
             raise InputError(
                 f"the coordinator refuses this kit's round: {reason}",
                 "Correct it, or use the admin's own kit.",
