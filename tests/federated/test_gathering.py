@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 
 import pytest
@@ -73,10 +74,12 @@ def test_an_answer_from_outside_the_federation_is_refused(settings, sites):
 
 
 def test_an_answer_that_utf_8_cannot_hold_does_not_end_the_round(
-    settings, sites, fragments, key_folder
+    settings, sites, fragments, key_folder, tmp_path
 ):
     """The reason of a refusal is written to a file, so it must not quote a lone surrogate."""
-    settings = settings.model_copy(update={"keys": key_folder / "site-keys.toml"})
+    # The record of used fragments is written beside the keys.
+    own = shutil.copytree(key_folder, tmp_path / "keys")
+    settings = settings.model_copy(update={"keys": own / "site-keys.toml"})
     texts = {}
     for piece in fragments:
         key = read_private_key(key_folder / f"{piece.client}.key")
