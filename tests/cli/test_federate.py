@@ -10,7 +10,12 @@ import pytest
 from jigsaw_crl.cli import app as cli
 
 
-@pytest.mark.parametrize("command", ["keygen", "init", "start", "submit", "simulate"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "keygen", "init", "start", "status", "add-site", "renew", "revoke", "submit", "simulate",
+    ],
+)  # fmt: skip
 def test_every_command_has_help_with_an_example(command, capsys):
     assert cli.run(["federate", command, "--help"]) == 0
     assert f"Example: jigsaw federate {command}" in capsys.readouterr().out

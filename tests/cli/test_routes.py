@@ -59,7 +59,8 @@ def test_fragments_assembled_elsewhere_give_the_same_order(kind, studies, refere
     files = []
     for path in sorted(p for p in studies[kind].iterdir() if p.is_file()):
         files.append(str(tmp_path / f"{path.name}.fragment.json"))
-        assert run(["fragment", str(path), "-o", files[-1]]) == 0
+        # Unless they are asked not to, fragments round their numbers.
+        assert run(["fragment", str(path), "-o", files[-1], "--full-precision"]) == 0
     # The order of arrival must not matter.
     assert run(["assemble", *reversed(files), "--out", str(tmp_path / "out")]) == 0
     _assert_same(jc.load_result(tmp_path / "out").order, reference)

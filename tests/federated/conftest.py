@@ -9,10 +9,11 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.federated.kits import init_federation
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
-from jigsaw_crl.fragment.signing import generate_key, read_site_keys
+from jigsaw_crl.fragment.keys import generate_key, read_key_list
 
 SITES = ("client-1", "client-2", "client-3")
 LABS = ("lab-1", "lab-2")
+STUDY = "reactor"
 
 
 @pytest.fixture(scope="session")
@@ -44,13 +45,13 @@ def key_folder(tmp_path_factory):
     """The sites' private keys, and the list of their public ones, `site-keys.toml`."""
     folder = tmp_path_factory.mktemp("keys")
     lines = [generate_key(site, folder / f"{site}.key") for site in SITES]
-    (folder / "site-keys.toml").write_text("\n".join(["[sites]", *lines]))
+    (folder / "site-keys.toml").write_text("\n".join([f'study = "{STUDY}"', "[sites]", *lines]))
     return folder
 
 
 @pytest.fixture(scope="session")
 def public_keys(key_folder):
-    return read_site_keys(key_folder / "site-keys.toml")
+    return read_key_list(key_folder / "site-keys.toml")
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from jigsaw_crl.federated.running import start_command
+
 HERE = Path(__file__).parent
 JIGSAW = str(Path(sys.executable).with_name("jigsaw"))
 COORDINATOR, ADMIN = "localhost", "coordinator@jigsaw.local"
@@ -63,8 +65,12 @@ class Deployment:
         # Timeout in seconds of rounds in which one site never answers; the others need less.
         self.enough = 10
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, hostile: bool = False) -> None:
+        """Start participants; a hostile one does not use our command, which checks its kit."""
         for name in names:
+            command = [JIGSAW, "federate", "start", str(self.kits / name)]
+            if hostile:
+                command = start_command(self.kits / name)
             environment = {
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(
@@ -77,13 +83,23 @@ class Deployment:
             }
             with self.log(name).open("ab") as log:
                 self.processes[name] = subprocess.Popen(
-                    [JIGSAW, "federate", "start", str(self.kits / name)],
+                    command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     env=environment,
                     start_new_session=True,
                 )
+
+    def refuse_all(self, site: str) -> str:
+        """Make a site refuse every class that a job names; returns what it allowed."""
+        path = self.kits / site / "local" / "resources.json"
+        before = path.read_text()
+        self.allow(site, json.dumps({**json.loads(before), "class_allow_list": ["no.such.Class"]}))
+        return before
+
+    def allow(self, site: str, resources: str) -> None:
+        (self.kits / site / "local" / "resources.json").write_text(resources)
 
     def log(self, name: str) -> Path:
         return self.root / f"{name}.log"
@@ -111,7 +127,8 @@ class Deployment:
         def joined() -> bool:
             said = self.said(COORDINATOR)[since:]
             words = ("New client {}@", "Re-activate the client: {} at")
-            return all(any(w.format(s) in said for w in words) for s in SITES)
+            names = (s for s in (*SITES, OUTSIDER) if s in self.processes)
+            return all(any(w.format(s) in said for w in words) for s in names)
 
         wait_until(joined, "the sites to join")
         self.enough = max(self.enough, round(3 * (time.monotonic() - began)))

@@ -17,15 +17,25 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import WHY_NOT, Rules, check_answer, make_answer
 from jigsaw_crl.federated.disclosure import size_bound
+from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.seen import LastUsed, Seen
 from jigsaw_crl.federated.settings import SiteSettings
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
+from jigsaw_crl.fragment.keys import read_private_key
+from jigsaw_crl.fragment.signing import sign_fragment
 
 from ..fragment.examples import assert_one_line, fragment, fragments, mutations
+from .conftest import STUDY
 
 SITE = "client-1"
 PIECE = fragment(client=SITE).without_basis()
+
+
+WHEN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
+
+
+def sign(piece, key, **options):
+    return sign_fragment(piece, key, **{"study": STUDY, "round_name": "first"} | options)
 
 
 def rules(**changes):
@@ -77,19 +87,68 @@ UNUSABLE = {
     "invalid": PIECE.to_json()[:-1] + ',"rows":[[1.0]]}',
     "other-client": fragment(client="client-2").to_json(),
     "too-large": " " * 100_001,
+    "too-few-rows": fragment(client=SITE, n_samples={"control": 29}).to_json(),
 }
 
 
-@pytest.mark.parametrize("why", WHY_NOT)
+@pytest.mark.parametrize("why", UNUSABLE)
 def test_a_site_without_a_usable_fragment_says_why_in_one_word(why, tmp_path):
     path = tmp_path / "fragment.json"
     if UNUSABLE[why] is not None:
         path.write_text(UNUSABLE[why])
-    text = make_answer(SiteSettings(fragment=path, most_bytes=100_000), SITE, "first")
+    text = make_answer(SiteSettings(fragment=path, most_bytes=100_000, min_rows=30), SITE, "first")
     assert json.loads(text) == {
         "format": "jigsaw-crl/answer", "version": 1, "round": "first", "why_not": why,
     }  # fmt: skip
     assert WHY_NOT[why] in refusal(text)
+
+
+# -- what a site has sent --------------------------------------------------------------------------
+
+
+def send(path, piece, round_name="first", **settings):
+    """The answer of a site, or the word with which it refuses."""
+    path.write_text(piece.to_json())
+    answer = make_answer(SiteSettings(fragment=path, **settings), SITE, round_name)
+    return json.loads(answer).get("why_not", "sent")
+
+
+def versions(count):
+    """Fragments of one site that differ."""
+    return [fragment(client=SITE, n_samples={"control": 100 + i}) for i in range(count)]
+
+
+def test_what_is_sent_is_logged_at_the_site_before_it_is_sent(tmp_path):
+    path = tmp_path / "fragment.json"
+    one, other = versions(2)
+    send(path, one)
+    send(path, other, "second")
+    lines = [line for line, _ in Ledger(tmp_path / "fragment.sent.jsonl").lines()]
+    assert [(x.round, x.digest) for x in lines] == [
+        ("first", hashlib.sha256(one.to_json().encode()).hexdigest()),
+        ("second", hashlib.sha256(other.to_json().encode()).hexdigest()),
+    ]
+
+
+def test_a_spent_budget_lets_no_new_fragment_out_but_a_known_one(tmp_path):
+    path = tmp_path / "fragment.json"
+    one, two, three = versions(3)
+    assert send(path, one, "r1", most_fragments=2) == "sent"
+    assert send(path, two, "r2", most_fragments=2) == "sent"
+    assert send(path, three, "r3", most_fragments=2) == "budget-spent"
+    # It says nothing that was not said before.
+    assert send(path, one, "r4", most_fragments=2) == "sent"
+
+
+def test_without_a_log_nothing_is_sent(tmp_path):
+    path = tmp_path / "fragment.json"
+    assert send(path, versions(1)[0]) == "sent"
+    log = tmp_path / "fragment.sent.jsonl"
+    log.write_text(log.read_text().replace("first", "other") * 2)
+    assert send(path, versions(1)[0]) == "not-logged"
+    log.unlink()
+    log.mkdir()
+    assert send(path, versions(1)[0]) == "not-logged"
 
 
 @pytest.mark.parametrize("make_node", [os.mkfifo, os.mkdir])
@@ -111,12 +170,13 @@ def test_a_file_that_is_not_utf_8_is_invalid(file):
 @given(fragments(), st.booleans())
 @examples(max_examples=50)
 def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, signed):
-    text = sign_fragment(piece, key) if signed else piece.to_json()
-    keys = {piece.client: public_keys[SITE]} if signed else None
+    text = sign(piece, key) if signed else piece.to_json()
+    own = {piece.client: public_keys.sites[SITE]}
+    keys = public_keys.model_copy(update={"sites": own}) if signed else None
     accepted = check_answer(make(file, text, piece.client), piece.client, rules(keys=keys))
     assert accepted.fragment.to_json() == piece.to_json()
     assert accepted.site == piece.client
-    assert accepted.digest == hashlib.sha256(text.encode()).hexdigest()
+    assert accepted.digest == hashlib.sha256(piece.to_json().encode()).hexdigest()
 
 
 @given(st.data())
@@ -139,7 +199,7 @@ def test_a_changed_answer_is_refused_in_one_line_or_is_a_valid_answer_of_its_sit
 def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
     file, key, public_keys, data
 ):
-    envelope = sign_fragment(PIECE, key, serial=7)
+    envelope = sign(PIECE, key, issued_at=WHEN)
     answer = make(file, envelope)
     if data.draw(st.booleans()):
         changed = data.draw(mutations(answer))
@@ -152,7 +212,7 @@ def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
         assert_one_line(error, client=SITE)
         return
     assert accepted.fragment.to_json() == PIECE.to_json()
-    assert (accepted.site, accepted.serial) == (SITE, 7)
+    assert (accepted.site, accepted.signed.issued_at) == (SITE, WHEN)
 
 
 MALFORMED = {
@@ -227,13 +287,31 @@ def test_a_fragment_from_the_future_is_refused(honest):
     assert "in the future" in refusal(json.dumps(json.loads(honest) | future))
 
 
+@pytest.mark.parametrize("year", [1999, 2099])
+def test_a_fragment_from_an_impossible_time_is_refused(year, honest, file, key, public_keys):
+    """Also a signed one, whose file has another time."""
+    when = datetime(year, 6, 1, tzinfo=UTC)
+    says = {1999: "before 2025", 2099: "in the future"}[year]
+    old = json.dumps(json.loads(honest) | {"written_at": int(when.timestamp()) * 10**9})
+    assert says in refusal(old)
+    text = make(file, sign(PIECE, key, issued_at=when))
+    assert says in refusal(text, keys=public_keys)
+
+
+@pytest.mark.parametrize("changed", ["study", "round_name"])
+def test_a_fragment_signed_for_another_study_or_round_is_refused(changed, file, key, public_keys):
+    text = make(file, sign(PIECE, key, **{changed: "another"}))
+    what = changed.removesuffix("_name")
+    assert f"it was signed for the {what} 'another', not for" in refusal(text, keys=public_keys)
+
+
 def test_with_keys_only_signed_fragments_are_accepted(file, honest, key, public_keys):
     assert "not a jigsaw-crl signed fragment" in refusal(honest, keys=public_keys)
-    text = make(file, sign_fragment(PIECE, key))
+    text = make(file, sign(PIECE, key))
     assert check_answer(text, SITE, rules(keys=public_keys)).fragment.client == SITE
 
 
 def test_a_signed_fragment_is_as_old_as_its_signature(file, key, public_keys):
     old = datetime.now(UTC) - timedelta(hours=3)
-    text = make(file, sign_fragment(PIECE, key, issued_at=old))
+    text = make(file, sign(PIECE, key, issued_at=old))
     assert "stale: 3 hours old" in refusal(text, keys=public_keys, max_age=3600)

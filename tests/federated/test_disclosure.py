@@ -12,7 +12,9 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.disclosure import FIELDS, shown, size_bound
+from jigsaw_crl.federated.answer import make_answer
+from jigsaw_crl.federated.disclosure import FIELDS, rounded, shown, size_bound
+from jigsaw_crl.federated.settings import SiteSettings
 from jigsaw_crl.fragment import BayesFactors
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
@@ -65,7 +67,9 @@ def pieces():
 
 def test_a_fragment_has_the_documented_fields_and_no_other(pieces):
     for piece in pieces:
-        assert list(json.loads(piece.to_json())) == list(FIELDS)
+        fields = list(json.loads(piece.to_json()))
+        assert fields == [name for name in FIELDS if name in fields]
+        assert set(FIELDS) - set(fields) <= {"hard", "shares"}
     assert list(FragmentDocument.model_fields) == list(FIELDS)
 
 
@@ -196,3 +200,107 @@ def test_show_works_without_a_file_and_one_of_both_is_needed(tmp_path, capsys):
     assert "would leave this site" in capsys.readouterr().out
     assert cli.run(["fragment", table]) == 2
     assert "no output is asked for" in capsys.readouterr().err
+
+
+# -- what a fragment says about single rows --------------------------------------------------------
+
+
+def lab(control, regimes, scale=1.0):
+    return jc.Client.from_samples(
+        "lab",
+        observational=scale * control,
+        interventions={label: scale * x for label, x in regimes.items()},
+    )
+
+
+def test_a_fragment_does_not_depend_on_the_units_of_the_data():
+    """So it reveals no absolute variance, neither in its evidence nor in its findings."""
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 800)
+    noise = np.random.default_rng(0)
+
+    def noisy(x):
+        return x + 0.3 * noise.standard_normal(x.shape)
+
+    control, regimes = noisy(control), {label: noisy(x) for label, x in regimes.items()}
+    # A power of two changes no digit of the numbers.
+    texts = {jc.recover_fragment(lab(control, regimes, s)).to_json() for s in (1.0, 1024.0, 2**-9)}
+    assert len(texts) == 1
+    assert "sensor-noise" in texts.pop()
+
+
+def test_rounding_keeps_what_the_sampling_error_justifies_and_changes_nothing_twice(pieces):
+    for piece in pieces:
+        once = rounded(piece)
+        assert rounded(once).to_json() == once.to_json()
+        if piece.bayes is None:
+            continue
+        for name in ("ancestor", "district", "lean"):
+            before, after = (getattr(f.bayes, name) for f in (piece, once))
+            assert np.array_equal(np.isnan(before), np.isnan(after))
+            assert np.nanmax(np.abs(after - before)) <= 1 / 32 + 1e-9
+            assert np.nanmax(np.abs(16 * after - np.round(16 * after))) < 1e-2
+        for count in once.n_samples.values():
+            assert len(str(count).rstrip("0")) <= 2
+
+
+@pytest.mark.parametrize("seed", [100, 101, 102])
+def test_rounding_turns_no_verdict_around(seed):
+    world = jc.simulate.random_world(n_latent=6, n_clients=4, coverage=5 / 6, seed=seed)
+    pieces = [jc.recover_fragment(world.client(k, n_samples=1000, seed=seed)) for k in range(4)]
+    before, after = jc.assemble(pieces), jc.assemble([rounded(piece) for piece in pieces])
+    decided = (before.verdicts >= 0) & (after.verdicts >= 0)
+    assert (before.verdicts == after.verdicts)[decided].all()
+    assert decided.mean() > 0.8 * (before.verdicts >= 0).mean()
+
+
+def with_and_without_a_row(world, seed, *, share):
+    """Two fragments of one client whose rows differ by one."""
+    control, regimes = world.rows(0, 1000, "gaussian", seed)
+    return tuple(share(jc.recover_fragment(lab(c, regimes))) for c in (control, control[:-1]))
+
+
+def test_the_membership_attack_works_on_two_fragments_and_the_budget_stops_it(tmp_path):
+    """Two rounds whose rows differ by one: who sees both fragments knows that the row was there.
+
+    Rounding does not hide it, as the page on federations says. The site's budget does, because the
+    second fragment is never sent.
+    """
+    world = jc.simulate.setting("A", 0)
+    for share in (lambda piece: piece, rounded):
+        for seed in range(3):
+            whole, without = with_and_without_a_row(world, seed, share=share)
+            assert not np.array_equal(whole.bayes.ancestor, without.bayes.ancestor, equal_nan=True)
+    path = tmp_path / "fragment.json"
+    settings = SiteSettings(fragment=path, most_fragments=1)
+    seen = []
+    for number, piece in enumerate((whole, without)):
+        path.write_text(piece.to_json())
+        answer = json.loads(make_answer(settings, "lab", f"round-{number}"))
+        seen.append(answer.get("fragment"))
+    assert seen == [whole.to_json(), None]
+    assert answer["why_not"] == "budget-spent"
+
+
+def test_a_fragment_of_too_few_rows_is_not_made(tmp_path, capsys):
+    study = tmp_path / "study"
+    assert cli.run(["simulate", "--setting", "A", "--samples", "200", "--out", str(study)]) == 0
+    output = tmp_path / "fragment.json"
+    words = ["fragment", str(study / "client-1.parquet"), "-o", str(output), "--min-rows"]
+    capsys.readouterr()
+    assert cli.run([*words, "201"]) == 2
+    assert "the regime has 200 rows, at least 201 are needed" in capsys.readouterr().err
+    assert not output.exists()
+    assert cli.run([*words, "200"]) == 0
+
+
+def test_the_command_rounds_unless_it_is_asked_not_to(tmp_path):
+    study, output = tmp_path / "study", tmp_path / "fragment.json"
+    assert cli.run(["simulate", "--setting", "A", "--samples", "512", "--out", str(study)]) == 0
+    words = ["fragment", str(study / "client-1.parquet"), "-o", str(output)]
+    assert cli.run(words) == 0
+    short = Fragment.from_json(output.read_text())
+    assert cli.run([*words, "--full-precision"]) == 0
+    full = Fragment.from_json(output.read_text())
+    assert rounded(full).to_json() == short.to_json() != full.to_json()
+    assert full.n_samples["control"] == 512
+    assert short.n_samples["control"] == 510

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+import time
 
 import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import make_answer
-from jigsaw_crl.federated.gathering import STATUS, Gathering
-from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
+from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.round import STATUS, RoundRecord
+from jigsaw_crl.fragment.keys import read_private_key
+from jigsaw_crl.fragment.signing import sign_fragment
 
-from .conftest import SITES
+from .conftest import SITES, STUDY
 
 
 def answers(sites, round_name="first"):
@@ -34,7 +38,7 @@ def test_three_answers_give_the_order_of_their_fragments(settings, sites, fragme
     gathering, result = gather(settings, answers(sites))
     assert result.order.pairs() == jc.assemble(fragments).pairs()
     assert jc.load_result(gathering.folder).order.pairs() == result.order.pairs()
-    assert status(settings) == {site: {"state": "received"} for site in SITES}
+    assert status(settings) == {site: {"state": "received", "why": ""} for site in SITES}
     assert result.diagnostics == ()
 
 
@@ -59,7 +63,7 @@ def test_a_site_that_does_not_answer_is_named(settings, sites):
     _, result = gather(settings, texts)
     assert result.provenance["missing"] == ["client-2"]
     assert [(f.check, f.client) for f in result.diagnostics] == [("missing-site", "client-2")]
-    assert status(settings)["client-2"] == {"state": "missing"}
+    assert status(settings)["client-2"] == {"state": "missing", "why": ""}
 
 
 def test_an_answer_from_outside_the_federation_is_refused(settings, sites):
@@ -70,14 +74,16 @@ def test_an_answer_from_outside_the_federation_is_refused(settings, sites):
 
 
 def test_an_answer_that_utf_8_cannot_hold_does_not_end_the_round(
-    settings, sites, fragments, key_folder
+    settings, sites, fragments, key_folder, tmp_path
 ):
     """The reason of a refusal is written to a file, so it must not quote a lone surrogate."""
-    settings = settings.model_copy(update={"keys": key_folder / "site-keys.toml"})
+    # The record of used fragments is written beside the keys.
+    own = shutil.copytree(key_folder, tmp_path / "keys")
+    settings = settings.model_copy(update={"keys": own / "site-keys.toml"})
     texts = {}
     for piece in fragments:
         key = read_private_key(key_folder / f"{piece.client}.key")
-        envelope = sign_fragment(piece, key)
+        envelope = sign_fragment(piece, key, study=STUDY, round_name="first")
         if piece.client == "client-2":
             envelope = json.dumps({**json.loads(envelope), "\ud800": 1})
         answer = json.loads(answers(sites)[piece.client])
@@ -101,7 +107,7 @@ def test_too_few_fragments_give_no_result_but_the_state_of_each_site(settings, s
     with pytest.raises(InputError, match=r"1 fragment accepted .* 2 are needed .* client-2 miss"):
         gather(settings, texts, min_sites=2)
     assert not (settings.results / "first" / "result.json").exists()
-    assert status(settings)["client-3"] == {"state": "missing"}
+    assert status(settings)["client-3"] == {"state": "missing", "why": ""}
 
 
 def test_an_interrupted_round_continues_with_the_answers_that_were_kept(settings, sites, fragments):
@@ -129,11 +135,130 @@ def test_a_kept_answer_that_was_damaged_on_disk_is_not_used(settings, sites):
 def test_a_second_submission_gives_the_same_result(settings, sites):
     gathering, _ = gather(settings, answers(sites))
     first = (gathering.folder / "result.json").read_bytes()
-    gather(settings, answers(sites))
+    gather(settings, answers(sites), again=True)
     assert (gathering.folder / "result.json").read_bytes() == first
+
+
+def test_a_round_that_has_a_result_is_closed_unless_it_is_asked_for_again(settings, sites):
+    gathering, _ = gather(settings, answers(sites))
+    before = {p: p.read_bytes() for p in gathering.folder.rglob("*") if p.is_file()}
+    with pytest.raises(InputError, match=r"'first' has ended on 20.* pass --again"):
+        Gathering.open(settings, "first")
+    assert {p: p.read_bytes() for p in gathering.folder.rglob("*") if p.is_file()} == before
+
+
+def test_two_rounds_cannot_differ_by_case_alone(settings, sites):
+    """On some machines they would share a folder."""
+    Gathering.open(settings, "First")
+    with pytest.raises(InputError, match="differs from 'First' only by case"):
+        Gathering.open(settings, "first")
+
+
+# -- no site can end or hold up a round -----------------------------------------------------------
+
+
+def with_labels(site, labels):
+    """An answer with a fragment of these labels, without evidence."""
+    blocks = tuple(frozenset([x]) for x in labels)
+    order = jc.PartialOrder.from_pairs(blocks, [])
+    piece = jc.Fragment(site, "null-cone", tuple(labels), blocks, order, blocks)
+    head = {"format": "jigsaw-crl/answer", "version": 1, "round": "first"}
+    return json.dumps({**head, "written_at": time.time_ns(), "fragment": piece.to_json()})
+
+
+def test_a_fragment_with_too_many_labels_is_refused_before_assembly(settings, sites):
+    """A file of 77 kB with 3,000 labels would keep the assembly busy for minutes."""
+    large = with_labels("client-2", [f"q{i}" for i in range(3000)])
+    assert len(large) < settings.most_bytes
+    began = time.monotonic()
+    _, result = gather(settings, {**answers(sites), "client-2": large})
+    assert time.monotonic() - began < 60
+    assert set(result.fragments) == {"client-1", "client-3"}
+    assert "3000 labels, 200 are allowed" in result.provenance["refused"]["client-2"]
+
+
+def test_the_site_that_brings_too_many_labels_of_its_own_is_refused_and_no_other(settings, sites):
+    settings = settings.model_copy(update={"most_pairs": 7 * 6})
+    _, result = gather(settings, {**answers(sites), "client-1": with_labels("client-1", "abcdef")})
+    assert set(result.fragments) == {"client-2", "client-3"}
+    assert "6 labels of this site no other site has" in result.provenance["refused"]["client-1"]
+
+
+def test_labels_that_differ_in_spelling_alone_are_named_and_the_round_goes_on(settings, sites):
+    _, result = gather(settings, {**answers(sites), "client-3": with_labels("client-3", ["Z1"])})
+    assert set(result.fragments) == set(SITES)
+    (finding,) = (f for f in result.diagnostics if f.check == "label-spelling")
+    assert finding.client == "client-3"
+    assert "'Z1' differs from client-1's 'z1'" in finding.message
+
+
+def test_a_site_whose_process_ends_is_missing_and_the_round_goes_on(settings, sites):
+    texts = answers(sites)
+    gathering = Gathering.open(settings, "first")
+    gathering.receive("client-1", texts["client-1"])
+    assert gathering.waits_for(SITES)
+    # A site that has answered stays in, even if its process ends before the round does.
+    for site in ("client-1", "client-2", "client-3"):
+        gathering.lose(site, "its process ended")
+    assert not gathering.waits_for(SITES)
+    result = gathering.finish(1)
+    assert set(result.fragments) == {"client-1"}
+    assert status(settings)["client-2"] == {"state": "missing", "why": "its process ended"}
+    assert "its process ended" in result.diagnostics[0].message
+
+
+def test_a_late_answer_of_a_site_that_was_given_up_counts(settings, sites):
+    gathering = Gathering.open(settings, "first")
+    gathering.lose("client-2", "its process ended")
+    gathering.receive("client-2", answers(sites)["client-2"])
+    gathering.finish(1)
+    assert status(settings)["client-2"]["state"] == "received"
+
+
+def test_round_json_says_how_the_round_stands_from_its_first_moment(settings, sites):
+    gathering = Gathering.open(settings, "first")
+    record = RoundRecord.read(gathering.folder)
+    assert (record.ended_at, record.failure) == (None, None)
+    assert {s.state for s in record.sites.values()} == {"missing"}
+    gathering.receive("client-1", answers(sites)["client-1"])
+    # The process may be killed here.
+    assert RoundRecord.read(gathering.folder).sites["client-1"].state == "received"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), OSError("disk")])
+def test_whatever_ends_a_round_is_in_round_json(error, settings, sites, monkeypatch):
+    def broken(*_, **__):
+        raise error
+
+    monkeypatch.setattr("jigsaw_crl.federated.gathering.assemble", broken)
+    with pytest.raises(type(error)):
+        gather(settings, answers(sites))
+    record = RoundRecord.read(settings.results / "first")
+    assert record.failure == type(error).__name__
+    assert record.ended_at is not None
+    assert not record.closed
+
+
+def test_an_answer_that_cannot_be_kept_is_refused_by_name(settings, sites, monkeypatch):
+    def full(path, _):
+        raise InputError("it cannot be written (No space left on device)", "Make room.", path=path)
+
+    gathering = Gathering.open(settings, "first")
+    monkeypatch.setattr("jigsaw_crl.federated.gathering.write_text", full)
+    standing = gathering.receive("client-1", answers(sites)["client-1"])
+    assert standing.state == "refused"
+    assert "No space left" in standing.why
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden", "x" * 64, "a b", None, 3])
 def test_the_name_of_a_round_cannot_lead_out_of_its_folder(name, settings):
     with pytest.raises(InputError, match="round's name"):
+        Gathering.open(settings, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["seen.json", "log.jsonl", "seen.json.lock", "NUL", "com1.x", "a."]
+)
+def test_names_of_the_coordinator_s_own_files_and_of_devices_are_reserved(name, settings):
+    with pytest.raises(InputError, match="is reserved"):
         Gathering.open(settings, name)

@@ -35,7 +35,7 @@ def test_the_path_of_the_fragment_is_not_where_nvflare_would_announce_it(made):
     """Further entries of resources.json are sent to the server when a site registers."""
     kit = made.sites["lab-1"]
     assert "fragment" not in (kit / "local" / "resources.json").read_text().replace(EXECUTOR, "")
-    assert read_local(kit, "jigsaw-site.json") == {"fragment": "fragment.json"}
+    assert read_local(kit, "jigsaw-site.json") == {"fragment": "fragment.json", "min_rows": 30}
 
 
 def test_the_coordinator_accepts_our_class_and_keeps_its_jobs_in_its_kit(made):

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
 import jigsaw_crl as jc
@@ -71,7 +75,7 @@ def live(tmp_path_factory, fragments):
     try:
         for site, text in fragments.items():
             (deployment.kits / site / "fragment.json").write_text(text)
-        deployment.start(COORDINATOR, *SITES)
+        deployment.start(COORDINATOR, *SITES, OUTSIDER)
         deployment.wait_for_sites()
         yield deployment
     finally:
@@ -167,14 +171,24 @@ def test_three_sites_give_the_order_of_the_pooled_study(live, impostors, study):
     out, err = process.communicate(timeout=HANG)
     assert process.returncode == 0, out + err
     assert pairs(live.results / "first") == pairs(pooled)
-    assert live.standings("first") == {site: {"state": "received"} for site in SITES}
+    assert live.standings("first") == {site: {"state": "received", "why": ""} for site in SITES}
+    for site in SITES:
+        assert f"{site}\treceived" in out
+
+
+def test_a_round_that_has_a_result_is_closed(live):
+    before = (live.results / "first" / "result.json").read_bytes()
+    code, said = live.run("first")
+    assert code == 2
+    assert "has ended on" in said
+    assert (live.results / "first" / "result.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("kind", ["self-signed", "site", "site-by-name"])
 def test_a_round_cannot_be_started_without_the_certificate_of_the_admin(kind, live, impostors):
     out, err = impostors[kind].communicate(timeout=HANG)
     assert impostors[kind].returncode == 2, out + err
-    assert "refuses this kit" in err
+    assert re.search("refuses this kit|is not authorized for 'submit_job'", err)
     assert len(err.splitlines()) == 1
     assert not (live.results / f"impostor-{kind}").exists()
 
@@ -190,7 +204,7 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
     finally:
         live.rogue("client-1").unlink()
         live.rogue("client-2").unlink()
-    assert code == 0, said
+    assert code == 3, said
     standings = live.standings("misbehaving")
     assert standings["client-1"]["state"] == standings["client-2"]["state"] == "refused"
     assert "garbage" in standings["client-1"]["why"]
@@ -198,6 +212,56 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
     result = jc.load_result(live.results / "misbehaving")
     assert list(result.fragments) == ["client-3"]
     assert set(result.provenance["refused"]) == {"client-1", "client-2"}
+
+
+def test_no_site_can_veto_a_round(live):
+    """The process of client-1 dies, client-2 refuses our class, and client-4 is not listed."""
+    allowed = {site: live.refuse_all(site) for site in ("client-2", OUTSIDER)}
+    live.hold("client-1").touch()
+    began = time.monotonic()
+    process = live.submit("vetoed")
+    live.wait_for_hold("client-1")
+    wait_until(lambda: "client-3" in live.answers("vetoed"), "the answer of client-3")
+    live.kill_jobs_of("client-1")
+    live.hold("client-1").unlink()
+    out, err = process.communicate(timeout=HANG)
+    for site, resources in allowed.items():
+        live.allow(site, resources)
+    assert process.returncode == 3, out + err
+    # The round did not wait for sites that could no longer answer.
+    assert time.monotonic() - began < HANG / 2
+    standings = live.standings("vetoed")
+    for site in ("client-1", "client-2"):
+        assert standings[site] == {
+            "state": "missing", "why": "its process ended before it answered",
+        }  # fmt: skip
+    assert standings["client-3"]["state"] == "received"
+    assert list(jc.load_result(live.results / "vetoed").fragments) == ["client-3"]
+    # A site that is not on the list was connected and was not asked.
+    assert f"New client {OUTSIDER}@" in live.said(COORDINATOR)
+    assert "SendFragment" not in live.said(OUTSIDER)
+    assert not list((live.kits / OUTSIDER).glob("*-*-*-*-*"))
+
+
+def test_status_shows_who_is_connected(live):
+    done = jigsaw("federate", "status", live.kits.parent, "--patience", HANG, "--json")
+    assert done.returncode == 0, done.stderr
+    members = {one["name"]: one for one in json.loads(done.stdout)["members"]}
+    assert {name for name, one in members.items() if one["connected"]} == {*SITES, OUTSIDER}
+    assert members[OUTSIDER]["state"] == "not listed"
+    assert members["client-1"]["state"] == "listed"
+
+
+def test_a_kit_runs_once_and_stops_on_one_interrupt(live):
+    again = jigsaw("federate", "start", live.kits / OUTSIDER)
+    assert again.returncode == 2
+    assert "the kit is in use by another run" in again.stderr
+    process = live.processes.pop(OUTSIDER)
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert family
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert not [one for one in family if one.is_running() and one.status() != "zombie"]
 
 
 def test_the_coordinator_refuses_a_job_that_ships_code(live, tmp_path):
@@ -218,10 +282,11 @@ def test_a_site_killed_during_a_round_is_missing_and_a_stale_fragment_is_refused
     live.kill("client-2")
     live.hold("client-2").unlink()
     out, err = process.communicate(timeout=HANG)
-    assert process.returncode == 0, out + err
+    assert process.returncode == 3, out + err
+    assert "client-2\tmissing" in out
     standings = live.standings("wounded")
-    assert standings["client-2"] == {"state": "missing"}
-    assert standings["client-3"] == {"state": "received"}
+    assert standings["client-2"]["state"] == "missing"
+    assert standings["client-3"]["state"] == "received"
     assert "stale" in standings["client-1"]["why"]
     result = jc.load_result(live.results / "wounded")
     assert result.provenance["missing"] == ["client-2"]
@@ -254,7 +319,8 @@ def test_a_killed_coordinator_loses_no_fragment_and_the_round_can_be_run_again(l
     resources = json.loads((local / "resources.json").read_text())
     (local / "resources.json").write_text(json.dumps({**resources, "class_allow_list": ["*"]}))
     since = len(live.said(COORDINATOR))
-    live.start(COORDINATOR)
+    assert "not hardened" in jigsaw("federate", "start", live.kits / COORDINATOR).stderr
+    live.start(COORDINATOR, hostile=True)
     live.wait_for_sites(since)
     code, said = live.run("broken", min_sites=3)
     assert code == 0, said

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from datetime import UTC, datetime
 
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.fragment.signing import (
-    generate_key,
-    read_private_key,
-    read_site_keys,
-    sign_fragment,
-)
+from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.seen import Seen
+from jigsaw_crl.fragment.keys import generate_key, read_private_key, read_site_keys
+from jigsaw_crl.fragment.signing import sign_fragment
 
-from .conftest import SITES
+from .conftest import SITES, STUDY
 
 
 @pytest.fixture
@@ -28,8 +29,9 @@ def federation(tmp_path, fragments, key_folder):
     return folder
 
 
-def sign(folder, piece, key=None, name=None):
-    text = sign_fragment(piece, read_private_key(folder / f"{key or piece.client}.key"))
+def sign(folder, piece, key=None, name=None, **options):
+    private = read_private_key(folder / f"{key or piece.client}.key")
+    text = sign_fragment(piece, private, **{"study": STUDY, "round_name": "first"} | options)
     path = folder / f"{name or piece.client}.signed.json"
     path.write_text(text)
     return path
@@ -39,8 +41,8 @@ def files(folder):
     return [str(folder / f"{site}.signed.json") for site in SITES]
 
 
-def assemble(folder, *options):
-    keys = ["--keys", str(folder / "site-keys.toml")]
+def assemble(folder, *options, round_name="first"):
+    keys = ["--keys", str(folder / "site-keys.toml"), "--round", round_name]
     return cli.run(["assemble", *files(folder), *keys, *options])
 
 
@@ -58,7 +60,7 @@ def test_signed_fragments_assemble_to_the_order_of_unsigned_ones(federation, fra
     assert result.order.pairs() == jc.assemble(fragments).pairs()
     assert set(result.provenance["signatures"]) == set(SITES)
     assert set(result.provenance["signatures"]["client-1"]) == {
-        "key", "issued_at", "serial", "digest",
+        "key", "study", "round", "issued_at", "serial", "signature",
     }  # fmt: skip
 
 
@@ -111,11 +113,12 @@ def test_a_replayed_fragment_is_refused_by_name(federation, fragments, capsys):
     capsys.readouterr()
     assert "client 'client-1': the fragment is replayed" in refusal(capsys, assemble(federation))
     # New ones of the first two sites do not help the third's old one in.
-    sign(federation, fragments[0])
-    sign(federation, fragments[1])
-    assert "client 'client-3': the fragment is replayed" in refusal(capsys, assemble(federation))
-    sign(federation, fragments[2])
-    assert assemble(federation) == 0
+    sign(federation, fragments[0], round_name="second")
+    sign(federation, fragments[1], round_name="second")
+    message = refusal(capsys, assemble(federation, round_name="second"))
+    assert "client 'client-3': it was signed for the round 'first', not for 'second'" in message
+    sign(federation, fragments[2], round_name="second")
+    assert assemble(federation, round_name="second") == 0
 
 
 def test_an_older_fragment_is_refused_once_a_newer_was_used(federation, fragments, capsys):
@@ -127,6 +130,65 @@ def test_an_older_fragment_is_refused_once_a_newer_was_used(federation, fragment
     for options in ((), ("--again",)):
         message = refusal(capsys, assemble(federation, *options))
         assert "client 'client-1': the fragment is replayed: serial" in message
+
+
+def test_a_finished_round_is_closed_to_new_fragments_unless_asked_for_again(
+    federation, fragments, capsys
+):
+    assert assemble(federation) == 0
+    capsys.readouterr()
+    for piece in fragments:
+        sign(federation, piece)
+    assert "the round 'first' has ended on" in refusal(capsys, assemble(federation))
+    assert assemble(federation, "--again") == 0
+
+
+def test_a_fragment_signed_for_another_study_is_refused(federation, fragments, capsys):
+    sign(federation, fragments[1], study="another")
+    message = refusal(capsys, assemble(federation))
+    assert f"client 'client-2': it was signed for the study 'another', not for '{STUDY}'" in message
+
+
+@pytest.mark.parametrize(("year", "says"), [(1999, "before 2025"), (2099, "in the future")])
+def test_a_fragment_from_an_impossible_time_is_refused(year, says, federation, fragments, capsys):
+    """A serial of 2099 would make every later fragment of the site look old."""
+    sign(federation, fragments[1], issued_at=datetime(year, 1, 1, tzinfo=UTC))
+    assert f"client 'client-2': it was signed {says}" in refusal(capsys, assemble(federation))
+    assert not (federation / "site-keys.seen.json").exists()
+
+
+def test_keys_and_round_belong_together(federation, capsys):
+    keys = ["--keys", str(federation / "site-keys.toml")]
+    for options in (keys, ["--round", "first"]):
+        message = refusal(capsys, cli.run(["assemble", *files(federation), *options]))
+        assert "--keys and --round belong together" in message
+
+
+def test_two_runs_cannot_use_the_record_at_once(federation, capsys):
+    with Seen.held(federation / "site-keys.seen.json"):
+        assert "in use by another run" in refusal(capsys, assemble(federation))
+    assert assemble(federation) == 0
+
+
+def test_both_routes_share_one_record(federation, fragments, settings, capsys):
+    """A fragment used in a live round cannot be replayed as a file, nor the other way round."""
+    hub = settings.model_copy(update={"keys": federation / "site-keys.toml"})
+    assert assemble(federation) == 0
+    capsys.readouterr()
+    with pytest.raises(InputError, match="'first' has ended on"):
+        Gathering.open(hub, "first")
+    late = {
+        p.client: json.loads(sign(federation, p, round_name="second").read_text())
+        for p in fragments
+    }
+    gathering = Gathering.open(hub, "second")
+    for site, envelope in late.items():
+        head = {"format": "jigsaw-crl/answer", "version": 1, "round": "second"}
+        answer = {**head, "written_at": time.time_ns(), "fragment": json.dumps(envelope)}
+        assert gathering.receive(site, json.dumps(answer)).state == "received"
+    gathering.finish(3)
+    message = refusal(capsys, assemble(federation, round_name="second"))
+    assert "a result was made with it already" in message
 
 
 def test_the_same_result_can_be_made_once_more_on_request(federation, capsys):
@@ -151,7 +213,7 @@ def test_an_unreadable_record_is_not_taken_for_an_empty_one(federation, capsys):
 
 def test_two_files_of_one_site_are_refused(federation, fragments, capsys):
     extra = sign(federation, fragments[0], name="extra")
-    keys = ["--keys", str(federation / "site-keys.toml")]
+    keys = ["--keys", str(federation / "site-keys.toml"), "--round", "first"]
     message = refusal(capsys, cli.run(["assemble", *files(federation), str(extra), *keys]))
     assert "client 'client-1': another file holds a fragment of the same client" in message
 

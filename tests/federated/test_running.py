@@ -13,7 +13,8 @@ pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
 
 from nvflare.fuel.flare_api.flare_api import Session
 
-from jigsaw_crl.federated.running import RoundEnd, start_command, wait_for_job
+from jigsaw_crl.federated.round import RoundRecord, Standing
+from jigsaw_crl.federated.running import RoundEnd, find_record, start_command, wait_for_job
 
 from .conftest import read_local
 
@@ -63,3 +64,55 @@ def test_a_job_that_hangs_is_aborted_once_at_the_deadline(deaf, status):
     assert wait_for_job(session, "job", 0.1, poll=0.01, grace=0.2) == status
     assert session.aborted == 1
     assert not RoundEnd("job", status, 1.0).ok
+
+
+# -- the end of a round, as the submitter sees it -------------------------------------------------
+
+
+def record(*states, failure=None):
+    sites = {f"lab-{i}": Standing(state, "why") for i, state in enumerate(states)}
+    return RoundRecord("first", "2026-01-01", "2026-01-02", failure, sites)
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (record("received", "kept"), 0),
+        (record("received", "missing"), 3),
+        (record("received", "refused"), 3),
+        (record("missing", failure="too few"), 2),
+        (None, 2),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_exit_code_tells_complete_incomplete_and_failed_rounds_apart(
+    made, code, as_json, capsys, monkeypatch
+):
+    end = RoundEnd("job", "FINISHED:COMPLETED", 1.0, made)
+    monkeypatch.setattr("jigsaw_crl.federated.running.submit_round", lambda *_, **__: end)
+    options = ["--round", "first", *(["--json"] if as_json else [])]
+    assert cli.run(["federate", "submit", "kit", *options]) == code
+    said = capsys.readouterr()
+    if as_json:
+        state = json.loads(said.out)["state"]
+        assert (state is None) == (made is None)
+    elif made is not None:
+        for site, standing in made.sites.items():
+            assert f"{site}\t{standing.state}\twhy" in said.out
+    if code == 2:
+        assert len(said.err.splitlines()) == 1
+        assert ("too few" if made else "did not begin it") in said.err
+
+
+def test_the_record_is_waited_for_a_moment():
+    done = record("received")
+
+    class Late:
+        asked = 0
+
+        def get_job_meta(self, _):
+            self.asked += 1
+            return {"jigsaw_state": done.to_document()} if self.asked > 2 else {}
+
+    assert find_record(Late(), "job", poll=0.01, grace=5) == done
+    assert find_record(Late(), "job", poll=0.01, grace=0) is None

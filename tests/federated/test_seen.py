@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.federated.ledger import Head
 from jigsaw_crl.federated.seen import LastUsed, Seen
 from jigsaw_crl.fragment.signing import Signed
 
@@ -18,7 +20,8 @@ from ..fragment.examples import assert_one_line, fragment
 
 
 def signed(serial, digest="d"):
-    return Signed(fragment(), "lab-1", "key", datetime.now(UTC), serial, digest)
+    when = datetime.now(UTC)
+    return Signed(fragment(), "lab-1", "key", "study", "first", when, serial, digest, "")
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +32,16 @@ def path(tmp_path_factory):
 @given(
     st.dictionaries(
         st.text(), st.builds(LastUsed, serial=st.integers(-(2**70), 2**70), digest=st.text())
-    )
+    ),
+    st.dictionaries(st.text(), st.text()),
+    st.builds(Head, entries=st.integers(0, 9), hash=st.text()),
 )
 @examples(max_examples=50)
-def test_a_record_read_back_is_the_one_saved(path, last):
-    record = Seen(path, last)
+def test_a_record_read_back_is_the_one_saved(path, last, rounds, head):
+    record = Seen(path, last, rounds, head)
     record.save()
     assert Seen.at(path) == record
-    assert Seen.beside(path.with_name("site-keys.toml")) == record
+    assert Seen.beside(path.with_name("site-keys.toml")) == path
 
 
 def test_a_record_that_does_not_exist_is_empty(tmp_path):
@@ -45,7 +50,7 @@ def test_a_record_that_does_not_exist_is_empty(tmp_path):
 
 @given(st.integers(), st.integers())
 def test_after_a_fragment_was_used_only_newer_ones_are_accepted(first, second):
-    record = Seen("seen.json", {}).updated([signed(first)])
+    record = Seen(Path("seen.json"), {}).updated([signed(first)], "r")
     if second > first:
         record.check(signed(second))
         return
@@ -57,14 +62,14 @@ def test_after_a_fragment_was_used_only_newer_ones_are_accepted(first, second):
 
 def test_the_last_fragment_used_is_accepted_again_on_request():
     one = signed(5)
-    record = Seen("seen.json", {}).updated([one])
+    record = Seen(Path("seen.json"), {}).updated([one], "r")
     record.check(one, again=True)
     with pytest.raises(InputError, match="a result was made with it already"):
         record.check(one)
 
 
 def test_sites_do_not_affect_each_other():
-    record = Seen("seen.json", {}).updated([signed(5)])
+    record = Seen(Path("seen.json"), {}).updated([signed(5)], "r")
     record.check(replace(signed(1), site="lab-2"))
 
 
@@ -73,8 +78,8 @@ def test_sites_do_not_affect_each_other():
     [
         "{}",
         "[",
-        '{"format": "jigsaw-crl/seen", "version": 2, "sites": {}}',
-        '{"format": "jigsaw-crl/seen", "version": 1, "sites": {"a": {"serial": "1"}}}',
+        '{"format": "jigsaw-crl/seen", "version": 3, "sites": {}}',
+        '{"format": "jigsaw-crl/seen", "version": 2, "sites": {"a": {"serial": "1"}}}',
     ],
 )
 def test_an_unreadable_record_is_not_taken_for_an_empty_one(text, tmp_path):

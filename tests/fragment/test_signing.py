@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import stat
 from datetime import UTC, datetime, timedelta
@@ -14,19 +15,14 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.signing import (
-    generate_key,
-    is_signed,
-    open_signed,
-    open_unverified,
-    read_private_key,
-    read_site_keys,
-    sign_fragment,
-)
+from jigsaw_crl.fragment.keys import generate_key, read_private_key, read_site_keys
+from jigsaw_crl.fragment.signing import is_signed, open_signed, open_unverified, sign_fragment
 
 from .examples import assert_one_line, fragment, fragments, mutations
 
 SITES = ("lab-1", "lab-2")
+STUDY = 'study = "reactor"\n'
+FOR = {"study": "reactor", "round_name": "first"}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +30,7 @@ def folder(tmp_path_factory):
     """Keys of two sites, and the coordinator's list of them."""
     folder = tmp_path_factory.mktemp("keys")
     lines = [generate_key(site, folder / f"{site}.key") for site in SITES]
-    (folder / "site-keys.toml").write_text("\n".join(["[sites]", *lines]))
+    (folder / "site-keys.toml").write_text("\n".join(['study = "reactor"', "[sites]", *lines]))
     return folder
 
 
@@ -50,21 +46,22 @@ def keys(folder):
 
 @pytest.fixture(scope="module")
 def text(private):
-    return sign_fragment(fragment(), private["lab-1"])
+    return sign_fragment(fragment(), private["lab-1"], **FOR)
 
 
 @given(
     fragments(),
-    st.integers(0, 2**63),
-    st.datetimes(datetime(1970, 1, 1), datetime(2500, 1, 1), timezones=st.just(UTC)),
+    st.datetimes(datetime(2025, 1, 1), datetime(2026, 1, 1), timezones=st.just(UTC)),
 )
 @settings(max_examples=50)
-def test_an_opened_fragment_is_the_one_that_was_signed(private, keys, piece, serial, when):
-    text = sign_fragment(piece, private["lab-1"], issued_at=when, serial=serial)
-    signed = open_signed(text.encode(), {piece.client: keys["lab-1"]})
+def test_an_opened_fragment_is_the_one_that_was_signed(private, keys, piece, when):
+    text = sign_fragment(piece, private["lab-1"], issued_at=when, **FOR)
+    signed = open_signed(text.encode(), {piece.client: keys["lab-1"]}, **FOR)
     assert signed.fragment.to_json() == piece.to_json()
     assert signed.site == piece.client
-    assert signed.serial == serial
+    assert signed.serial == (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta.resolution * 1000
+    assert (signed.study, signed.round) == ("reactor", "first")
+    assert signed.digest == hashlib.sha256(piece.to_json().encode()).hexdigest()
     assert signed.issued_at == when.replace(microsecond=0)
     assert is_signed(text)
     assert open_unverified(text).to_json() == piece.to_json()
@@ -74,9 +71,9 @@ def test_an_opened_fragment_is_the_one_that_was_signed(private, keys, piece, ser
 @settings(max_examples=300)
 def test_a_changed_envelope_is_refused_in_one_line_or_means_the_same(text, keys, data):
     changed = data.draw(mutations(text))
-    before = open_signed(text, keys)
+    before = open_signed(text, keys, **FOR)
     try:
-        after = open_signed(changed, keys)
+        after = open_signed(changed, keys, **FOR)
     except InputError as error:
         assert_one_line(error)
         return
@@ -85,12 +82,17 @@ def test_a_changed_envelope_is_refused_in_one_line_or_means_the_same(text, keys,
         assert getattr(after, name) == getattr(before, name)
 
 
-@pytest.mark.parametrize("field", ["site", "key", "issued_at", "serial", "fragment", "signature"])
+@pytest.mark.parametrize(
+    "field",
+    ["site", "key", "study", "round", "issued_at", "serial", "fragment", "signature"],
+)
 def test_no_field_can_be_altered(field, text, keys):
     envelope = json.loads(text)
     changed = {
         "site": "lab-2",
         "key": "0" * 16,
+        "study": "another",
+        "round": "another",
         "issued_at": "2020-01-01T00:00:00Z",
         "serial": envelope["serial"] + 1,
         "fragment": fragment(method="paper").to_json(),
@@ -99,22 +101,50 @@ def test_no_field_can_be_altered(field, text, keys):
     assert changed[field] != envelope[field]
     named = "lab-2" if field == "site" else "lab-1"
     with pytest.raises(InputError, match=rf"client '{named}': it (was altered|is signed with)"):
-        open_signed(json.dumps(envelope | {field: changed[field]}), keys)
+        open_signed(json.dumps(envelope | {field: changed[field]}), keys, **FOR)
 
 
 def test_a_site_cannot_sign_the_fragment_of_another_client(private, keys):
-    envelope = json.loads(sign_fragment(fragment(client="lab-2"), private["lab-2"]))
+    envelope = json.loads(sign_fragment(fragment(client="lab-2"), private["lab-2"], **FOR))
     envelope["fragment"] = fragment(client="lab-1").to_json()
     # The signature covers the other fields, sorted by name, as JSON without spaces.
     del envelope["signature"]
     covered = json.dumps(envelope, sort_keys=True, separators=(",", ":")).encode()
     envelope["signature"] = base64.b64encode(private["lab-2"].sign(covered)).decode()
     with pytest.raises(InputError, match=r"client 'lab-2': the site signed .* 'lab-1'"):
-        open_signed(json.dumps(envelope), keys)
+        open_signed(json.dumps(envelope), keys, **FOR)
+
+
+@pytest.mark.parametrize("shift", [-3600, 3600, 10**9])
+def test_a_serial_that_is_not_the_time_of_signing_is_refused(shift, private, keys):
+    """A serial ahead of the clock would make every later fragment of the site look old."""
+    envelope = json.loads(sign_fragment(fragment(), private["lab-1"], **FOR))
+    envelope["serial"] += shift * 10**9
+    del envelope["signature"]
+    covered = json.dumps(envelope, sort_keys=True, separators=(",", ":")).encode()
+    envelope["signature"] = base64.b64encode(private["lab-1"].sign(covered)).decode()
+    with pytest.raises(InputError, match=r"it was signed (in the future|at two different times)"):
+        open_signed(json.dumps(envelope), keys, **FOR)
+
+
+def test_signing_on_the_command_line_names_study_and_round(folder, tmp_path, capsys):
+    study = tmp_path / "study"
+    assert cli.run(["simulate", "--setting", "A", "--out", str(study)]) == 0
+    table, out = str(next(study.glob("client-1.*"))), tmp_path / "f.json"
+    words = ["fragment", table, "-o", str(out), "--sign", str(folder / "lab-1.key")]
+    assert cli.run(words) == 2
+    assert "a signature is for one round of one study" in capsys.readouterr().err
+    assert cli.run([*words, "--name", "lab-1", "--study", "reactor", "--round", "first"]) == 0
+    opened = open_signed(out.read_text(), read_site_keys(folder / "site-keys.toml"), **FOR)
+    assert opened.site == "lab-1"
+    assert cli.run(["fragment", table, "--show", "--round", "first"]) == 2
+    assert "belong to --sign" in capsys.readouterr().err
 
 
 def test_the_default_serial_grows_and_the_default_time_is_now(private, keys):
-    first, second = (open_signed(sign_fragment(fragment(), private["lab-1"]), keys) for _ in "ab")
+    first, second = (
+        open_signed(sign_fragment(fragment(), private["lab-1"], **FOR), keys, **FOR) for _ in "ab"
+    )
     assert second.serial > first.serial
     assert abs(datetime.now(UTC) - second.issued_at) < timedelta(minutes=10)
 
@@ -125,7 +155,7 @@ def test_the_default_serial_grows_and_the_default_time_is_now(private, keys):
 )
 def test_a_text_that_is_not_a_signed_fragment_is_refused_in_one_line(text, keys):
     with pytest.raises(InputError, match="signed fragment") as caught:
-        open_signed(text, keys)
+        open_signed(text, keys, **FOR)
     assert_one_line(caught.value)
 
 
@@ -153,7 +183,7 @@ def test_only_the_owner_can_read_a_private_key_and_it_is_not_overwritten(tmp_pat
 def test_a_list_of_keys_can_be_json_and_hold_several_keys_per_site(keys, tmp_path):
     path = tmp_path / "keys.json"
     both = [keys["lab-1"][0], keys["lab-2"][0]]
-    path.write_text(json.dumps({"sites": {"lab-1": both[0], "lab-2": both}}))
+    path.write_text(json.dumps({"study": "reactor", "sites": {"lab-1": both[0], "lab-2": both}}))
     assert read_site_keys(path) == {"lab-1": (both[0],), "lab-2": tuple(both)}
 
 
@@ -163,11 +193,20 @@ def test_a_list_of_keys_can_be_json_and_hold_several_keys_per_site(keys, tmp_pat
         ("k.toml", "[sites", "not valid TOML"),
         ("k.json", "[", "not valid JSON"),
         ("k.json", "[]", "not a jigsaw-crl list of keys"),
-        ("k.toml", "[site]", "has no field 'sites'"),
-        ("k.toml", "[sites]", "'sites'"),
-        ("k.toml", '[sites]\nlab = "ed25519:AAAA"', "'sites.lab.0' .* a public key is"),
-        ("k.toml", "[sites]\nlab = 3", "'sites.lab.0' .* is not valid"),
-        ("k.toml", '[sites]\nlab = "ssh-ed25519 AAAA"', "'sites.lab.0' .* a public key is"),
+        ("k.toml", STUDY + "[site]", "has no field 'sites'"),
+        ("k.toml", '[sites]\nlab = "ed25519:AAAA"', "has no field 'study'"),
+        ("k.toml", STUDY + "[sites]", "'sites'"),
+        (
+            "k.toml",
+            STUDY + '[sites]\nlab = "ed25519:AAAA"',
+            "'sites.lab.0' .* a public key is",
+        ),
+        ("k.toml", STUDY + "[sites]\nlab = 3", "'sites.lab.0' .* is not valid"),
+        (
+            "k.toml",
+            STUDY + '[sites]\nlab = "ssh-ed25519 AAAA"',
+            "'sites.lab.0' .* a public key is",
+        ),
     ],
 )
 def test_an_invalid_list_of_keys_is_refused_with_the_name_of_the_site(name, text, says, tmp_path):

@@ -167,8 +167,26 @@ def fragment(
     sign: Annotated[
         Path | None, typer.Option(metavar="KEY", help="Sign it with this site's private key.")
     ] = None,
+    study: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Study that it is signed for.")
+    ] = None,
+    round_name: Annotated[
+        str | None,
+        typer.Option("--round", metavar="NAME", help="Round of the study that it is signed for."),
+    ] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print all that the fragment holds, for review.")
+    ] = False,
+    min_rows: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refuse a regime with fewer rows.")
+    ] = 1,
+    full_precision: Annotated[
+        bool,
+        typer.Option(
+            "--full-precision",
+            help="Do not round the numbers to what their sampling error justifies. They then say "
+            "more about single rows.",
+        ),
     ] = False,
     method: opt.Method = "null-cone",
     tau: opt.Tau = None,
@@ -187,16 +205,13 @@ def fragment(
     The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
     moments.
     """
+    from jigsaw_crl.federated.disclosure import check_rows, rounded
     from jigsaw_crl.pipeline import recover_fragment
 
     options = opt.method_options(method, tau, confounding, rank_one)
     if output is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
-    key = None
-    if sign is not None:
-        from jigsaw_crl.fragment.signing import read_private_key, sign_fragment
-
-        key = read_private_key(sign)
+    signed = opt.signer(sign, study, round_name)
     client = _read(
         table,
         regime=regime,
@@ -208,14 +223,17 @@ def fragment(
     )
     with working("recovering"):
         piece = recover_fragment(client, **options)
+    check_rows(piece, min_rows)
+    if not full_precision:
+        piece = rounded(piece)
     if output is not None:
-        write_text(output, piece.to_json() if key is None else sign_fragment(piece, key))
+        write_text(output, piece.to_json() if signed is None else signed(piece))
     if as_json:
         print_json(
             {
                 "client": piece.client,
                 "output": None if output is None else str(output),
-                "signed": key is not None,
+                "signed": signed is not None,
                 **({"fragment": piece.to_document()} if show else {}),
                 "labels": list(piece.labels),
                 "blocks": [sorted(b) for b in piece.blocks],
@@ -233,7 +251,7 @@ def fragment(
     if piece.findings:
         print_findings(piece.findings)
     if output is not None:
-        typer.echo(f"{'signed and ' if key is not None else ''}written to {output}")
+        typer.echo(f"{'signed and ' if signed is not None else ''}written to {output}")
 
 
 def _read(table: Path, **options: Any) -> Client:

@@ -27,6 +27,7 @@ COMMANDS = {
     "moments": ("client", "Turn rows into sufficient statistics."),
     "fragment": ("client", "Recover one client's fragment: all that a site shares."),
     "assemble": ("order", "Assemble fragments into one global order."),
+    "verify": ("verify", "Check who signed a result, and what it rests on."),
     "federate": ("federate", "Sites keep their data; a coordinator gets their fragments."),
     "simulate": ("worlds", "Write the study of a simulated world."),
     "reproduce": ("worlds", "Run the paper's experiments, beside its printed numbers."),
@@ -77,6 +78,8 @@ class _Loaded(Mapping[str, Any]):
         if name not in self._known:
             module, _ = COMMANDS[name]
             home = typer.Typer(rich_markup_mode=None, add_completion=False)
+            # With a callback it is a group, even of one command.
+            home.callback()(lambda: None)
             import_module(f"jigsaw_crl.cli.{module}").register(home)
             self._known.update(get_command(home).commands)  # type: ignore[attr-defined]
         return self._known[name]

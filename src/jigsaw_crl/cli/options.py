@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
+
+if TYPE_CHECKING:
+    from jigsaw_crl.fragment.fragment import Fragment
 
 Study = Annotated[
     Path, typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file.")
@@ -90,3 +94,24 @@ def method_options(
             "--tau belongs to --method paper; null-cone has no tuning parameter", "Leave it out."
         )
     return {"method": method, "confounding": confounding, "rank_one": rank_one}
+
+
+def signer(
+    key: Path | None, study: str | None, round_name: str | None
+) -> Callable[[Fragment], str] | None:
+    """The function that signs a fragment for a round of a study; None without a key."""
+    if key is None:
+        if study is not None or round_name is not None:
+            raise InputError("--study and --round belong to --sign", "Pass --sign KEY as well.")
+        return None
+    if not study or not round_name:
+        raise InputError(
+            "a signature is for one round of one study",
+            "Pass --study and --round, as the coordinator names them.",
+        )
+    # Imported here for start-up time: it loads pydantic.
+    from jigsaw_crl.fragment.keys import read_private_key
+    from jigsaw_crl.fragment.signing import sign_fragment
+
+    private = read_private_key(key)
+    return lambda piece: sign_fragment(piece, private, study=study, round_name=round_name)

@@ -6,6 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -106,9 +107,17 @@ def assemble(
             metavar="FILE", help="List of the sites' keys; unsigned fragments are then refused."
         ),
     ] = None,
+    round_name: Annotated[
+        str | None,
+        typer.Option("--round", metavar="NAME", help="Round that the fragments are signed for."),
+    ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Accept signed fragments that have been used before.")
+        bool,
+        typer.Option("--again", help="Make the result of a round again, from the same fragments."),
     ] = False,
+    sign: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="Sign the result with this private key.")
+    ] = None,
     method: opt.Method = "null-cone",
     closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
@@ -123,28 +132,38 @@ def assemble(
     known = None if into is None else _known(into, method, closed_world, seed)
     out = into if out is None else out
     _check_out(out)
-    received = None
-    if keys is not None:
-        from jigsaw_crl.federated.received import receive_signed
+    if (keys is None) != (round_name is None):
+        raise InputError("--keys and --round belong together", "Pass both, or none of them.")
+    if sign is not None and out is None:
+        raise InputError("there is no result folder to sign", "Pass --out DIR as well.")
+    with ExitStack() as stack:
+        received = None
+        if keys is not None and round_name is not None:
+            from jigsaw_crl.federated.received import receive_signed
 
-        received = receive_signed(fragments, keys, again=again)
-    pieces = read_fragment_files(fragments) if received is None else received.fragments
-    sources = zip(pieces, fragments, strict=True)
-    provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
-    if received is not None:
-        provenance["signatures"] = received.signatures
-    options: dict[str, Any] = {"method": method}
-    if method == "null-cone":
-        options |= {"seed": seed, "closed_world": closed_world}
-    with working("assembling"):
-        if known is None:
-            result = _result_of(pieces, provenance, options)
-        else:
-            result = _grown(known, pieces, provenance)
-    _answer(result, out, as_json)
-    if received is not None:
-        # Last, so that a run that was killed before can be repeated.
-        received.seen.save()
+            received = stack.enter_context(receive_signed(fragments, keys, round_name, again=again))
+        pieces = read_fragment_files(fragments) if received is None else received.fragments
+        sources = zip(pieces, fragments, strict=True)
+        provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
+        if received is not None:
+            provenance |= received.provenance
+        options: dict[str, Any] = {"method": method}
+        if method == "null-cone":
+            options |= {"seed": seed, "closed_world": closed_world}
+        with working("assembling"):
+            if known is None:
+                result = _result_of(pieces, provenance, options)
+            else:
+                result = _grown(known, pieces, provenance)
+        _answer(result, out, as_json)
+        if sign is not None and out is not None:
+            from jigsaw_crl.federated.verifying import sign_result
+            from jigsaw_crl.fragment.keys import read_private_key
+
+            sign_result(out, read_private_key(sign))
+        if received is not None:
+            # Last, so that a run that was killed before can be repeated.
+            received.seen.save()
 
 
 def _result_of(

@@ -148,9 +148,9 @@ def _noise(client: Client, spectrum: Spectrum) -> Finding:
     return Finding(
         "sensor-noise",
         "warning" if ratio > NOISY else "info",
+        # Findings leave the client: ratios only, no variance in the data's own units.
         f"the sensors add noise of {100 * spectrum.noise_share:.2g} % of the signal's variance "
-        f"(floor {spectrum.noise_floor:.3g}, gap {spectrum.gap:.3g}); in the weakest "
-        f"direction it is {100 * ratio:.0f} %",
+        f"(gap {spectrum.gap:.3g}); in the weakest direction it is {100 * ratio:.0f} %",
         "The floor is subtracted. For a sharper answer, average repeated readings or add features.",
         value=ratio,
         threshold=NOISY,

@@ -6,7 +6,6 @@ file was written, or one word that says why there is none.
 
 from __future__ import annotations
 
-import hashlib
 import stat
 import time
 from collections.abc import Mapping
@@ -17,28 +16,40 @@ from pydantic import Field, model_validator
 
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.disclosure import size_bound
+from jigsaw_crl.federated.disclosure import check_rows, size_bound
+from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.seen import Seen
-from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.federated.settings import MOST_LABELS, SiteSettings
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.signing import is_signed, open_signed, open_unverified
+from jigsaw_crl.fragment.keys import KeyList
+from jigsaw_crl.fragment.signing import (
+    Signed,
+    check_time,
+    fragment_digest,
+    is_signed,
+    open_signed,
+    open_unverified,
+)
 
 __all__ = ["WHY_NOT", "Accepted", "Answer", "Rules", "check_answer", "make_answer"]
 
-Reason = Literal["none", "too-large", "invalid", "other-client"]
+Reason = Literal[
+    "none", "too-large", "invalid", "other-client", "too-few-rows", "budget-spent", "not-logged"
+]
 WHY_NOT: Mapping[Reason, str] = {
     "none": "it has no finished fragment",
     "too-large": "its fragment is larger than the site allows, or than its labels can make it",
     "invalid": "its file is not a fragment",
     "other-client": "its fragment is another client's",
+    "too-few-rows": "a regime has fewer rows than the site allows",
+    "budget-spent": "it has sent as many fragments as the site allows",
+    "not-logged": "it could not log what it sends",
 }
 """The words with which a site says that it sends no fragment, and what they mean."""
 
 # Since 1970, in 64 bits: a float can hold any of them.
 _Nanoseconds = Annotated[WholeNumber, Field(ge=-(2**63), lt=2**63)]
 _SECOND = 10**9
-# The clocks of a site and the coordinator may differ by this much.
-_CLOCK_SKEW = 300 * _SECOND
 
 
 class Answer(Document):
@@ -73,17 +84,20 @@ class Rules:
         A fragment older than the last one used of its site is stale.
     most_bytes : int
         Larger answers are refused.
+    most_labels : int
+        Fragments with more labels are refused.
     max_age : float or None
         Seconds since the fragment was written or signed; older ones are stale.
-    keys : mapping of str to tuple of str, or None
-        Public keys by site. If given, only signed fragments are accepted.
+    keys : KeyList or None
+        Study and public keys. If given, only fragments signed for this round are accepted.
     """
 
     round_name: str
     seen: Seen
     most_bytes: int
+    most_labels: int = MOST_LABELS
     max_age: float | None = None
-    keys: Mapping[str, tuple[str, ...]] | None = None
+    keys: KeyList | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +111,16 @@ class Accepted:
     serial : int
         Nanoseconds since 1970 at which the fragment was signed or, unsigned, its file written.
     digest : str
-        SHA-256 of the fragment's text as received, in hexadecimal.
+        Of the fragment: see `fragment_digest`.
+    signed : Signed or None
+        The fragment's signature, if it was needed.
     """
 
     site: str
     fragment: Fragment
     serial: int
     digest: str
+    signed: Signed | None = None
 
 
 # -- at the site ----------------------------------------------------------------------------------
@@ -132,7 +149,32 @@ def make_answer(settings: SiteSettings, site: str, round_name: str) -> str:
         return answer(why_not="other-client")
     if _is_oversized(fragment, text):
         return answer(why_not="too-large")
+    try:
+        check_rows(fragment, settings.min_rows)
+    except InputError:
+        return answer(why_not="too-few-rows")
+    try:
+        if not _log_sent(settings, fragment, round_name, status.st_mtime_ns):
+            return answer(why_not="budget-spent")
+    except InputError:  # the log was altered, or cannot be written
+        return answer(why_not="not-logged")
     return answer(written_at=status.st_mtime_ns, fragment=text)
+
+
+def _log_sent(settings: SiteSettings, fragment: Fragment, round_name: str, serial: int) -> bool:
+    """Log that a fragment is sent; False if it is a new one and the budget is spent.
+
+    The same fragment says nothing new: it may be sent in any number of rounds.
+    """
+    ledger, digest = Ledger(settings.sent), fragment_digest(fragment)
+    sent = {line.digest for line, _ in ledger.lines()}
+    limit = settings.most_fragments
+    if limit is not None and digest not in sent and len(sent) >= limit:
+        return False
+    ledger.append(
+        study=None, round_name=round_name, site=fragment.client, serial=serial, digest=digest
+    )
+    return True
 
 
 def _is_oversized(fragment: Fragment, text: str) -> bool:
@@ -165,32 +207,37 @@ def check_answer(text: object, site: str, rules: Rules) -> Accepted:
         raise refuse(f"it says that {WHY_NOT[answer.why_not]}")
     assert answer.fragment is not None
     assert answer.written_at is not None
-    serial = written_at = answer.written_at
+    serial, signed = answer.written_at, None
     try:
         if rules.keys is None:
-            fragment = open_unverified(answer.fragment)
+            fragment = open_unverified(answer.fragment, most_labels=rules.most_labels)
         else:
-            signed = open_signed(answer.fragment, rules.keys)
+            signed = open_signed(
+                answer.fragment,
+                rules.keys.sites,
+                study=rules.keys.study,
+                round_name=rules.round_name,
+                most_labels=rules.most_labels,
+            )
             fragment, serial = signed.fragment, signed.serial
-            written_at = int(signed.issued_at.timestamp()) * _SECOND
     except InputError as error:
         raise refuse(f"its fragment is refused: {error.what}", error.remedy) from None
     if fragment.client != site:
         raise refuse(f"its fragment is of another client, {fragment.client[:80]!r}")
     if _is_oversized(fragment, answer.fragment):
         raise refuse("its fragment is oversized: larger than its labels can make it")
-    now = time.time_ns()
-    if written_at > now + _CLOCK_SKEW:
-        raise refuse("its fragment was written in the future", "Set the site's clock right.")
-    if rules.max_age is not None and written_at < now - rules.max_age * _SECOND:
-        hours = (now - written_at) / _SECOND / 3600
+    wrong = check_time(serial)
+    if wrong:
+        raise refuse(f"its fragment was written {wrong}", "Set the site's clock right.")
+    age = time.time_ns() - serial
+    if rules.max_age is not None and age > rules.max_age * _SECOND:
         raise refuse(
-            f"its fragment is stale: {hours:.3g} hours old, {rules.max_age / 3600:.3g} are allowed"
+            f"its fragment is stale: {age / _SECOND / 3600:.3g} hours old, "
+            f"{rules.max_age / 3600:.3g} are allowed"
         )
-    if site in rules.seen.last and serial < rules.seen.last[site].serial:
+    if rules.seen.overtook(site, serial):
         raise refuse("its fragment is stale: a newer one has been used")
-    digest = hashlib.sha256(answer.fragment.encode()).hexdigest()
-    return Accepted(site, fragment, serial, digest)
+    return Accepted(site, fragment, serial, fragment_digest(fragment), signed)
 
 
 def _parse_answer(text: object, site: str, rules: Rules) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from nvflare.apis.signal import Signal
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.guard import guard_job
 from jigsaw_crl.federated.job import ANSWER, ROUND, TASK, RoundOptions
 from jigsaw_crl.federated.settings import coordinator_settings
 
 __all__ = ["GatherFragments"]
+
+_POLL = 0.2
 
 
 class GatherFragments(Controller):
@@ -40,10 +44,15 @@ class GatherFragments(Controller):
         local = Path(fl_ctx.get_workspace().get_site_config_dir())
         try:
             self.gathering = Gathering.open(
-                coordinator_settings(local), self.options.round_name, max_age=self.options.max_age
+                coordinator_settings(local),
+                self.options.round_name,
+                max_age=self.options.max_age,
+                again=self.options.again,
             )
         except InputError as error:
             self.system_panic(str(error), fl_ctx)
+            return
+        guard_job(fl_ctx.get_engine(), self._lost)
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         gathering = self.gathering
@@ -52,20 +61,9 @@ class GatherFragments(Controller):
         connected = {client.name for client in fl_ctx.get_engine().get_clients()}
         targets = [site for site in gathering.settings.sites if site in connected]
         if targets:
-            task = Task(
-                name=TASK,
-                data=Shareable({ROUND: self.options.round_name}),
-                timeout=self.options.timeout,
-                result_received_cb=self._received,
-            )
-            self.broadcast_and_wait(
-                task=task,
-                fl_ctx=fl_ctx,
-                targets=targets,
-                min_responses=len(targets),
-                abort_signal=abort_signal,
-            )
+            self._ask(gathering, targets, abort_signal, fl_ctx)
         if abort_signal.triggered:
+            gathering.fail("the round was stopped before it was assembled")
             return
         try:
             gathering.finish(self.options.min_sites, **self.options.of_assemble)
@@ -73,6 +71,27 @@ class GatherFragments(Controller):
             self.system_panic(str(error), fl_ctx)
             return
         self.log_info(fl_ctx, f"the result is in {gathering.folder}", fire_event=False)
+
+    def _ask(
+        self, gathering: Gathering, targets: list[str], abort_signal: Signal, fl_ctx: FLContext
+    ) -> None:
+        """Ask the sites for their fragments, and wait until none is left that can answer."""
+        task = Task(
+            name=TASK,
+            data=Shareable({ROUND: self.options.round_name}),
+            timeout=self.options.timeout,
+            result_received_cb=self._received,
+        )
+        self.broadcast(task=task, fl_ctx=fl_ctx, targets=targets, min_responses=len(targets))
+        while task.completion_status is None and not abort_signal.triggered:
+            if not gathering.waits_for(targets):
+                self.cancel_task(task, fl_ctx=fl_ctx)
+                break
+            time.sleep(_POLL)
+
+    def _lost(self, site: str) -> None:
+        assert self.gathering is not None  # the guard is set up after it
+        self.gathering.lose(site, "its process ended before it answered")
 
     def _received(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
         assert self.gathering is not None  # the task was sent

@@ -1,15 +1,27 @@
-"""What leaves a site: the fields of a fragment, and a bound on its size."""
+"""What leaves a site: the fields of a fragment, how far they are rounded, and a bound on its size.
+
+What decides is the difference of two log Bayes factors of a pair. Where it is small, so that it
+could go either way, its sampling error is about 1: it is half the square of a statistic whose error
+is 1. So all factors are rounded to a sixteenth. Steps that grow with a factor would be too coarse:
+large factors of one pair share their error, and their difference does not have it. Numbers of rows
+are rounded to two digits, and the numbers of findings to three.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["FIELDS", "shown", "size_bound"]
+__all__ = ["FIELDS", "check_rows", "rounded", "shown", "size_bound"]
 
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -24,9 +36,12 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "n_samples": "how many rows each regime has",
         "outcome": "whether recovery went well, and what to do if not",
         "findings": "what was noticed about the data: a sentence and at most two numbers each",
-        "bayes": "log Bayes factors of label pairs, p × p per hypothesis, four decimals; which "
-        "labels moved one direction only",
+        "bayes": "log Bayes factors of label pairs, p × p per hypothesis, rounded to a sixteenth; "
+        "which labels moved one direction only",
         "statements": "from exact moments: yes, no or cannot say for label pairs, p × p",
+        "hard": "from hard interventions: which labels, and effects between labels in standard "
+        "deviations with their errors, p × p",
+        "shares": "how much of a label's change belongs to another label, with its error, p × p",
     }
 )
 """Every field of a fragment and what it says. A fragment with any other field is refused."""
@@ -34,6 +49,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
 # A log Bayes factor with four decimals, sign and comma; and a pair's exact statements.
 _NUMBER_BYTES, _STATEMENT_BYTES = 24, 32
 _SCALES = 10  # the most that the file's schema allows
+_SIZES = 6  # estimates and errors of two tables of effects and one of shares
 # The schema bounds each finding; recovery gives a few for each regime.
 _FINDING_BYTES, _FINDINGS_PER_LABEL = 1_500, 8
 
@@ -55,9 +71,78 @@ def size_bound(labels: Sequence[str]) -> int:
     p = len(labels)
     names = sum(len(json.dumps(name)) for name in labels)
     # Besides the scales, two log Bayes factors: for a district and for a lean.
-    pairs = p * p * ((_SCALES + 2) * _NUMBER_BYTES + _STATEMENT_BYTES)
+    pairs = p * p * ((_SCALES + 2 + _SIZES) * _NUMBER_BYTES + _STATEMENT_BYTES)
     sentences = (p + 2) * _FINDINGS_PER_LABEL * _FINDING_BYTES
     return 20_000 + 20 * names + pairs + sentences
+
+
+def check_rows(fragment: Fragment, min_rows: int) -> None:
+    """Refuse a fragment with a regime of fewer rows than `min_rows`.
+
+    A fragment of exact moments does not say how many rows it comes from: it is refused too, unless
+    one row is enough.
+    """
+    if min_rows <= 1:
+        return
+    if fragment.n_samples is None:
+        raise InputError(
+            f"it is not known whether every regime has {min_rows} rows",
+            "Make the fragment from rows, or from moments with their number of rows.",
+            client=fragment.client,
+        )
+    for regime, rows in fragment.n_samples.items():
+        if rows < min_rows:
+            raise InputError(
+                f"the regime has {pluralise(rows, 'row')}, at least {min_rows} are needed",
+                "Take more rows, or leave the regime out.",
+                client=fragment.client,
+                regime=regime,
+            )
+
+
+# The step to which log Bayes factors are rounded, and the digits that are kept of other numbers.
+_STEP = 1 / 16
+_ROW_DIGITS, _FINDING_DIGITS = 2, 3
+
+
+def rounded(fragment: Fragment) -> Fragment:
+    """The fragment with numbers rounded to what their sampling error justifies.
+
+    This makes it harder to learn about one row from two fragments, not impossible.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.federated.disclosure import rounded
+    >>> import jigsaw_crl as jc
+    >>> client = jc.simulate.setting("A", 0).client(0, n_samples=1234)
+    >>> rounded(jc.recover_fragment(client)).n_samples["control"]
+    1200
+    """
+    bayes = fragment.bayes
+    if bayes is not None:
+        bayes = replace(
+            bayes,
+            ancestor=np.round(bayes.ancestor / _STEP) * _STEP,
+            district=np.round(bayes.district / _STEP) * _STEP,
+            lean=np.round(bayes.lean / _STEP) * _STEP,
+        )
+    sizes = fragment.n_samples
+    findings = (
+        replace(f, value=_digits(f.value), threshold=_digits(f.threshold))
+        for f in fragment.findings
+    )
+    return replace(
+        fragment,
+        bayes=bayes,
+        n_samples=None
+        if sizes is None
+        else {name: max(int(float(f"{n:.{_ROW_DIGITS}g}")), 1) for name, n in sizes.items()},
+        findings=tuple(findings),
+    )
+
+
+def _digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{_FINDING_DIGITS}g}")
 
 
 def shown(fragment: Fragment) -> str:

@@ -1,49 +1,38 @@
 """One round at the coordinator: collect the sites' answers, then assemble them into a result.
 
-Each accepted answer is written to the round's folder at once. If the coordinator is killed, the
-same round can be run again with the answers that were kept.
+Each accepted answer is written to the round's folder at once, and `round.json` beside it says how
+the round stands. If the coordinator is killed, the same round can be run again with the answers
+that were kept.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jigsaw_crl.assembly import assemble
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.federated.answer import Accepted, Rules, check_answer
+from jigsaw_crl.federated.received import signature_document
+from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
-from jigsaw_crl.fragment.signing import read_site_keys
+from jigsaw_crl.federated.verifying import sign_result
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.keys import read_key_list, read_private_key
 from jigsaw_crl.result.result import Result
 
-__all__ = ["STATUS", "Gathering", "Standing"]
+__all__ = ["Gathering"]
 
-STATUS = "round.json"
-State = Literal["received", "kept", "refused", "missing"]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The state of a site in a round.
-
-    Parameters
-    ----------
-    state : {"received", "kept", "refused", "missing"}
-        "kept": it did not answer this time, but its answer from an interrupted run of this round
-        is used.
-    why : str
-        Why the answer was refused; else empty.
-    """
-
-    state: State
-    why: str = ""
+# Seconds to wait for another run that uses the record of used fragments.
+_PATIENCE = 60.0
 
 
 @dataclass
@@ -56,8 +45,8 @@ class Gathering:
     rules : Rules
     accepted : dict of str to Accepted
         By site.
-    refused : dict of str to str
-        Why, by site.
+    refused, lost : dict of str to str
+        Why a site's answer is not used, and why a site cannot answer any more, by site.
     started_at : str
         In UTC.
     """
@@ -66,18 +55,39 @@ class Gathering:
     rules: Rules
     accepted: dict[str, Accepted] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    started_at: str = ""
+    lost: dict[str, str] = field(default_factory=dict)
+    started_at: str = field(default_factory=now)
 
     @classmethod
     def open(
-        cls, settings: CoordinatorSettings, round_name: str, *, max_age: float | None = None
+        cls,
+        settings: CoordinatorSettings,
+        round_name: str,
+        *,
+        max_age: float | None = None,
+        again: bool = False,
     ) -> Gathering:
-        """Begin a round, or continue one that was interrupted."""
+        """Begin a round, or continue one that was interrupted.
+
+        Parameters
+        ----------
+        settings : CoordinatorSettings
+        round_name : str
+        max_age : float, optional
+            Seconds; older fragments are stale.
+        again : bool
+            Run a round again that has a result; the new result replaces it.
+        """
         check_name(round_name, "round")
-        keys = None if settings.keys is None else read_site_keys(settings.keys)
-        seen = Seen.at(settings.results / "seen.json")
-        rules = Rules(round_name, seen, settings.most_bytes, max_age, keys)
-        gathering = cls(settings, rules, started_at=_now())
+        check_open(settings.results, round_name, again=again)
+        keys = None if settings.keys is None else read_key_list(settings.keys)
+        seen = Seen.at(settings.seen)
+        seen.check_round(round_name, again=again)
+        seen.ledger.check(seen.log)
+        rules = Rules(
+            round_name, seen, settings.most_bytes, settings.most_labels, max_age=max_age, keys=keys
+        )
+        gathering = cls(settings, rules)
         try:
             gathering._answers.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -86,6 +96,7 @@ class Gathering:
                 "Correct 'results' in local/jigsaw-coordinator.json.",
                 path=gathering.folder,
             ) from None
+        gathering._record().save(gathering.folder)
         return gathering
 
     @property
@@ -97,30 +108,60 @@ class Gathering:
     def _answers(self) -> Path:
         return self.folder / "answers"
 
+    # -- the sites --------------------------------------------------------------------------------
+
     def receive(self, site: str, text: object) -> Standing:
         """Check an answer, and keep it if it is accepted."""
         if site not in self.settings.sites:
             return Standing("refused", "it is not one of this federation's sites")
         try:
             accepted = check_answer(text, site, self.rules)
+            write_text(self._answers / f"{site}.json", str(text))
+            self._log(accepted)
         except InputError as error:
             return self.refuse(site, f"{error.what}. {error.remedy}")
-        write_text(self._answers / f"{site}.json", str(text))
         self.refused.pop(site, None)
         self.accepted[site] = accepted
+        self._record().save(self.folder)
         return Standing("received")
+
+    def _log(self, accepted: Accepted) -> None:
+        self.rules.seen.ledger.append(
+            study=None if self.rules.keys is None else self.rules.keys.study,
+            round_name=self.rules.round_name,
+            site=accepted.site,
+            serial=accepted.serial,
+            digest=accepted.digest,
+        )
 
     def refuse(self, site: str, why: str) -> Standing:
         """Note that a site's answer is refused, and why."""
+        self.accepted.pop(site, None)
         self.refused[site] = why
+        self._record().save(self.folder)
         return Standing("refused", why)
 
-    def _standing(self, site: str, kept: dict[str, Accepted]) -> Standing:
+    def lose(self, site: str, why: str) -> None:
+        """Note that a site cannot answer any more, and why; an answer that it gave still counts."""
+        if site in self.settings.sites:
+            self.lost[site] = why
+            self._record().save(self.folder)
+
+    def waits_for(self, sites: Iterable[str]) -> bool:
+        """Can one of these sites still answer?"""
+        return any(
+            site not in self.accepted and site not in self.refused and site not in self.lost
+            for site in sites
+        )
+
+    def _standing(self, site: str, kept: Mapping[str, Accepted]) -> Standing:
         if site in self.accepted:
             return Standing("received")
         if site in self.refused:
             return Standing("refused", self.refused[site])
-        return Standing("kept" if site in kept else "missing")
+        if site in kept:
+            return Standing("kept")
+        return Standing("missing", self.lost.get(site, ""))
 
     def _kept(self) -> dict[str, Accepted]:
         """Valid answers from an interrupted run, of sites that have not answered in this one."""
@@ -135,6 +176,8 @@ class Gathering:
                 continue
         return found
 
+    # -- the result -------------------------------------------------------------------------------
+
     def finish(self, min_sites: int, **options: Any) -> Result:
         """Assemble the accepted fragments and write the round's result folder.
 
@@ -148,57 +191,112 @@ class Gathering:
         Raises
         ------
         InputError
-            Too few sites, or fragments that cannot be assembled. `round.json` is written all the
-            same, with the state of every site.
+            Too few sites, or a folder that cannot be written. `round.json` has the state of every
+            site all the same.
         """
-        kept = self._kept()
-        standings = {site: self._standing(site, kept) for site in self.settings.sites}
-        usable = kept | self.accepted
-        used = [usable[site] for site in self.settings.sites if site in usable]
+        kept: dict[str, Accepted] = {}
         try:
-            if len(used) < max(min_sites, 1):
-                states = ", ".join(f"{site} {s.state}" for site, s in standings.items())
-                raise InputError(
-                    f"{pluralise(len(used), 'fragment')} accepted where at least "
-                    f"{max(min_sites, 1)} are needed ({states})",
-                    "Run the round again when the sites can answer.",
-                )
-            result = _assemble(self.rules.round_name, used, standings, options)
-            result.save(self.folder)
-        except InputError as error:
-            self._note(standings, str(error))
+            # Both routes use one record: what was accepted may have been overtaken since.
+            with Seen.held(self.settings.seen, patience=_PATIENCE) as seen:
+                return self._finish(seen, kept, min_sites, options)
+        except BaseException as error:
+            self.fail(str(error) if isinstance(error, InputError) else type(error).__name__, kept)
             raise
-        self._note(standings, None)
-        self.rules.seen.updated(used).save()
+
+    def _finish(
+        self, seen: Seen, kept: dict[str, Accepted], min_sites: int, options: dict[str, Any]
+    ) -> Result:
+        self.rules = replace(self.rules, seen=seen)
+        for site, accepted in list(self.accepted.items()):
+            if seen.overtook(site, accepted.serial):
+                self.refuse(site, "its fragment is stale: a newer one has been used")
+        kept |= self._kept()
+        used = self._within_limits(kept | self.accepted)
+        standings = self._standings(kept)
+        if len(used) < max(min_sites, 1):
+            states = ", ".join(f"{site} {s.state}" for site, s in standings.items())
+            raise InputError(
+                f"{pluralise(len(used), 'fragment')} accepted where at least "
+                f"{max(min_sites, 1)} are needed ({states})",
+                "Run the round again when the sites can answer.",
+            )
+        result = _assemble(self._provenance(used, standings), used, standings, options)
+        result.save(self.folder)
+        if self.settings.sign is not None:
+            sign_result(self.folder, read_private_key(self.settings.sign))
+        # The record of used fragments first: a fragment that is in a result must not be used twice.
+        seen.updated(used, self.rules.round_name).save()
+        replace(self._record(kept), ended_at=now()).save(self.folder, strict=True)
         return result
 
-    def _note(self, standings: dict[str, Standing], failure: str | None) -> None:
-        document = {
+    def _provenance(
+        self, used: list[Accepted], standings: Mapping[str, Standing]
+    ) -> dict[str, Any]:
+        digests = {one.site: one.digest for one in used}
+        ledger = self.rules.seen.ledger
+        found: dict[str, Any] = {
             "round": self.rules.round_name,
-            "started_at": self.started_at,
-            "ended_at": _now(),
-            "failure": failure,
-            "sites": {
-                site: {"state": s.state, **({"why": s.why} if s.why else {})}
-                for site, s in standings.items()
-            },
+            "digests": digests,
+            "missing": sorted(site for site, s in standings.items() if s.state == "missing"),
+            "refused": {site: s.why for site, s in standings.items() if s.state == "refused"},
+            "log": ledger.head_of(self.rules.round_name, digests).to_document(),
         }
-        write_text(self.folder / STATUS, json.dumps(document, indent=1, ensure_ascii=False))
+        if self.rules.keys is not None:
+            found["study"] = self.rules.keys.study
+            found["signatures"] = {
+                one.site: signature_document(one.signed) for one in used if one.signed is not None
+            }
+        return found
+
+    def fail(self, why: str, kept: Mapping[str, Accepted] | None = None) -> None:
+        """End the round without a result, and write why."""
+        record = self._record(self._kept() if kept is None else kept)
+        replace(record, ended_at=now(), failure=why).save(self.folder)
+
+    def _within_limits(self, usable: Mapping[str, Accepted]) -> list[Accepted]:
+        """The fragments to use, after refusing those that bring too many labels of their own."""
+        used = [usable[site] for site in self.settings.sites if site in usable]
+        while used and _pairs(used) > self.settings.most_pairs:
+            counts = Counter(x for one in used for x in one.fragment.labels)
+            own = [sum(counts[x] == 1 for x in one.fragment.labels) for one in used]
+            # The last of several, so that a site that was listed earlier is kept.
+            worst = max(range(len(used)), key=lambda i: (own[i], len(used[i].fragment.labels), i))
+            self.refuse(
+                used[worst].site,
+                f"all sites together have more than {self.settings.most_pairs} pairs of labels, "
+                f"and {pluralise(own[worst], 'label')} of this site no other site has. Raise "
+                "'most_pairs' in local/jigsaw-coordinator.json, if that many are expected.",
+            )
+            del used[worst]
+        return used
+
+    def _standings(self, kept: Mapping[str, Accepted]) -> dict[str, Standing]:
+        return {site: self._standing(site, kept) for site in self.settings.sites}
+
+    def _record(self, kept: Mapping[str, Accepted] | None = None) -> RoundRecord:
+        return RoundRecord(
+            round=self.rules.round_name,
+            started_at=self.started_at,
+            sites=self._standings({} if kept is None else kept),
+        )
+
+
+def _pairs(used: Iterable[Accepted]) -> int:
+    p = len({x for one in used for x in one.fragment.labels})
+    return p * (p - 1)
 
 
 def _assemble(
-    round_name: str, used: list[Accepted], standings: dict[str, Standing], options: dict[str, Any]
+    provenance: dict[str, Any],
+    used: list[Accepted],
+    standings: dict[str, Standing],
+    options: dict[str, Any],
 ) -> Result:
     fragments = {one.site: one.fragment for one in used}
     order = assemble(list(fragments.values()), **options)
-    provenance = {
-        "round": round_name,
-        "digests": {one.site: one.digest for one in used},
-        "missing": sorted(site for site, s in standings.items() if s.state == "missing"),
-        "refused": {site: s.why for site, s in standings.items() if s.state == "refused"},
-    }
     findings = (
         *_absences(standings),
+        *_spellings(fragments),
         *(f for fragment in fragments.values() for f in fragment.findings),
     )
     return Result(fragments, order, findings, provenance, options).with_proposal()
@@ -209,7 +307,8 @@ def _absences(standings: dict[str, Standing]) -> list[Finding]:
     found = []
     for site, s in standings.items():
         if s.state == "missing":
-            what, remedy = "the site did not answer in time", "Run the round again with it."
+            what = f"the site did not answer{f': {s.why}' if s.why else ' in time'}"
+            remedy = "Run the round again with it."
         elif s.state == "refused":
             what = f"the site's answer was refused: {s.why}"
             remedy = "Correct it, then run the round again."
@@ -219,5 +318,18 @@ def _absences(standings: dict[str, Standing]) -> list[Finding]:
     return found
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _spellings(fragments: Mapping[str, Fragment]) -> list[Finding]:
+    """A warning for each label that differs from another site's only by case or spaces.
+
+    Files with such labels are refused. A round goes on, because one site must not end it.
+    """
+    first: dict[str, tuple[str, str]] = {}
+    found = []
+    for site, fragment in fragments.items():
+        for label in fragment.labels:
+            owner, spelling = first.setdefault(label_key(label), (site, label))
+            if spelling != label:
+                what = f"the label {label!r} differs from {owner}'s {spelling!r} only in spelling"
+                remedy = "Labels are shared between sites: agree on one spelling."
+                found.append(Finding("label-spelling", "warning", what, remedy, client=site))
+    return found

@@ -14,6 +14,10 @@ __all__ = [
     "ANSWER",
     "CONTROLLER",
     "EXECUTOR",
+    "GUARD",
+    "META_AGAIN",
+    "META_ROUND",
+    "META_STATE",
     "ROUND",
     "TASK",
     "RoundOptions",
@@ -23,6 +27,10 @@ __all__ = [
 
 CONTROLLER = "jigsaw_crl.federated.controller.GatherFragments"
 EXECUTOR = "jigsaw_crl.federated.executor.SendFragment"
+GUARD = "jigsaw_crl.federated.guard.Guard"
+# Entries of a job's meta data: the round's name, whether a round with a result may be run again,
+# and after the round its state, which the coordinator writes.
+META_ROUND, META_AGAIN, META_STATE = "jigsaw_round", "jigsaw_again", "jigsaw_state"
 # The only task; the key of the round's name in it, and of the answer in a site's reply.
 TASK, ROUND, ANSWER = "fragment", "round", "answer"
 
@@ -45,6 +53,8 @@ class RoundOptions:
         Of `assemble`, like the two below, which are for "null-cone".
     seed : int
     closed_world : bool
+    again : bool
+        Run a round again that has a result, and replace it.
     """
 
     round_name: str
@@ -54,6 +64,7 @@ class RoundOptions:
     method: str = "null-cone"
     seed: int = 0
     closed_world: bool = False
+    again: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.round_name, "round")
@@ -77,7 +88,10 @@ def write_job(folder: Path, options: RoundOptions) -> Path:
         "name": f"jigsaw-{options.round_name}",
         "resource_spec": {},
         "min_clients": 1,
+        # To all sites that the coordinator lists: see `guard`.
         "deploy_map": {"app": ["@ALL"]},
+        META_ROUND: options.round_name,
+        META_AGAIN: options.again,
     }
     server: dict[str, Any] = {
         "format_version": 2,

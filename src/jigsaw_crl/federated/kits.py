@@ -20,16 +20,33 @@ from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
-from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, write_json
+from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, GUARD, write_json
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 
-__all__ = ["PERMISSIONS", "Federation", "init_federation", "require_nvflare", "set_storage_paths"]
+__all__ = [
+    "PERMISSIONS",
+    "Federation",
+    "check_hardened",
+    "harden_coordinator",
+    "harden_server_config",
+    "harden_site",
+    "init_federation",
+    "participant",
+    "provision",
+    "require_nvflare",
+    "set_storage_paths",
+]
 
 PROJECT, ORGANISATION = "jigsaw", "jigsaw"
 ROLE = "project_admin"
+# Days that the authority's certificate is valid; those of participants are for 360 days.
+AUTHORITY_DAYS = 1800
 # Seconds that a site has to accept a job; a later one is left out of the round. NVFlare's default
 # of 10 is too short for a site whose machine is busy.
 ACCEPTANCE = 60.0
+
+# Fewer rows say more about each of them than about their regime.
+MIN_ROWS = 30
 
 PERMISSIONS: dict[str, Any] = {
     "format_version": "1.0",
@@ -117,24 +134,29 @@ def init_federation(
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         write_json(file, project)  # JSON is also YAML, which NVFlare reads
-        kits = _provision(project, folder)
+        kits = folder / "kits"
+        shutil.move(provision(project, folder / "authority"), kits)
     federation = Federation(
         file, kits / server, kits / admin, {site: kits / site for site in sites}
     )
     for kit in federation.sites.values():
-        _harden_site(kit)
-    _harden_coordinator(federation.coordinator, sites)
+        harden_site(kit)
+    harden_coordinator(federation.coordinator, sites)
+    for kit in (federation.coordinator, federation.admin, *federation.sites.values()):
+        restrict(kit)
     return federation
+
+
+def participant(name: str, kind: str, **more: Any) -> dict[str, Any]:
+    """A participant's entry in NVFlare's provisioning project."""
+    return {"name": name, "type": kind, "org": ORGANISATION, **more}
 
 
 def _project(sites: Sequence[str], server: str, port: int, admin: str) -> dict[str, Any]:
     participants: list[dict[str, Any]] = [
-        {"name": server, "type": "server", "org": ORGANISATION, "fed_learn_port": port},
-        *(
-            {"name": s, "type": "client", "org": ORGANISATION, "allow_log_streaming": False}
-            for s in sites
-        ),
-        {"name": admin, "type": "admin", "org": ORGANISATION, "role": ROLE},
+        participant(server, "server", fed_learn_port=port),
+        *(participant(site, "client", allow_log_streaming=False) for site in sites),
+        participant(admin, "admin", role=ROLE),
     ]
     builders = "nvflare.lighter.impl"
     return {
@@ -151,14 +173,21 @@ def _project(sites: Sequence[str], server: str, port: int, admin: str) -> dict[s
                 "path": f"{builders}.static_file.StaticFileBuilder",
                 "args": {"config_folder": "config", "scheme": "grpc"},
             },
-            {"path": f"{builders}.cert.CertBuilder"},
+            {
+                "path": f"{builders}.cert.CertBuilder",
+                "args": {"root_valid_days": AUTHORITY_DAYS},
+            },
             {"path": f"{builders}.signature.SignatureBuilder"},
         ],
     }
 
 
-def _provision(project: dict[str, Any], folder: Path) -> Path:
-    """Run NVFlare's provisioning: the kits go to `kits`, the authority's key to `authority`."""
+def provision(project: dict[str, Any], authority: Path) -> Path:
+    """Run NVFlare's provisioning, and return the folder with the new kits.
+
+    The authority's key is made if there is none yet. Of the participants' keys the authority keeps
+    none: they are in the kits alone.
+    """
     # NVFlare is an optional dependency, and takes a second to load.
     from nvflare.lighter.constants import CtxKey
     from nvflare.lighter.provision import prepare_builders, prepare_project
@@ -168,7 +197,7 @@ def _provision(project: dict[str, Any], folder: Path) -> Path:
     try:
         with contextlib.redirect_stdout(said):
             plan = copy.deepcopy(project)  # NVFlare changes it
-            provisioner = Provisioner(str(folder / "authority"), prepare_builders(plan))
+            provisioner = Provisioner(str(authority), prepare_builders(plan))
             context = provisioner.provision(prepare_project(plan))
     except (RuntimeError, ValueError) as error:
         raise InputError(f"NVFlare refuses the project: {error}", "Change the names.") from None
@@ -178,14 +207,21 @@ def _provision(project: dict[str, Any], folder: Path) -> Path:
             f"NVFlare could not make the kits: {' '.join(said.getvalue().split())[-300:]}",
             "Change the names.",
         )
-    kits = folder / "kits"
-    shutil.move(made, kits)
-    for key in kits.rglob("*.key"):
-        key.chmod(0o600)
-    return kits
+    state = authority / PROJECT / "state" / "cert.json"
+    write_json(state, {name: _read(state)[name] for name in ("root_cert", "root_pri_key")})
+    restrict(authority)
+    return Path(made)
 
 
-def _harden_site(kit: Path) -> None:
+def restrict(folder: Path) -> None:
+    """Let only the owner read a folder that holds private keys."""
+    for path in (folder, *folder.rglob("*")):
+        mode = path.stat().st_mode
+        path.chmod(0o700 if path.is_dir() or mode & 0o100 else 0o600)
+
+
+def harden_site(kit: Path) -> None:
+    """Write the permissions and settings of a site's new kit."""
     resources = _harden(kit, EXECUTOR)
     resources["allow_log_streaming"] = False
     # These components send the site's error log to the server.
@@ -193,19 +229,25 @@ def _harden_site(kit: Path) -> None:
         part for part in resources["components"] if "Log" not in part["path"].rpartition(".")[2]
     ]
     write_json(kit / "local" / "resources.json", resources)
-    write_json(kit / "local" / SITE_FILE, {"fragment": "fragment.json"})
+    write_json(kit / "local" / SITE_FILE, {"fragment": "fragment.json", "min_rows": MIN_ROWS})
 
 
-def _harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
+def harden_server_config(kit: Path) -> None:
+    """Give sites more time to accept a job than NVFlare does."""
     config = kit / "startup" / "fed_server.json"
     server = _read(config)
     server["servers"][0]["admin_timeout"] = ACCEPTANCE
     write_json(config, server)
+
+
+def harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
+    """Write the permissions and settings of the coordinator's new kit."""
+    harden_server_config(kit)
     resources = _harden(kit, CONTROLLER)
     parts = {part["id"]: part for part in resources["components"]}
     del parts["log_receiver"]
     parts["job_scheduler"]["args"]["max_jobs"] = 1  # one round at a time
-    resources["components"] = list(parts.values())
+    resources["components"] = [*parts.values(), {"id": "jigsaw_guard", "path": GUARD, "args": {}}]
     write_json(kit / "local" / "resources.json", resources)
     set_storage_paths(kit)
     write_json(kit / "local" / COORDINATOR_FILE, {"sites": list(sites), "results": "results"})
@@ -216,6 +258,51 @@ def _harden(kit: Path, allowed: str) -> dict[str, Any]:
     write_json(kit / "local" / "authorization.json", PERMISSIONS)
     resources = _read(kit / "local" / "resources.json.default")
     return resources | {"class_list_enforcement_mode": "enforce", "class_allow_list": [allowed]}
+
+
+def check_hardened(kit: Path) -> None:
+    """Refuse a kit whose `local` folder allows more than a new kit does."""
+    server = (kit / "startup" / "fed_server.json").is_file()
+
+    def refuse(what: str) -> InputError:
+        return InputError(
+            f"the kit is not hardened: {what}",
+            "Restore its local folder as `jigsaw federate init` wrote it.",
+            path=kit,
+        )
+
+    try:
+        permissions = _read(kit / "local" / "authorization.json")["permissions"]
+        resources = _read(kit / "local" / "resources.json")
+        paths = {part["path"] for part in resources["components"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise refuse("local/authorization.json or local/resources.json cannot be read") from None
+    for role, allowed in PERMISSIONS["permissions"].items():
+        given = permissions.get(role, "none")
+        rights = allowed if isinstance(allowed, dict) else {}
+        if (
+            given != "none"
+            and given != rights
+            and not (
+                isinstance(given, dict)
+                and all(
+                    value == "none" or rights.get(right) == value for right, value in given.items()
+                )
+            )
+        ):
+            raise refuse(f"local/authorization.json allows the role {role!r} more")
+    if set(permissions) - set(PERMISSIONS["permissions"]):
+        raise refuse("local/authorization.json has another role")
+    wanted = {CONTROLLER if server else EXECUTOR}
+    if (
+        resources.get("class_list_enforcement_mode") != "enforce"
+        or set(resources.get("class_allow_list", ["*"])) - wanted
+    ):
+        raise refuse("local/resources.json lets a job use other classes")
+    if not server and resources.get("allow_log_streaming") is not False:
+        raise refuse("local/resources.json sends logs to the coordinator")
+    if server and GUARD not in paths:
+        raise refuse("local/resources.json does not name the guard")
 
 
 def set_storage_paths(kit: Path) -> None:

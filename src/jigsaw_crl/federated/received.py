@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jigsaw_crl.federated.seen import Seen
+from jigsaw_crl.federated.settings import check_name
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.keys import read_key_list
 from jigsaw_crl.fragment.reading import fragments_by_client, read_bytes
-from jigsaw_crl.fragment.signing import Signed, open_signed, read_site_keys
+from jigsaw_crl.fragment.signing import Signed, open_signed
 
-__all__ = ["Received", "receive_signed"]
+__all__ = ["Received", "receive_signed", "signature_document"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,44 +26,75 @@ class Received:
     ----------
     fragments : dict of str to Fragment
         By client.
-    signatures : dict of str to dict
-        Key, time, serial number and digest by client, for the provenance of a result.
+    provenance : dict
+        Study, round, digests, signatures and the head of the log, for a result.
     seen : Seen
         To be saved after the result.
     """
 
     fragments: dict[str, Fragment]
-    signatures: dict[str, dict[str, str | int]]
+    provenance: dict[str, Any]
     seen: Seen
 
 
+def signature_document(signed: Signed) -> dict[str, str | int]:
+    """What a result keeps of a signature: with the fragment, enough to verify it again."""
+    return {
+        "key": signed.key,
+        "study": signed.study,
+        "round": signed.round,
+        "issued_at": signed.issued_at.isoformat(),
+        "serial": signed.serial,
+        "signature": signed.signature,
+    }
+
+
+@contextmanager
 def receive_signed(
-    paths: Iterable[str | Path], keys: str | Path, *, again: bool = False
-) -> Received:
+    paths: Iterable[str | Path], keys: str | Path, round_name: str, *, again: bool = False
+) -> Iterator[Received]:
     """Read signed fragments; one that is unknown, altered or replayed is refused by name.
+
+    No other run can use the record of used fragments until the block ends.
 
     Parameters
     ----------
     paths : iterable of path
     keys : path
         The coordinator's list of site keys.
+    round_name : str
     again : bool
         Accept the fragments that were the last ones used, to make their result once more.
     """
-    known, seen = read_site_keys(keys), Seen.beside(Path(keys))
-    received: list[tuple[str | Path, Signed]] = []
-    for path in paths:
-        signed = open_signed(read_bytes(path), known, path=path)
-        seen.check(signed, again=again, path=path)
-        received.append((path, signed))
-    fragments = fragments_by_client((path, signed.fragment) for path, signed in received)
-    signatures: dict[str, dict[str, str | int]] = {
-        signed.site: {
-            "key": signed.key,
-            "issued_at": signed.issued_at.isoformat(),
-            "serial": signed.serial,
-            "digest": signed.digest,
+    check_name(round_name, "round")
+    listed = read_key_list(keys)
+    with Seen.held(Seen.beside(Path(keys))) as seen:
+        seen.ledger.check(seen.log)
+        received: list[tuple[str | Path, Signed]] = []
+        for path in paths:
+            text = read_bytes(path)
+            signed = open_signed(
+                text, listed.sites, study=listed.study, round_name=round_name, path=path
+            )
+            seen.check(signed, again=again, path=path)
+            received.append((path, signed))
+        seen.check_round(round_name, again=again)
+        fragments = fragments_by_client((path, signed.fragment) for path, signed in received)
+        used = [signed for _, signed in received]
+        for one in used:
+            seen.ledger.append(
+                study=listed.study,
+                round_name=round_name,
+                site=one.site,
+                serial=one.serial,
+                digest=one.digest,
+            )
+        digests = {one.site: one.digest for one in used}
+        provenance = {
+            "study": listed.study,
+            "round": round_name,
+            "digests": digests,
+            "signatures": {one.site: signature_document(one) for one in used},
+            "log": seen.ledger.head_of(round_name, digests).to_document(),
         }
-        for _, signed in received
-    }
-    return Received(fragments, signatures, seen.updated(signed for _, signed in received))
+        yield Received(fragments, provenance, seen.updated(used, round_name))

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import logging
+import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
-from jigsaw_crl.federated.job import RoundOptions, write_job
-from jigsaw_crl.federated.kits import ORGANISATION, require_nvflare, set_storage_paths
+from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.federated.job import META_STATE, RoundOptions, write_job
+from jigsaw_crl.federated.kits import (
+    ORGANISATION,
+    check_hardened,
+    require_nvflare,
+    set_storage_paths,
+)
+from jigsaw_crl.federated.locking import locked
+from jigsaw_crl.federated.membership import WARNING_DAYS, days_left
+from jigsaw_crl.federated.round import RoundRecord
 
-__all__ = ["RoundEnd", "start_command", "submit_round", "wait_for_job"]
+__all__ = [
+    "RoundEnd",
+    "check_certificates",
+    "connected_sites",
+    "find_record",
+    "run_participant",
+    "start_command",
+    "submit_round",
+    "wait_for_job",
+]
 
-_FINISHED = "FINISHED:COMPLETED"
 # Seconds that the coordinator may take to answer one request. NVFlare's default of 5 is too short
 # for a busy machine, and one late answer must not end a round.
 _REQUEST_TIMEOUT = 60.0
@@ -42,16 +62,113 @@ class RoundEnd:
         NVFlare's status of the job.
     seconds : float
         Since the round was submitted.
+    record : RoundRecord or None
+        The coordinator's record of the round; None if the coordinator did not give it.
     """
 
     job: str
     status: str
     seconds: float
+    record: RoundRecord | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether a result was written."""
-        return self.status == _FINISHED
+        """Whether a result was written.
+
+        NVFlare's status does not decide: it may call a job abnormal whose result is complete.
+        """
+        return self.record is not None and self.record.closed
+
+    @property
+    def failure(self) -> str:
+        """Why there is no result."""
+        if self.record is not None and self.record.failure:
+            return self.record.failure
+        return f"the coordinator did not begin it, or was stopped during it ({self.status})"
+
+
+# Seconds that a participant has to stop before it is killed.
+_STOPPING = 5.0
+
+
+def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
+    """Run the coordinator or site of a kit until it ends or is interrupted; returns its exit code.
+
+    One interrupt (Ctrl-C) or request to terminate ends the participant and the processes of its
+    jobs.
+
+    Parameters
+    ----------
+    kit : Path
+    warn : callable
+        Called with a line about a certificate that expires soon.
+    """
+    command = start_command(kit)
+    check_hardened(kit)
+    check_certificates(kit, warn)
+    with locked(kit.resolve() / "running", "the kit"):
+        process = subprocess.Popen(
+            command,
+            start_new_session=True,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        )
+        previous = signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            return process.wait()
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+            _stop(process)
+
+
+def _end_with_parent() -> None:
+    """Have this process end when its parent is killed. Linux only."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started, which NVFlare puts into sessions of their own."""
+    import psutil  # NVFlare needs it as well
+
+    with suppress(psutil.NoSuchProcess):
+        family = [
+            *psutil.Process(process.pid).children(recursive=True),
+            psutil.Process(process.pid),
+        ]
+        for end in (psutil.Process.terminate, psutil.Process.kill):
+            for one in family:
+                with suppress(psutil.NoSuchProcess):
+                    end(one)
+            _, family = psutil.wait_procs(family, timeout=_STOPPING)
+
+
+def check_certificates(kit: Path, warn: Callable[[str], None]) -> None:
+    """Warn of certificates in a kit that expire soon, and refuse those that have expired."""
+    names = {"rootCA.pem": "the authority's", "client.crt": "its", "server.crt": "its"}
+    for file, whose in names.items():
+        path = kit / "startup" / file
+        if not path.is_file():
+            continue
+        days = days_left(path.read_bytes())
+        remedy = (
+            "Make a new federation with `jigsaw federate init`."
+            if file == "rootCA.pem"
+            else "Ask the coordinator to run `jigsaw federate renew`."
+        )
+        if days < 0:
+            raise InputError(f"{whose} certificate has expired", remedy, path=kit)
+        if days < WARNING_DAYS:
+            warn(f"{whose} certificate expires in {pluralise(days, 'day')}. {remedy}")
+
+
+def connected_sites(kit: Path, *, patience: float = 15.0) -> set[str]:
+    """The sites that are connected to the coordinator now, asked from the admin's kit."""
+    with _quiet(), _session(kit, patience) as session:
+        return {str(client.name) for client in session.get_connected_client_list()}
 
 
 def start_command(kit: Path) -> list[str]:
@@ -112,21 +229,41 @@ def submit_round(
         try:
             job = session.submit_job(str(write_job(Path(folder) / "job", options)))
         except Exception as error:
+            # The coordinator's own reason, or the name of NVFlare's error.
+            reason = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
             raise InputError(
-                f"the coordinator refuses this kit's job ({type(error).__name__})",
-                "Use the admin's own kit.",
+                f"the coordinator refuses this kit's round: {reason}",
+                "Correct it, or use the admin's own kit.",
                 path=kit,
             ) from None
         try:
             # NVFlare takes 0 seconds for no limit.
             status = wait_for_job(session, job, max(deadline + began - time.monotonic(), 0.1))
+            record = find_record(session, job)
         except Exception as error:
             raise InputError(
                 f"the coordinator was lost during the round ({type(error).__name__})",
                 "Start it again and submit the same round: the answers received are kept.",
                 path=kit,
             ) from None
-        return RoundEnd(job, status, time.monotonic() - began)
+        return RoundEnd(job, status, time.monotonic() - began, record)
+
+
+def find_record(
+    session: Any, job: str, *, poll: float = 0.5, grace: float = 10.0
+) -> RoundRecord | None:
+    """The coordinator's record of a round that has ended; None if it does not come within `grace`.
+
+    The coordinator writes it to the job's meta data a moment after the job's last status.
+    """
+    end = time.monotonic() + grace
+    while True:
+        meta = session.get_job_meta(job)
+        if META_STATE in meta:
+            return RoundRecord.from_document(meta[META_STATE])
+        if time.monotonic() >= end:
+            return None
+        time.sleep(poll)
 
 
 def wait_for_job(

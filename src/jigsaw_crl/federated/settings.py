@@ -28,18 +28,35 @@ __all__ = [
 SITE_FILE, COORDINATOR_FILE = "jigsaw-site.json", "jigsaw-coordinator.json"
 # A fragment of a thousand labels with evidence at two scales takes about 30 MB.
 MOST_BYTES = 1 << 26
+# Assembly takes about a minute for 200 labels of one site, and grows faster than their number.
+MOST_LABELS = 200
+# Ordered pairs of different labels of all sites together: those of 500 labels.
+MOST_PAIRS = 500 * 499
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+# Files beside the round folders have these endings. The names below are devices on Windows.
+_RESERVED_ENDINGS = (".json", ".jsonl", ".lock", ".")
+_DEVICES = ("com", "lpt")
+_RESERVED = frozenset(
+    {"con", "prn", "aux", "nul", *(f"{x}{i}" for x in _DEVICES for i in range(10))}
+)
 
 
 def check_name(name: object, what: str) -> str:
     """Return the name of a site or round, which may come from another machine.
 
-    Raises an `InputError` unless it can safely be the name of a file or folder.
+    Raises an `InputError` unless it can safely be the name of a file or folder, and of no file
+    that the coordinator keeps itself.
     """
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise InputError(
             f"the {what}'s name is {str(name)[:80]!r}",
             "Use up to 63 letters, digits, dots, dashes and underscores, a letter or digit first.",
+        )
+    folded = name.casefold()
+    if folded.endswith(_RESERVED_ENDINGS) or folded.partition(".")[0] in _RESERVED:
+        raise InputError(
+            f"the {what}'s name {name!r} is reserved",
+            "Choose a name that is no device and does not end in .json, .jsonl, .lock or a dot.",
         )
     return name
 
@@ -57,7 +74,7 @@ def _check_sites(sites: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _Path = Annotated[Path, AfterValidator(_check_path)]
-_Bytes = Annotated[WholeNumber, Field(ge=1)]
+_Count = Annotated[WholeNumber, Field(ge=1)]
 
 
 class SiteSettings(Document):
@@ -70,13 +87,31 @@ class SiteSettings(Document):
         all sites share one file of settings.
     most_bytes : int
         A larger fragment is not sent.
+    min_rows : int
+        A fragment with a regime of fewer rows is not sent.
+    most_fragments : int or None
+        How many different fragments are sent, in all rounds together; then no new one. None: no
+        limit.
+    log : Path or None
+        What is sent, and when, is logged here first: see `sent`.
     """
 
     kind = "settings file"
-    remedy = 'Write it as `jigsaw federate init` does: {"fragment": "fragment.json"}.'
+    remedy = (
+        'Write it as `jigsaw federate init` does: {"fragment": "fragment.json"}, with "min_rows", '
+        '"most_fragments", "most_bytes" and "log" if needed.'
+    )
 
     fragment: _Path
-    most_bytes: _Bytes = MOST_BYTES
+    most_bytes: _Count = MOST_BYTES
+    min_rows: _Count = 1
+    most_fragments: _Count | None = None
+    log: _Path | None = None
+
+    @property
+    def sent(self) -> Path:
+        """The log of what was sent; by default `fragment.sent.jsonl` beside `fragment.json`."""
+        return self.fragment.with_suffix(".sent.jsonl") if self.log is None else self.log
 
 
 class CoordinatorSettings(Document):
@@ -86,35 +121,61 @@ class CoordinatorSettings(Document):
     ----------
     sites : tuple of str
         All sites that take part. One that does not answer is named as missing.
+    revoked : tuple of str
+        Sites that may not connect any more.
     results : Path
         Folder with one result folder per round.
     keys : Path or None
         List of the sites' keys. If given, only signed fragments are accepted.
+    sign : Path or None
+        The coordinator's private key. If given, results are signed.
     most_bytes : int
         Larger answers are refused.
+    most_labels : int
+        A fragment with more labels is refused before it is assembled.
+    most_pairs : int
+        Ordered pairs of labels of all sites together. Beyond, the sites that bring the most labels
+        that no other site has are refused until the rest fits.
     """
 
     kind = "settings file"
     remedy = (
         'Write it as `jigsaw federate init` does: {"sites": ["lab-1"], "results": "results"}, '
-        'with "keys" and "most_bytes" if needed.'
+        'with "keys", "sign", "most_bytes", "most_labels" and "most_pairs" if needed.'
     )
 
     sites: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sites)]
+    revoked: Annotated[tuple[str, ...], AfterValidator(_check_sites)] = ()
     results: _Path
     keys: _Path | None = None
-    most_bytes: _Bytes = MOST_BYTES
+    sign: _Path | None = None
+    most_bytes: _Count = MOST_BYTES
+    most_labels: _Count = MOST_LABELS
+    most_pairs: _Count = MOST_PAIRS
+
+    @property
+    def seen(self) -> Path:
+        """The record of used fragments, which signed files share if there is a list of keys."""
+        if self.keys is None:
+            return self.results / "seen.json"
+        return self.keys.with_suffix(".seen.json")
 
 
 def site_settings(local: Path, site: str) -> SiteSettings:
     """Read a site's settings from the `local` folder of its kit; paths are relative to the kit."""
     given = SiteSettings.from_file(local / SITE_FILE)
-    fragment = local.parent / str(given.fragment).replace("{site}", site)
-    return given.model_copy(update={"fragment": fragment})
+
+    def own(path: Path) -> Path:
+        return local.parent / str(path).replace("{site}", site)
+
+    log = None if given.log is None else own(given.log)
+    return given.model_copy(update={"fragment": own(given.fragment), "log": log})
 
 
 def coordinator_settings(local: Path) -> CoordinatorSettings:
     """Read the coordinator's settings from the `local` folder of its kit, as for a site."""
     given = CoordinatorSettings.from_file(local / COORDINATOR_FILE)
-    keys = None if given.keys is None else local.parent / given.keys
-    return given.model_copy(update={"results": local.parent / given.results, "keys": keys})
+    paths = {name: getattr(given, name) for name in ("results", "keys", "sign")}
+    return given.model_copy(
+        update={name: None if path is None else local.parent / path for name, path in paths.items()}
+    )

@@ -5,7 +5,6 @@ It runs the same classes as a live round, and is meant for trials.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.gathering import STATUS
 from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, RoundOptions, write_job, write_json
 from jigsaw_crl.federated.kits import require_nvflare
+from jigsaw_crl.federated.round import RoundRecord
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import read_fragment_files
@@ -66,11 +65,8 @@ def simulate_round(
 
 
 def _failure(made: Path) -> str | None:
-    status = made / STATUS
-    if not status.is_file():
-        return None
-    failure: str | None = json.loads(status.read_text(encoding="utf-8"))["failure"]
-    return failure
+    record = RoundRecord.read(made)
+    return None if record is None else record.failure
 
 
 def _prepare(local: Path, store: Path, by_site: Mapping[str, Fragment], results: Path) -> None:

@@ -4,6 +4,7 @@
 `fragment`      `Fragment` and its parts
 `file`          the JSON document
 `reading`       fragment files, as a coordinator receives them
+`keys`          the sites' keys
 `signing`       signed fragments
 ==============  ====================================================================
 """

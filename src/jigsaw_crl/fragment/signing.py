@@ -2,47 +2,46 @@
 
 A site signs with its Ed25519 key. The coordinator keeps a list of the sites' public keys and
 accepts a fragment that one of its site's keys verifies. The signature covers the site's name, the
-key, the time, a serial number that grows and the fragment's text.
+study, the round, the key, the time, a serial number that grows and the fragment's text.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-import os
 import time
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime
 
 from jigsaw_crl.base.documents import Document, WholeNumber
-from jigsaw_crl.base.errors import InputError, import_optional
-from jigsaw_crl.base.files import readable, writable
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.keys import SiteKeys, key_identifier, public_text, sign_bytes, verifies
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 __all__ = [
+    "Envelope",
     "Signed",
-    "generate_key",
+    "check_time",
+    "fragment_digest",
     "is_signed",
     "open_signed",
     "open_unverified",
-    "read_private_key",
-    "read_site_keys",
     "sign_fragment",
 ]
 
-PREFIX = "ed25519:"
-SiteKeys = Mapping[str, tuple[str, ...]]
+# Two clocks may differ by this much.
+CLOCK_SKEW = timedelta(minutes=5)
+# Before the first version of this program nothing was signed.
+EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
+_SECOND = 10**9
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,20 +55,27 @@ class Signed:
         Equals `fragment.client`.
     key : str
         Identifier of the key: the first 16 hexadecimal digits of its SHA-256.
+    study, round : str
+        What the fragment was signed for.
     issued_at : datetime
-        When the site signed, by its own clock; in UTC.
+        When the site signed, by its own clock; in UTC, to the second.
     serial : int
-        Grows with every signature of a site.
+        The same time in nanoseconds since 1970, so that it grows with every signature of a site.
     digest : str
-        SHA-256 of the signed bytes, in hexadecimal.
+        Of the fragment: see `fragment_digest`.
+    signature : str
+        In base 64.
     """
 
     fragment: Fragment
     site: str
     key: str
+    study: str
+    round: str
     issued_at: datetime
     serial: int
     digest: str
+    signature: str
 
 
 class Envelope(Document):
@@ -79,9 +85,11 @@ class Envelope(Document):
     remedy = "Ask the site to write it again with `jigsaw fragment --sign KEY`."
 
     format: Literal["jigsaw-crl/signed-fragment"]
-    version: Literal[1]
+    version: Literal[2]
     site: str
     key: str
+    study: str
+    round: str
     issued_at: AwareDatetime
     serial: WholeNumber
     fragment: str
@@ -93,122 +101,24 @@ class Envelope(Document):
         return json.dumps(covered, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-# -- keys -----------------------------------------------------------------------------------------
-
-
-def generate_key(site: str, private: Path) -> str:
-    """Make a site's key pair; writes the private key and returns the public one.
-
-    Parameters
-    ----------
-    site : str
-        Name of the site, which is also its client's name.
-    private : Path
-        New file, readable by its owner only. An existing file is never overwritten.
-
-    Returns
-    -------
-    str
-        The site's line in the coordinator's list of keys (TOML).
-    """
-    ed25519, serialization = _cryptography()
-    if not site.strip():
-        raise InputError("the site has no name", "Use the name of its client.")
-    key = ed25519.Ed25519PrivateKey.generate()
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    with writable(private, "the file"):
-        try:
-            handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise InputError(
-                "the file exists already",
-                "Name a new file: keys are not overwritten.",
-                path=private,
-            ) from None
-        with os.fdopen(handle, "wb") as file:
-            file.write(pem)
-    return f"{json.dumps(site, ensure_ascii=False)} = {json.dumps(_public_text(key))}"
-
-
-def read_private_key(path: str | Path) -> Ed25519PrivateKey:
-    """Read a site's private key, as `generate_key` wrote it."""
-    ed25519, serialization = _cryptography()
-    file = Path(path)
-    with readable(file):
-        pem = file.read_bytes()
-    try:
-        key: Ed25519PrivateKey | None = serialization.load_pem_private_key(pem, password=None)
-    except (TypeError, ValueError):
-        key = None
-    if key is None or not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise InputError(
-            "this is not an Ed25519 private key",
-            "Make one with `jigsaw federate keygen`.",
-            path=file,
-        )
-    return key
-
-
-def _public_key(text: str) -> str:
-    if not text.startswith(PREFIX) or len(_raw(text)) != 32:
-        raise ValueError("a public key is 'ed25519:' and 32 bytes in base 64")
-    return text
-
-
-_Keys = Annotated[
-    tuple[Annotated[str, AfterValidator(_public_key)], ...],
-    BeforeValidator(lambda value: value if isinstance(value, list) else [value]),
-]
-
-
-class KeyList(Document):
-    """The coordinator's list of sites and their public keys."""
-
-    kind = "list of keys"
-    remedy = (
-        'Write [sites] and below it, for each site, the line "lab-1" = "ed25519:…" that '
-        "`jigsaw federate keygen` printed there."
-    )
-
-    model_config = ConfigDict(extra="ignore")  # the file may hold other tables
-
-    sites: Annotated[dict[str, _Keys], Field(min_length=1)]
-
-
-def read_site_keys(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """Read the coordinator's list of sites and their public keys, from TOML or JSON.
-
-    The table `sites` maps a site's name to its public key, or to a list of keys while a site
-    changes from one to another::
-
-        [sites]
-        "lab-1" = "ed25519:l0ZfWzO6XK2sY8PzUoMdqNVfn8TyJ3pPuEwhGv7Kx0o="
-    """
-    file = Path(path)
-    if file.suffix == ".json":
-        return KeyList.from_file(file).sites
-    with readable(file):
-        text = file.read_bytes()
-    try:
-        document = tomllib.loads(text.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"the list of keys is not valid TOML ({error})", KeyList.remedy, path=file
-        ) from None
-    return KeyList.from_document(document, path=file).sites
-
-
 # -- signing and opening --------------------------------------------------------------------------
+
+
+def fragment_digest(fragment: Fragment) -> str:
+    """SHA-256 of the fragment as `to_json` writes it, in hexadecimal.
+
+    A result holds its fragments, so everybody who has the result can compute their digests.
+    """
+    return hashlib.sha256(fragment.to_json().encode()).hexdigest()
 
 
 def sign_fragment(
     fragment: Fragment,
     key: Ed25519PrivateKey,
     *,
+    study: str,
+    round_name: str,
     issued_at: datetime | None = None,
-    serial: int | None = None,
 ) -> str:
     """The text of a signed fragment's file.
 
@@ -217,24 +127,42 @@ def sign_fragment(
     fragment : Fragment
         Its client's name becomes the name of the site.
     key : Ed25519PrivateKey
+    study, round_name : str
+        The fragment is accepted for this round of this study only.
     issued_at : datetime, optional
         Default: now.
-    serial : int, optional
-        Default: nanoseconds since 1970, which grow without a counter for the site to keep.
     """
-    moment = datetime.now(UTC) if issued_at is None else issued_at.astimezone(UTC)
+    serial = time.time_ns() if issued_at is None else _nanoseconds(issued_at)
     envelope = Envelope(
         format="jigsaw-crl/signed-fragment",
-        version=1,
+        version=2,
         site=fragment.client,
-        key=_identifier(_public_text(key)),
-        issued_at=moment.replace(microsecond=0),
-        serial=time.time_ns() if serial is None else serial,
+        key=key_identifier(public_text(key)),
+        study=study,
+        round=round_name,
+        issued_at=datetime.fromtimestamp(serial // _SECOND, UTC),
+        serial=serial,
         fragment=fragment.to_json(),
         signature="",
     )
-    signature = base64.b64encode(key.sign(envelope.signed_bytes())).decode()
+    signature = sign_bytes(envelope.signed_bytes(), key)
     return envelope.model_copy(update={"signature": signature}).model_dump_json()
+
+
+def check_time(nanoseconds: int) -> str:
+    """What is wrong with the time at which a fragment was made; the empty string if nothing is.
+
+    A time in the future would make every later fragment of its site look old.
+    """
+    if nanoseconds > time.time_ns() + _nanoseconds(_EPOCH + CLOCK_SKEW):
+        return "in the future"
+    if nanoseconds < _nanoseconds(EARLIEST):
+        return f"before {EARLIEST.year}, when there was no such program"
+    return ""
+
+
+def _nanoseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def is_signed(text: str | bytes) -> bool:
@@ -243,7 +171,15 @@ def is_signed(text: str | bytes) -> bool:
     return text.startswith(head) if isinstance(text, str) else text.startswith(head.encode())
 
 
-def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None) -> Signed:
+def open_signed(
+    text: str | bytes,
+    keys: SiteKeys,
+    *,
+    study: str,
+    round_name: str,
+    most_labels: int | None = None,
+    path: object | None = None,
+) -> Signed:
     """Verify a signed fragment and read it.
 
     Parameters
@@ -251,13 +187,18 @@ def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None
     text : str or bytes
     keys : mapping of str to tuple of str
         Public keys by site, from `read_site_keys`.
+    study, round_name : str
+        What the fragment must have been signed for.
+    most_labels : int, optional
+        A fragment with more labels is refused.
     path : optional
         Named in errors.
 
     Raises
     ------
     InputError
-        Names the site: it is not on the list, the key is not its own, or the fragment was altered.
+        Names the site: it is not on the list, the key is not its own, the fragment was altered, or
+        it was signed for another study or round, or at a time that cannot be.
     """
     envelope = Envelope.from_text(text, path=path)
     site = envelope.site
@@ -267,19 +208,39 @@ def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None
 
     if site not in keys:
         raise refuse("the site is not on the list of keys", "Add its public key, if it takes part.")
-    known = {_identifier(public): public for public in keys[site]}
+    known = {key_identifier(public): public for public in keys[site]}
     if envelope.key not in known:
         raise refuse(
             f"it is signed with the key {envelope.key[:16]!r}, which is not the site's",
             f"The list has {', '.join(known)}: ask the site which key is its own.",
         )
     data = envelope.signed_bytes()
-    if not _is_signature(envelope.signature, data, known[envelope.key]):
+    if not verifies(envelope.signature, data, known[envelope.key]):
         raise refuse(
             "it was altered after the site signed it, or another key signed it",
             "Ask the site to send it again.",
         )
-    fragment = Fragment.from_json(envelope.fragment, path=path)
+    for what, wanted, given in (
+        ("study", study, envelope.study),
+        ("round", round_name, envelope.round),
+    ):
+        if given != wanted:
+            raise refuse(
+                f"it was signed for the {what} {given[:80]!r}, not for {wanted!r}",
+                f"Ask the site to sign one for this {what}.",
+            )
+    # The signature is valid, so this is the site's own clock or mistake.
+    wrong = check_time(envelope.serial) or (
+        "at two different times"
+        if envelope.serial // _SECOND != envelope.issued_at.timestamp()
+        else ""
+    )
+    if wrong:
+        raise refuse(
+            f"it was signed {wrong} ({envelope.issued_at.isoformat()}, serial {envelope.serial})",
+            "Set the site's clock right, and sign it again.",
+        )
+    fragment = _read(envelope.fragment, most_labels, path)
     if fragment.client != site:
         raise refuse(
             f"the site signed a fragment of another client, {fragment.client!r}",
@@ -289,43 +250,28 @@ def open_signed(text: str | bytes, keys: SiteKeys, *, path: object | None = None
         fragment=fragment,
         site=site,
         key=envelope.key,
+        study=envelope.study,
+        round=envelope.round,
         issued_at=envelope.issued_at.astimezone(UTC),
         serial=envelope.serial,
-        digest=hashlib.sha256(data).hexdigest(),
+        digest=fragment_digest(fragment),
+        signature=envelope.signature,
     )
 
 
-def open_unverified(text: str | bytes) -> Fragment:
+def open_unverified(text: str | bytes, *, most_labels: int | None = None) -> Fragment:
     """Read a fragment, signed or not, without verifying the signature."""
-    return Fragment.from_json(Envelope.from_text(text).fragment if is_signed(text) else text)
+    return _read(Envelope.from_text(text).fragment if is_signed(text) else text, most_labels, None)
 
 
-def _is_signature(signature: str, data: bytes, public: str) -> bool:
-    ed25519, _ = _cryptography()
-    from cryptography.exceptions import InvalidSignature  # an optional dependency
-
-    key = ed25519.Ed25519PublicKey.from_public_bytes(_raw(public))
-    try:
-        key.verify(base64.b64decode(signature, validate=True), data)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
-
-
-def _public_text(key: Ed25519PrivateKey) -> str:
-    return PREFIX + base64.b64encode(key.public_key().public_bytes_raw()).decode()
-
-
-def _identifier(public: str) -> str:
-    return hashlib.sha256(_raw(public)).hexdigest()[:16]
-
-
-def _raw(public: str) -> bytes:
-    return base64.b64decode(public.removeprefix(PREFIX), validate=True)
-
-
-def _cryptography() -> tuple[Any, Any]:
-    """The modules `ed25519` and `serialization` of cryptography, an optional dependency."""
-    primitives = "cryptography.hazmat.primitives"
-    ed25519 = import_optional(f"{primitives}.asymmetric.ed25519", "cryptography", "sign")
-    return ed25519, import_module(f"{primitives}.serialization")
+def _read(text: str | bytes, most_labels: int | None, path: object | None) -> Fragment:
+    """The fragment, whose labels are counted before its orders are built from them."""
+    document = FragmentDocument.from_text(text, path=path)
+    if most_labels is not None and len(document.labels) > most_labels:
+        raise InputError(
+            f"it has {len(document.labels)} labels, {most_labels} are allowed",
+            "Raise 'most_labels' in local/jigsaw-coordinator.json, if that many are expected.",
+            client=document.client[:80],
+            path=path,
+        )
+    return document.fragment(path)

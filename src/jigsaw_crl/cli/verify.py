@@ -1,0 +1,73 @@
+"""The command `jigsaw verify`.
+
+What it runs is imported inside it, for start-up time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.terminal import print_json, working
+from jigsaw_crl.cli import options as opt
+from jigsaw_crl.cli.output import print_table
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        epilog="Example: jigsaw verify result/ --keys site-keys.toml --fragment lab-1.fragment.json"
+    )(verify)
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder.")],
+    keys: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="List of the keys of the sites and the coordinator."),
+    ] = None,
+    fragment: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A fragment that the result should rest on."),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The coordinator's log of accepted fragments."),
+    ] = None,
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Assemble the fragments again, and compare.")
+    ] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Check who signed a result, and what it rests on.
+
+    The digest that is printed is the same for everybody who was shown the same result. Exit code 0
+    means that no check failed; a check without what it needs is listed as not checked.
+    """
+    from jigsaw_crl.federated.verifying import verify_result
+    from jigsaw_crl.fragment.keys import read_key_list
+
+    listed = None if keys is None else read_key_list(keys)
+    with working("checking"):
+        found = verify_result(
+            folder, keys=listed, fragments=fragment or [], log=log, recompute=recompute
+        )
+    if as_json:
+        checks = [asdict(check) for check in found.checks]
+        print_json({"ok": found.ok, "digest": found.digest, "checks": checks})
+    else:
+        rows = [(check.what, check.outcome, check.detail) for check in found.checks]
+        print_table("Checks", ["what", "outcome", "detail"], rows)
+        typer.echo(f"digest of the result: {found.digest}")
+    if not found.ok:
+        failed = ", ".join(check.what for check in found.checks if check.outcome == "failed")
+        raise InputError(
+            f"the result is not what it claims to be: {failed}",
+            "Ask the coordinator for the original.",
+            path=folder,
+        )

@@ -1,0 +1,144 @@
+"""A round in which the coordinator's process is killed, or its disk is full, at every write.
+
+Each run is a process of its own. After the fault, the round is run again and must give the result
+that it would have given without the fault.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.federated.answer import make_answer
+from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.guard import begin_round, end_round
+from jigsaw_crl.federated.ledger import Ledger
+from jigsaw_crl.federated.round import RoundRecord
+from jigsaw_crl.federated.seen import Seen
+from jigsaw_crl.federated.settings import SiteSettings
+
+from .conftest import SITES
+
+# Calls of the system that change files for good.
+CALLS = ("replace", "rename", "fsync", "rmdir", "truncate")
+KILLED = 9
+
+
+def run_round(settings, texts, again=False):
+    """A round as the coordinator runs it: the guard, the process of the round, the guard."""
+    begin_round(settings, "first", again=again)
+    gathering = Gathering.open(settings, "first", again=again)
+    for site, text in texts.items():
+        gathering.receive(site, text)
+    gathering.finish(1, method="null-cone", seed=0)
+
+
+def in_a_process(action, fault=None, kind="kill"):
+    """Run in a process of its own; at call number `fault` it is killed or its disk is full.
+
+    Returns the exit code and the number of calls.
+    """
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def counted(original):
+            def call(*args, **kwargs):
+                nonlocal count
+                count += 1
+                if fault is not None and (count == fault or (kind == "full" and count > fault)):
+                    if kind == "kill":
+                        os._exit(KILLED)
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return original(*args, **kwargs)
+
+            return call
+
+        for name in CALLS:
+            setattr(os, name, counted(getattr(os, name)))
+        code = 1
+        try:
+            action()
+            code = 0
+        except InputError:
+            code = 2
+        finally:
+            os.write(write, str(count).encode())
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), int(said or 0)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory, fragments):
+    folder = tmp_path_factory.mktemp("sites")
+    found = {}
+    for piece in fragments:
+        path = folder / f"{piece.client}.json"
+        path.write_text(piece.to_json())
+        found[piece.client] = make_answer(SiteSettings(fragment=path), piece.client, "first")
+    return found
+
+
+def with_results(settings, folder: Path):
+    return settings.model_copy(update={"results": folder})
+
+
+def state(settings):
+    """What a reader sees: the result without the times, and who is in it."""
+    folder = settings.results / "first"
+    document = json.loads((folder / "result.json").read_text())
+    del document["provenance"]["log"]  # its lines hold times
+    return document, {site: s.used for site, s in RoundRecord.read(folder).sites.items()}
+
+
+@pytest.mark.parametrize("kind", ["kill", "full"])
+def test_a_round_that_fails_at_any_write_can_be_run_again_with_the_same_result(
+    kind, settings, texts, tmp_path
+):
+    # Once in this process, so that the others have everything loaded and compiled.
+    run_round(with_results(settings, tmp_path / "first"), texts)
+    clean = with_results(settings, tmp_path / "clean")
+    code, calls = in_a_process(lambda: run_round(clean, texts))
+    assert code == 0
+    assert calls > 20
+    expected = state(clean)
+    # A full disk fails every later write too, so fewer places are enough.
+    for fault in range(1, calls + 1, 1 if kind == "kill" else 4):
+        broken = with_results(settings, tmp_path / str(fault))
+        code, _ = in_a_process(lambda s=broken: run_round(s, texts), fault, kind)
+        assert code in ((KILLED,) if kind == "kill" else (0, 2)), fault
+        # Whatever happened, there is a record that can be read, unless its first write failed.
+        record = RoundRecord.read(broken.results / "first")
+        if record is not None:
+            ended = end_round(broken, "first", "FINISHED:ABNORMAL")
+            assert ended.ended_at is not None
+            # No result is half written: there is none, or a whole one.
+            if (broken.results / "first" / "result.json").exists():
+                jc.load_result(broken.results / "first")
+            closed = ended.closed
+        else:
+            closed = False
+        if closed:
+            assert state(broken) == expected
+            continue
+        # Only one site answers again; the others' answers were kept, or are sent again.
+        kept = {p.stem for p in (broken.results / "first" / "answers").glob("client-*.json")}
+        rest = {site: text for site, text in texts.items() if site not in kept}
+        code, _ = in_a_process(
+            lambda s=broken, r=rest: run_round(s, r or {"client-1": texts["client-1"]}, True)
+        )
+        assert code == 0, fault
+        assert state(broken) == expected, fault
+        assert set(Seen.at(broken.seen).last) == set(SITES)
+        assert Ledger(broken.results / "log.jsonl").head().entries == len(SITES)

@@ -1,0 +1,145 @@
+"""The guard of the coordinator, with the parts of NVFlare that it touches."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
+
+from nvflare.apis.shareable import ReturnCode
+from nvflare.fuel.f3.message import Message
+from nvflare.private.defs import CellMessageHeaderKeys, JobFailureMsgKey
+from nvflare.private.fed.client.client_executor import REPORTABLE_JOB_FAILURES
+from nvflare.private.fed.server.fed_server import FederatedServer
+from nvflare.private.fed.server.server_runner import ServerRunner
+from nvflare.widgets.fed_event import FED_EVENT_TOPIC
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.federated.guard import (
+    begin_round,
+    end_round,
+    guard_job,
+    keep_listed,
+    site_failed,
+)
+from jigsaw_crl.federated.round import RoundRecord, Standing
+
+from .conftest import SITES
+
+
+class Engine:
+    """What the guard needs of NVFlare's engine; it notes what happens to the job."""
+
+    def __init__(self, pending=("client-1",)):
+        self.pending, self.lost, self.passed_on = set(pending), [], []
+        clients = {"token-1": SimpleNamespace(name="client-1")}
+        self.server = SimpleNamespace(
+            client_manager=SimpleNamespace(clients=clients),
+            process_job_failure=self.passed_on.append,
+        )
+        self.job_runner = SimpleNamespace(
+            is_client_outcome_pending=lambda _, site: site in self.pending,
+            resolve_client_outcome=lambda _, site: self.pending.discard(site),
+        )
+
+    def notify_dead_job(self, job, site, _):
+        self.lost.append((job, site))
+
+
+def report(code, token="token-1"):
+    body = {JobFailureMsgKey.JOB_ID: "job", JobFailureMsgKey.CODE: code}
+    return Message({CellMessageHeaderKeys.TOKEN: token}, body)
+
+
+@pytest.mark.parametrize("code", REPORTABLE_JOB_FAILURES)
+def test_the_failure_of_a_site_is_told_to_the_round_and_does_not_end_it(code):
+    engine = Engine()
+    site_failed(report(code), engine)
+    assert engine.lost == [("job", "client-1")]
+    assert engine.passed_on == []
+    assert engine.pending == set()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        report(0),
+        report(next(iter(REPORTABLE_JOB_FAILURES)), token="unknown"),
+        Message({CellMessageHeaderKeys.TOKEN: "token-1"}, "no report"),
+    ],
+)
+def test_other_reports_are_left_to_nvflare(request_):
+    engine = Engine()
+    site_failed(request_, engine)
+    assert engine.passed_on == [request_]
+    assert engine.lost == []
+
+
+def test_nvflare_has_the_parts_that_the_guard_replaces():
+    assert callable(FederatedServer.process_job_failure)
+    assert set(ServerRunner.ABORT_RETURN_CODES) == {
+        ReturnCode.RUN_MISMATCH, ReturnCode.TASK_UNKNOWN, ReturnCode.UNSAFE_JOB,
+    }  # fmt: skip
+    assert callable(ServerRunner.handle_dead_job)
+
+
+def test_in_a_round_no_return_code_and_no_event_of_a_site_is_fatal():
+    runner = SimpleNamespace(ABORT_RETURN_CODES=["x"], handle_dead_job=None)
+    table = {FED_EVENT_TOPIC: "nvflare's handler"}
+    engine = SimpleNamespace(
+        get_component=lambda _: runner,
+        run_manager=SimpleNamespace(aux_runner=SimpleNamespace(topic_table=table)),
+    )
+    lost = []
+    guard_job(engine, lost.append)
+    assert runner.ABORT_RETURN_CODES == []
+    runner.handle_dead_job("client-2", None)
+    assert lost == ["client-2"]
+    reply = table[FED_EVENT_TOPIC](topic=FED_EVENT_TOPIC, request=None, fl_ctx=None)
+    assert reply.get_return_code() == ReturnCode.OK
+
+
+def test_a_job_goes_to_listed_sites_only(settings):
+    wanted = dict.fromkeys([*SITES, "client-9"])
+    keep_listed(wanted, settings)
+    assert set(wanted) == set(SITES)
+
+
+# -- round.json around the process of the round ---------------------------------------------------
+
+
+def test_a_submitted_round_has_a_record_before_it_begins(settings):
+    begin_round(settings, "first")
+    record = RoundRecord.read(settings.results / "first")
+    assert record.ended_at is None
+    assert {site: s.state for site, s in record.sites.items()} == dict.fromkeys(SITES, "missing")
+
+
+def test_a_round_whose_process_was_killed_is_ended_with_the_reason(settings):
+    begin_round(settings, "first")
+    ended = end_round(settings, "first", "FINISHED:ABNORMAL")
+    assert "ABNORMAL" in ended.failure
+    assert ended == RoundRecord.read(settings.results / "first")
+    # It can be run again.
+    begin_round(settings, "first")
+
+
+def test_the_end_of_a_round_is_not_changed_afterwards(settings):
+    folder = settings.results / "first"
+    folder.mkdir(parents=True)
+    sites = {site: Standing("received") for site in SITES}
+    done = RoundRecord("first", "2026-01-01", "2026-01-02", None, sites)
+    done.save(folder)
+    assert end_round(settings, "first", "FINISHED:ABNORMAL") == done
+    assert done.complete
+    with pytest.raises(InputError, match="has ended on 2026-01-02"):
+        begin_round(settings, "first")
+    begin_round(settings, "first", again=True)
+
+
+def test_a_round_without_a_record_gets_one(settings):
+    (settings.results / "first").mkdir(parents=True)
+    (settings.results / "first" / "round.json").write_text("{")
+    assert end_round(settings, "first", "FINISHED:ABORTED").failure

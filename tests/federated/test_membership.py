@@ -1,0 +1,237 @@
+"""Sites join and leave a federation, and certificates are renewed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.cli import app as cli
+
+pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from nvflare.apis.fl_exception import NotAuthenticated
+
+from jigsaw_crl.federated.guard import admit
+from jigsaw_crl.federated.kits import check_hardened
+from jigsaw_crl.federated.membership import add_site, days_left, members, renew, revoke
+from jigsaw_crl.federated.running import check_certificates, run_participant
+from jigsaw_crl.federated.settings import coordinator_settings
+
+from .conftest import LABS, read_local
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A copy of the federation that a test may change."""
+    return shutil.copytree(made.project.parent, tmp_path / "federation")
+
+
+def hub(folder):
+    return coordinator_settings(folder / "kits" / "hub.example.org" / "local")
+
+
+def certificate(path):
+    return x509.load_pem_x509_certificate(path.read_bytes())
+
+
+def is_issued_by_the_authority(folder, kit):
+    root = certificate(folder / "kits" / "lab-1" / "startup" / "rootCA.pem")
+    certificate(kit / "startup" / "client.crt").verify_directly_issued_by(root)
+    return (kit / "startup" / "rootCA.pem").read_bytes() == (
+        folder / "kits" / "lab-1" / "startup" / "rootCA.pem"
+    ).read_bytes()
+
+
+def modes(folder):
+    return {p: stat.S_IMODE(p.stat().st_mode) & 0o077 for p in folder.rglob("*")}
+
+
+def test_a_new_site_gets_a_hardened_kit_and_is_listed(folder):
+    before = {p: p.read_bytes() for p in (folder / "kits" / "lab-1").rglob("*") if p.is_file()}
+    kit = add_site(folder, "lab-9")
+    check_hardened(kit)
+    assert is_issued_by_the_authority(folder, kit)
+    assert hub(folder).sites == (*LABS, "lab-9")
+    assert read_local(kit, "jigsaw-site.json") == read_local(
+        folder / "kits" / "lab-1", "jigsaw-site.json"
+    )
+    # The kits of the others stay as they are, and nothing else is left.
+    assert {p: p.read_bytes() for p in before} == before
+    assert {p.name for p in (folder / "authority").rglob("*")} == {"jigsaw", "state", "cert.json"}
+    assert {one.name for one in members(folder)} >= {*LABS, "lab-9"}
+
+
+@pytest.mark.parametrize("name", ["lab-1", "hub.example.org"])
+def test_a_name_that_is_taken_is_refused(name, folder):
+    with pytest.raises(InputError, match="has a participant"):
+        add_site(folder, name)
+
+
+@pytest.mark.parametrize("name", ["lab-1", "hub.example.org", "coordinator@jigsaw.local"])
+def test_a_renewed_participant_has_a_new_key_and_its_old_settings(name, folder):
+    kit = folder / "kits" / name
+    base = "server" if name == "hub.example.org" else "client"
+    before = (kit / "startup" / f"{base}.key").read_bytes()
+    local = {p: p.read_bytes() for p in (kit / "local").rglob("*")}
+    config = sorted(p.name for p in (kit / "startup").iterdir())
+    renew(folder, name)
+    assert (kit / "startup" / f"{base}.key").read_bytes() != before
+    assert {p: p.read_bytes() for p in local} == local
+    assert sorted(p.name for p in (kit / "startup").iterdir()) == config
+    root = certificate(folder / "kits" / "lab-2" / "startup" / "rootCA.pem")
+    certificate(kit / "startup" / f"{base}.crt").verify_directly_issued_by(root)
+
+
+def test_a_kit_that_was_handed_over_and_deleted_is_made_anew(folder):
+    shutil.rmtree(folder / "kits" / "lab-1")
+    renew(folder, "lab-1")
+    check_hardened(folder / "kits" / "lab-1")
+
+
+def test_a_revoked_site_is_neither_listed_nor_admitted_and_cannot_come_back(folder):
+    revoke(folder, "lab-1")
+    settings = hub(folder)
+    assert settings.sites == ("lab-2",)
+    with pytest.raises(NotAuthenticated, match="revoked"):
+        admit("lab-1", settings)
+    admit("lab-2", settings)
+    for action in (revoke, renew):
+        with pytest.raises(InputError, match="was revoked"):
+            action(folder, "lab-1")
+    with pytest.raises(InputError, match="has a participant 'lab-1' already"):
+        add_site(folder, "lab-1")
+    with pytest.raises(InputError, match="last site"):
+        revoke(folder, "lab-2")
+
+
+def test_the_authority_keeps_its_own_key_alone_and_only_the_owner_can_read(folder, made):
+    state = json.loads((folder / "authority" / "jigsaw" / "state" / "cert.json").read_text())
+    assert set(state) == {"root_cert", "root_pri_key"}
+    root = made.project.parent
+    for part in (root / "authority", *made.sites.values(), made.admin, made.coordinator):
+        assert set(modes(part).values()) == {0}
+
+
+def test_status_lists_days_and_states(folder, capsys):
+    revoke(folder, "lab-2")
+    admin = folder / "kits" / "coordinator@jigsaw.local"
+    (admin / "startup" / "fed_admin.json").unlink()
+    assert cli.run(["federate", "status", str(folder)]) == 0
+    said = capsys.readouterr()
+    assert "lab-1\tsite\tlisted\t\t35" in said.out
+    assert "lab-2\tsite\trevoked" in said.out
+    assert "authority\tauthority" in said.out
+    assert "connections are unknown" in said.err
+
+
+def test_another_folder_is_refused_in_one_line(tmp_path, capsys):
+    for words in (["status"], ["add-site"], ["renew"], ["revoke"]):
+        name = [] if words == ["status"] else ["lab-1"]
+        assert cli.run(["federate", *words, str(tmp_path), *name]) == 2
+        err = capsys.readouterr().err
+        assert "Name the folder that `jigsaw federate init` wrote" in err
+        assert len(err.splitlines()) == 1
+
+
+# -- certificates that expire, and kits that were changed -----------------------------------------
+
+
+def expiring(path, days):
+    """Replace a certificate by one that is valid for some more days."""
+    key = ed25519.Ed25519PrivateKey.generate()
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lab-1")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=400))
+        .not_valid_after(now + timedelta(days=days, hours=1))
+        .sign(key, None)
+    )
+    path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+
+@pytest.mark.parametrize(("file", "whose"), [("client.crt", "its"), ("rootCA.pem", "authority's")])
+def test_a_certificate_is_warned_of_for_60_days_and_then_refused(file, whose, folder):
+    kit = folder / "kits" / "lab-1"
+    for days, said in ((60, []), (59, [f"{whose} certificate expires in 59 days"])):
+        expiring(kit / "startup" / file, days)
+        warnings = []
+        check_certificates(kit, warnings.append)
+        assert len(warnings) == len(said)
+        assert all(text in line for text, line in zip(said, warnings, strict=True))
+    expiring(kit / "startup" / file, -2)
+    with pytest.raises(InputError, match=f"{whose} certificate has expired"):
+        check_certificates(kit, print)
+
+
+def test_new_certificates_are_valid_for_a_year_and_the_authority_for_longer(folder):
+    startup = folder / "kits" / "lab-1" / "startup"
+    assert days_left((startup / "client.crt").read_bytes()) in (359, 360)
+    assert days_left((startup / "rootCA.pem").read_bytes()) > 1000
+
+
+def change(kit, name, **entries):
+    path = kit / "local" / name
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+
+def allow_code(kit):
+    permissions = read_local(kit, "authorization.json")["permissions"]
+    permissions["project_admin"]["byoc"] = "any"
+    change(kit, "authorization.json", permissions=permissions)
+
+
+def drop_guard(kit):
+    parts = read_local(kit, "resources.json")["components"]
+    change(kit, "resources.json", components=[p for p in parts if "Guard" not in p["path"]])
+
+
+@pytest.mark.parametrize(
+    ("who", "spoil"),
+    [
+        ("lab-1", allow_code),
+        ("lab-1", lambda kit: (kit / "local" / "authorization.json").unlink()),
+        ("lab-1", lambda kit: (kit / "local" / "resources.json").write_text("[")),
+        ("lab-1", lambda kit: change(kit, "resources.json", class_allow_list=["*"])),
+        ("lab-1", lambda kit: change(kit, "resources.json", class_list_enforcement_mode="warn")),
+        ("lab-1", lambda kit: change(kit, "resources.json", allow_log_streaming=True)),
+        ("hub.example.org", drop_guard),
+        ("hub.example.org", allow_code),
+    ],
+)
+def test_a_kit_that_is_not_hardened_is_not_started(who, spoil, folder, capsys):
+    kit = folder / "kits" / who
+    spoil(kit)
+    assert cli.run(["federate", "start", str(kit)]) == 2
+    err = capsys.readouterr().err
+    assert "the kit is not hardened" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_site_may_be_stricter_than_its_kit(folder):
+    kit = folder / "kits" / "lab-1"
+    change(kit, "resources.json", class_allow_list=[])
+    permissions = read_local(kit, "authorization.json")["permissions"]
+    permissions["project_admin"] = dict.fromkeys(permissions["project_admin"], "none")
+    change(kit, "authorization.json", permissions=permissions)
+    check_hardened(kit)
+
+
+def test_a_participant_that_fails_is_reported(folder, monkeypatch):
+    kit = folder / "kits" / "lab-1"
+    failing = ["/bin/sh", "-c", "exit 7"]
+    monkeypatch.setattr("jigsaw_crl.federated.running.start_command", lambda _: failing)
+    assert run_participant(kit, print) == 7
+    assert cli.run(["federate", "start", str(kit)]) == 2

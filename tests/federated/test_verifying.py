@@ -1,0 +1,198 @@
+"""The command `jigsaw verify`: who signed a result, and what it rests on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from jigsaw_crl.cli import app as cli
+from jigsaw_crl.federated.answer import make_answer
+from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.federated.verifying import sign_result
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.keys import generate_key, read_private_key
+from jigsaw_crl.fragment.signing import sign_fragment
+
+from .conftest import SITES, STUDY
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory, fragments, key_folder):
+    """Signed fragments of three sites, and the coordinator's signed result of them."""
+    folder = shutil.copytree(key_folder, tmp_path_factory.mktemp("verify") / "federation")
+    line = generate_key("coordinator", folder / "coordinator.key")
+    public = line.split(" = ")[1]
+    keys = folder / "site-keys.toml"
+    keys.write_text(f"coordinator = {public}\n" + keys.read_text())
+    for piece in fragments:
+        private = read_private_key(folder / f"{piece.client}.key")
+        text = sign_fragment(piece, private, study=STUDY, round_name="first")
+        (folder / f"{piece.client}.signed.json").write_text(text)
+    files = [str(folder / f"{site}.signed.json") for site in SITES]
+    words = ["--keys", str(keys), "--round", "first", "--out", str(folder / "result")]
+    assert cli.run(["assemble", *files, *words, "--sign", str(folder / "coordinator.key")]) == 0
+    return folder
+
+
+@pytest.fixture
+def made(original, tmp_path):
+    """A copy that a test may tamper with."""
+    return shutil.copytree(original, tmp_path / "federation")
+
+
+def verify(folder, capsys, *, log=True, keys=True, recompute=False):
+    words = ["verify", str(folder / "result"), "--json"]
+    words += ["--keys", str(folder / "site-keys.toml")] if keys else []
+    words += ["--fragment", str(folder / "client-1.signed.json")]
+    words += ["--log", str(folder / "site-keys.log.jsonl")] if log else []
+    words += ["--recompute"] if recompute else []
+    capsys.readouterr()
+    code = cli.run(words)
+    document = json.loads(capsys.readouterr().out)
+    assert document["ok"] == (code == 0)
+    return code, {check["what"]: check["outcome"] for check in document["checks"]}, document
+
+
+def edit(folder, change):
+    path = folder / "result" / "result.json"
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def test_an_untouched_result_passes_every_check(made, capsys):
+    code, checks, document = verify(made, capsys, recompute=True)
+    assert code == 0
+    assert set(checks.values()) == {"ok"}
+    assert len(document["digest"]) == 64
+
+
+def test_two_readers_of_one_result_see_one_digest_and_of_two_results_two(made, tmp_path, capsys):
+    other = shutil.copytree(made, tmp_path / "other")
+    digests = [verify(folder, capsys)[2]["digest"] for folder in (made, other)]
+    assert digests[0] == digests[1]
+    edit(other, lambda d: d["provenance"].update(round="second"))
+    assert verify(other, capsys)[2]["digest"] != digests[0]
+
+
+def flip_verdict(document):
+    verdicts = document["order"]["verdicts"]
+    verdicts[0][1] = 0 if verdicts[0][1] else 1
+
+
+def swap_fragment(document):
+    document["fragments"][0]["n_samples"] = {"control": 5}
+
+
+@pytest.mark.parametrize(
+    ("change", "fails"),
+    [
+        (flip_verdict, {"signature of the coordinator", "verdicts"}),
+        (
+            swap_fragment,
+            {
+                "signature of the coordinator",
+                "digests of the fragments",
+                "signatures of the sites",
+                "fragment client-1.signed.json",
+            },
+        ),
+        (
+            lambda d: d["provenance"]["signatures"]["client-2"].update(round="second"),
+            {"signature of the coordinator", "signatures of the sites"},
+        ),
+        (
+            lambda d: d["provenance"]["signatures"].pop("client-2"),
+            {"signature of the coordinator", "signatures of the sites"},
+        ),
+        (
+            lambda d: d["provenance"]["log"].update(hash="0" * 64),
+            {"signature of the coordinator", "log of accepted fragments"},
+        ),
+        (
+            lambda d: d["provenance"]["digests"].update({"client-2": "0" * 64}),
+            {
+                "signature of the coordinator",
+                "digests of the fragments",
+                "log of accepted fragments",
+            },
+        ),
+    ],
+)
+def test_a_changed_result_fails_the_checks_that_it_concerns(change, fails, made, capsys):
+    edit(made, change)
+    code, checks, _ = verify(made, capsys, recompute=True)
+    assert code == 2
+    assert {what for what, outcome in checks.items() if outcome == "failed"} == fails
+
+
+def test_a_coordinator_that_signs_a_changed_result_cannot_sign_for_the_sites(made, capsys):
+    edit(made, swap_fragment)
+    sign_result(made / "result", read_private_key(made / "coordinator.key"))
+    _, checks, _ = verify(made, capsys)
+    assert checks["signature of the coordinator"] == "ok"
+    assert checks["signatures of the sites"] == "failed"
+
+
+def test_a_signature_of_another_key_is_refused(made, capsys):
+    sign_result(made / "result", read_private_key(made / "client-1.key"))
+    assert verify(made, capsys)[1]["signature of the coordinator"] == "failed"
+
+
+def test_a_result_that_should_be_signed_and_is_not_fails(made, capsys):
+    (made / "result" / "signature.json").unlink()
+    assert verify(made, capsys)[1]["signature of the coordinator"] == "failed"
+
+
+def test_a_log_that_was_cut_off_is_noticed(made, capsys):
+    log = made / "site-keys.log.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:2]))
+    assert verify(made, capsys)[1]["log of accepted fragments"] == "failed"
+    # The coordinator notices it too, before the next round.
+    files = [str(made / f"{site}.signed.json") for site in SITES]
+    words = ["--keys", str(made / "site-keys.toml"), "--round", "first", "--again"]
+    assert cli.run(["assemble", *files, *words]) == 2
+    assert "cut off or written anew" in capsys.readouterr().err
+
+
+def test_what_cannot_be_checked_is_listed_as_such(made, capsys):
+    code, checks, _ = verify(made, capsys, keys=False, log=False)
+    assert code == 0
+    assert {what for what, outcome in checks.items() if outcome == "not checked"} == {
+        "signatures of the sites",
+        "signature of the coordinator",
+        "log of accepted fragments",
+        "verdicts",
+    }
+
+
+def test_the_table_names_each_check_and_the_digest(made, capsys):
+    capsys.readouterr()
+    assert cli.run(["verify", str(made / "result"), "--keys", str(made / "site-keys.toml")]) == 0
+    out = capsys.readouterr().out
+    assert "signatures of the sites\tok\t3 of 3 sites signed" in out
+    assert "digest of the result: " in out
+
+
+def test_the_result_of_a_live_round_can_be_verified_too(made, settings, capsys):
+    hub = settings.model_copy(
+        update={"keys": made / "site-keys.toml", "sign": made / "coordinator.key"}
+    )
+    gathering = Gathering.open(hub, "second")
+    for site in SITES:
+        piece = json.loads((made / f"{site}.signed.json").read_text())["fragment"]
+        private = read_private_key(made / f"{site}.key")
+        path = made / f"{site}.signed.json"
+        fragment = Fragment.from_json(piece)
+        path.write_text(sign_fragment(fragment, private, study=STUDY, round_name="second"))
+        answer = make_answer(SiteSettings(fragment=path), site, "second")
+        assert gathering.receive(site, answer).state == "received"
+    gathering.finish(3, method="null-cone", seed=0, closed_world=False)
+    shutil.rmtree(made / "result")
+    shutil.copytree(gathering.folder, made / "result")
+    code, checks, _ = verify(made, capsys, recompute=True)
+    assert code == 0
+    assert set(checks.values()) == {"ok"}
