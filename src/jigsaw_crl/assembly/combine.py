@@ -9,26 +9,21 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.effects import labels_not_hard
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import Panel, read_fragments
-from jigsaw_crl.assembly.posterior import Draws, decode
+from jigsaw_crl.assembly.posterior import decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
 from jigsaw_crl.assembly.verdict import (
-    CERTAIN_NO,
-    CERTAIN_YES,
-    LEAST_AGAINST,
     NO,
     OPEN,
-    SILENT,
     YES,
 )
-from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.base.text import few
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.fragment.fragment import Fragment
@@ -39,8 +34,6 @@ Method = Literal["evidence", "null-cone", "paper"]
 NOT_HARD = (
     "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
 )
-# Probability that every single chain must pass before all of them decide together.
-EACH_YES, EACH_NO = 0.85, 0.15
 
 
 def assemble(
@@ -165,7 +158,7 @@ def _by_evidence(
     draws = sample_posterior(model, rng)
     evidence = model.evidence(draws.probability)
     decoded = decode(draws.probability, rng)
-    verdicts = _decide(draws, evidence)
+    verdicts = decide(draws, evidence)
     notes = notes + _about_trust(panel, trust)
     if not draws.convergence.converged:
         notes.append(
@@ -204,28 +197,6 @@ def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.i
     verdicts[measured & ~small & (verdicts == NO)] = OPEN
     verdicts[small & (verdicts == OPEN)] = NO
     np.fill_diagonal(verdicts, NO)
-    return verdicts
-
-
-def _decide(draws: Draws, evidence: FloatArray) -> npt.NDArray[np.int8]:
-    """Verdicts at 0.95 and 0.05, where every chain on its own nearly agrees.
-
-    Chains that disagree decide nothing. A pair without evidence of its own must be entailed by
-    decided ones, and "not an ancestor" needs evidence of `LEAST_AGAINST` against it or must be
-    entailed: the prior alone does not decide.
-    """
-    probability, chains = draws.probability, draws.chains
-    p = len(probability)
-    eye = np.eye(p, dtype=bool)
-    high = (probability > CERTAIN_YES) & (chains.min(axis=0) > EACH_YES) & ~eye
-    low = (probability < CERTAIN_NO) & (chains.max(axis=0) < EACH_NO) | eye
-    silent = np.abs(evidence) < SILENT
-    against = low & (evidence < -LEAST_AGAINST)
-    yes = transitive_closure(high & ~silent)
-    no = refuted(yes, against)
-    verdicts = np.full((p, p), OPEN, dtype=np.int8)
-    verdicts[low & (against | no | eye)] = NO
-    verdicts[high & (~silent | yes)] = YES
     return verdicts
 
 

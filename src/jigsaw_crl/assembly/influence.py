@@ -1,9 +1,8 @@
 """Which verdicts rest on one client?
 
-A verdict rests on client k if what the others say would not give it: without k's share of the
-pooled log-odds, the decided pairs that still have enough evidence of their own no longer include or
-imply it. The posterior is not sampled again for every client: "enough" is the evidence that a pair
-on its own needs to pass the threshold of a verdict.
+A verdict rests on client k if it falls when k is left out: the posterior is sampled again, briefly,
+with k's weight at zero. A pair whose verdict is then undetermined by a narrow margin (its
+probability stays beyond `NEARLY`) counts as kept, because short chains would decide it by chance.
 """
 
 from __future__ import annotations
@@ -11,75 +10,63 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.panel import Panel
-from jigsaw_crl.assembly.posterior.rounds import OrderModel, cover_cost
-from jigsaw_crl.assembly.verdict import CERTAIN_YES, NO, SILENT, YES
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.order import refuted, transitive_closure
+from jigsaw_crl.assembly.posterior import sample_orders
+from jigsaw_crl.assembly.posterior.rounds import CHAINS, SWEEPS, OrderModel
+from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, YES
+from jigsaw_crl.base.arrays import FloatArray
 
 __all__ = ["NOBODY", "rests_on"]
 
 # No single client: several, or nobody in particular.
 NOBODY = -1
+# A probability beyond this still supports its verdict in short chains.
+NEARLY = 0.9
 
 
 def rests_on(
     panel: Panel,
-    model: OrderModel,
+    trust: FloatArray,
+    rate: float,
     verdicts: npt.NDArray[np.int8],
-    evidence: FloatArray,
     probability: FloatArray,
-    least_against: float,
+    seed: int,
 ) -> npt.NDArray[np.int32]:
     """The client that each decided pair rests on, by number; `NOBODY` elsewhere, shape (p, p).
 
     Parameters
     ----------
     panel : Panel
-    model : OrderModel
+    trust : array, shape (n_clients,)
+    rate : float
+        As in `OrderModel`.
     verdicts : array of int8, shape (p, p)
-    evidence : array, shape (p, p)
-        Log-odds of every pair, all clients together.
     probability : array, shape (p, p)
-    least_against : float
-        Log-odds that "not ancestor" needs against it.
+        From all clients.
+    seed : int
     """
-    p = len(panel.labels)
-    needed = cover_cost(p) + float(np.log(CERTAIN_YES / (1.0 - CERTAIN_YES)))
-    out = np.full((p, p), NOBODY, dtype=np.int32)
-    yes, no = verdicts == YES, verdicts == NO
-    np.fill_diagonal(no, False)
-    informed = model.informed(probability)
-    shares = informed.cover_shares(probability)
-    leans = panel.missed.leans
-    whole = informed.pooled.log_odds(shares, leans)
-    for k in range(len(panel.claims)):
-        members = panel.claims[k].members
-        grid = np.ix_(members, members)
-        rest = informed.without(k)
-        # Doubts about the pair itself stay as they are.
-        change = rest.log_odds(shares, leans[grid]) - whole[grid]
-        alone = evidence.copy()
-        alone[grid] = np.where(rest.n_clients > 0, alone[grid] + change, 0.0)
-        if not _loses(evidence[grid], alone[grid], yes[grid], no[grid], needed, least_against):
-            continue
-        own = alone > np.minimum(needed, evidence - 1e-9)
-        still = transitive_closure(yes & (evidence > SILENT) & own)
-        against = no & (alone < -least_against)
-        denied = refuted(still, against)
-        gone = (yes & ~still) | (no & ~(against | denied) & (evidence < -least_against))
-        out[gone & (out == NOBODY)] = k
+    out = np.full(verdicts.shape, NOBODY, dtype=np.int32)
+    most = np.full(verdicts.shape, -np.inf)
+    for k in np.flatnonzero(trust > 0).tolist():
+        rng = np.random.default_rng([seed, k])
+        others = trust.copy()
+        others[k] = 0.0
+        model = OrderModel.of(panel, others, rate)
+        # Twice, because the doubts of the first round still know what the client said.
+        chance = probability
+        for _ in range(2):
+            weights = model.weights(chance)
+            draws = sample_orders(weights, rng, n_chains=CHAINS, first=SWEEPS, most=SWEEPS)
+            chance = draws.probability
+        evidence = model.evidence(chance)
+        left = decide(draws, evidence)
+        for said, sure in ((YES, chance), (NO, 1.0 - chance)):
+            gone = (verdicts == said) & (left != said)
+            kept = (sure > NEARLY) & ((said == YES) | (evidence < -LEAST_AGAINST))
+            gone &= ~kept
+            np.fill_diagonal(gone, False)
+            # Of several clients that a pair would fall without, the one that it needs most.
+            take = gone & (1.0 - sure > most)
+            out[take], most[take] = k, (1.0 - sure)[take]
     return out
-
-
-def _loses(
-    evidence: FloatArray,
-    alone: FloatArray,
-    yes: BoolArray,
-    no: BoolArray,
-    needed: float,
-    against: float,
-) -> bool:
-    """Does some pair of the client have too little evidence without it?"""
-    weak = yes & (alone <= np.minimum(needed, evidence - 1e-9))
-    return bool(weak.any() or (no & (evidence < -against) & (alone >= -against)).any())

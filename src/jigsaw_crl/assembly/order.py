@@ -19,7 +19,7 @@ from jigsaw_crl.assembly.influence import NOBODY, rests_on
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
-from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, VERDICTS, YES, Verdict
+from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
@@ -313,7 +313,8 @@ class GlobalOrder(ReadOnlyArrays):
     def rests_on(self) -> dict[tuple[str, str], str]:
         """Decided pairs that rest on one client: without it, the others would not decide them.
 
-        Empty in exact mode, where every certificate names what it rests on, and from Algorithm 3.
+        Computed when it is asked for: the posterior is sampled once more for every client. Empty in
+        exact mode, where every certificate names what it rests on, and from Algorithm 3.
 
         Examples
         --------
@@ -327,9 +328,8 @@ class GlobalOrder(ReadOnlyArrays):
             return {}
         assert self.sampled is not None
         weights = np.array([self.client_weights[f.client] for f in self.fragments])
-        model = OrderModel.of(self.panel, weights, self.rate)
-        given = (self.verdicts, self.evidence, self.sampled, LEAST_AGAINST)
-        found = rests_on(self.panel, model, *given)
+        given = (self.rate, self.verdicts, self.sampled, self.seed)
+        found = rests_on(self.panel, weights, *given)
         return {
             (self.labels[a], self.labels[d]): self.fragments[found[a, d]].client
             for a, d in np.argwhere(found != NOBODY).tolist()

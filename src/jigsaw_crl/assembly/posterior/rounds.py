@@ -27,7 +27,7 @@ from jigsaw_crl.assembly.posterior.doubts import (
     joined_pairs,
 )
 from jigsaw_crl.assembly.posterior.walk import Weights
-from jigsaw_crl.assembly.posterior.weights import client_evidence, pool
+from jigsaw_crl.assembly.posterior.weights import pool
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.pooled import Pooled
@@ -82,13 +82,6 @@ class OrderModel:
             return self
         panel = self.panel.joined(joined_pairs(self.panel, probability))
         return OrderModel.of(panel, self.trust, self.rate)
-
-    def without(self, k: int) -> Pooled:
-        """What the other clients say about the labels of client k."""
-        claims = self.panel.claims[k]
-        own = client_evidence(claims, self.rate, self.panel.n_scales)
-        everyone = np.arange(len(claims.members))
-        return self.pooled.of(claims.members).minus([(float(self.trust[k]), everyone, own)])
 
     def cover_shares(self, probability: FloatArray | None) -> list[float]:
         """Shares of the effect scales among covers, from the pairs that are probable covers."""
