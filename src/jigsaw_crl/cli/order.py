@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
@@ -153,6 +154,7 @@ def explain(
 
     result = load_result(folder)
     order = result.order
+    ancestor, descendant = normal_label(ancestor), normal_label(descendant)
     for label in (ancestor, descendant):
         if label in result.lost_labels:
             why = "; ".join(str(part) for part in result.lost_labels[label])

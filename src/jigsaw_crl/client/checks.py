@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Moments
@@ -159,21 +160,15 @@ def in_order(rows: Any, features: Sequence[str] | None, *, client: str, regime: 
     return np.asarray(rows)[:, [columns.index(f) for f in features]]
 
 
-def label_key(label: str) -> str:
-    """Key that is equal for spellings that differ by case, outer spaces, or as 1 and 1.0 do."""
-    folded = label.strip().casefold()
-    try:
-        number = float(folded)
-    except ValueError:
-        return folded
-    return repr(number) if np.isfinite(number) else folded
-
-
 def check_names(name: str, interventions: object, control_name: str) -> None:
     """Raise an `InputError` unless `interventions` is a mapping and all names are valid."""
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{name!r} is not a name for a client", "Pass a non-empty text.")
     fail = partial(InputError, client=name)
+    for what, text in (("name", name), ("control's name", control_name)):
+        fault = label_fault(normal_label(text))
+        if fault:
+            raise fail(f"the {what} {text[:60]!r} {fault}", "Rename it.")
     if not isinstance(interventions, Mapping):
         raise fail(
             "interventions is not a mapping from label to data",
@@ -191,6 +186,12 @@ def check_names(name: str, interventions: object, control_name: str) -> None:
                 f"the label {label!r} is empty or not text",
                 "Name every intervention by a non-empty string.",
             )
+        fault = label_fault(normal_label(label))
+        if fault:
+            raise fail(
+                f"the label {label[:60]!r} {fault}",
+                "Rename it in the table, or under [rename] in study.toml.",
+            )
         first = seen.setdefault(label_key(label), label)
         if first != label:
             raise fail(
@@ -198,7 +199,7 @@ def check_names(name: str, interventions: object, control_name: str) -> None:
                 "Labels are shared between clients: spell each one way.",
                 regime=label,
             )
-    if control_name in interventions:
+    if normal_label(control_name) in map(normal_label, interventions):
         raise fail(
             f"the control's name {control_name!r} is also an intervention label",
             "Rename one of them.",

@@ -28,8 +28,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
+from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, pluralise
-from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.regimes import Naming
 
@@ -176,7 +176,7 @@ def manifest_entries(
             path=path,
         )
     labels = manifest.get("labels")
-    return manifest["name"], entries, None if labels is None else tuple(labels)
+    return manifest["name"], entries, None if labels is None else tuple(map(normal_label, labels))
 
 
 def is_partitioned(folder: Path) -> bool:
