@@ -215,7 +215,8 @@ def write_file(
     with writable(path):
         # A link stays one: what it points to is replaced.
         target = os.path.realpath(path)
-        mode = 0o600 if private else _mode_of(target)
+        replaced = _mode_of(target)
+        mode = 0o600 if private else replaced
         folder, name = os.path.split(target)
         try:
             temporary = os.path.join(folder, f".{name[:80]}-{secrets.token_hex(6)}")

@@ -9,7 +9,8 @@ consecutive stretches of the control's rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,17 +21,20 @@ import numpy as np
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable, write_file
+from jigsaw_crl.base.files import write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.study.data_file import DataFile
+from jigsaw_crl.study.limits import check_columns
+from jigsaw_crl.study.npz import Member, archive_members, read_array
 
 __all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
 
 FORMAT = "jigsaw-crl/moments"
 VERSION = 1
+LARGEST_HEADER = 1 << 26
 _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
 _PARTS = {"part_n", "part_mean", "part_covariance"}
@@ -68,7 +72,10 @@ def write_moments(client: Client, path: str | Path) -> Path:
     arrays: Arrays = {"header": np.array(json.dumps(header)), **_stack("", regimes)}
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
-    return write_file(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))
+    # Second moments of few rows come near to the rows: they are readable by their owner only.
+    return write_file(
+        Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays), private=True
+    )
 
 
 def _stack(prefix: str, moments: list[Moments]) -> Arrays:
@@ -92,20 +99,20 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
     """A client from its moments file; header and arrays are checked."""
     again = "Write the file again with `jigsaw moments`."
     fail = partial(InputError, remedy=again, client=name, path=data.path)
-    with readable(data.path):
-        try:
-            with np.load(data.from_start(), allow_pickle=False) as archive:
-                arrays = {key: archive[key] for key in archive.files}
-            header = json.loads(str(arrays["header"][()]))
-        except OSError:
-            raise
-        except Exception as error:
-            # zipfile, zlib and numpy raise many types for a broken file.
-            raise fail(f"the moments cannot be read ({str(error)[:150]})") from None
+    # Errors of the archive itself bring their own remedy.
+    broken = partial(InputError, client=name, path=data.path)
+    members = archive_members(data, name or data.path.name)
+    held = members.pop("header")
+    if held.dtype.kind != "U" or held.shape != () or held.size > LARGEST_HEADER:
+        raise fail(f"the header has type {held.dtype} and shape {held.shape}")
+    try:
+        header = json.loads(str(read_array(data, held, broken)[()]))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise fail(f"the header is not valid JSON ({str(error)[:150]})") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise fail("this is not a jigsaw-crl moments file")
     version = header.get("version")
-    if version != VERSION:
+    if version != VERSION or type(version) is not int:
         newer = isinstance(version, int) and version > VERSION
         raise fail(
             f"the moments have format version {version!r}, this program reads {VERSION}",
@@ -113,14 +120,21 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         )
     _check_header(header, fail)
     known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
-    if not set(arrays) <= known:
-        raise fail(f"the file has unknown arrays {', '.join(sorted(set(arrays) - known))[:100]}")
+    if not set(members) <= known:
+        raise fail(f"the file has unknown arrays {', '.join(sorted(set(members) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
+    regimes = {"": [header["control"], *labels]}
+    if "part_n" in members:
+        regimes["part_"] = [header["control"]] * math.prod(members["part_n"].shape)
+    # Every shape is checked before the first array is read.
+    for prefix, names in regimes.items():
+        _check_shapes(prefix, members, d, len(names), fail)
     own = header["client"] if name is None else name
-    control, *rest = _unstack("", arrays, d, [header["control"], *labels], own, fail)
-    if "part_n" in arrays:
-        names = [header["control"]] * arrays["part_n"].size
-        control = replace(control, parts=tuple(_unstack("part_", arrays, d, names, own, fail)))
+    arrays = {key: read_array(data, member, broken) for key, member in members.items()}
+    control, *rest = _unstack("", arrays, regimes[""], own, fail)
+    if "part_" in regimes:
+        parts = _unstack("part_", arrays, regimes["part_"], own, fail)
+        control = replace(control, parts=tuple(parts))
     interventions: dict[str, list[Moments]] = {}
     for label, moments in zip(labels, rest, strict=True):
         interventions.setdefault(label, []).append(moments)
@@ -144,20 +158,27 @@ def _check_header(header: dict[str, Any], fail: Fail) -> None:
         raise fail("the header's 'n_latent' is missing or not a whole number")
 
 
+def _check_shapes(prefix: str, members: Mapping[str, Member], d: int, r: int, fail: Fail) -> None:
+    """Raise an `InputError` unless arrays fit `d` features and `r` regimes."""
+    check_columns(d, lambda what, _: fail(what))
+    shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
+    shapes |= {h: (r, d) for h in _HIGHER if prefix + h in members}
+    for key, shape in shapes.items():
+        member = members.get(prefix + key)
+        if member is None:
+            raise fail(f"the array {prefix + key} is missing")
+        kind, width = member.dtype.kind, member.dtype.itemsize
+        if member.shape != shape or kind != ("i" if key == "n" else "f") or width > 8:
+            raise fail(f"the array {prefix + key} has type {member.dtype}, shape {member.shape}")
+
+
 def _unstack(
-    prefix: str, arrays: Arrays, d: int, regimes: list[str], client: str, fail: Fail
+    prefix: str, arrays: Arrays, regimes: list[str], client: str, fail: Fail
 ) -> list[Moments]:
     """Moments of each regime from the arrays whose names start with `prefix`."""
-    r = len(regimes)
-    shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
-    shapes |= {h: (r, d) for h in _HIGHER if prefix + h in arrays}
-    missing = [prefix + key for key in shapes if prefix + key not in arrays]
-    if missing:
-        raise fail(f"the array {missing[0]} is missing")
-    own = {key: arrays[prefix + key] for key in shapes}
+    keys = ["n", "mean", "covariance", *(h for h in _HIGHER if prefix + h in arrays)]
+    own = {key: arrays[prefix + key] for key in keys}
     for key, array in own.items():
-        if array.shape != shapes[key] or array.dtype.kind != ("i" if key == "n" else "f"):
-            raise fail(f"the array {prefix + key} has type {array.dtype}, shape {array.shape}")
         if not np.isfinite(array).all():
             raise fail(f"the array {prefix + key} has missing or infinite entries")
     sizes = own.pop("n")

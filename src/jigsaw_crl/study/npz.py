@@ -6,10 +6,15 @@ Two layouts are supported:
 - one array (rows, features) per regime, under the regime's name.
 
 In both, `features` or `columns` may name the columns.
+
+The header of every array is read first. What it claims is compared with the size of the file
+before anything is allocated.
 """
 
 from __future__ import annotations
 
+import io
+import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,21 +32,37 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.study.columns import kept_positions, plain_rows
 from jigsaw_crl.study.data_file import DataFile
+from jigsaw_crl.study.limits import check_columns, fits
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
-__all__ = ["archive_members", "npz_source"]
+__all__ = ["Member", "archive_members", "npz_source", "read_array"]
 
 Fail = Callable[..., InputError]
 
+# By version of the array's header: bytes of its length, and numpy's reader.
+_HEADERS = {(1, 0): (2, npy.read_array_header_1_0), (2, 0): (4, npy.read_array_header_2_0)}
+_MOST_HEADER_BYTES = 1 << 16
+# As many as there may be regimes, and a few more.
+_MOST_ARRAYS = 5_100
+# Deflate, the usual compression of archives, cannot shrink data further.
+_DEFLATE = 1_032
+# Bytes of one text, which has four for each character; and of the texts that are read at a time.
+_MOST_TEXT_BYTES, _TEXT_CHUNK = 4_000, 1 << 24
+
 
 @dataclass(frozen=True)
-class _Member:
+class Member:
     """Header of one array of an archive."""
 
     name: str
     shape: tuple[int, ...]
     fortran: bool
     dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the array, as its header claims."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @contextmanager
@@ -52,22 +73,29 @@ def _opened(data: DataFile, fail: Fail) -> Iterator[zipfile.ZipFile]:
             yield archive
     except InputError:
         raise
-    except (zipfile.BadZipFile, ValueError) as error:
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        # zipfile, its decompressors and numpy raise many types for a broken archive.
         raise fail(
             f"the archive cannot be read ({str(error)[:150]})",
             "Write it again with numpy.savez; it may be truncated.",
         ) from None
 
 
-def archive_members(data: DataFile, client: str) -> dict[str, _Member]:
+def archive_members(data: DataFile, client: str) -> dict[str, Member]:
     """The arrays of an archive, from their headers alone."""
     fail = partial(InputError, client=client, path=data.path)
     members = {}
     with _opened(data, fail) as archive:
-        for info in archive.infolist():
+        infos = archive.infolist()
+        if len(infos) > _MOST_ARRAYS:
+            raise fail(f"the archive has more than {_MOST_ARRAYS} arrays", "Check the file.")
+        for info in infos:
             name = info.filename.removesuffix(".npy")
             with archive.open(info) as file:
-                members[name] = _header(file, name, fail)
+                member = members[name] = _header(file, name, fail)
+                _check_claim(info, member, file.tell(), data.size, fail)
     if not members:
         raise fail("the archive is empty", "Write it again.")
     return members
@@ -81,10 +109,15 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     left = {name: m for name, m in members.items() if name not in naming.ignore}
     regime = naming.column()
     if "X" in members and regime in members:
-        matrices, regimes = _long_layout(data, left, members["X"], members[regime], fail)
+        matrices, regimes = [members["X"]], members[regime]
+        _check_long_layout(left, members["X"], regimes, fail)
     else:
         matrices, regimes = _array_per_regime(left, fail), None
     width = matrices[0].shape[1]
+    check_columns(width, fail)
+    for member in matrices:
+        if member.fortran:
+            _check_fits(member, data, fail)
     named = next((m for m in left.values() if _names_columns(m)), None)
     given = None if named is None else _text(data, named, fail).tolist()
     try:
@@ -97,10 +130,8 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     return Source(tuple(features[i] for i in kept), chunks)
 
 
-def _long_layout(
-    data: DataFile, left: Mapping[str, _Member], X: _Member, regime: _Member, fail: Fail
-) -> tuple[list[_Member], AnyArray]:
-    """The matrix X, and the regime of each of its rows."""
+def _check_long_layout(left: Mapping[str, Member], X: Member, regime: Member, fail: Fail) -> None:
+    """Raise an `InputError` unless the archive has a matrix X and the regime of each row alone."""
     known = (X.name, regime.name)
     extra = sorted(n for n, m in left.items() if n not in known and not _names_columns(m))
     if extra:
@@ -109,17 +140,16 @@ def _long_layout(
             f"Keep X, {regime.name} and features, or one array per regime.",
         )
     _check_matrix(X, fail)
-    regimes = _text(data, regime, fail)
-    if len(regimes) != X.shape[0]:
+    _check_text(regime, fail)
+    if regime.shape[0] != X.shape[0]:
         raise fail(
             f"X has {pluralise(X.shape[0], 'row')} and {regime.name} "
-            f"{pluralise(len(regimes), 'value')}",
+            f"{pluralise(regime.shape[0], 'value')}",
             "Give every row its regime.",
         )
-    return [X], regimes
 
 
-def _array_per_regime(left: Mapping[str, _Member], fail: Fail) -> list[_Member]:
+def _array_per_regime(left: Mapping[str, Member], fail: Fail) -> list[Member]:
     """The matrices of an archive with one array per regime."""
     matrices = [m for m in left.values() if not _names_columns(m)]
     if not matrices:
@@ -137,13 +167,13 @@ def _array_per_regime(left: Mapping[str, _Member], fail: Fail) -> list[_Member]:
     return matrices
 
 
-def _names_columns(member: _Member) -> bool:
+def _names_columns(member: Member) -> bool:
     """Is it a list of texts, not the rows of a regime that happens to have that name?"""
     named = member.name in ("features", "columns")
     return named and member.dtype.kind in "US" and len(member.shape) == 1
 
 
-def _check_matrix(member: _Member, fail: Fail) -> None:
+def _check_matrix(member: Member, fail: Fail) -> None:
     if member.dtype.kind not in "fiu" or len(member.shape) != 2 or member.shape[1] == 0:
         raise fail(
             f"the array {member.name!r} has type {member.dtype} and shape {member.shape}",
@@ -153,56 +183,106 @@ def _check_matrix(member: _Member, fail: Fail) -> None:
         raise fail(f"the array {member.name!r} has no rows", "Check the file.")
 
 
-def _header(file: IO[bytes], name: str, fail: Fail) -> _Member:
+def _header(file: IO[bytes], name: str, fail: Fail) -> Member:
     version = npy.read_magic(file)
-    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-    if read is None:
+    if version not in _HEADERS:
         raise ValueError(f"array version {version}")
-    shape, fortran, dtype = read(file)
+    width, read = _HEADERS[version]
+    length = file.read(width)
+    # numpy would read a header of any length.
+    if int.from_bytes(length, "little") > _MOST_HEADER_BYTES:
+        raise ValueError(f"the header of the array {name!r} is too long")
+    shape, fortran, dtype = read(io.BytesIO(length + file.read(int.from_bytes(length, "little"))))
     if dtype.hasobject:
         raise fail(
             f"the array {name!r} is pickled and will not be opened",
             "Pickled data can run code: save plain arrays (numbers, or text of fixed width).",
         )
-    return _Member(name, shape, fortran, dtype)
+    return Member(name, shape, fortran, dtype)
 
 
-def _text(data: DataFile, member: _Member, fail: Fail) -> AnyArray:
+def _check_claim(
+    info: zipfile.ZipInfo, member: Member, start: int, file_size: int, fail: Fail
+) -> None:
+    """Raise an `InputError` if an array claims more bytes than the archive can hold for it."""
+    held = min(info.file_size, _DEFLATE * min(info.compress_size, file_size) + _DEFLATE)
+    if min(member.shape, default=0) < 0 or member.size > held - start:
+        raise fail(
+            f"the array {member.name!r} claims shape {member.shape} and type {member.dtype}, but "
+            f"the archive holds at most {held} bytes of it",
+            "Write it again with numpy.savez; it may be truncated.",
+        )
+
+
+def _check_fits(member: Member, data: DataFile, fail: Fail) -> None:
+    """Refuse an array that is read as a whole and far larger than the file."""
+    if not fits(member.size, data.size):
+        raise fail(
+            f"the array {member.name!r} would take {member.size >> 20} MB of memory, from a file "
+            f"of {data.size} bytes",
+            "Write it again with numpy.savez, in C order and not compressed.",
+        )
+
+
+def _check_text(member: Member, fail: Fail) -> None:
     if member.dtype.kind not in "UiuS" or len(member.shape) != 1:
         raise fail(
             f"the array {member.name!r} has type {member.dtype} and shape {member.shape}",
             "Store it as one text per entry.",
         )
+    if member.dtype.itemsize > _MOST_TEXT_BYTES:
+        raise fail(
+            f"the texts in the array {member.name!r} take {member.dtype.itemsize} bytes each",
+            f"Use texts of at most {_MOST_TEXT_BYTES // 4} characters.",
+        )
+
+
+def read_array(data: DataFile, member: Member, fail: Fail) -> AnyArray:
+    """One array as a whole, if it is not far larger than the file."""
+    _check_fits(member, data, fail)
     with _opened(data, fail) as archive, archive.open(f"{member.name}.npy") as file:
-        return npy.read_array(file, allow_pickle=False).astype(str)
+        return npy.read_array(file, allow_pickle=False)
+
+
+def _text(data: DataFile, member: Member, fail: Fail) -> AnyArray:
+    _check_text(member, fail)
+    return read_array(data, member, fail).astype(str)
 
 
 def _chunks(
-    data: DataFile, kept: IntArray, matrices: list[_Member], regimes: AnyArray | None, fail: Fail
+    data: DataFile, kept: IntArray, matrices: list[Member], regime: Member | None, fail: Fail
 ) -> Iterator[Chunk]:
     with _opened(data, fail) as archive:
         for member in matrices:
-            start = 0
-            for rows in _rows(archive, member, fail):
-                stop = start + len(rows)
-                names, codes = [member.name], np.zeros(len(rows), dtype=np.intp)
-                if regimes is not None:
-                    found, codes = np.unique(regimes[start:stop], return_inverse=True)
-                    names = found.tolist()
-                yield Chunk(names, codes, plain_rows(rows, kept))
-                start = stop
+            step = chunk_rows(member.shape[1])
+            if regime is None:
+                for rows in _entries(archive, member, step, fail):
+                    codes = np.zeros(len(rows), dtype=np.intp)
+                    yield Chunk([member.name], codes, plain_rows(rows, kept))
+                continue
+            # Both arrays side by side, so that neither is held as a whole.
+            step = min(step, max(1, _TEXT_CHUNK // max(regime.dtype.itemsize, 1)))
+            both = zip(
+                _entries(archive, member, step, fail),
+                _entries(archive, regime, step, fail),
+                strict=True,
+            )
+            for rows, texts in both:
+                found, codes = np.unique(texts.astype(str), return_inverse=True)
+                yield Chunk(found.tolist(), codes, plain_rows(rows, kept))
 
 
-def _rows(archive: zipfile.ZipFile, member: _Member, fail: Fail) -> Iterator[AnyArray]:
-    n, d = member.shape
+def _entries(archive: zipfile.ZipFile, member: Member, step: int, fail: Fail) -> Iterator[AnyArray]:
+    """An array, `step` entries of its first axis at a time."""
+    n, rest = member.shape[0], member.shape[1:]
     with archive.open(f"{member.name}.npy") as file:
-        if member.fortran:
+        if member.fortran and rest:
             # Stored column by column, so no row is complete before the end.
-            yield npy.read_array(file, allow_pickle=False)
+            whole = npy.read_array(file, allow_pickle=False)
+            yield from (whole[start : start + step] for start in range(0, n, step))
             return
         _header(file, member.name, fail)
-        step = chunk_rows(d)
         for start in range(0, n, step):
             count = min(step, n - start)
-            data = file.read(count * d * member.dtype.itemsize)
-            yield np.frombuffer(data, dtype=member.dtype).reshape(count, d)
+            data = file.read(count * math.prod(rest) * member.dtype.itemsize)
+            yield np.frombuffer(data, dtype=member.dtype).reshape(count, *rest)
