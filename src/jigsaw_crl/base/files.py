@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 import zlib
@@ -22,11 +23,13 @@ from jigsaw_crl.base.errors import InputError
 __all__ = [
     "Ours",
     "check_output",
+    "is_document",
     "new_stage",
     "open_regular",
     "read_file",
     "readable",
     "sole_writer",
+    "sync_file",
     "sync_folder",
     "writable",
     "write_file",
@@ -174,6 +177,13 @@ def check_output(
         )
 
 
+def is_document(*kinds: str) -> Ours:
+    """Is it a JSON document of one of these formats, for instance ``"fragment"``?"""
+    names = "|".join(kinds).encode()
+    pattern = re.compile(rb'\s*\{\s*"format"\s*:\s*"jigsaw-crl/(' + names + rb')"')
+    return lambda seen: pattern.match(seen) is not None
+
+
 def _is_input(path: Path, given: Path, mine: bool) -> bool:
     """Is the file an input, or a user's own inside a folder that is one?"""
     try:
@@ -276,6 +286,12 @@ def new_stage(parent: Path, prefix: str) -> Path:
     stage = parent / f"{prefix}{secrets.token_hex(6)}"
     stage.mkdir()
     return stage
+
+
+def sync_file(path: Path) -> None:
+    """Write a file that another program has made to the disk."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

@@ -24,9 +24,11 @@ MOST_CHARACTERS = 500
 # Classes of invisible characters: control, format (bidirectional, zero-width), surrogates, and the
 # separators of lines and paragraphs.
 _INVISIBLE_CLASSES = ("Cc", "Cf", "Cs", "Zl", "Zp")
-# Characters without width that Unicode counts as letters or marks: joiners, fillers, selectors.
+# Characters without width that Unicode counts as letters or marks: joiners, fillers, selectors;
+# and code points that are no characters, some of which XML cannot hold.
 _INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+    "\ufdd0-\ufdef\ufffe\uffff]"
 )
 # What a terminal could take as a command, or as another direction of writing.
 _COMMANDS = re.compile(

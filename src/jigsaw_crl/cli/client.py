@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.files import check_output, is_document, write_text
 from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
@@ -115,6 +115,7 @@ def moments(
         Path | None,
         typer.Option(metavar="FILE", help="Moments file whose rows these are added to."),
     ] = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Turn rows into sufficient statistics.
@@ -123,14 +124,17 @@ def moments(
     moments, but no rows. Every other command accepts it in place of the table.
     """
     from jigsaw_crl.study import merge_clients, read_client_with_findings, write_moments
+    from jigsaw_crl.study.moments_file import is_moments
 
+    # Moments that rows are added to may be replaced by the sum.
+    check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     client = _read(
         table, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore or ()
     )
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
         client = merge_clients(earlier, client)
-    write_moments(client, output)
+    write_moments(client, output, force=force)
     sizes = client.n_samples
     if as_json:
         print_json(
@@ -171,6 +175,7 @@ def fragment(
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Recover one client's fragment: all that a site shares.
@@ -183,6 +188,9 @@ def fragment(
     options = opt.method_options(method, tau, confounding, rank_one)
     if output is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
+    if output is not None:
+        ours = is_document("fragment", "signed-fragment")
+        check_output(output, ours, inputs=[table, sign], force=force, what="a fragment")
     key = None
     if sign is not None:
         from jigsaw_crl.fragment.signing import read_private_key, sign_fragment

@@ -7,6 +7,7 @@ completion load this module and should answer at once.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import permutations
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import check_output
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
@@ -59,6 +61,7 @@ def recover(
     regime: opt.Regime = None,
     control: opt.Control = None,
     ignore: opt.Ignore = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Recover the global order of a study.
@@ -68,7 +71,7 @@ def recover(
     from jigsaw_crl.pipeline import recover as recover_study
     from jigsaw_crl.study import read_any
 
-    _check_out(out)
+    _check_out(out, [study], force)
     if out is not None and out.resolve() == study.resolve():
         raise InputError(
             "the result would be written among the study's files",
@@ -82,7 +85,7 @@ def recover(
         data = read_any(study, regime=regime, control=control, ignore=ignore or ())
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
-    _answer(result, out, as_json)
+    _answer(result, out, force, as_json)
 
 
 def assemble(
@@ -102,6 +105,7 @@ def assemble(
     method: opt.Method = "null-cone",
     closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Assemble fragments into one global order.
@@ -113,7 +117,7 @@ def assemble(
     from jigsaw_crl.fragment.reading import read_fragment_files
     from jigsaw_crl.result.result import Result
 
-    _check_out(out)
+    _check_out(out, [*fragments, keys], force)
     received = None
     if keys is not None:
         from jigsaw_crl.federated.received import receive_signed
@@ -135,7 +139,7 @@ def assemble(
     if received is not None:
         provenance["signatures"] = received.signatures
     result = Result(pieces, order, findings, provenance, options)
-    _answer(result, out, as_json)
+    _answer(result, out, force, as_json)
     if received is not None:
         # Last, so that a run that was killed before can be repeated.
         received.seen.save()
@@ -232,24 +236,28 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for figures as SVG and PDF.")
     ] = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Write the one-file HTML report of a result.
 
     With --figures, also writes its figures for a paper.
     """
+    from jigsaw_crl.result.folder import is_report
     from jigsaw_crl.result.result import load_result
 
     if output is None and figures is None:
         raise InputError("no output is asked for", "Pass -o FILE, --figures DIR or both.")
+    if output is not None:
+        check_output(output, is_report, inputs=[folder], force=force, what="a report")
     result = load_result(folder)
     drawn: list[Path] = []
     if output is not None:
-        result.report(output)
+        result.report(output, force=force)
     if figures is not None:
         from jigsaw_crl.report.figures import write_figures
 
-        drawn = write_figures(result, figures)
+        drawn = write_figures(result, figures, force=force)
     if as_json:
         written = None if output is None else str(output)
         print_json({"output": written, "figures": [str(path) for path in drawn]})
@@ -258,15 +266,15 @@ def report(
         typer.echo(f"written to {path}")
 
 
-def _check_out(out: Path | None) -> None:
+def _check_out(out: Path | None, inputs: Iterable[Path | None], force: bool) -> None:
     """Refuse a folder that cannot hold the result, before any work is done."""
     from jigsaw_crl.result.folder import check_folder
 
     if out is not None:
-        check_folder(out)
+        check_folder(out, inputs=inputs, force=force)
 
 
-def _answer(result: Result, out: Path | None, as_json: bool) -> None:
+def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> None:
     """Print the result; write it as well if a folder is given."""
     from jigsaw_crl.result.document import order_document
 
@@ -274,7 +282,7 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
         # Writing only writes, so the proposal comes first.
         with working("searching for the next client"):
             result = result.with_proposal()
-        result.save(out)
+        result.save(out, force=force)
     order = result.order
     covers = sorted(order.hasse().edges)
     if as_json:

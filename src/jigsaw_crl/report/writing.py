@@ -19,11 +19,12 @@ import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
-from jigsaw_crl.result.exports import to_graphml
+from jigsaw_crl.result.exports import to_graphml, to_order_csv
+from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
 
 __all__ = ["render_report", "write_report"]
@@ -33,9 +34,14 @@ SCRIPTS = ("data.js", "why.js", "diagram.js", "matrix.js", "table.js", "evidence
 HUNDREDTHS, SURE, SILENT = 100.0, 32_000, -32_768
 
 
-def write_report(result: Result, path: str | os.PathLike[str]) -> Path:
-    """Write the one-file HTML report, and return its path."""
-    return write_text(Path(path), render_report(result))
+def write_report(result: Result, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Write the one-file HTML report, and return its path.
+
+    An existing file that is no report is overwritten with `force` only.
+    """
+    target = Path(path)
+    check_output(target, is_report, force=force, what="a report of this package")
+    return write_text(target, render_report(result))
 
 
 def render_report(result: Result) -> str:
@@ -103,7 +109,7 @@ def _data(contents: Contents) -> dict[str, Any]:
             for k, claims in enumerate(order.panel.claims)
         ],
         "files": {
-            "order.csv": pack(order.to_frame().to_csv(index=False, lineterminator="\n").encode()),
+            "order.csv": pack(to_order_csv(order).encode()),
             "hasse.graphml": pack(to_graphml(order).encode()),
         },
     }

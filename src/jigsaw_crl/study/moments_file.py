@@ -21,7 +21,7 @@ import numpy as np
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import write_file
+from jigsaw_crl.base.files import check_output, write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import check_second_moment
@@ -30,7 +30,7 @@ from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns
 from jigsaw_crl.study.npz import Member, archive_members, read_array
 
-__all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
+__all__ = ["is_moments", "is_moments_file", "merge_clients", "read_moments", "write_moments"]
 
 FORMAT = "jigsaw-crl/moments"
 VERSION = 1
@@ -43,8 +43,16 @@ Arrays = dict[str, AnyArray]
 Fail = Callable[[str], InputError]
 
 
-def write_moments(client: Client, path: str | Path) -> Path:
+def is_moments(seen: bytes) -> bool:
+    """Is it a moments file that this package wrote, by its beginning?"""
+    return FORMAT.encode("utf-32-le") in seen
+
+
+def write_moments(client: Client, path: str | Path, *, force: bool = False) -> Path:
     """Write a client's moments to a file that `read_client` reads.
+
+    The file is readable by its owner only. An existing file that holds no moments is overwritten
+    with `force` only.
 
     Examples
     --------
@@ -57,6 +65,7 @@ def write_moments(client: Client, path: str | Path) -> Path:
     ...     jc.read_client(path).labels == client.labels
     True
     """
+    check_output(Path(path), is_moments, force=force, what="a moments file")
     regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
     labels = [label for label, ms in client.interventions.items() for _ in ms]
     header = {
