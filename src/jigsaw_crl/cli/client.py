@@ -14,7 +14,7 @@ import typer
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, is_document, write_text
-from jigsaw_crl.base.terminal import note, print_json, working
+from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
@@ -92,7 +92,7 @@ def check(
     print_left_out(parts)
     for name, outcome in outcomes.items():
         if not outcome.ok:
-            typer.echo(f"{name}: {outcome}")
+            say(f"{name}: {outcome}")
     if all(outcome.code == "not-identified" for outcome in outcomes.values()):
         typer.echo("The data can be read, but they do not tell the order.")
     else:
@@ -219,10 +219,10 @@ def fragment(
     if show:
         from jigsaw_crl.federated.disclosure import shown
 
-        typer.echo(shown(piece))
+        say(shown(piece))
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
     typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
-    typer.echo(f"outcome: {piece.outcome}")
+    say(f"outcome: {piece.outcome}")
     if piece.findings:
         print_findings(piece.findings)
     if output is not None:

@@ -18,7 +18,7 @@ import typer
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output
 from jigsaw_crl.base.labels import normal_label
-from jigsaw_crl.base.terminal import note, print_json, working
+from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
@@ -181,7 +181,7 @@ def explain(
             }
         )
         return
-    typer.echo(str(certificate))
+    say(str(certificate))
 
 
 def design(
@@ -217,7 +217,7 @@ def design(
         )
         return
     if not proposal.undetermined:
-        typer.echo(str(proposal))
+        say(str(proposal))
         return
     typer.echo(f"labels: {', '.join(proposal.labels)}")
     typer.echo(f"expected gain: {proposal.expected_gain:.3g} bits")
@@ -323,7 +323,7 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
     _print_counts(order)
     print_left_out(result.left_out, result.lost_labels)
     for text in order.notes:
-        typer.echo(f"note: {text}")
+        say(f"note: {text}")
     if result.diagnostics:
         print_findings(result.diagnostics)
     if out is not None:
