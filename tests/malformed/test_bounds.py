@@ -81,6 +81,23 @@ def test_an_array_that_claims_more_than_the_archive_holds_is_refused(
     refused(["check", path], "lab.npz", "'control'", "claims shape")
 
 
+@pytest.mark.parametrize("name", ["features", "regime"])
+def test_texts_that_take_no_bytes_are_refused(name, tmp_path, refused, little_memory):
+    arrays = {"X": _claim((3, 2)) + bytes(48), "regime": _claim((3,), "<U1") + bytes(12)}
+    path = _archive(tmp_path / "lab.npz", arrays | {name: _claim((10**10,), "<U0")})
+    refused(["check", path], "lab.npz", name, "empty")
+
+
+@pytest.mark.parametrize("name", ["features", "regime"])
+def test_texts_beyond_unicode_are_refused(name, tmp_path, refused):
+    arrays = {
+        "X": _claim((3, 2)) + bytes(48),
+        "regime": _claim((3,), "<U7") + np.full(3, "control").tobytes(),
+        name: _claim((2 if name == "features" else 3,), "<U1") + b"\xff" * 12,
+    }
+    refused(["check", _archive(tmp_path / "lab.npz", arrays)], "lab.npz", "beyond Unicode")
+
+
 def test_an_array_of_more_columns_than_can_be_used_is_refused(tmp_path, refused, little_memory):
     data = _claim((2, 10**6)) + bytes(2 * 8 * 10**6)
     path = _archive(tmp_path / "lab.npz", {"control": data}, zipfile.ZIP_DEFLATED)

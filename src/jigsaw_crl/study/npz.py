@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -193,6 +194,9 @@ def _header(file: IO[bytes], name: str, fail: Fail) -> Member:
     if int.from_bytes(length, "little") > _MOST_HEADER_BYTES:
         raise ValueError(f"the header of the array {name!r} is too long")
     shape, fortran, dtype = read(io.BytesIO(length + file.read(int.from_bytes(length, "little"))))
+    if dtype.itemsize == 0:
+        # Such entries take no bytes, so that any number of them could be claimed.
+        raise ValueError(f"the entries of the array {name!r} are empty")
     if dtype.hasobject:
         raise fail(
             f"the array {name!r} is pickled and will not be opened",
@@ -241,7 +245,20 @@ def read_array(data: DataFile, member: Member, fail: Fail) -> AnyArray:
     """One array as a whole, if it is not far larger than the file."""
     _check_fits(member, data, fail)
     with _opened(data, fail) as archive, archive.open(f"{member.name}.npy") as file:
-        return npy.read_array(file, allow_pickle=False)
+        array = npy.read_array(file, allow_pickle=False)
+        return _as_text(array) if array.dtype.kind in "US" else array
+
+
+def _as_text(texts: AnyArray) -> AnyArray:
+    """Texts or whole numbers as Python texts; a `ValueError` if a text is none.
+
+    numpy holds characters beyond Unicode, and would make texts of them that Python cannot hold.
+    """
+    if texts.dtype.kind == "U" and texts.dtype.itemsize:
+        characters = np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder)
+        if np.ascontiguousarray(texts).view(characters).max(initial=0) > sys.maxunicode:
+            raise ValueError("a text holds a character beyond Unicode")
+    return texts.astype(str)
 
 
 def _text(data: DataFile, member: Member, fail: Fail) -> AnyArray:
@@ -268,7 +285,7 @@ def _chunks(
                 strict=True,
             )
             for rows, texts in both:
-                found, codes = np.unique(texts.astype(str), return_inverse=True)
+                found, codes = np.unique(_as_text(texts), return_inverse=True)
                 yield Chunk(found.tolist(), codes, plain_rows(rows, kept))
 
 
