@@ -167,6 +167,10 @@ BAD_DOCUMENTS = {
         {"findings": [FINDING | {"message": "\x1b]0;mine\x07"}]},
         "control characters",
     ),
+    "outcome with an escape sequence": (
+        {"outcome": {"code": "partial", "message": "\x1b[2J", "remedy": ""}},
+        "control characters",
+    ),
     "more findings than labels allow": ({"findings": [FINDING] * 201}, "at most 200"),
     "a hundred thousand findings": ({"findings": [FINDING] * 100_000}, "findings"),
     "single label out of range": ({"bayes": {**EVIDENCE, "single": [4]}}, "does not list"),

@@ -190,19 +190,22 @@ class FragmentDocument(Document):
             ) from None
 
     def _check_findings(self) -> None:
-        """Raise an error for findings about others, or more of them than recovery can give."""
+        """Raise an error for findings about others, too many of them, or hidden characters."""
         regimes = max(len(self.labels), len(self.n_samples or ()))
         most = max(_LEAST_FINDINGS, _FINDINGS_PER_LABEL * (regimes + 2))
         if len(self.findings) > most:
             raise ValueError(f"it has {len(self.findings)} findings where at most {most} can arise")
+        for text in (
+            *(self.outcome.code, self.outcome.message, self.outcome.remedy),
+            *(t for f in self.findings for t in (f.check, f.message, f.remedy, f.regime or "")),
+        ):
+            if safe_text(text) != text:
+                raise ValueError("its outcome or a finding holds control characters")
         for finding in self.findings:
             if finding.client not in (None, self.client):
                 raise ValueError(
                     f"a finding speaks of {str(finding.client)[:60]!r}, which is not its own client"
                 )
-            hidden = (text for text in (finding.message, finding.remedy) if safe_text(text) != text)
-            if any(hidden):
-                raise ValueError("a finding holds control characters")
 
     def _fragment(self) -> Fragment:
         self._check_findings()
