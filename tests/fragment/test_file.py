@@ -87,6 +87,7 @@ def wide(value):
     return [[value] * 4 for _ in range(4)]
 
 
+SIZES = {"value": wide(0.0), "error": wide(1.0)}
 EVIDENCE, FINDING = document()["bayes"], document()["findings"][0]
 BAD_DOCUMENTS = {
     "newer": ({"version": 2}, "Upgrade"),
@@ -154,6 +155,10 @@ BAD_DOCUMENTS = {
     "statement that is a fraction": (
         {"statements": {"ancestor": wide(1.0), "one_of": [], "spouses": None}},
         "statements.ancestor.0.0",
+    ),
+    "move that is a truth value": (
+        {"hard": {"labels": [0], "moved": [True], "total": SIZES, "applied": SIZES}},
+        "hard.moved.0",
     ),
     "label with an escape sequence": ({"labels": ["a", "b", "c", "\x1b[2J"]}, "U.001B"),
     "label that ends in a space": ({"labels": ["a", "b", "c", "d "]}, "space"),

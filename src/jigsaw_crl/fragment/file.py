@@ -140,7 +140,7 @@ class _SizesDocument(Closed):
 
 class _HardDocument(Closed):
     labels: list[_Index]
-    moved: list[Literal[0, 1]] = Field(max_length=_MAX_LABELS)
+    moved: list[Annotated[WholeNumber, Field(ge=0, le=1)]] = Field(max_length=_MAX_LABELS)
     total: _SizesDocument
     applied: _SizesDocument
 
