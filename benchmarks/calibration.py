@@ -2,6 +2,8 @@
 
     python benchmarks/calibration.py --kind paper hard mild --shift 0 0.3 3 --worlds 12
     python benchmarks/calibration.py --graph chain root-hub --n 1e3 1e4 --seeds judge
+    python benchmarks/calibration.py --kind hard --shift 1 --batches own apart --offset 0 0.1 0.3 \\
+        --column yes no
 
 Every option that describes a world takes several values, and a cell is one combination of them.
 Worlds of `--seeds choose` are for choosing constants, those of `--seeds judge` for judging them; no
@@ -55,6 +57,15 @@ class Cell:
     noise: str = "gaussian"
     penetrance: float = 1.0
     off_target: float = 0.0
+    batches: str = "none"
+    offset: float = 0.0
+    column: str = "yes"
+
+    def layout(self) -> jc.simulate.Batches | None:
+        """The batches of rows; `column` says whether the learner knows them."""
+        if self.batches == "none":
+            return None
+        return jc.simulate.Batches(self.offset, self.batches, told=self.column == "yes")
 
     def world(self, seed: int) -> jc.simulate.World:
         protocol = jc.simulate.Intervention.named(
@@ -92,7 +103,7 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
     start = time.perf_counter()
     with threadpool_limits(1):
         try:
-            order = jc.recover(world.clients(cell.n, cell.noise, seed)).order
+            order = jc.recover(world.clients(cell.n, cell.noise, seed, batches=cell.layout())).order
         except jc.InputError as error:
             pairs = len(labels) * (len(labels) - 1)
             true = len(world.order.restrict(labels).pairs())

@@ -292,6 +292,13 @@ def kinds(folder: Path) -> dict[str, Kind]:
         long, X=np.vstack(list(rows.values())), regime=labels, features=["a", "b", "c"]
     )
     moments = write_moments(world.client(0, n_samples=200, seed=1), folder / "m.npz").read_bytes()
+    in_batches = jc.Client.from_samples(
+        "lab",
+        observational=control,
+        interventions=regimes,
+        batch={name: ["p1", "p2"] * 10 for name in ("control", *regimes)},
+    )
+    batched = write_moments(in_batches, folder / "m.npz").read_bytes()
     table = "regime,a,b\n" + "".join(
         f"{('control', 'z1')[i % 2]},{i * i % 7},{i}.5\n" for i in range(40)
     )
@@ -315,7 +322,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
             0.15,
         ),
         "npz": Kind([wide.getvalue(), long.getvalue()], change_archive, file(".npz"), 0.12),
-        "moments": Kind([moments], change_archive, file(".npz"), 0.06),
+        "moments": Kind([moments, batched], change_archive, file(".npz"), 0.06),
         "csv": Kind([table.encode()], change_table, file(".csv"), 0.12),
     }
 

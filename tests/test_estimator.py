@@ -89,3 +89,19 @@ def test_data_without_signal_warn_or_raise_as_asked():
 def test_clones_keep_their_parameters():
     model = jc.BlockRecovery(control="vehicle", method="paper", tau=0.1, n_latent=4)
     assert clone(model).get_params() == model.get_params()
+
+
+def test_the_fragment_carries_the_client_s_name_into_an_order(rows):
+    X, y = rows
+    model = jc.BlockRecovery(client="plant-6").fit(X, y)
+    assert model.fragment_.client == "plant-6"
+    assert (
+        "plant-6"
+        in jc.recover(jc.simulate.setting("A", 0).clients()).add(model.fragment_).fragments
+    )
+
+
+def test_latents_are_centred_at_the_control_s_mean(rows):
+    X, y = rows
+    model = jc.BlockRecovery().fit(X + 100, y)
+    np.testing.assert_allclose(model.transform(X + 100)[y == "control"].mean(axis=0), 0, atol=1e-9)

@@ -38,6 +38,8 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     unfit : {"warn", "raise"}, default="warn"
         What to do with data that the checks refuse, for instance because no regime differs from
         the control: fit with a warning, as scikit-learn's estimators do, or raise.
+    client : str, default="client"
+        The client's name, which its fragment carries into an order.
 
     Attributes
     ----------
@@ -48,7 +50,9 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     blocks_ : tuple of frozenset of str
     districts_ : tuple of frozenset of str, or None
     components_ : array, shape (n_labels, n_features)
-        Q̂; ``transform(X)`` is ``X @ components_.T``.
+        Q̂; ``transform(X)`` is ``(X - mean_) @ components_.T``.
+    mean_ : array, shape (n_features,)
+        Mean of the control rows.
     control_ : str or number
         The value of `y` that was taken as the control.
     n_features_in_ : int
@@ -75,12 +79,14 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tau: float | None = None,
         n_latent: int | None = None,
         unfit: Literal["warn", "raise"] = "warn",
+        client: str = "client",
     ) -> None:
         self.control = control
         self.method = method
         self.tau = tau
         self.n_latent = n_latent
         self.unfit = unfit
+        self.client = client
 
     def fit(self, X: Any, y: Any) -> BlockRecovery:
         """Recover the client whose rows are `X`.
@@ -96,7 +102,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         interventions = {str(v): X[y == v] for v in np.unique(y) if v != self.control_}
         client = Client.from_samples(
-            "client",
+            self.client,
             observational=X[y == self.control_],
             interventions=interventions,
             n_latent=self.n_latent,
@@ -108,13 +114,18 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.blocks_ = self.fragment_.blocks
         self.districts_ = self.fragment_.districts
         self.components_ = self._basis()
+        self.mean_ = np.array(client.control.mean)
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Ẑ = X Q̂ᵀ, shape (n_rows, n_labels)."""
+        """Ẑ = (X − μ) Q̂ᵀ, shape (n_rows, n_labels), μ the mean of the control rows.
+
+        Data frames must have the columns of `fit` in the same order. For a data frame with one
+        column per label, use ``set_output(transform="pandas")``.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return np.asarray(X @ self.components_.T.astype(X.dtype))
+        return np.asarray((X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype))
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """The labels, one for each column of Ẑ."""

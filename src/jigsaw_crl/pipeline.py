@@ -11,7 +11,7 @@ and each is taken once per client.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -20,10 +20,11 @@ from typing import Any, Literal
 from jigsaw_crl import baseline
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import assemble
+from jigsaw_crl.assembly.effects import labels_not_hard
+from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
@@ -31,11 +32,15 @@ from jigsaw_crl.diagnostics import (
     ClientReport,
     StudyReport,
     check_client,
+    check_coverage,
     check_districts,
     check_study,
+    not_hard_across,
     usable,
 )
+from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.reading import fragments_by_client
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.result.result import Result
@@ -44,6 +49,7 @@ from jigsaw_crl.study.folder import Study
 __all__ = [
     "Options",
     "Recovered",
+    "add_sites",
     "recover",
     "recover_checked",
     "recover_client",
@@ -144,7 +150,13 @@ def recover_client(
         fragment = recovery.fragment(basis=basis)
         report = report.after_recovery(recovery.unread)
     findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
-    return Recovered(replace(fragment, findings=tuple(findings)), report, recovery)
+    fragment = replace(
+        fragment,
+        findings=tuple(findings),
+        features=client.features,
+        centre=client.control.mean,
+    )
+    return Recovered(fragment, report, recovery)
 
 
 def recover_checked(
@@ -219,7 +231,7 @@ def recover_fragment(
     (True, True)
     """
     if interventions is not None:
-        (client,) = _declared([client], interventions)
+        (client,) = Study(client.name, (client,)).with_interventions(interventions).clients
     return recover_checked(client, Options(method, tau, budget, confounding, rank_one))
 
 
@@ -306,9 +318,15 @@ def recover(
     options = Options(method, tau, budget, confounding, rank_one)
     given = _as_study(study)
     if interventions is not None:
-        given = replace(given, clients=_declared(given.clients, interventions))
+        given = given.with_interventions(interventions)
     checks = check_study(given, _map(n_jobs, check_client, [(c,) for c in given.clients]))
     recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
+    doubted = labels_not_hard(read_fragments(r.fragment for r in recovered))
+    if doubted:
+        soft = given.with_interventions(dict.fromkeys(doubted, "soft"))
+        recovered, report = recover_clients(soft, checks, options, n_jobs=n_jobs)
+        across = (not_hard_across(label, value) for label, value in doubted.items())
+        report = replace(report, across=(*report.across, *across))
     assembly: dict[str, Any] = {"method": method}
     if method == "null-cone":
         assembly |= {"seed": seed, "closed_world": closed_world}
@@ -316,7 +334,7 @@ def recover(
             assembly["smallest_effect"] = smallest_effect
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
-        known = PartialOrder.from_pairs(order.labels, order.pairs())
+        known = PartialOrder.from_matrix(order.labels, order.decoded)
         refined = _map(n_jobs, Recovered.refined, [(r, known) for r in recovered])
         order = order.with_refined({f.client: f for f in refined})
     by_name = {f.client: f for f in order.fragments}
@@ -330,18 +348,86 @@ def recover(
     )
 
 
-def _declared(clients: Iterable[Client], interventions: Kinds) -> tuple[Client, ...]:
-    """The clients with the user's word on their interventions."""
-    clients = tuple(clients)
-    if not isinstance(interventions, str):
-        known = {label for client in clients for label in client.labels}
-        for label in interventions:
-            if label not in known:
-                raise InputError(
-                    f"interventions names the label {label!r}, which no client has",
-                    did_you_mean(label, sorted(known)) or f"The labels are {few(sorted(known))}.",
-                )
-    return tuple(client.with_interventions(interventions) for client in clients)
+def add_sites(
+    result: Result,
+    *sites: Fragment | Client,
+    interventions: Kinds | None = None,
+    **options: Any,
+) -> Result:
+    """A result with further sites; see `Result.add`."""
+    if not sites:
+        raise InputError("no site is given to add", "Pass a fragment or a client.")
+    for site in sites:
+        if not isinstance(site, Fragment | Client):
+            raise InputError(
+                f"a fragment or a client can be added, not {type(site).__name__}",
+                "Pass what `recover_fragment` returns, or a `Client`.",
+            )
+        name = site.name if isinstance(site, Client) else site.client
+        if name in result.fragments:
+            raise InputError(
+                "the result has this client already",
+                "Give the new site another name. To replace a site, recover or assemble again.",
+                client=name,
+            )
+    method: Method = "paper" if result.order.mode == "paper" else "null-cone"
+    clients = [site for site in sites if isinstance(site, Client)]
+    named = [*options, *(["interventions"] if interventions is not None else [])]
+    if named and not clients:
+        raise InputError(
+            f"{', '.join(named)}: options belong to the recovery of a client",
+            "Drop them; a fragment has been recovered already.",
+        )
+    chosen = Options(method=method, **options)
+    if interventions is not None:
+        clients = list(Study("new", tuple(clients)).with_interventions(interventions).clients)
+    recovered: dict[str, Recovered] = {}
+    with one_thread():
+        for client in clients:
+            report = check_client(client)
+            kept = usable([client], report.findings)[0]
+            recovered[client.name] = recover_client(kept, report, chosen, basis=False)
+    new = [recovered[s.name].fragment if isinstance(s, Client) else s for s in sites]
+    # Refuses labels that differ only by case or spaces.
+    fragments_by_client((None, f) for f in (*result.order.fragments, *new))
+    order = result.order.add(*new)
+    if method == "null-cone":
+        known = PartialOrder.from_matrix(order.labels, order.decoded)
+        refined = {name: r.refined(known) for name, r in recovered.items()}
+        order = order.with_refined({f.client: refined.get(f.client, f) for f in order.fragments})
+    by_name = {f.client: f for f in order.fragments}
+    fragments = {name: by_name[name] for name in (*result.fragments, *(f.client for f in new))}
+    findings = (
+        *(f for f in result.diagnostics if f.check not in ACROSS_CLIENTS),
+        *(f for r in recovered.values() for f in r.report.findings),
+        *(f for piece in new if piece.client not in recovered for f in piece.findings),
+        *check_coverage({name: piece.labels for name, piece in fragments.items()}),
+        *check_districts(fragments),
+    )
+    provenance = _with_sites(result.provenance, new, recovered)
+    # The proposal for the next client answered another order.
+    return replace(
+        result,
+        fragments=fragments,
+        order=order,
+        diagnostics=findings,
+        provenance=provenance,
+        proposal=None,
+    )
+
+
+def _with_sites(
+    provenance: Mapping[str, Any], new: Iterable[Fragment], recovered: Mapping[str, Recovered]
+) -> dict[str, Any]:
+    """The provenance with the names, sample sizes and spectra of further sites."""
+    out = dict(provenance)
+    out["added"] = [*out.get("added", ()), *(f.client for f in new)]
+    if "n_samples" in out:
+        out["n_samples"] = {**out["n_samples"], **{f.client: f.n_samples for f in new}}
+    if "spectra" in out:
+        more = {name: _spectrum(r.report) for name, r in recovered.items()}
+        out["spectra"] = {**out["spectra"], **more}
+    return out
 
 
 def _as_study(study: Iterable[Client]) -> Study:
@@ -382,8 +468,6 @@ def _without_features(finding: Finding, client: Client) -> Finding:
 
 
 def _provenance(study: Study, seed: int, reports: Iterable[ClientReport]) -> dict[str, Any]:
-    kept = ("n_latent", "eigenvalues", "noise_floor")
-    documents = {report.client: report.to_document() for report in reports}
     return {
         "version": __version__,
         "versions": {
@@ -395,5 +479,11 @@ def _provenance(study: Study, seed: int, reports: Iterable[ClientReport]) -> dic
         "sources": dict(study.sources),
         "sha256": dict(study.fingerprints),
         "n_samples": {client.name: client.n_samples for client in study},
-        "spectra": {name: {k: d[k] for k in kept} for name, d in documents.items()},
+        "spectra": {report.client: _spectrum(report) for report in reports},
     }
+
+
+def _spectrum(report: ClientReport) -> dict[str, Any]:
+    """What the result keeps of a client's spectrum."""
+    document = report.to_document()
+    return {name: document[name] for name in ("n_latent", "eigenvalues", "noise_floor")}

@@ -82,10 +82,40 @@ def test_null_cone_is_another_name_for_the_default():
     assert_same(assemble(fragments), assemble(fragments, method="null-cone"))
 
 
-def test_the_decoded_order_is_the_partial_order_of_its_pairs():
+def test_pairs_ancestors_and_descendants_are_the_decided_ones():
     order = assemble(noisy(small_world(5), 0.15))
-    np.testing.assert_array_equal(transitive_closure(order.decoded), order.decoded)
-    assert order.order().pairs() == order.pairs()
+    decided = {
+        (a, d)
+        for a in order.labels
+        for d in order.labels
+        if a != d and order.verdict(a, d) is Verdict.ANCESTOR
+    }
+    assert order.undetermined()
+    assert order.pairs() == decided
+    for label in order.labels:
+        assert order.ancestors(label) == {a for a, d in decided if d == label}
+        assert order.descendants(label) == {d for a, d in decided if a == label}
+    assert order.counts == {
+        "ancestor": len(decided),
+        "not ancestor": len(order) * (len(order) - 1) - len(decided) - len(order.undetermined()),
+        "undetermined": len(order.undetermined()),
+    }
+    assert f": {len(decided)} ancestor pairs, " in repr(order)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda world: noisy(world, 0.2), lambda world: perfect(world)[:4]]
+)
+def test_the_best_guess_adds_probable_open_pairs_to_the_decided_ones(make):
+    added = 0
+    for seed in range(6):
+        order = assemble(make(small_world(seed, n_latent=12)))
+        guess = order.best_guess()
+        assert guess.elements == order.labels
+        assert order.pairs() <= guess.pairs() <= order.pairs() | order.undetermined()
+        assert not any(order.probability(*pair) < 0.1 for pair in guess.pairs())
+        added += len(guess.pairs() - order.pairs())
+    assert added
 
 
 @pytest.mark.parametrize(("rate", "least"), [(0.01, 0.985), (0.05, 0.98), (0.1, 0.95), (0.2, 0.9)])
@@ -97,7 +127,7 @@ def test_wrong_statements_are_outvoted(rate, least, known):
         rng = np.random.default_rng(seed)
         given = [flipped(f, rate, rng) for f in perfect(world)]
         order = assemble([weighed(f, rate) for f in given] if known else given)
-        said, true = order.pairs(), world.order.pairs()
+        said, true = order.best_guess().pairs(), world.order.pairs()
         scores.append(2 * len(said & true) / (len(said) + len(true)))
         truth = world.order.restrict(order.labels).matrix
         wrong += false_statements(order.verdicts, truth)
@@ -162,9 +192,11 @@ def test_algorithm_3_can_be_chosen_and_its_cycles_are_reported():
     assert order.pairs() == {("a", "b"), ("b", "c"), ("a", "c")}
     assert order.verdict("a", "c") is Verdict.ANCESTOR
     assert order.verdict("c", "a") is Verdict.UNDETERMINED
+    assert order.best_guess().pairs() == order.pairs()
     tangled = assemble([chain("lab-1", "a", "b"), chain("lab-2", "b", "a")], method="paper")
     assert any("cycle through a, b" in note for note in tangled.notes)
-    assert set(tangled.hasse().edges) == {("a", "b"), ("b", "a")}
+    assert set(tangled.hasse().edges) == tangled.pairs() == {("a", "b"), ("b", "a")}
+    assert not tangled.best_guess().pairs()
 
 
 def test_the_table_and_the_diagram_agree_with_the_order():
@@ -178,10 +210,9 @@ def test_the_table_and_the_diagram_agree_with_the_order():
     row = frame.iloc[17]
     assert row.verdict == str(order.verdict(row.ancestor, row.descendant))
     assert row.probability == order.probability(row.ancestor, row.descendant)
-    covers = PartialOrder.from_matrix(order.labels, order.decoded).covers()
+    covers = PartialOrder.from_pairs(order.labels, order.pairs()).covers()
     assert set(order.hasse().edges) == set(covers)
-    label = order.labels[0]
-    assert order.ancestors(label) == {a for a, d in order.pairs() if d == label}
+    assert order.undetermined()
 
 
 def test_probabilities_of_exact_mode_agree_with_the_verdicts():

@@ -65,7 +65,7 @@ def test_a_number_in_place_of_a_label_is_answered_with_the_text(numbered):
         with pytest.raises(jc.InputError, match=r"no client has the label 1.*text: write '1'"):
             ask(1, 2)
     with pytest.raises(jc.InputError, match="text: write '2'"):
-        numbered.order().is_ancestor("1", 2)
+        numbered.best_guess().is_ancestor("1", 2)
     with pytest.raises(jc.InputError, match="no client has the label"):
         numbered.ancestors(["1"])
 

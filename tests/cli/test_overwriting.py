@@ -89,6 +89,46 @@ def test_an_older_result_is_replaced_and_its_neighbours_stay(lab, monkeypatch):
     assert run(["report", "result", "-o", "result/report.html"]) == 0
 
 
+@pytest.fixture
+def another(lab: Path) -> Path:
+    """A fragment of another client, to be added to the result."""
+    path = lab / "another.fragment.json"
+    path.write_text(jc.recover_fragment(jc.simulate.setting("A", 0).client(1, 2_000)).to_json())
+    return path
+
+
+def test_a_result_that_fragments_are_added_to_is_replaced_and_its_neighbours_stay(
+    lab, another, capsys
+):
+    (lab / "result" / "other.txt").write_text("mine")
+    before = (lab / "result" / "result.json").read_bytes()
+    add = ["assemble", str(another), "--into", str(lab / "result")]
+    assert run(add) == 0, capsys.readouterr().err
+    assert (lab / "result" / "result.json").read_bytes() != before
+    assert len(jc.load_result(lab / "result").fragments) == 2
+    assert (lab / "result" / "other.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", ["result", "mine"])
+def test_adding_fragments_overwrites_a_users_own_file_with_force_only(
+    out, lab, another, refused, monkeypatch, capsys
+):
+    monkeypatch.chdir(lab)
+    table = Path(out) / "order.csv"
+    table.parent.mkdir(exist_ok=True)
+    table.write_text("mine")
+    add = ["assemble", another.name, "--into", "result"] + ["--out", out] * (out != "result")
+    refused(add, "order.csv", "exists and is not", "--force")
+    assert run([*add, "--force"]) == 0, capsys.readouterr().err
+    assert table.read_text().startswith("ancestor,")
+
+
+def test_an_added_fragment_is_never_overwritten(lab, another, refused):
+    inside = another.rename(lab / "result" / "order.csv")
+    for more in ([], ["--force"]):
+        refused(["assemble", inside, "--into", lab / "result", *more], "is not overwritten")
+
+
 def test_moments_can_be_added_to_in_place(lab, monkeypatch, capsys):
     monkeypatch.chdir(lab)
     control, regimes = jc.simulate.setting("A", 0).rows(0, 500, seed=9)

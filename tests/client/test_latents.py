@@ -118,7 +118,9 @@ def test_too_few_rows_for_the_visible_directions_leave_the_number_of_labels():
     assert client.n_latent == 40
     label, (m,) = next(iter(client.interventions.items()))
     few = {**client.interventions, label: Moments(30, m.mean, m.covariance)}
-    short = jc.Client.from_moments("lab", control=client.control, interventions=few)
+    assert jc.Client.from_moments("lab", control=client.control, interventions=few).n_latent == 40
+    control = Moments(30, client.control.mean, client.control.covariance)
+    short = jc.Client.from_moments("lab", control=control, interventions=client.interventions)
     assert short.n_latent == 2
     assert (short.counted.visible, short.counted.reason) == (40, "rows")
 

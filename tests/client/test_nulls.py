@@ -23,6 +23,19 @@ def test_the_null_of_a_ratio_of_covariances_is_calibrated(p, m, n):
     assert 12 <= above <= 46
 
 
+@pytest.mark.parametrize(("p", "m", "n"), [(20, 2000, 9), (20, 100, 14), (5, 500, 3)])
+def test_the_null_of_fewer_rows_than_dimensions_is_calibrated_above_and_open_below(p, m, n):
+    rng = np.random.default_rng(p)
+    low, high = ratio_edges(p, m, n, 0.05)
+    above = 0
+    for _ in range(600):
+        a, b = rng.normal(size=(m, p)), rng.normal(size=(n, p))
+        above += np.linalg.eigvals(np.linalg.solve(a.T @ a / m, b.T @ b / n)).real.max() > high
+    assert 12 <= above <= 46
+    assert 0 < low < 1e-300
+    assert ratio_edges(p, n, m, 0.05)[1] == np.inf
+
+
 def test_the_null_of_pure_noise_is_calibrated():
     rng = np.random.default_rng(0)
     edge = noise_edge(4, 200, 0.05)

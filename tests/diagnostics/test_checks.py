@@ -376,7 +376,7 @@ def test_the_order_degrades_gracefully_under_sensor_noise():
                     )
                 )
             result = jc.recover(clients)
-            scored.append(jc.metrics.global_f1(world.order.pairs(), result.order.pairs()))
+            scored.append(jc.metrics.global_f1(world.order, result.order))
             said = [f for f in result.diagnostics if f.check == "sensor-noise"]
             assert len(said) == (world.n_clients if share else 0)
         scores[share] = float(np.mean(scored))

@@ -60,6 +60,12 @@ def test_a_weak_label_that_recovery_cannot_read_keeps_the_finding_of_the_checks(
     assert after_recovery("lab", [seen], unread) == (seen,)
 
 
+def test_a_label_whose_mean_alone_moved_gets_a_finding_that_says_what_is_missing():
+    (found,) = after_recovery("lab", [], [Unread("pump", "mean-only", 0.4, 1.0)])
+    assert (found.check, found.severity, found.regime) == ("mean-only", "warning", "pump")
+    assert "nothing is said about the ancestors" in found.message
+
+
 def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers():
     (found,) = after_recovery("lab", [], [Unread("pump", "weak-intervention", 2.1, 3.3)])
     assert (found.check, found.severity) == ("weak-intervention", "warning")

@@ -32,6 +32,8 @@ def order_of(folder: Path) -> set[tuple[str, str]]:
     certificate: jc.Certificate = result.order.explain("pump", "valve")
     proposal: jc.Proposal = jc.next_client(result.order, size=3)
     print(verdict, probability, certificate, proposal.labels)
+    guess: jc.PartialOrder[str] = result.order.best_guess()
+    print(guess.pairs(), result.order.descendants("pump"))
     return result.order.pairs()
 
 

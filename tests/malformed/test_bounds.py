@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.study import write_moments
 from jigsaw_crl.study.arrow import csv_source, parquet_source
 from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.regimes import Naming
@@ -118,21 +119,30 @@ def test_a_long_header_of_an_array_is_not_read(tmp_path, refused, little_memory)
     refused(["check", tmp_path / "lab.npz"], "lab.npz", "too long")
 
 
-def test_the_regimes_of_an_archive_are_read_beside_its_rows(tmp_path, little_memory):
+@pytest.mark.parametrize("long", ["regime", "plate"])
+def test_regimes_and_batches_of_an_archive_are_read_beside_its_rows(long, tmp_path, little_memory):
     # 140 MB of text.
     n, path = 100_000, tmp_path / "lab.npz"
     rows = np.random.default_rng(0).normal(size=(n, 2))
-    np.savez(path, X=rows)
-    regimes = (np.full(n // 100, name, "<U350").tobytes() for name in ("control", "pump"))
-    _appended(path, "regime", (_claim((n,), "<U350"), *(r for r in regimes for _ in range(50))))
-    assert jc.read_client(path).n_samples == {"control": n // 2, "pump": n // 2}
+    values = {"regime": ("control", "pump"), "plate": ("p1", "p2")}
+    short = {key: np.repeat(names, n // 2) for key, names in values.items() if key != long}
+    np.savez(path, X=rows, **short)
+    texts = (np.full(n // 100, name, "<U350").tobytes() for name in values[long])
+    _appended(path, long, (_claim((n,), "<U350"), *(r for r in texts for _ in range(50))))
+    client = jc.read_client(path, batch="plate")
+    assert client.n_samples == {"control": n // 2, "pump": n // 2}
+    assert client.batches == ("p1", "p2")
 
 
-def test_a_text_of_a_million_characters_is_refused_as_a_regime(tmp_path, refused, little_memory):
-    texts = _claim((3,), "<U1000000") + bytes(12 * 10**6)
-    rows = _claim((3, 2)) + bytes(48)
-    path = _archive(tmp_path / "lab.npz", {"X": rows, "regime": texts}, zipfile.ZIP_DEFLATED)
-    refused(["check", path], "'regime'", "4000000 bytes each")
+@pytest.mark.parametrize("name", ["regime", "plate"])
+def test_a_text_of_a_million_characters_is_refused_in_a_column(
+    name, tmp_path, refused, little_memory
+):
+    short = _claim((3,), "<U7") + np.full(3, "control").tobytes()
+    arrays = {"X": _claim((3, 2)) + bytes(48), "regime": short, "plate": short}
+    arrays[name] = _claim((3,), "<U1000000") + bytes(12 * 10**6)
+    path = _archive(tmp_path / "lab.npz", arrays, zipfile.ZIP_DEFLATED)
+    refused(["check", path, "--batch", "plate"], f"'{name}'", "4000000 bytes each")
 
 
 def test_a_small_moments_archive_that_unpacks_to_much_is_refused(tmp_path, refused, little_memory):
@@ -170,6 +180,34 @@ def test_shapes_of_moments_are_compared_with_the_header_before_they_are_read(
     np.savez(path, header=np.array(json.dumps(header)), n=np.full(2, -1), mean=np.zeros((2, 1)))
     _appended(path, "covariance", (_claim((2, 4000, 4000), "<f4"), *[bytes(10**6)] * 128))
     refused(["check", path], "covariance", "(2, 4000, 4000)")
+
+
+@pytest.mark.parametrize(
+    ("batches", "shape", "message"),
+    [
+        (["p1", "p2"], (4, 8_000_000), ("batch_mean", "(4, 8000000)")),
+        (["p1"], (32_000_000, 1), ("batch_n", "32000000 entries for 1 batch")),
+        (None, (32_000_000, 1), ("'batches' is missing",)),
+    ],
+)
+def test_shapes_of_batches_are_compared_with_the_header_before_they_are_read(
+    batches, shape, message, tmp_path, refused, little_memory
+):
+    path = write_moments(jc.read_client(csv(good(), tmp_path / "lab.csv")), tmp_path / "lab.npz")
+    with np.load(path) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    header = json.loads(str(arrays["header"]))
+    if batches is not None:
+        header["batches"] = batches
+    arrays["header"] = np.array(json.dumps(header))
+    path.unlink()
+    np.savez(path, **arrays)
+    # 128 MB of means, in a file of much less.
+    for name in ("batch_regime", "batch_name", "batch_n"):
+        zeros = [bytes(shape[0])] if shape[0] < 10 else [bytes(10**6)] * (shape[0] // 10**6)
+        _appended(path, name, (_claim(shape[:1], "|i1"), *zeros))
+    _appended(path, "batch_mean", (_claim(shape, "<f4"), *[bytes(10**6)] * 128))
+    refused(["check", path], *message)
 
 
 # -- wide tables ------------------------------------------------------------------------------

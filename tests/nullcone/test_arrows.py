@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.extremes import Form, Regimes
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import READINGS, ZERO, estimate
 from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.nullcone.targets import arrow_targets
 from jigsaw_crl.nullcone.whitening import pool, reduce
-from jigsaw_crl.truth.simulate import Intervention, random_world
+from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 
 
 def hard(shift: float) -> Intervention:
@@ -54,7 +55,7 @@ def test_from_exact_moments_one_reading_is_the_line_itself_with_its_c():
         M = form.dense
         vectors = np.swapaxes(np.linalg.eigh(M)[1][:, :, [0, -1]], 1, 2)
         n = np.full(len(M), 1e8)
-        arrows = estimate(form, regimes.shifts @ W.T, vectors, n, 1e8, 1e8)
+        arrows = estimate(form, regimes.shifts @ W.T, vectors, n, MeanErrors.plain(n, 1e8), 1e8)
         Q = true_lines(world, 0, client.labels, W)
         u, c = arrows.u[:, 0], arrows.c[:, 0]
         np.testing.assert_allclose(np.abs(np.einsum("rp,rp->r", u, Q)), 1.0, atol=1e-6)
@@ -64,13 +65,13 @@ def test_from_exact_moments_one_reading_is_the_line_itself_with_its_c():
         np.testing.assert_allclose(rebuilt, M - np.eye(M.shape[1]), atol=1e-5)
 
 
-def null_scores(intervention, n: int, noise: str) -> np.ndarray:
+def null_scores(intervention, n: int, noise: str, batches: Batches | None = None) -> np.ndarray:
     """T in standard errors where it should vanish, for targets whose c is seen."""
     scores = []
     for seed in range(6):
         world = random_world(16, 4, 0.6, seed=72_000 + seed, intervention=intervention)
         for k in range(world.n_clients):
-            client = world.client(k, n, noise, seed=seed)
+            client = world.client(k, n, noise, seed=seed, batches=batches)
             reduced = reduce(client)
             whitened = pool(reduced)
             arrows = arrow_targets(reduced, whitened).arrows

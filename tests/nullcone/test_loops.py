@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
+from jigsaw_crl.nullcone import arrow_pairs, arrows, basis, structure
 from jigsaw_crl.nullcone.basis import orthogonal_rows
 from jigsaw_crl.nullcone.basis_loops import off_ancestors
 from jigsaw_crl.nullcone.lines import null_lines
 from jigsaw_crl.nullcone.pairs import pair_statistics
 from jigsaw_crl.nullcone.structure import Structure, greedy_order
+from jigsaw_crl.nullcone.targets import arrow_targets
 from jigsaw_crl.nullcone.whitening import pool, reduce
+from jigsaw_crl.truth.simulate import Intervention
 
 from . import plain_pairs
 
@@ -42,7 +47,9 @@ def test_statistics_of_pairs_agree_with_array_code(n, noisy):
         assert np.max(np.abs(found.covariance - C) / size) < 1e-12
 
 
-def test_a_greedy_order_is_the_one_grown_by_hand():
+@pytest.mark.parametrize("few", [0, 100])
+def test_a_greedy_order_is_the_one_grown_by_hand(few, monkeypatch):
+    monkeypatch.setattr(structure, "FEW", few)
     rng = np.random.default_rng(0)
     for p in (2, 5, 9, 14):
         odds = rng.normal(size=(p, p)) * 3
@@ -61,18 +68,20 @@ def test_a_greedy_order_is_the_one_grown_by_hand():
         assert np.array_equal(greedy_order(odds), order)
 
 
-def test_rows_are_what_projections_on_the_ancestors_leave():
+@pytest.mark.parametrize("few", [0, 100])
+def test_rows_are_what_projections_on_the_ancestors_leave(few, monkeypatch):
+    monkeypatch.setattr(basis, "FEW", few)
     rng = np.random.default_rng(1)
     for p in (1, 6, 15):
         ancestor = transitive_closure(np.triu(rng.random((p, p)) < 0.3, 1))
         same = transitive_closure((pairs := np.triu(rng.random((p, p)) < 0.1, 1)) | pairs.T)
         np.fill_diagonal(same, True)
         reach = transitive_closure(ancestor | same)
-        structure = Structure(same, ancestor, strongly_connected(reach), reach)
+        found = Structure(same, ancestor, strongly_connected(reach), reach)
         # Nearly dependent rows: the projections must survive bad conditioning.
         functionals = rng.normal(size=(p, p)) + 30 * rng.normal(size=p)
-        rows = orthogonal_rows(functionals, structure)
-        above = structure.strict_block_ancestors()
+        rows = orthogonal_rows(functionals, found)
+        above = found.strict_block_ancestors()
         for i in range(p):
             span = functionals[above[:, i]].T
             left = functionals[i].copy()
@@ -94,3 +103,60 @@ def test_projections_do_not_depend_on_what_their_working_space_held():
         found.append(rows)
     np.testing.assert_array_equal(*found)
     assert np.abs(unit[:5] @ found[0][5]).max() < 1e-12
+
+
+def estimated(kind, shift, n, seed):
+    world = jc.simulate.random_world(
+        14, 1, 0.7, seed=seed, intervention=Intervention.named(kind, shift=shift)
+    )
+    reduced = reduce(world.client(0, n_samples=n))
+    return reduced, pool(reduced)
+
+
+CASES = [("paper", 0.0, 10_000), ("hard", 0.3, 2_000), ("shrink", 3.0, 500)]
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize(("kind", "shift", "n"), CASES)
+def test_statistics_of_arrows_are_the_same_in_loops_and_in_array_code(
+    kind, shift, n, noisy, monkeypatch
+):
+    found = arrow_targets(*estimated(kind, shift, n, 51_100)).arrows
+    p = found.u.shape[2]
+    if noisy:
+        found = replace(found, noise=np.diag(np.linspace(0.05, 0.3, p)))
+    found.has[:, arrows.ZERO] = True
+    given = np.triu_indices(len(found.has), 1)
+    said = []
+    for few in (0, 10**9):
+        monkeypatch.setattr(arrow_pairs, "FEW", few)
+        said.append(arrow_pairs.arrow_statistics(found, *given))
+    loops, plain = said
+    np.testing.assert_array_equal(loops.values, plain.values)
+    size = np.abs(plain.covariance).max(axis=(2, 3), keepdims=True) + 1e-300
+    assert np.max(np.abs(loops.covariance - plain.covariance) / size) < 1e-12
+
+
+@pytest.mark.parametrize(("kind", "shift", "n"), CASES)
+def test_lines_are_the_same_in_loops_and_in_array_code(kind, shift, n, monkeypatch):
+    reduced, whitened = estimated(kind, shift, n, 51_200)
+    said = []
+    for few in (0, 10**9):
+        monkeypatch.setattr(arrows, "FEW", few)
+        said.append(arrow_targets(reduced, whitened).arrows)
+    loops, plain = said
+    np.testing.assert_array_equal(loops.has, plain.has)
+    cosine = np.abs(np.einsum("rsp,rsp->rs", loops.u, plain.u))
+    np.testing.assert_allclose(cosine[loops.has], 1.0, atol=1e-9)
+    np.testing.assert_allclose(loops.odds, plain.odds, rtol=1e-8, atol=1e-6)
+
+
+def test_functionals_are_the_same_in_loops_and_in_array_code(monkeypatch):
+    world = jc.simulate.random_world(10, 1, 0.7, seed=51_300)
+    client = world.client(0, n_samples=5_000)
+    found = []
+    for few in (0, 10**9):
+        monkeypatch.setattr(basis, "FEW", few)
+        found.append(jc.recover_fragment(client).basis)
+    # The correction is in single precision.
+    np.testing.assert_allclose(*found, atol=1e-4)

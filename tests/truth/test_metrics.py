@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jigsaw_crl.assembly import assemble
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import Fragment
@@ -211,3 +212,20 @@ def test_stated_probabilities_are_compared_with_the_truth_in_seven_bins(settled)
     assert found[:, 1] == pytest.approx([16 * 0.003, 0, 0, 0.5, 0.9, 0.97, 0.995])
     true = world.order.restrict(order.labels).matrix
     assert found[:, 2].tolist() == [true[1:].sum(), 0, 0, *true[0, [4, 3, 1, 2]]]
+
+
+def test_e1_scores_the_best_guess_of_an_assembled_order():
+    world = setting("A", 0)
+    order = recover(world.clients(300, seed=3)).order
+    assert order.best_guess().pairs() > order.pairs()
+    assert global_f1(world.order, order) == global_f1(world.order, order.best_guess())
+    assert global_f1(world.order, order) != global_f1(world.order, order.pairs())
+
+
+def test_e1_of_algorithm_3_scores_every_pair_it_states_also_on_a_cycle():
+    def chain(name: str, a: str, d: str) -> Fragment:
+        blocks = (frozenset(a), frozenset(d))
+        return Fragment(name, "paper", (a, d), blocks, PartialOrder.from_pairs(blocks, [blocks]))
+
+    order = assemble([chain("lab-1", "a", "b"), chain("lab-2", "b", "a")], method="paper")
+    assert global_f1({("a", "b")}, order) == pytest.approx(2 / 3)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.effects import labels_not_hard
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
 from jigsaw_crl.assembly.order import GlobalOrder
@@ -20,6 +21,7 @@ from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, NO, OPEN, SILEN
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import refuted, transitive_closure
+from jigsaw_crl.base.text import few
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -28,6 +30,9 @@ __all__ = ["assemble"]
 Method = Literal["evidence", "null-cone", "paper"]
 # The prior alone makes ancestry improbable; a verdict against it needs this much pooled log-odds.
 LEAST_AGAINST = 1.0
+NOT_HARD = (
+    "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
+)
 # Probability that every single chain must pass before all of them decide together.
 EACH_YES, EACH_NO = 0.85, 0.15
 
@@ -99,14 +104,20 @@ def assemble(
         raise InputError(
             f"there is no assembly method {method!r}", "Choose 'null-cone' or 'paper'."
         )
+    doubted = labels_not_hard(panel)
+    if doubted:
+        given = [fragment.without_claims(doubted) for fragment in given]
+        panel = read_fragments(given)
+    claims = [f"{NOT_HARD}: {few(doubted)}; nothing is concluded from it"] if doubted else []
     if not panel.all_sure:
         notes = ["closed_world needs exact statements and was not used"] if closed_world else []
+        notes += claims
         return _by_evidence(panel, seed, closed_world, notes, smallest_effect)
     try:
         deduction = deduce(panel, closed_world=closed_world)
     except Contradiction as contradiction:
         why = _who_contradicts(panel, contradiction)
-        return _by_evidence(panel, seed, closed_world, [why], smallest_effect)
+        return _by_evidence(panel, seed, closed_world, [why, *claims], smallest_effect)
     return _by_entailment(panel, deduction, seed, closed_world)
 
 

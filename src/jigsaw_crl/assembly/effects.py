@@ -27,7 +27,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import few
 from jigsaw_crl.evidence.effects import Sizes
 
-__all__ = ["PooledEffects", "SiteEffects", "pool_effects"]
+__all__ = ["PooledEffects", "SiteEffects", "labels_not_hard", "pool_effects"]
 
 IntMatrix = npt.NDArray[np.int32]
 
@@ -38,10 +38,14 @@ APART = 4.5
 # Probability of such a disagreement by chance below which sites count as different.
 UNEQUAL = 0.01
 # Half the log-odds, before the data, that two interventions on a label move it the same way.
-SAME_WAY = 4.0
+SAME_WAY = 10.0
 # Half the log-odds of a pair's sign from which it may carry the sign of one label to another.
 CLEAR_PAIR = 2.0
 MOST_OF_PAIR = 8.0
+# Rounds of the search for directions, and clients up to which all pairs of them are compared.
+SWEEPS, MOST_CLIENTS = 6, 60
+# Probability, over all pairs of a study, below which sites' effects contradict "hard".
+NOT_ALL_HARD = 1e-3
 # Rounding of exact moments.
 ROUNDING = 1e-6
 
@@ -166,20 +170,30 @@ def _directions(
     is the weighted product of its effect and theirs, b the belief that interventions on one label
     move it one way.
     """
-    K = len(value)
-    sign = np.ones(moved.shape)
+    K, p = moved.shape
+    sign = np.ones((K, p))
     has = ~np.isnan(value)
     v, weight = np.nan_to_num(value), np.where(has, np.minimum(_precision(error), 1e8), 0.0)
-    here = (has | np.swapaxes(has, 1, 2)).any(axis=2)
+    here = np.asarray((has | np.swapaxes(has, 1, 2)).any(axis=2))
+    belief = np.where(moved, SAME_WAY, 0.0)
     # Clients that say most first: the others follow them.
     order = np.argsort(-(weight * v**2).sum(axis=(1, 2)), kind="stable")
-    for sweep in range(3):
+    for sweep in range(SWEEPS):
+        before = sign.copy()
         for position, k in enumerate(order):
             others = order[:position] if sweep == 0 else np.delete(order, position)
             if len(others):
                 S = sign[others, :, None] * sign[others, None, :]
                 J = _agreement(v[k], weight[k], v[others] * S, weight[others])
-                sign[k] = _aligned(J, np.where(moved[k], SAME_WAY, 0.0))
+                sign[k] = _aligned(J, belief[k])
+        # Clients may agree in two camps about one label: all of them together, label by label.
+        for j in range(p if K <= MOST_CLIENTS else 0):
+            mine = np.flatnonzero(here[:, j])
+            if len(mine) > 1:
+                C = _camps(v[mine], weight[mine], sign[mine], j)
+                sign[mine, j] = _aligned(C, belief[mine, j])
+        if sweep and np.array_equal(sign, before):
+            break
     # The direction of a label is that in which most of its interventions moved it.
     moved = moved & here
     against = ((sign < 0) & moved).sum(axis=0) * 2 > moved.sum(axis=0)
@@ -201,6 +215,19 @@ def _agreement(
     # One pair counts at most so much: a false effect does not turn the labels of a client.
     J = np.clip(both * own * mean, -MOST_OF_PAIR, MOST_OF_PAIR)
     return np.asarray(J + J.T)
+
+
+def _camps(v: FloatArray, weight: FloatArray, sign: FloatArray, j: int) -> FloatArray:
+    """The same between every two clients, for the effects on and of one label, (K, K)."""
+    C = np.zeros((len(v), len(v)))
+    for x, w in ((v[:, :, j], weight[:, :, j]), (v[:, j], weight[:, j])):
+        turned = x * sign
+        seen = (w > 0).astype(float)
+        both = w[:, None] * w / np.maximum(w[:, None] + w, 1e-300)
+        J = both * turned[:, None] * turned * (seen[:, None] * seen)
+        C += np.clip(J, -MOST_OF_PAIR, MOST_OF_PAIR).sum(axis=2)
+    np.fill_diagonal(C, 0.0)
+    return C
 
 
 def _aligned(J: FloatArray, field: FloatArray) -> FloatArray:
@@ -318,3 +345,24 @@ def _about_sites(
         rest = float(np.nanmedian(value[~own, a, d]))
         who = ", ".join(f"{names[k]} finds {value[k, a, d]:.2f}" for k in np.flatnonzero(own))
         yield (f"effect of {labels[a]} on {labels[d]}: {who}, the others {rest:.2f}; set aside")
+
+
+def labels_not_hard(panel: Panel) -> dict[str, float]:
+    """Labels whose interventions cannot all have been hard, by how surely sites differ.
+
+    The effect of a on d is one number if the intervention on d is hard. If the sites' effects on d
+    differ beyond chance, and no single site is the reason, the claim is wrong for d. The value is
+    the smallest probability of such a difference, times the number of pairs that were tested.
+    """
+    effects = pool_effects(panel)
+    if effects is None:
+        return {}
+    tested = effects.sites > 1
+    chance = np.where(tested, np.nan_to_num(effects.heterogeneity, nan=1.0), 1.0)
+    chance = np.minimum(chance * max(int(tested.sum()), 1), 1.0)
+    least = chance.min(axis=0)
+    return {
+        label: float(value)
+        for label, value in zip(panel.labels, least, strict=True)
+        if value < NOT_ALL_HARD
+    }

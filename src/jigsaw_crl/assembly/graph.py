@@ -88,12 +88,7 @@ def direct_effects(
     by_open = square @ unseen @ square
     weight = np.eye(p) - inverse
     total = own + by_open
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slab = TYPICAL**2
-        z2 = np.where(total > 0, weight**2 / total, np.where(np.abs(weight) > 1e-7, np.inf, 0.0))
-        shrink = np.where(total > 0, np.log1p(slab / np.where(total > 0, total, 1.0)), np.inf)
-        odds = 0.5 * z2 * (slab / (slab + total)) - 0.5 * shrink - AGAINST
-    odds = np.where(np.isnan(odds), np.inf, odds)
+    odds = _log_odds(weight, total, TYPICAL) - AGAINST
     exact = total <= 1e-18
     odds = np.where(exact, np.where(np.abs(weight) > 1e-7, np.inf, -np.inf), odds)
     odds[~possible] = -np.inf
@@ -107,3 +102,10 @@ def direct_effects(
         log_odds=odds,
         rests_on_open=possible & (by_open > own),
     )
+
+
+def _log_odds(weight: FloatArray, variance: FloatArray, size: float) -> FloatArray:
+    """Log Bayes factor of an effect of this size against none."""
+    v = np.maximum(variance, 1e-18)
+    gain = 0.5 * weight**2 / v * (size**2 / (size**2 + v))
+    return np.asarray(gain - 0.5 * np.log1p(size**2 / v))

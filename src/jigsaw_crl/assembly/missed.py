@@ -65,7 +65,8 @@ def missed_directions(labels: Sequence[str], fragments: Iterable[Fragment]) -> M
         if fragment.bayes is None:
             continue
         at = [position[x] for x in fragment.labels]
-        spoke = ~np.isnan(fragment.bayes.district).all(axis=0)
+        # A client that says nothing about a label's ancestors has not counted its directions.
+        spoke = ~np.isnan(fragment.bayes.log_odds).all(axis=0)
         single[at] += np.array(fragment.bayes.single) & spoke
         seen[at] += spoke
     both = single < seen

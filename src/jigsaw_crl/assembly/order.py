@@ -16,14 +16,14 @@ from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.panel import Panel, read_fragments
-from jigsaw_crl.assembly.posterior import Convergence, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.base.order import PartialOrder, cover_matrix
+from jigsaw_crl.base.order import PartialOrder, cover_matrix, transitive_closure
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["GlobalOrder", "Mode"]
+__all__ = ["GlobalOrder", "Mode", "tally"]
 
 Mode = Literal["exact", "evidence", "paper"]
 
@@ -54,7 +54,8 @@ class GlobalOrder(ReadOnlyArrays):
     verdicts : array of int8, shape (p, p)
         1 ancestor, 0 not ancestor, -1 undetermined (`verdict.YES`, `NO`, `OPEN`).
     decoded : array of bool, shape (p, p)
-        The single best order; transitively closed, except from ``method="paper"`` with a cycle.
+        Evidence mode: the order with the highest expected F1. Exact mode: the entailed pairs.
+        Algorithm 3: the pairs it states. Transitively closed, unless Algorithm 3 made a cycle.
     sampled : array, shape (p, p), or None
         Posterior probabilities (evidence mode).
     client_weights : mapping of str to float
@@ -88,6 +89,8 @@ class GlobalOrder(ReadOnlyArrays):
     'ancestor'
     >>> sorted(order.ancestors("flow"))
     ['pump', 'valve']
+    >>> order
+    GlobalOrder(3 labels from 2 clients: 3 ancestor pairs, 3 not ancestor, 0 undetermined; exact)
     """
 
     labels: tuple[str, ...]
@@ -124,37 +127,61 @@ class GlobalOrder(ReadOnlyArrays):
         return float(self.probabilities[self.indices(ancestor, descendant)])
 
     def ancestors(self, descendant: str) -> frozenset[str]:
-        """The ancestors of a label in the decoded order."""
-        column = self.decoded[:, self.index(descendant)]
-        return frozenset(self.labels[i] for i in np.flatnonzero(column))
+        """The labels whose verdict is that they are ancestors of `descendant`."""
+        column = self.verdicts[:, self.index(descendant)]
+        return frozenset(self.labels[i] for i in np.flatnonzero(column == YES))
+
+    def descendants(self, ancestor: str) -> frozenset[str]:
+        """The labels whose verdict is that `ancestor` is an ancestor of them."""
+        row = self.verdicts[self.index(ancestor)]
+        return frozenset(self.labels[i] for i in np.flatnonzero(row == YES))
 
     def pairs(self) -> set[tuple[str, str]]:
-        """Every `(ancestor, descendant)` of the decoded order.
+        """Every `(ancestor, descendant)` whose verdict is "ancestor": the decided pairs.
 
-        In exact mode these are the entailed pairs. In evidence mode the decoded order has the
-        highest expected F1 and may include pairs whose verdict is undetermined.
+        `best_guess` also has pairs that are probable and undetermined.
         """
-        return {
-            (self.labels[a], self.labels[d]) for a, d in zip(*np.nonzero(self.decoded), strict=True)
-        }
+        return self._named(self.verdicts == YES)
+
+    def best_guess(self) -> PartialOrder[str]:
+        """The single order with the highest expected F1, undetermined pairs included.
+
+        Use it where one order is needed and some wrong pairs can be accepted. It holds the decided
+        pairs and those undetermined ones that are probable enough to raise the expected F1. From
+        Algorithm 3 it is the order that the algorithm states, without pairs stated in both
+        directions.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> order = jc.recover(jc.simulate.setting("A", 0).clients(200)).order
+        >>> order.pairs() <= order.best_guess().pairs()
+        True
+        """
+        return PartialOrder.from_matrix(self.labels, self._guess)
+
+    @cached_property
+    def _guess(self) -> BoolArray:
+        if self.mode == "exact" and self.undetermined():
+            return decode(self.probabilities, np.random.default_rng(self.seed))
+        return self.decoded & ~self.decoded.T
 
     def hasse(self) -> nx.DiGraph[str]:
-        """The decoded order without its implied pairs, edges from ancestor to descendant."""
+        """The decided pairs that no others imply, as edges from ancestor to descendant.
+
+        Each edge has its `probability`.
+        """
         import networkx as nx  # here for start-up time
 
         graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_nodes_from(self.labels)
+        decided = self.verdicts == YES
+        closed = transitive_closure(decided)
         # A cycle (Algorithm 3 only) has no Hasse diagram; every pair is shown then.
-        cyclic = bool((self.decoded & self.decoded.T).any())
-        cover = self.decoded if cyclic else cover_matrix(self.decoded)
+        cover = decided if np.diagonal(closed).any() else cover_matrix(closed)
         for a, d in zip(*np.nonzero(cover), strict=True):
-            pair = (int(a), int(d))
-            graph.add_edge(
-                self.labels[a],
-                self.labels[d],
-                probability=float(self.probabilities[pair]),
-                verdict=str(VERDICTS[int(self.verdicts[pair])]),
-            )
+            chance = float(self.probabilities[int(a), int(d)])
+            graph.add_edge(self.labels[a], self.labels[d], probability=chance)
         return graph
 
     def to_frame(self) -> pd.DataFrame:
@@ -200,10 +227,13 @@ class GlobalOrder(ReadOnlyArrays):
 
     def undetermined(self) -> frozenset[tuple[str, str]]:
         """The ordered pairs whose verdict is undetermined."""
-        opened = (self.verdicts == OPEN) & ~np.eye(len(self.labels), dtype=bool)
-        return frozenset(
-            (self.labels[a], self.labels[d]) for a, d in zip(*np.nonzero(opened), strict=True)
-        )
+        return frozenset(self._named(self.verdicts == OPEN))
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """The number of ordered pairs with each verdict, by the verdict's name."""
+        off = self.verdicts[~np.eye(len(self.labels), dtype=bool)]
+        return {str(verdict): int((off == code).sum()) for code, verdict in VERDICTS.items()}
 
     def add(self, *fragments: Fragment) -> GlobalOrder:
         """The order assembled from these fragments and those already in it.
@@ -248,10 +278,6 @@ class GlobalOrder(ReadOnlyArrays):
             # It follows from the statements alone, so it need not be derived again.
             order.__dict__["deduction"] = self.deduction
         return order
-
-    def order(self) -> PartialOrder[str]:
-        """The decoded order as a `PartialOrder`; a `CycleError` if Algorithm 3 made a cycle."""
-        return PartialOrder.from_matrix(self.labels, self.decoded)
 
     # -- what the answers are based on ----------------------------------------------------------
 
@@ -373,6 +399,14 @@ class GlobalOrder(ReadOnlyArrays):
             )
         return a, d
 
+    def _named(self, chosen: BoolArray) -> set[tuple[str, str]]:
+        """The pairs of different labels that are true in a matrix."""
+        return {
+            (self.labels[a], self.labels[d])
+            for a, d in zip(*np.nonzero(chosen), strict=True)
+            if a != d
+        }
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -380,9 +414,19 @@ class GlobalOrder(ReadOnlyArrays):
         return str(face("order.html")(self))
 
     def __repr__(self) -> str:
-        opened = len(self.undetermined())
         return (
             f"GlobalOrder({pluralise(len(self.labels), 'label')} from "
-            f"{pluralise(len(self.fragments), 'client')}, "
-            f"{pluralise(int(self.decoded.sum()), 'pair')}, {opened} undetermined, {self.mode})"
+            f"{pluralise(len(self.fragments), 'client')}: {tally(self.counts)}; {self.mode})"
         )
+
+
+def tally(counts: Mapping[str, int]) -> str:
+    """The numbers of pairs with each verdict, as every repr and heading gives them.
+
+    Examples
+    --------
+    >>> tally({"ancestor": 1, "not ancestor": 3, "undetermined": 2})
+    '1 ancestor pair, 3 not ancestor, 2 undetermined'
+    """
+    yes, no, opened = (counts[str(VERDICTS[code])] for code in (YES, NO, OPEN))
+    return f"{pluralise(yes, 'ancestor pair')}, {no} not ancestor, {opened} undetermined"

@@ -59,19 +59,21 @@ def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Unread:
-    """Something that recovery did not use, and the measurement that decided so.
+    """Something that recovery could not use or not tell, and the measurement that decided so.
 
     Parameters
     ----------
     label : str or None
-        The label about which nothing is stated; None if it concerns the whole client.
-    check : {"weak-intervention", "several-targets", "batch-offset", "not-hard"}
-        The intervention is too weak to see, it moved more than one target, the regimes' means do
-        not fit their covariances, or an intervention that is called hard is not.
+        The label about which nothing is stated (with "mean-only": about its ancestors); None if
+        it concerns the whole client.
+    check : {"weak-intervention", "several-targets", "mean-only", "batch-offset", "not-hard"}
+        The intervention is too weak to see, it moved more than one target, it moved the mean and
+        nothing else, the regimes' means do not fit their covariances, or an intervention that is
+        called hard is not.
     value, threshold : float
     """
 
     label: str | None
-    check: Literal["weak-intervention", "several-targets", "batch-offset", "not-hard"]
+    check: Literal["weak-intervention", "several-targets", "mean-only", "batch-offset", "not-hard"]
     value: float
     threshold: float

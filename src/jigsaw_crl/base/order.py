@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import ArrayLike, BoolArray
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
@@ -23,6 +23,7 @@ __all__ = [
     "PartialOrder",
     "boolean_product",
     "cover_matrix",
+    "greedy_order",
     "refuted",
     "strongly_connected",
     "transitive_closure",
@@ -87,6 +88,25 @@ def boolean_product(left: BoolArray, right: BoolArray) -> BoolArray:
 def cover_matrix(closed: BoolArray) -> BoolArray:
     """`cover[a, d]`: a is an ancestor of d in a closed relation, with nothing strictly between."""
     return np.asarray(closed & ~boolean_product(closed, closed))
+
+
+def greedy_order(weight: FloatArray) -> BoolArray:
+    """What `bitsets.greedy_order` grows from nothing, without the compiler; for few labels."""
+    p = len(weight)
+    order = np.zeros((p, p), dtype=bool)
+    off = np.array(weight)
+    np.fill_diagonal(off, -1.0)
+    positive = np.flatnonzero(off > 0)
+    for pair in positive[np.argsort(-off.ravel()[positive], kind="stable")].tolist():
+        a, d = divmod(pair, p)
+        if order[a, d] or order[d, a]:
+            continue
+        above, below = order[:, a].copy(), order[d].copy()
+        above[a] = below[d] = True
+        new = above[:, None] & below & ~order
+        if weight[new].sum() > 0:
+            order |= new
+    return order
 
 
 def refuted(order: BoolArray, denied: BoolArray) -> BoolArray:

@@ -50,7 +50,8 @@ def differences_of(client: Client) -> Differences:
         if values[0] <= RANK_TOLERANCE * max(values[-1], 0.0):
             raise InputError(
                 f"its second moment is singular on the {client.n_latent} dimensions of the control",
-                "Drop the regime, or check that its rows vary.",
+                "Drop the regime, or check that its rows vary; the paper's method needs more rows "
+                "than latents in every regime.",
                 client=client.name,
                 regime=regime,
             )

@@ -38,6 +38,7 @@ def check(
     study: opt.Study,
     regime: opt.Regime = None,
     control: opt.Control = None,
+    batch: opt.Batch = None,
     ignore: opt.Ignore = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -57,7 +58,7 @@ def check(
     from jigsaw_crl.study import read_any
 
     with working("reading"):
-        data = read_any(study, regime=regime, control=control, ignore=ignore or ())
+        data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
     with working("checking"):
         report = check_study(data)
     refusal: InputError | None = None
@@ -108,6 +109,7 @@ def moments(
     ],
     regime: opt.Regime = None,
     control: opt.Control = None,
+    batch: opt.Batch = None,
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
@@ -129,7 +131,13 @@ def moments(
     # Moments that rows are added to may be replaced by the sum.
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     client = _read(
-        table, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore or ()
+        table,
+        regime=regime,
+        control=control,
+        name=name,
+        n_latent=n_latent,
+        ignore=ignore or (),
+        batch=batch,
     )
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
@@ -172,6 +180,7 @@ def fragment(
     rank_one: opt.RankOne = "no-ancestor",
     regime: opt.Regime = None,
     control: opt.Control = None,
+    batch: opt.Batch = None,
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
@@ -197,7 +206,13 @@ def fragment(
 
         key = read_private_key(sign)
     client = _read(
-        table, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore or ()
+        table,
+        regime=regime,
+        control=control,
+        name=name,
+        n_latent=n_latent,
+        ignore=ignore or (),
+        batch=batch,
     )
     with working("recovering"):
         piece = recover_fragment(client, **options)

@@ -60,6 +60,13 @@ Control = Annotated[
     str | None,
     typer.Option(metavar="VALUE", help="Its value on observational rows (default: control)."),
 ]
+Batch = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the batch of a row (plate, day, run); a batch may offset all its rows.",
+    ),
+]
 Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column that is not a feature; may be repeated."),

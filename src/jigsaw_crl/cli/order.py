@@ -6,10 +6,8 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict
-from itertools import permutations
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +23,7 @@ from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
 __all__ = ["register"]
@@ -33,8 +32,8 @@ OutOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder for result.json, order.csv, report.html …"),
 ]
-# Pairs that `design` lists for people.
-MOST_PAIRS = 40
+# Pairs that `design` lists for people, and undetermined pairs of the best guess.
+MOST_PAIRS, MOST_OPEN = 40, 10
 ResultArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
 ]
@@ -42,7 +41,10 @@ ResultArgument = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: jigsaw recover study/ --out result/")(recover)
-    app.command(epilog="Example: jigsaw assemble *.fragment.json --out result/")(assemble)
+    app.command(
+        epilog="Example: jigsaw assemble *.fragment.json --out result/ (a later site: "
+        "jigsaw assemble new.fragment.json --into result/)"
+    )(assemble)
     app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
     app.command(epilog="Example: jigsaw design result/ --size 6")(design)
     app.command(epilog="Example: jigsaw report result/ -o report.html")(report)
@@ -60,6 +62,7 @@ def recover(
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
     regime: opt.Regime = None,
     control: opt.Control = None,
+    batch: opt.Batch = None,
     ignore: opt.Ignore = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -82,7 +85,7 @@ def recover(
     if closed_world:
         options["closed_world"] = True
     with working("reading"):
-        data = read_any(study, regime=regime, control=control, ignore=ignore or ())
+        data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
     _answer(result, out, force, as_json)
@@ -93,6 +96,14 @@ def assemble(
         list[Path], typer.Argument(metavar="FRAGMENT", help="Fragment files of the clients.")
     ],
     out: OutOption = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RESULT",
+            help="Add the fragments to this result folder, with its own method and seed. It is "
+            "replaced by the larger result, unless --out names another folder.",
+        ),
+    ] = None,
     keys: Annotated[
         Path | None,
         typer.Option(
@@ -112,11 +123,10 @@ def assemble(
 
     Needs the fragment files only, not the clients' data.
     """
-    from jigsaw_crl.assembly import assemble as assemble_fragments
-    from jigsaw_crl.diagnostics import check_coverage, check_districts
     from jigsaw_crl.fragment.reading import read_fragment_files
-    from jigsaw_crl.result.result import Result
 
+    known = None if into is None else _known(into, method, closed_world, seed)
+    out = into if out is None else out
     _check_out(out, [*fragments, keys], force)
     received = None
     if keys is not None:
@@ -124,25 +134,60 @@ def assemble(
 
         received = receive_signed(fragments, keys, again=again)
     pieces = read_fragment_files(fragments) if received is None else received.fragments
+    sources = zip(pieces, fragments, strict=True)
+    provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
+    if received is not None:
+        provenance["signatures"] = received.signatures
     options: dict[str, Any] = {"method": method}
     if method == "null-cone":
         options |= {"seed": seed, "closed_world": closed_world}
     with working("assembling"):
-        order = assemble_fragments(list(pieces.values()), **options)
+        if known is None:
+            result = _result_of(pieces, provenance, options)
+        else:
+            result = _grown(known, pieces, provenance)
+    _answer(result, out, force, as_json)
+    if received is not None:
+        # Last, so that a run that was killed before can be repeated.
+        received.seen.save()
+
+
+def _result_of(
+    pieces: dict[str, Fragment], provenance: dict[str, Any], options: dict[str, Any]
+) -> Result:
+    from jigsaw_crl.assembly import assemble as assemble_fragments
+    from jigsaw_crl.diagnostics import check_coverage, check_districts
+    from jigsaw_crl.result.result import Result
+
+    order = assemble_fragments(list(pieces.values()), **options)
     findings = (
         *(f for piece in pieces.values() for f in piece.findings),
         *check_coverage({name: piece.labels for name, piece in pieces.items()}),
         *check_districts(pieces),
     )
-    sources = zip(pieces, fragments, strict=True)
-    provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
-    if received is not None:
-        provenance["signatures"] = received.signatures
-    result = Result(pieces, order, findings, provenance, options)
-    _answer(result, out, force, as_json)
-    if received is not None:
-        # Last, so that a run that was killed before can be repeated.
-        received.seen.save()
+    return Result(pieces, order, findings, provenance, options)
+
+
+def _known(folder: Path, method: str, closed_world: bool, seed: int) -> Result:
+    """The result that fragments are added to."""
+    from jigsaw_crl.result.result import load_result
+
+    if (method, closed_world, seed) != ("null-cone", False, 0):
+        raise InputError(
+            "--method, --closed-world and --seed cannot be changed with --into",
+            "Drop them: the result keeps its own.",
+        )
+    return load_result(folder)
+
+
+def _grown(known: Result, pieces: dict[str, Fragment], provenance: dict[str, Any]) -> Result:
+    """The result with more fragments; what is known of their files joins the provenance."""
+    grown = known.add(*pieces.values())
+    joined = {
+        name: {**grown.provenance.get(name, {}), **more} if isinstance(more, dict) else more
+        for name, more in provenance.items()
+    }
+    return replace(grown, provenance={**grown.provenance, **joined})
 
 
 def explain(
@@ -290,6 +335,7 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
             {
                 "order": order_document(order),
                 "pairs": sorted([list(pair) for pair in order.pairs()]),
+                "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
                 "hasse": [list(edge) for edge in covers],
                 "clients": {
                     name: {
@@ -309,17 +355,13 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         return
     rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
     print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
-    columns = ["ancestor", "descendant", "probability", "verdict"]
+    columns = ["ancestor", "descendant", "probability"]
     if order.mode == "paper":
         # Algorithm 3 states pairs; it gives them no probability.
-        title, columns = "Order that Algorithm 3 states (Hasse diagram)", [*columns[:2], "verdict"]
-        print_table(title, columns, [(a, d, "stated") for a, d in covers])
+        print_table("Order that Algorithm 3 states (Hasse diagram)", columns[:2], covers)
     else:
-        edges = [
-            (a, d, f"{order.probability(a, d):.3f}", order.verdict(a, d).name.lower())
-            for a, d in covers
-        ]
-        print_table("Most probable order (Hasse diagram)", columns, edges)
+        edges = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
+        print_table("Decided ancestors (without pairs that others imply)", columns, edges)
     _print_counts(order)
     print_left_out(result.left_out, result.lost_labels)
     for text in order.notes:
@@ -331,7 +373,15 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
 
 
 def _print_counts(order: GlobalOrder) -> None:
-    pairs = permutations(order.labels, 2)
-    counts = Counter(order.verdict(a, d).name.lower().replace("_", " ") for a, d in pairs)
-    text = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-    typer.echo(f"{pluralise(len(order.labels), 'label')}; ordered pairs: {text or 'none'}")
+    from jigsaw_crl.assembly.order import tally
+
+    typer.echo(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
+    likely = sorted(
+        order.best_guess().pairs() - order.pairs(), key=lambda p: -order.probability(*p)
+    )
+    if likely:
+        shown = ", ".join(
+            f"{a} → {d} ({order.probability(a, d):.2f})" for a, d in likely[:MOST_OPEN]
+        )
+        more = f" and {len(likely) - MOST_OPEN} more" if len(likely) > MOST_OPEN else ""
+        typer.echo(f"undetermined, but part of the best guess (probability): {shown}{more}")

@@ -5,6 +5,7 @@
 `checks`        checks of what a client is built from
 `latents`       the number of latents, estimated when it is not given
 `spectrum`      eigenvalues, leading space and noise floor of a client
+`batches`       means of regimes whose batches are offset, and their errors
 `extremes`      lowest and highest eigenpairs of every regime
 `nulls`         null distributions of extreme eigenvalues
 ==============  ====================================================================

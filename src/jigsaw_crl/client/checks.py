@@ -25,6 +25,9 @@ SampleSizes = int | Mapping[str, int | Sequence[int]] | None
 # What a user says about interventions: of all labels, or by label.
 Kind = Literal["soft", "hard"]
 Kinds = Kind | Mapping[str, Kind]
+# Batches of the rows of one regime: one for each row, or one for all; a list of these for a label
+# with several matrices.
+RowBatches = Any
 
 # The smallest eigenvalue that still counts as a direction of the data, as a share of the largest:
 # eigh resolves d·eps, and a direction below 1e-11 of the largest cannot be told from rounding.
@@ -35,12 +38,7 @@ def hard_labels(
     kinds: Kinds, labels: Sequence[str], before: frozenset[str] = frozenset()
 ) -> frozenset[str]:
     """Which of a client's labels are hard, by the user's word."""
-    given = dict.fromkeys(labels, kinds) if isinstance(kinds, str) else kinds
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"interventions is a {type(given).__name__}",
-            'Pass "soft", "hard", or a mapping from label to one of these.',
-        )
+    given = dict.fromkeys(labels, kinds) if isinstance(kinds, str) else kinds_by_label(kinds)
     for label, kind in given.items():
         if kind not in ("soft", "hard"):
             where = "" if isinstance(kinds, str) else f" of {label!r}"
@@ -52,6 +50,23 @@ def hard_labels(
         for label in labels
         if given.get(label, "hard" if label in before else "soft") == "hard"
     )
+
+
+def kinds_by_label(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
+    """What a user says about interventions, with the labels spelt as clients have them."""
+    if not isinstance(kinds, Mapping):
+        raise InputError(
+            f"interventions is a {type(kinds).__name__}",
+            'Pass "soft", "hard", or a mapping from label to one of these.',
+        )
+    given: dict[str, Kind] = {}
+    for label, kind in kinds.items():
+        if given.setdefault(normal_label(str(label)), kind) != kind:
+            raise InputError(
+                f"interventions names the label {normal_label(str(label))!r} twice, with two kinds",
+                "Name each label once.",
+            )
+    return given
 
 
 def matrices_of(value: Any) -> list[Any]:
@@ -101,6 +116,56 @@ def sizes_of(
             )
         sizes[regime] = [int(n) for n in listed]
     return sizes
+
+
+def batches_of(
+    name: str, batch: object, interventions: Mapping[str, LabelData], control_name: str
+) -> dict[str, list[RowBatches]]:
+    """What `batch` gives for each matrix of each regime."""
+    fail = partial(InputError, client=name)
+    if not isinstance(batch, Mapping):
+        raise fail(
+            f"batch is a {type(batch).__name__}",
+            "Pass a mapping from regime to the batch of each of its rows.",
+        )
+    counts = {control_name: 1, **{label: len(matrices_of(v)) for label, v in interventions.items()}}
+    found: dict[str, list[RowBatches]] = {}
+    for regime, count in counts.items():
+        if regime not in batch:
+            raise fail(
+                "batch has no entry for this regime",
+                f"Give the batches of every regime, the control's under {control_name!r}.",
+                regime=regime,
+            )
+        given = batch[regime]
+        found[regime] = [given] if count == 1 or isinstance(given, str) else list(given)
+        if isinstance(given, str):
+            found[regime] *= count
+        if len(found[regime]) != count:
+            raise fail(
+                f"batch lists {pluralise(len(found[regime]), 'entry', 'entries')} for "
+                f"{pluralise(count, 'matrix', 'matrices')}",
+                "Give one list of batches per matrix.",
+                regime=regime,
+            )
+    return found
+
+
+def batch_codes(batches: RowBatches, n: int) -> tuple[npt.NDArray[np.intp], list[str]]:
+    """The batch of each of n rows as a code, and the names of the batches."""
+    if isinstance(batches, str | int | np.integer):
+        return np.zeros(n, dtype=np.intp), [str(batches)]
+    values = np.asarray(batches).tolist()
+    if not isinstance(values, list) or len(values) != n or any(isinstance(v, list) for v in values):
+        shape = np.shape(batches)
+        raise InputError(
+            f"batches of shape {shape} for {pluralise(n, 'row')}", "Give every row its batch."
+        )
+    for row, value in enumerate(values, start=1):
+        if value is None or value != value or not str(value).strip():
+            raise InputError(f"row {row} has no batch", "Give every row its batch.")
+    names, codes = np.unique(np.array([str(v) for v in values]), return_inverse=True)
+    return codes, names.tolist()
 
 
 def check_moments(moments: Sequence[Moments], *, client: str, regime: str) -> None:
@@ -246,11 +311,30 @@ def validate_client(client: Client) -> None:
             raise fail(
                 "exact and estimated moments are mixed", "Give every regime a sample size, or none."
             )
-        if m.n is not None and m.n < p + 1:
+        if bool(m.batches) != bool(client.control.batches):
             raise fail(
-                f"{pluralise(m.n, 'row is', 'rows are')} too few for {pluralise(p, 'latent')}",
-                f"At least {p + 1} rows are needed.",
+                "some regimes have batches and some have none",
+                "Give the batches of every regime, the control included, or of none.",
             )
+        if m.n is not None and m.n < 2:
+            more = len(m.batches) - 1
+            within = f" in {len(m.batches)} batches" if more > 0 else ""
+            raise fail(
+                f"{pluralise(m.rows or 0, 'row', 'rows')}{within} "
+                f"{'is' if m.rows == 1 else 'are'} too few",
+                f"At least {2 + max(more, 0)} rows are needed.",
+            )
+    n, rows = client.control.n, client.control.rows or 0
+    if n is not None and n < p + 1:
+        more = max(len(client.control.batches) - 1, 0)
+        within = f" in {more + 1} batches" if more else ""
+        raise InputError(
+            f"{pluralise(rows, 'control row', 'control rows')}{within} "
+            f"{'is' if rows == 1 else 'are'} too few for {pluralise(p, 'latent')}",
+            f"Take at least {p + 1 + more} control rows; other regimes may have fewer.",
+            client=client.name,
+            regime=client.control_name,
+        )
     check_rank(client.control.covariance, p, client=client.name, regime=client.control_name)
 
 

@@ -24,7 +24,10 @@ from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
     Kinds,
     LabelData,
+    RowBatches,
     SampleSizes,
+    batch_codes,
+    batches_of,
     check_features,
     check_latents,
     check_moments,
@@ -51,12 +54,12 @@ FloatArray = npt.NDArray[np.float64]
 CONTROL = "control"
 # With at least this many values (some hundredths of a second) regimes are summed in parallel.
 PARALLEL_VALUES = 10_000_000
-# Data of one regime, the regime's name, and its sample size if given.
-Given = tuple[Any, str, int | None]
+# Data of one regime, the regime's name, and its sample size or its batches if given.
+Given = tuple[Any, str, Any]
 
 
 def _moments_of_each(
-    compute: Callable[[Any, str, int | None], Moments], given: list[Given]
+    compute: Callable[[Any, str, Any], Moments], given: list[Given]
 ) -> list[Moments]:
     """Moments of each regime, computed in parallel if there are many values."""
     workers = 1
@@ -127,21 +130,33 @@ class Client:
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
+        batch: Mapping[str, RowBatches] | None = None,
     ) -> Client:
-        """A client from rows: matrices of shape (n_rows, n_features), one per regime."""
+        """A client from rows: matrices of shape (n_rows, n_features), one per regime.
+
+        `batch` maps each regime (the control under its own name) to the batch of each of its rows,
+        or to one batch for all of them; a label with several matrices has a list of these.
+        """
         features = column_names(observational) if features is None else features
 
-        def compute(rows: npt.ArrayLike, regime: str, _: int | None) -> Moments:
+        def compute(rows: npt.ArrayLike, regime: str, batches: RowBatches | None) -> Moments:
             rows = in_order(rows, features, client=name, regime=regime)
             x = check_rows(rows, client=name, regime=regime)
+            parts = regime == control_name
             try:
-                return Moments.from_rows(x, parts=regime == control_name)
+                if batches is None:
+                    return Moments.from_rows(x, parts=parts)
+                codes, names = batch_codes(batches, len(x))
+                return Moments.of_batches(
+                    {b: Moments.from_rows(x[codes == i], parts=parts) for i, b in enumerate(names)}
+                )
             except InputError as error:
                 raise error.located(client=name, regime=regime) from None
 
         return cls._build(
-            name, observational, interventions, None, n_latent, features, control_name, compute
-        )
+            name, observational, interventions, None, n_latent, features, control_name, compute,
+            batch,
+        )  # fmt: skip
 
     @classmethod
     def from_covariances(
@@ -233,6 +248,7 @@ class Client:
         control: str = CONTROL,
         name: str,
         n_latent: int | None = None,
+        batch: str | None = None,
     ) -> Client:
         """A client from a pandas, polars or pyarrow table with one row per sample.
 
@@ -248,9 +264,12 @@ class Client:
             The client's name.
         n_latent : int, optional
             Number of latents accessed; by default estimated, at least the number of labels.
+        batch : str, optional
+            Name of the column with the batch of each row (plate, day, run): all rows of a batch may
+            be offset together.
         """
         client: Client = face("client.from_table")(
-            frame, regime=regime, control=control, name=name, n_latent=n_latent
+            frame, regime=regime, control=control, name=name, n_latent=n_latent, batch=batch
         )
         return client
 
@@ -264,14 +283,19 @@ class Client:
         n_latent: int | None,
         features: Sequence[str] | None,
         control_name: str,
-        compute: Callable[[Any, str, int | None], Moments],
+        compute: Callable[[Any, str, Any], Moments],
+        batch: Mapping[str, RowBatches] | None = None,
     ) -> Client:
         """Compute the moments of every regime with `compute`."""
         check_names(name, interventions, control_name)
-        sizes = sizes_of(name, n_samples, interventions, control_name)
-        given = [(observational, control_name, sizes[control_name][0])]
+        beside: Mapping[str, list[Any]] = (
+            sizes_of(name, n_samples, interventions, control_name)
+            if batch is None
+            else batches_of(name, batch, interventions, control_name)
+        )
+        given = [(observational, control_name, beside[control_name][0])]
         for label, value in interventions.items():
-            given += [(x, label, n) for x, n in zip(matrices_of(value), sizes[label], strict=True)]
+            given += [(x, label, y) for x, y in zip(matrices_of(value), beside[label], strict=True)]
         control, *others = _moments_of_each(compute, given)
         regimes: dict[str, tuple[Moments, ...]] = dict.fromkeys(interventions, ())
         for (_, label, _), moments in zip(given[1:], others, strict=True):
@@ -336,10 +360,16 @@ class Client:
         """Rows per regime (summed over the strengths of a label); None for exact moments."""
         if self.control.n is None:
             return None
-        sizes = {self.control_name: self.control.n}
+        sizes = {self.control_name: self.control.rows or 0}
         for label, regimes in self.interventions.items():
-            sizes[label] = sum(m.n or 0 for m in regimes)
+            sizes[label] = sum(m.rows or 0 for m in regimes)
         return sizes
+
+    @property
+    def batches(self) -> tuple[str, ...]:
+        """Names of the batches of all regimes, sorted; empty where they are unknown."""
+        regimes = (self.control, *(m for ms in self.interventions.values() for m in ms))
+        return tuple(sorted({b.name for m in regimes for b in m.batches}))
 
     def control_second_moment(self) -> FloatArray:
         """Observational covariance, unbiased for estimates, shape (n_features, n_features)."""
@@ -352,7 +382,9 @@ class Client:
         return [second_moment_about(m, self.control.mean) for m in self.interventions[label]]
 
     def __repr__(self) -> str:
-        size = "population" if self.is_population else pluralise(self.control.n or 0, "control row")
+        size = (
+            "population" if self.is_population else pluralise(self.control.rows or 0, "control row")
+        )
         return (
             f"Client({self.name!r}: {pluralise(len(self.labels), 'label')}, "
             f"{pluralise(self.n_latent, 'latent')}, "

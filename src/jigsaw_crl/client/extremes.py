@@ -41,8 +41,9 @@ WANTED = 4
 # and in the others.
 FIRST_STEPS, STEPS = 7, 5
 MAX_CYCLES = 12
-# Regimes that advance together; their Krylov spaces take about 10 MB in dimension 400.
-TOGETHER = 64
+# Most regimes that advance together. In many dimensions they are fewer, so that their moments stay
+# in the cache: CACHED numbers, about 5 MB, but not fewer than FEWEST regimes.
+TOGETHER, CACHED, FEWEST = 64, 600_000, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +204,9 @@ def extreme_pairs(
     elif not start[0, 1].any():
         start = start.copy()
         start[:, 1:3] = block[1:3] / np.sqrt(p)
-    for k in range(0, r, TOGETHER):
-        chosen = np.arange(k, min(k + TOGETHER, r))
+    together = int(np.clip(CACHED // p**2, FEWEST, TOGETHER))
+    for k in range(0, r, together):
+        chosen = np.arange(k, min(k + together, r))
         X, steps = start[chosen], first
         for _ in range(MAX_CYCLES):
             theta, X, residual = _cycle(form, X, chosen, steps)
@@ -236,7 +238,9 @@ def _outer_pairs(M: FloatArray) -> Extremes:
     outer = values[:, [0, -1]]
     shift = outer + SHIFT * np.array([-1.0, 1.0]) * (1.0 + np.abs(outer[:, 1:]))
     start = np.random.default_rng(p).normal(size=(2, p, 1))
-    near = np.linalg.solve(M[:, None] - shift[:, :, None, None] * np.eye(p), start)[..., 0]
+    shifted = np.repeat(M[:, None], 2, axis=1)
+    np.einsum("rspp->rsp", shifted)[:] -= shift[:, :, None]
+    near = np.linalg.solve(shifted, start)[..., 0]
     vectors = np.zeros((r, WANTED, p))
     vectors[:, ::3] = near / np.linalg.norm(near, axis=2, keepdims=True)
     return Extremes(values[:, [0, 1, -2, -1]], vectors)

@@ -69,7 +69,7 @@ class LatentCount:
           told from noise;
         - "uneven": more directions than labels stand out, but no gap separates them from noise of
           unequal variance, so the labels are counted;
-        - "rows": some regime has too few rows for the visible directions, so the labels are
+        - "rows": the control has too few rows for the visible directions, so the labels are
           counted.
     """
 
@@ -89,13 +89,11 @@ def count_from_moments(control: Moments, others: Sequence[Moments], labels: int)
     d = control.n_features
     if d <= labels:
         return LatentCount(labels, d, "features")
-    sizes = [m.n for m in (control, *others)]
-    least = min((n for n in sizes if n is not None), default=None)
     values, degrees = _pooled_eigenvalues(control, others)
-    count = _exact(values, labels) if least is None else _estimated(values, degrees, labels)
+    count = _exact(values, labels) if control.n is None else _estimated(values, degrees, labels)
     if count.used == labels:
         return count
-    if least is not None and count.used + 1 > least:
+    if control.n is not None and count.used + 1 > control.n:
         return LatentCount(labels, count.visible, "rows")
     # The control has all latents, so a direction that it lacks is none.
     rank = numerical_rank(control.covariance)

@@ -7,7 +7,8 @@ around 1. The logarithm of the largest is, to second order, Tracy–Widom with
     sin²(γ/2) = (p − ½)/(m+n−1) ,           sin²(φ/2) = (n − ½)/(m+n−1)
 
 (Johnstone 2008); the smallest is the reciprocal of the largest with A and B exchanged. This holds
-from p = 2 and a dozen rows up to thousands of features, so no threshold is tuned.
+from p = 2 and a dozen rows up to thousands of features, so no threshold is tuned. It also holds for
+n < p, because γ and φ then exchange their roles; the smallest eigenvalue is then zero.
 """
 
 from __future__ import annotations
@@ -45,18 +46,21 @@ def ratio_edges(p: int, m: float, n: float, level: float) -> tuple[float, float]
     p : int
         Dimension.
     m, n : float
-        Degrees of freedom of the two covariances; at least p.
+        Degrees of freedom of the two covariances. With m < p there is no inverse, and with n < p
+        the smallest eigenvalue is zero: nothing is then outside on that side.
     level : float
         Chance that the largest (or the smallest) eigenvalue lies outside.
     """
     quantile = tracy_widom_quantile(1 - level)
-    return 1 / _largest(p, n, m, quantile), _largest(p, m, n, quantile)
+    low = 1 / _largest(p, n, m, quantile)
+    return max(low, float(np.finfo(np.float64).tiny)), _largest(p, m, n, quantile)
 
 
 def _largest(p: int, m: float, n: float, quantile: float) -> float:
     """Upper quantile of the largest eigenvalue of `(A/m)⁻¹(B/n)`."""
-    # Below p + 1 degrees of freedom a covariance has no inverse, and nothing is out of bounds.
-    m, n = max(m, p + 1.0), max(n, p + 1.0)
+    if m < p:
+        return float("inf")
+    m, n = max(m, p + 1.0), max(n, 1.0)
     total = m + n - 1
     gam = 2 * np.arcsin(np.sqrt((p - 0.5) / total))
     phi = 2 * np.arcsin(np.sqrt((n - 0.5) / total))

@@ -111,10 +111,13 @@ def reduce_to_rank(client: Client) -> Spectrum:
         regimes = regimes.about_own_means()
     sizes = [m.n for label in client.labels for m in client.interventions[label]]
     p, d = client.n_latent, client.n_features
-    # Each regime is scaled to the control's trace, so that none dominates the average.
+    # Each regime is scaled to the control's trace, so that none dominates the average; one of fewer
+    # than 2d rows is mostly noise and counts as much less.
     trace = float(np.trace(control))
     scales = trace / np.maximum(regimes.traces(), np.finfo(np.float64).tiny)
-    average = (control + regimes.weighted(scales)) / (1 + len(regimes))
+    counts = np.array([1.0 if size is None else min(size / (2.0 * d), 1.0) for size in sizes])
+    scales *= counts
+    average = (control + regimes.weighted(scales)) / (1 + float(counts.sum()))
     values, vectors = np.linalg.eigh(average)
     values, vectors = values[::-1].copy(), vectors[:, ::-1]
     basis = np.ascontiguousarray(vectors[:, :p])

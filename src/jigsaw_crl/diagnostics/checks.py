@@ -14,9 +14,11 @@ import numpy as np
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, Unread
+from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import Extremes
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
+from jigsaw_crl.diagnostics.batches import check_batches
 from jigsaw_crl.diagnostics.copies import check_copies
 from jigsaw_crl.diagnostics.coverage import check_coverage
 from jigsaw_crl.diagnostics.drift import check_drift
@@ -134,6 +136,7 @@ def check_client(client: Client) -> ClientReport:
         *check_spectrum(client, spectrum),
         *check_tails(client),
         *check_drift(client, spectrum),
+        *check_batches(client, batch_means(client, spectrum)),
     )
     return ClientReport(client.name, findings, spectrum, strength, client.n_samples, extremes)
 

@@ -146,7 +146,11 @@ def contrast(base: FloatArray, other: FloatArray, interval: tuple[float, float])
 
 
 def shift_strength(
-    difference: FloatArray, covariance: FloatArray | None, n_base: int, n: int, level: float
+    difference: FloatArray,
+    covariance: FloatArray | None,
+    degrees: float,
+    variance: float,
+    level: float,
 ) -> float:
     """The distance between two means over what chance allows, `√(T²/edge)`.
 
@@ -155,8 +159,10 @@ def shift_strength(
     difference : array, shape (p,)
     covariance : array, shape (p, p), or None
         Of the rows of the first regime; None for the identity.
-    n_base, n : int
-        Rows of the two regimes; the covariance comes from the first.
+    degrees : float
+        Degrees of freedom of that covariance.
+    variance : float
+        Of the difference, in units of the covariance: `1/n + 1/m` for regimes of n and m rows.
     level : float
         Chance that means of one law are further apart.
     """
@@ -165,5 +171,4 @@ def shift_strength(
     else:
         white = inverse_square_root(covariance) @ difference
         square = float(white @ white)
-    edge = shift_edge(len(difference), n_base - 1, level)
-    return sqrt(square / (1 / n_base + 1 / n) / edge)
+    return sqrt(square / variance / shift_edge(len(difference), degrees, level))

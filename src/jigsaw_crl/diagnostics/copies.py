@@ -129,6 +129,8 @@ def _distance(a: Moments, b: Moments, basis: FloatArray) -> float:
     """T of two samples, in the directions of `basis`."""
     assert a.n is not None
     assert b.n is not None
+    if a.n + b.n - 2 < basis.shape[1]:
+        return np.inf  # too few rows to whiten by
     first, second = (basis.T @ m.covariance @ basis for m in (a, b))
     values, vectors = np.linalg.eigh((first + second) / 2)
     if values[0] <= 0:

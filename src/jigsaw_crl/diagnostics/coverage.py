@@ -9,7 +9,10 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["check_coverage", "check_districts", "unseen_pairs"]
+__all__ = ["ACROSS_CLIENTS", "check_coverage", "check_districts", "unseen_pairs"]
+
+# The checks of this module, whose findings a further client can change.
+ACROSS_CLIENTS = frozenset({"disconnected", "unseen-pairs", "always-confounded", "lonely-labels"})
 
 
 def unseen_pairs(labels: Mapping[str, Iterable[str]]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Findings that recovery decides: weak interventions, several targets, means that do not fit.
+"""Findings that recovery decides: weak, mean-only or several-target interventions, batch offsets.
 
 They are made here and nowhere else. The checks measure first, against the control rows alone;
 where the null-cone method recovers the client, its own reading has the last word, so that the
@@ -11,7 +11,14 @@ from collections.abc import Iterable
 
 from jigsaw_crl.base.findings import Finding, Unread
 
-__all__ = ["CLEARLY", "after_recovery", "batch_offset", "several_targets", "weak_intervention"]
+__all__ = [
+    "CLEARLY",
+    "after_recovery",
+    "batch_offset",
+    "mean_only",
+    "several_targets",
+    "weak_intervention",
+]
 
 # The null knows the tails of the features, not those of the latents, which are heavier. A regime is
 # left out only when it exceeds the edge of chance by half.
@@ -68,6 +75,22 @@ def weak_intervention(
     )
 
 
+def mean_only(client: str, label: str, value: float, *, threshold: float = 1.0) -> Finding:
+    """The regime has the control's covariance about its own mean, so it does not show ancestors."""
+    return Finding(
+        "mean-only",
+        "warning",
+        "the regime moves the mean of its target and nothing else: hidden common causes can be "
+        "seen, but nothing is said about the ancestors of its label",
+        "To learn its ancestors, apply an intervention that also changes how the target depends "
+        "on its parents, or how much it varies.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
 def batch_offset(client: str, value: float, threshold: float) -> Finding:
     """The means of the regimes differ in directions that no single target explains."""
     return Finding(
@@ -75,8 +98,8 @@ def batch_offset(client: str, value: float, threshold: float) -> Finding:
         "warning",
         "the means of the regimes differ in directions that no intervention on one target "
         "explains, as they do when regimes are measured in different batches",
-        "The means are not used, only the covariances. Measure control rows in every batch, and "
-        "subtract each batch's control mean.",
+        "The means are not used, only the covariances. Name the column with the batch of each row "
+        "(--batch), and measure control rows in every batch.",
         value=value,
         threshold=threshold,
         client=client,
@@ -95,6 +118,21 @@ def not_hard(client: str, label: str, value: float, threshold: float) -> Finding
         value=value,
         threshold=threshold,
         client=client,
+        regime=label,
+    )
+
+
+def not_hard_across(label: str, value: float) -> Finding:
+    """The interventions are called hard, and the sites find different effects on their target."""
+    return Finding(
+        "not-hard",
+        "warning",
+        f"the interventions on {label!r} are called hard, but the sites' effects on it differ "
+        "beyond chance, so its target still listens to its causes at some of them, or the systems "
+        "differ",
+        'They count as soft at every site. Call an intervention "hard" only if its target could '
+        "not respond to its causes.",
+        value=value,
         regime=label,
     )
 
@@ -121,6 +159,8 @@ def after_recovery(
             kept.append(not_hard(client, u.label, u.value, u.threshold))
         elif u.label is None:
             kept.append(batch_offset(client, u.value, u.threshold))
+        elif u.check == "mean-only":
+            kept.append(mean_only(client, u.label, u.value, threshold=u.threshold))
         elif u.check == "several-targets":
             kept.append(
                 several_targets(

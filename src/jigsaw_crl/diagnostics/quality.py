@@ -91,8 +91,8 @@ def _number_of_latents(client: Client) -> list[Finding]:
             remedy = "Pass n_latent, or divide each feature by the size of its noise."
             severity: Severity = "warning"
         case "rows":
-            message = f"{shown}{directions}: too many for the smallest regime; {used} are used"
-            remedy = "Take more rows, or pass n_latent."
+            message = f"{shown}{directions}: too many for the control rows; {used} are used"
+            remedy = "Take more control rows, or pass n_latent."
             severity = "warning"
         case _:
             if used == labels:

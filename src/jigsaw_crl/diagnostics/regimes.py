@@ -24,9 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.client.batches import Means, batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
-from jigsaw_crl.client.nulls import ratio_edges
+from jigsaw_crl.client.nulls import ratio_edges, shift_edge
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.contrasts import (
     FALSE_ALARM,
@@ -68,6 +69,7 @@ class _Whitened:
     spectrum: Spectrum
     form: Form
     shifts: FloatArray
+    means: Means
     level: float
 
     @classmethod
@@ -76,11 +78,11 @@ class _Whitened:
         L: FloatArray = np.asarray(np.linalg.cholesky(base), dtype=np.float64)
         W = np.ascontiguousarray(solve_lower(L, spectrum.basis.T))
         regimes = Regimes.of(client)
-        shifts = np.zeros((len(regimes), len(W)))
+        shifts, means = np.zeros((len(regimes), len(W))), batch_means(client, spectrum)
         if not client.is_population:
-            shifts = regimes.shifts @ W.T
+            shifts = means.shifts @ W.T
             regimes = regimes.about_own_means()
-        return cls(client, spectrum, Form(regimes, W), shifts, level)
+        return cls(client, spectrum, Form(regimes, W), shifts, means, level)
 
     @cached_property
     def named(self) -> list[tuple[str, Moments]]:
@@ -99,10 +101,27 @@ class _Whitened:
     def shift_strengths(self) -> list[float]:
         """How far the mean of every regime is from the control's; 1 is the edge of chance."""
         n0 = self.client.control.n
+        if n0 is None:
+            return [0.0] * len(self.named)
+        errors = self.means.errors
         return [
-            0.0 if n0 is None else shift_strength(d, None, n0, m.n or 0, self.level)
-            for d, (_, m) in zip(self.shifts, self.named, strict=True)
+            shift_strength(d, None, n0 - 1, v, self.level) if known else 0.0
+            for d, v, known in zip(self.shifts, errors.variance, errors.known, strict=True)
         ]
+
+    def apart(self, i: int, j: int, covariance: FloatArray) -> float:
+        """How far the means of two regimes are apart; 1 is the edge of chance."""
+        errors, twin = self.means.errors, self.named[j][1]
+        if not (errors.known[i] and errors.known[j]):
+            return 0.0
+        rows = twin.n or 0
+        if rows <= 2 * self.form.dimension:
+            # Too few rows for their own covariance: as the control varies.
+            apart = self.shifts[i] - self.shifts[j]
+            edge = shift_edge(len(apart), (self.client.control.n or 0) - 1, self.level)
+            return float(np.sqrt(apart @ apart / errors.between(i, j) / edge))
+        between = self.spectrum.basis.T @ (self.means.regimes[i] - self.means.regimes[j])
+        return shift_strength(between, covariance, rows - 1, errors.between(i, j), self.level)
 
 
 def check_regimes(
@@ -216,8 +235,7 @@ def _same_regimes(
             continue
         first, second = (_inner(x.covariance, white.spectrum) for x in (twin, m))
         c = contrast(first, second, interval)
-        between = white.spectrum.basis.T @ (m.mean - twin.mean)
-        apart = max(c.strength, shift_strength(between, first, twin.n, m.n, white.level))
+        apart = max(c.strength, white.apart(i - 1, j - 1, first))
         if apart <= 1:
             yield Finding(
                 "like-regimes",

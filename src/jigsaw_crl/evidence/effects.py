@@ -77,3 +77,15 @@ class Effects(ReadOnlyArrays):
     moved: tuple[int, ...]
     total: Sizes
     applied: Sizes
+
+    def without(self, labels: BoolArray) -> Effects:
+        """The same, with the interventions on some labels (a mask) counted as soft."""
+        hard = np.array(self.hard) & ~labels
+        total, applied = (
+            Sizes(*(np.where(keep, x, np.nan) for x in (sizes.value, sizes.error)))
+            for sizes, keep in (
+                (self.total, hard & hard[:, None]),
+                (self.applied, np.broadcast_to(hard, self.total.value.shape)),
+            )
+        )
+        return Effects(tuple(hard.tolist()), self.moved, total, applied)

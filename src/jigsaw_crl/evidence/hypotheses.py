@@ -28,7 +28,6 @@ ancestor, strong    0               0.5 size_j      0               1       j
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -264,15 +263,19 @@ class Hypotheses:
         `sizes` are the quantities of each pair: see `quantities`.
         """
 
-        def of(values: Iterable[float | Multiple]) -> FloatArray:
-            multiples = [_multiple(value) for value in values]
-            return np.stack([m.factor * sizes[m.of] for m in multiples], axis=-1)
+        names, position, factor = self._multiples
+        known = np.stack([sizes[name] for name in names], axis=-1)
+        shape = (len(known), len(self.components), 4)
+        all_of = (known[:, position] * factor).reshape(shape)
+        return np.ascontiguousarray(all_of[:, :, :3]), np.ascontiguousarray(all_of[:, :, 3])
 
-        flat = of(s for _, c in self.components for s in c.scales)
-        return (
-            np.ascontiguousarray(flat.reshape(len(flat), len(self.components), 3)),
-            of(c.weight for _, c in self.components),
-        )
+    @cached_property
+    def _multiples(self) -> tuple[list[str], IntArray, FloatArray]:
+        """Quantities, and for the scales and weight of each component which of them, how often."""
+        flat = [_multiple(x) for _, c in self.components for x in (*c.scales, c.weight)]
+        names = sorted({m.of for m in flat})
+        position = np.array([names.index(m.of) for m in flat])
+        return names, position, np.array([m.factor for m in flat])
 
     def __str__(self) -> str:
         lines = [("hypothesis", "<q_i,q_j>", "<q_i,c_j>", "<c_i,q_j>", "weight", "c is free")]

@@ -1,9 +1,10 @@
-"""Log densities of a table of hypotheses, for many pairs and readings of each, compiled.
+"""Log densities of a table of hypotheses, for many pairs and readings of each.
 
 A target may be read in several ways: which of two lines is its own, and whether it has a second
 direction at all. For every pair of targets and every reading of the two, the functions here
 evaluate each hypothesis of a table, then average over readings and add up by label. `reference`
-says the same in plain NumPy.
+says the same one pair at a time. A pair of targets in one reading is an *entry*. Many entries go
+through compiled loops (`mixture_loops`); few take as long as array code, and need no compiler.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ JITTER = 1e-9
 # Exact moments exclude hypotheses by log odds of 1e12; beyond this, odds count as certain, so that
 # files and sums stay finite.
 CERTAIN = 1e4
+# Up to this many entries, array code takes less than a millisecond and nothing is compiled.
+FEW = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +93,65 @@ def densities(
     statistics: Statistics, hypotheses: Hypotheses, sizes: dict[str, FloatArray]
 ) -> Densities:
     """Evaluate every hypothesis; `sizes` are the quantities of each pair that the table uses."""
-    # Compiled on first use: numba takes longer to import than a small study to recover.
-    from jigsaw_crl.evidence.mixture_loops import log_densities
-
     s = statistics
     scales, weights = hypotheses.of_pairs(sizes)
-    owners = np.array([k for k, _ in hypotheses.components])
-    start = np.searchsorted(owners, np.arange(len(hypotheses) + 1))
-    rows = np.empty((*s.exists.shape, len(hypotheses)))
-    total = np.empty(s.exists.shape)
-    given = (s.values, s.covariance, s.exists, s.free, scales, weights, hypotheses.priors)
-    log_densities(*given, start, hypotheses.free, rows, total)
+    with np.errstate(divide="ignore"):
+        log_weights, log_priors = np.log(weights), np.log(hypotheses.priors)
+    owner = np.array([h for h, _ in hypotheses.components])
+    rows = np.full((*s.exists.shape, len(hypotheses)), -np.inf)
+    total = np.full(s.exists.shape, -np.inf)
+    at = pair, reading = np.nonzero(s.exists)
+    if len(pair) > FEW:
+        # Compiled on first use: numba takes longer to import than a small study to recover.
+        from jigsaw_crl.evidence.mixture_loops import log_densities
+
+        squares = np.ascontiguousarray(np.swapaxes(scales**2, 1, 2))
+        start = np.searchsorted(owner, np.arange(len(hypotheses) + 1))
+        table = log_weights, log_priors, start, hypotheses.free
+        log_densities(pair, reading, s.values, s.covariance, s.free, squares, *table, rows, total)
+        return Densities(rows, total)
+    free = s.free[at]
+    used = np.array([np.ones(len(pair), dtype=bool), free[:, 1], free[:, 0]])
+    each = _log_normals(s.values[at].T, s.covariance[at].T, used, scales[pair].T)
+    each = each - each[0] + log_weights[pair].T
+    found = np.array([_log_sum(each[owner == h]) for h in range(len(hypotheses))])
+    found[~(free[:, None] | ~hypotheses.free).all(axis=2).T] = -np.inf
+    rows[at], total[at] = found.T, _log_sum(found + log_priors[:, None])
     return Densities(rows, total)
+
+
+def _log_normals(g: FloatArray, C: FloatArray, used: BoolArray, scales: FloatArray) -> FloatArray:
+    """`log N(g; 0, C + diag(v²))` up to a constant, shape (n_components, k).
+
+    Parameters
+    ----------
+    g, used : array, shape (3, k)
+        A statistic that is not used counts as known and zero.
+    C : array, shape (3, 3, k)
+    scales : array, shape (3, n_components, k)
+    """
+    # In standard errors.
+    precision = np.array([np.where(u & (C[a, a] > 0), C[a, a], 1.0) for a, u in enumerate(used)])
+    precision = 1.0 / precision
+    root = np.sqrt(precision) * used
+    x, y, w = g * root
+    d, e, f = C[0, 1] * root[0] * root[1], C[0, 2] * root[0] * root[2], C[1, 2] * root[1] * root[2]
+    a, b, c = (scales * root[:, None]) ** 2 + (1.0 + JITTER)
+    # The inverse of the symmetric matrix (a d e, d b f, e f c) times its determinant.
+    m_a, m_b, m_c = b * c - f * f, a * c - e * e, a * b - d * d
+    m_d, m_e, m_f = e * f - d * c, d * f - b * e, d * e - a * f
+    det = a * m_a + d * m_d + e * m_e
+    quad = x * x * m_a + y * y * m_b + w * w * m_c
+    quad += 2 * (x * y * m_d + x * w * m_e + y * w * m_f)
+    return np.asarray(-0.5 * (np.log(det) + quad / det))
+
+
+def _log_sum(x: FloatArray) -> FloatArray:
+    """`log Σ exp` along the first axis; −inf where there is nothing."""
+    most = x.max(axis=0, initial=-np.inf)
+    most[most == -np.inf] = 0.0
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(x - most).sum(axis=0)) + most)
 
 
 def by_label(
@@ -127,15 +177,39 @@ def by_label(
     owner : array of int, shape (r,)
         Label of each regime.
     """
-    from jigsaw_crl.evidence.mixture_loops import add_by_label  # compiled, as in `densities`
-
     s = statistics
+    first, second = owner[s.first], owner[s.second]
+    log_weight = np.where(s.exists, log_weight, -np.inf)
     factors = np.zeros((len(hypotheses), n_labels, n_labels))
     count = np.zeros((n_labels, n_labels))
-    pairs = owner[s.first], owner[s.second]
-    log_weight = np.where(s.exists, log_weight, -np.inf)
-    table = hypotheses.free, hypotheses.mirror
-    add_by_label(rows, log_weight, s.free, *pairs, *table, factors, count)
+    if np.count_nonzero(s.exists) > FEW:
+        from jigsaw_crl.evidence.mixture_loops import add_by_label  # compiled, as in `densities`
+
+        table = hypotheses.free, hypotheses.mirror
+        add_by_label(rows, log_weight, s.free, first, second, *table, factors, count)
+    else:
+        logs = _averaged(rows.T, log_weight.T, s.free, hypotheses)
+        # Taken against the best hypothesis and floored, the small differences between those that
+        # fit survive the division by the first.
+        logs = np.maximum(logs - logs.max(axis=0), -CERTAIN)
+        said = logs - logs[0], logs[hypotheses.mirror] - logs[0]
+        for a, b, own in ((first, second, said[0]), (second, first, said[1])):
+            for h, row in enumerate(own):
+                np.add.at(factors[h], (a, b), row)
+            np.add.at(count, (a, b), 1.0)
     count[count == 0] = np.nan
     factors /= count
     return factors
+
+
+def _averaged(
+    rows: FloatArray, log_weight: FloatArray, free: BoolArray, hypotheses: Hypotheses
+) -> FloatArray:
+    """Log density of every hypothesis, averaged over readings, shape (n_hypotheses, k)."""
+    logs = np.empty((len(hypotheses), len(free)))
+    for h, needs in enumerate(hypotheses.free):
+        weight = np.where((free | ~needs).all(axis=2).T, log_weight, -np.inf)
+        share = _log_sum(weight)
+        share[share == -np.inf] = 0.0
+        logs[h] = _log_sum(rows[h] + weight) - share
+    return logs

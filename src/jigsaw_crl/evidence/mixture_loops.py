@@ -1,4 +1,4 @@
-"""The compiled loops of `mixture`; a pair stays in registers."""
+"""The arithmetic of `mixture`, one entry after the other, compiled."""
 
 from __future__ import annotations
 
@@ -9,87 +9,83 @@ from jigsaw_crl.evidence.mixture import CERTAIN, JITTER
 
 __all__ = ["add_by_label", "log_densities"]
 
-
-@compiled()
-def log_densities(  # type: ignore[no-untyped-def]
-    values, covariance, exists, free, scales, weights, priors, start, needs, rows, total
-):
-    """Fill `rows` and `total`: see `Densities`.
-
-    `scales`, shape (k, n_components, 3), and `weights` are those of each pair. Component 0 is the
-    reference; those of hypothesis h are `start[h]` up to `start[h + 1]`. `needs` says which c must
-    be free, shape (n_rows, 2).
-    """
-    n_components, n_rows = scales.shape[1], rows.shape[2]
-    z, off, precision = np.empty(3), np.empty(3), np.empty(3)
-    used = np.ones(3, np.bool_)
-    each, log_weight, log_prior = np.empty(n_components), np.empty(n_components), np.empty(n_rows)
-    for h in range(n_rows):
-        log_prior[h] = np.log(priors[h]) if priors[h] > 0 else -np.inf
-    for k in range(len(values)):
-        for c in range(n_components):
-            log_weight[c] = np.log(weights[k, c]) if weights[k, c] > 0 else -np.inf
-        for reading in range(values.shape[1]):
-            if not exists[k, reading]:
-                rows[k, reading] = -np.inf
-                total[k, reading] = -np.inf
-                continue
-            g, S = values[k, reading], covariance[k, reading]
-            used[1], used[2] = free[k, reading, 1], free[k, reading, 0]
-            # In standard errors; a statistic that does not exist counts as known and zero.
-            for a in range(3):
-                precision[a] = 1.0 / S[a, a] if used[a] and S[a, a] > 0 else 1.0
-                z[a] = g[a] * np.sqrt(precision[a]) if used[a] else 0.0
-            for slot in range(3):
-                a, b = (0, slot + 1) if slot < 2 else (1, 2)
-                off[slot] = 0.0
-                if used[a] and used[b]:
-                    off[slot] = S[a, b] * np.sqrt(precision[a] * precision[b])
-            reference = _log_normal(z, precision, off, scales[k, 0], used)
-            for c in range(1, n_components):
-                each[c] = -np.inf
-                if log_weight[c] > -np.inf:
-                    density = _log_normal(z, precision, off, scales[k, c], used)
-                    each[c] = density - reference + log_weight[c]
-            for h in range(n_rows):
-                possible = (used[2] or not needs[h, 0]) and (used[1] or not needs[h, 1])
-                if not possible:
-                    for c in range(start[h], start[h + 1]):
-                        each[c] = -np.inf
-                rows[k, reading, h] = _log_sum(each, start[h], start[h + 1])
-                for c in range(start[h], start[h + 1]):
-                    each[c] += log_prior[h]
-            total[k, reading] = _log_sum(each, 1, n_components)
+# A summand below e^-42 of the largest is lost in rounding; its exponential is not taken.
+LOST = -42.0
 
 
 @compiled(kept=False)
-def _log_normal(z, precision, off, scales, used):  # type: ignore[no-untyped-def]
-    """Log density, up to a constant, of N(z; 0, A), A = 1 + precision · scale² on the diagonal."""
-    a = 1.0 + (precision[0] * scales[0] ** 2 if used[0] else 0.0) + JITTER
-    b = 1.0 + (precision[1] * scales[1] ** 2 if used[1] else 0.0) + JITTER
-    c = 1.0 + (precision[2] * scales[2] ** 2 if used[2] else 0.0) + JITTER
-    d, e, f = off[0], off[1], off[2]
-    x, y, w = z[0], z[1], z[2]
-    m_a, m_b, m_c = b * c - f * f, a * c - e * e, a * b - d * d
-    m_d, m_e, m_f = e * f - d * c, d * f - b * e, d * e - a * f
-    det = a * m_a + d * m_d + e * m_e
-    quad = x * x * m_a + y * y * m_b + w * w * m_c
-    quad += 2 * (x * y * m_d + x * w * m_e + y * w * m_f)
-    return -0.5 * (np.log(det) + quad / det)
-
-
-@compiled(kept=False)
-def _log_sum(x, start, stop):  # type: ignore[no-untyped-def]
-    """`log Σ exp` of x[start:stop]; -inf for an empty range."""
+def _log_sum(x, n):  # type: ignore[no-untyped-def]
+    """`log Σ exp` of the first n numbers; -inf if there are none."""
     most = -np.inf
-    for a in range(start, stop):
+    for a in range(n):
         most = max(most, x[a])
     if most == -np.inf:
         return most
     total = 0.0
-    for a in range(start, stop):
-        total += np.exp(x[a] - most)
-    return most + np.log(total)
+    for a in range(n):
+        if x[a] == most:
+            total += 1.0
+        elif x[a] - most > LOST:
+            total += np.exp(x[a] - most)
+    return most if total == 1.0 else most + np.log(total)
+
+
+@compiled()
+def log_densities(  # type: ignore[no-untyped-def]
+    pair,
+    reading,
+    values,
+    covariance,
+    free,
+    squares,
+    log_weight,
+    log_prior,
+    start,
+    needs,
+    rows,
+    total,
+):
+    """Fill `rows` and `total` at every entry (pair[n], reading[n]): see `Densities`.
+
+    `squares`, shape (k, 3, n_components), are the squared scales of each pair, and `log_weight`,
+    shape (k, n_components), the weights. Component 0 is the reference; those of hypothesis h are
+    `start[h]` up to `start[h + 1]`. `needs` says which c must be free, shape (n_rows, 2).
+    """
+    n_components, n_rows = squares.shape[2], rows.shape[2]
+    det, quad = np.empty(n_components), np.empty(n_components)
+    each = np.empty(max(n_components, n_rows))
+    for n in range(len(pair)):
+        k, s = pair[n], reading[n]
+        free_i, free_j = free[k, s, 0], free[k, s, 1]
+        g, S, v = values[k, s], covariance[k, s], squares[k]
+        # In standard errors; a statistic that does not exist counts as known and zero.
+        p_x = 1.0 / S[0, 0] if S[0, 0] > 0 else 1.0
+        p_y = (1.0 / S[1, 1] if S[1, 1] > 0 else 1.0) if free_j else 0.0
+        p_w = (1.0 / S[2, 2] if S[2, 2] > 0 else 1.0) if free_i else 0.0
+        r_x, r_y, r_w = np.sqrt(p_x), np.sqrt(p_y), np.sqrt(p_w)
+        x, y, w = g[0] * r_x, g[1] * r_y, g[2] * r_w
+        d, e, f = S[0, 1] * r_x * r_y, S[0, 2] * r_x * r_w, S[1, 2] * r_y * r_w
+        xx, yy, ww, xy, xw, yw = x * x, y * y, w * w, 2 * x * y, 2 * x * w, 2 * y * w
+        for h in range(n_components):
+            a = 1.0 + JITTER + p_x * v[0, h]
+            b = 1.0 + JITTER + p_y * v[1, h]
+            c = 1.0 + JITTER + p_w * v[2, h]
+            m_a, m_b, m_c = b * c - f * f, a * c - e * e, a * b - d * d
+            m_d, m_e, m_f = e * f - d * c, d * f - b * e, d * e - a * f
+            whole = a * m_a + d * m_d + e * m_e
+            det[h] = whole
+            quad[h] = (xx * m_a + yy * m_b + ww * m_c + xy * m_d + xw * m_e + yw * m_f) / whole
+        for h in range(n_rows):
+            possible = (free_i or not needs[h, 0]) and (free_j or not needs[h, 1])
+            m = 0
+            if possible:
+                for c in range(start[h], start[h + 1]):
+                    each[m] = log_weight[k, c] - 0.5 * (quad[c] - quad[0] + np.log(det[c] / det[0]))
+                    m += 1
+            rows[k, s, h] = _log_sum(each, m)
+        for h in range(n_rows):
+            each[h] = rows[k, s, h] + log_prior[h]
+        total[k, s] = _log_sum(each, n_rows)
 
 
 @compiled()
@@ -98,18 +94,26 @@ def add_by_label(  # type: ignore[no-untyped-def]
 ):
     """Add each pair's log Bayes factors to the labels (first[k], second[k]) and their mirror."""
     n_rows, n_readings = rows.shape[2], rows.shape[1]
-    logs, each, weight = np.empty(n_rows), np.empty(n_readings), np.empty(n_readings)
+    logs, each = np.empty(n_rows), np.empty(n_readings)
+    # The weight of the readings in which no c, c_j, c_i or both must be free.
+    shares = np.empty(4)
     for k in range(len(rows)):
         i, j = first[k], second[k]
+        for kind in range(4):
+            m = 0
+            for s in range(n_readings):
+                if (free[k, s, 0] or kind < 2) and (free[k, s, 1] or kind % 2 == 0):
+                    each[m] = log_weight[k, s]
+                    m += 1
+            shares[kind] = _log_sum(each, m)
         most = -np.inf
         for h in range(n_rows):
-            for reading in range(n_readings):
-                possible = free[k, reading, 0] or not needs[h, 0]
-                possible = possible and (free[k, reading, 1] or not needs[h, 1])
-                weight[reading] = log_weight[k, reading] if possible else -np.inf
-                each[reading] = rows[k, reading, h] + weight[reading]
-            share = _log_sum(weight, 0, n_readings)
-            logs[h] = -np.inf if share == -np.inf else _log_sum(each, 0, n_readings) - share
+            share, m = shares[2 * needs[h, 0] + needs[h, 1]], 0
+            for s in range(n_readings):
+                if (free[k, s, 0] or not needs[h, 0]) and (free[k, s, 1] or not needs[h, 1]):
+                    each[m] = rows[k, s, h] + log_weight[k, s]
+                    m += 1
+            logs[h] = -np.inf if share == -np.inf else _log_sum(each, m) - share
             most = max(most, logs[h])
         for h in range(n_rows):
             # Taken against the best hypothesis and floored, the small differences between those

@@ -14,7 +14,7 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.arrays import ArrayLike, FloatArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
@@ -130,6 +130,11 @@ class Fragment(ReadOnlyArrays):
         For every pair, the share of what changed in the column's equation that belongs to the row.
         It bounds the effect that a "no" leaves open. None from exact statements and from
         ``method="paper"``.
+    features : tuple of str, or None
+        Names of the basis's columns; `transform` checks data frames against them. Never leave the
+        client.
+    centre : array, shape (n_features,), or None
+        Mean of the control rows, which `transform` subtracts. Never leaves the client.
 
     Examples
     --------
@@ -157,10 +162,12 @@ class Fragment(ReadOnlyArrays):
     basis: FloatArray | None = None
     hard: Effects | None = None
     shares: Sizes | None = None
+    features: tuple[str, ...] | None = None
+    centre: FloatArray | None = None
 
     def __post_init__(self) -> None:
         _check(self)
-        self._copy_read_only("basis")
+        self._copy_read_only("basis", "centre")
         if self.n_samples is not None:
             object.__setattr__(self, "n_samples", dict(self.n_samples))
 
@@ -239,25 +246,46 @@ class Fragment(ReadOnlyArrays):
             }
         )
 
-    def transform(self, rows: ArrayLike) -> FloatArray:
-        """Ẑ = X Q̂ᵀ (Corollary 1 of the paper), shape (n_rows, p)."""
-        if self.basis is None:
-            raise InputError(
-                "the latent basis is not part of this fragment",
-                "The basis stays at the client: recover the fragment there to transform rows.",
-                client=self.client,
-            )
-        x = np.asarray(rows, dtype=np.float64)
-        if x.ndim != 2 or x.shape[1] != self.basis.shape[1]:
-            raise InputError(
-                f"rows of shape {x.shape} where {self.basis.shape[1]} features are expected",
-                "Pass the columns the client was built from, in the same order.",
-                client=self.client,
-            )
-        return np.asarray(x @ self.basis.T, dtype=np.float64)
+    def transform(self, rows: Any) -> Any:
+        """Ẑ = (X − μ) Q̂ᵀ (Corollary 1 of the paper), μ the mean of the control rows.
+
+        Parameters
+        ----------
+        rows : array, shape (n_rows, n_features), or data frame
+            A data frame (pandas, polars, pyarrow) must have the client's columns in their order.
+
+        Returns
+        -------
+        array, shape (n_rows, p), or data frame
+            Columns follow `labels`. A data frame gives a data frame of the same kind, with one
+            column per label.
+        """
+        # Imported here for start-up time.
+        from jigsaw_crl.fragment.latents import latents_of
+
+        return latents_of(self, rows)
+
+    def without_claims(self, labels: Iterable[str]) -> Fragment:
+        """The fragment with nothing concluded from hard interventions on these labels.
+
+        What was settled by them is left open: the client's evidence as if they were soft is not
+        part of the fragment.
+        """
+        mine = np.array([label in set(labels) for label in self.labels])
+        if self.hard is None or not (mine & np.array(self.hard.hard)).any():
+            return self
+        hard = self.hard.without(mine)
+        bayes = self.bayes
+        if bayes is not None:
+            ancestor = bayes.ancestor.copy()
+            dropped = bayes.settled & mine
+            ancestor[:, dropped] = np.nan
+            bayes = replace(bayes, ancestor=ancestor, settled=bayes.settled & ~mine)
+        return replace(self, hard=hard, bayes=bayes)
 
     def without_basis(self) -> Fragment:
-        return replace(self, basis=None)
+        """The fragment without what stays at the client: basis, features and centre."""
+        return replace(self, basis=None, features=None, centre=None)
 
     def _repr_html_(self) -> str:
         return str(face("fragment.html")(self))

@@ -38,8 +38,10 @@ def read_bytes(path: str | Path) -> bytes:
     return read_file(Path(path), MOST_BYTES, "fragment")
 
 
-def fragments_by_client(fragments: Iterable[tuple[str | Path, Fragment]]) -> dict[str, Fragment]:
-    """Fragments by client, from pairs of a file's path and the fragment in it.
+def fragments_by_client(
+    fragments: Iterable[tuple[str | Path | None, Fragment]],
+) -> dict[str, Fragment]:
+    """Fragments by client, from pairs of a file's path (None without one) and the fragment in it.
 
     Two fragments of one client are refused, and labels that differ only by case or spaces.
     """

@@ -2,11 +2,19 @@
 
 `Moments` holds the mean `μ` and the covariance `C` (divisor n) of `n` rows of `d` features, or the
 exact population values when `n is None`. The rows themselves are not kept.
+
+Rows may come in batches b, each with an offset of its own. Then `C` is about the mean of each
+batch, and every batch costs a degree of freedom: with n_b rows, mean μ_b and covariance C_b,
+
+    n = Σ_b (n_b − 1) + 1 ,      C = Σ_b n_b C_b / n ,      μ = Σ_b n_b μ_b / Σ_b n_b ,
+
+so that `n C/(n − 1)` is unbiased whatever the offsets are. The n_b and μ_b are kept.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
@@ -18,6 +26,7 @@ from jigsaw_crl.moments.checks import as_numbers, check_values
 from jigsaw_crl.moments.stream import MomentStream, Summary, coarsened
 
 __all__ = [
+    "Batch",
     "Moments",
     "column_space",
     "fixed_rank_pinv",
@@ -28,22 +37,37 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
+class Batch(ReadOnlyArrays):
+    """Name, number of rows and mean of those rows of a regime that lie in one batch."""
+
+    name: str
+    n: int
+    mean: FloatArray
+
+    def __post_init__(self) -> None:
+        self._copy_read_only("mean")
+
+
+@dataclass(frozen=True, eq=False)
 class Moments(ReadOnlyArrays):
     """Mean and covariance of one regime.
 
     Parameters
     ----------
     n : int or None
-        Number of rows; None for exact population moments.
+        Number of rows, less one for every batch but the first; None for exact population moments.
     mean : array, shape (d,)
     covariance : array, shape (d, d)
-        About `mean`, with divisor n.
+        About `mean`, or about the mean of each batch; with divisor n.
     third, fourth : array, shape (d,), optional
         Third and fourth central moments of each feature, which show how heavy its tails are;
         None where only second moments were given.
     parts : tuple of Moments, optional
         Moments of consecutive stretches of the same rows, at most eight, which show whether the
-        regime drifts; empty where the order of the rows is unknown.
+        regime drifts; empty where the order of the rows is unknown. Offsets of batches are taken
+        off their means.
+    batches : tuple of Batch
+        Rows and mean of each batch, sorted by name; empty where batches are unknown.
 
     Examples
     --------
@@ -60,6 +84,7 @@ class Moments(ReadOnlyArrays):
     third: FloatArray | None = None
     fourth: FloatArray | None = None
     parts: tuple[Moments, ...] = ()
+    batches: tuple[Batch, ...] = ()
 
     def __post_init__(self) -> None:
         # Copies: later changes to the caller's arrays have no effect.
@@ -89,9 +114,65 @@ class Moments(ReadOnlyArrays):
         whole, parts = stream.summaries()
         return cls(*whole, parts=tuple(cls(*part) for part in parts))
 
+    @classmethod
+    def of_batches(cls, batches: Mapping[str, Moments]) -> Moments:
+        """Moments within batches, from those of the rows of each batch.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from jigsaw_crl.moments.regime import Moments
+        >>> one, two = Moments.from_rows([[0.0], [2.0]]), Moments.from_rows([[10.0], [12.0]])
+        >>> both = Moments.of_batches({"monday": one, "tuesday": two})
+        >>> both.rows, both.n, both.mean.tolist(), both.n * both.covariance / (both.n - 1)
+        (4, 3, [6.0], array([[2.]]))
+        """
+        own = {name: batches[name] for name in sorted(batches)}
+        kept = tuple(Batch(name, m.n or 0, m.mean) for name, m in own.items())
+        if len(own) == 1:
+            return replace(next(iter(own.values())), batches=kept)
+        rows = np.array([b.n for b in kept], dtype=np.float64)
+        mean = rows @ np.array([b.mean for b in kept]) / rows.sum()
+        n = int(rows.sum()) - len(kept) + 1
+
+        def pooled(field: str) -> FloatArray | None:
+            values = [getattr(m, field) for m in own.values()]
+            if any(v is None for v in values):
+                return None
+            return np.asarray(sum(w * v for w, v in zip(rows.tolist(), values, strict=True)) / n)
+
+        known = all(m.parts for m in own.values())
+        moved = [part._moved(mean - m.mean) for m in own.values() for part in m.parts]
+        return cls(
+            n,
+            mean,
+            np.asarray(pooled("covariance")),
+            pooled("third"),
+            pooled("fourth"),
+            coarsened(tuple(moved)) if known else (),
+            kept,
+        )
+
     @property
     def n_features(self) -> int:
         return int(self.mean.shape[0])
+
+    @property
+    def rows(self) -> int | None:
+        """Number of rows; None for exact population moments."""
+        return sum(b.n for b in self.batches) if self.batches else self.n
+
+    def _moved(self, step: FloatArray) -> Moments:
+        """The same with another mean."""
+        return replace(self, mean=self.mean + step)
+
+    def _of_each_batch(self) -> dict[str, Moments]:
+        """Moments of each batch, all with the covariance within batches."""
+        assert self.n is not None
+        share = self.n / (self.rows or 1)
+        third, fourth = (None if x is None else share * x for x in (self.third, self.fourth))
+        covariance = share * self.covariance
+        return {b.name: Moments(b.n, b.mean, covariance, third, fourth) for b in self.batches}
 
     def merge(self, other: Moments) -> Moments:
         """Moments of both sets of rows together; the parts of `other` follow this one's."""
@@ -104,12 +185,32 @@ class Moments(ReadOnlyArrays):
                 f"moments of {self.n_features} and of {other.n_features} features cannot be merged",
                 "Compute both from the same columns.",
             )
+        if bool(self.batches) != bool(other.batches):
+            raise InputError(
+                "moments with batches cannot be merged with moments without",
+                "Name the batch column for both, or for neither.",
+            )
+        if self.batches:
+            return self._merge_batches(other)
         a, b = (
             Summary(n, m.mean, m.covariance, m.third, m.fourth)
             for n, m in ((self.n, self), (other.n, other))
         )
         known = self.parts and other.parts
         return Moments(*a.merge(b), parts=coarsened(self.parts + other.parts) if known else ())
+
+    def _merge_batches(self, other: Moments) -> Moments:
+        batches = self._of_each_batch()
+        for name, m in other._of_each_batch().items():
+            batches[name] = batches[name].merge(m) if name in batches else m
+        merged = Moments.of_batches(batches)
+        parts = self.parts + other.parts
+        if len(batches) > 1:
+            parts = tuple(
+                part._moved(merged.mean - m.mean) for m in (self, other) for part in m.parts
+            )
+        known = self.parts and other.parts
+        return replace(merged, parts=coarsened(parts) if known else ())
 
     def select(self, features: BoolArray | IntArray) -> Moments:
         """Moments of some features, by their positions (in any order) or a boolean mask."""
@@ -120,6 +221,7 @@ class Moments(ReadOnlyArrays):
             None if self.third is None else self.third[features],
             None if self.fourth is None else self.fourth[features],
             tuple(part.select(features) for part in self.parts),
+            tuple(replace(b, mean=b.mean[features]) for b in self.batches),
         )
 
 

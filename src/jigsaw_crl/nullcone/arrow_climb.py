@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jigsaw_crl.base.compiled import compiled
+from jigsaw_crl.nullcone.arrow_search import TIE
 
 __all__ = ["climb"]
 
@@ -162,6 +163,12 @@ def _combined(x, wx, y, wy, out):  # type: ignore[no-untyped-def]
     return True
 
 
+@compiled(kept=False)
+def _above(one, other):  # type: ignore[no-untyped-def]
+    """Is a height above another by more than rounding?"""
+    return one - other > TIE * abs(one)
+
+
 @compiled()
 def climb(first, second, d, values, vectors, w_mean, w_cov, same, x, value):  # type: ignore[no-untyped-def]
     """Fill the best two maxima of F (slots 0, 1) and the maximum of G (slot 2) of every regime.
@@ -200,7 +207,7 @@ def climb(first, second, d, values, vectors, w_mean, w_cov, same, x, value):  # 
             if not there:
                 continue
             reached = _ascend(A, B, d[j], wd, wD, False, z, y)
-            if reached > value[j, 2]:
+            if _above(reached, value[j, 2]):
                 value[j, 2] = reached
                 for a in range(k):
                     x[j, 2, a] = z[a]
@@ -215,13 +222,13 @@ def _keep_two(found, height, n, same, x, value):  # type: ignore[no-untyped-def]
     """The best of n lines in slot 0, and the best that differs from it in slot 1."""
     best, other = -1, -1
     for s in range(n):
-        if best < 0 or height[s] > height[best]:
+        if best < 0 or _above(height[s], height[best]):
             best = s
     for s in range(n):
         cosine = 0.0
         for a in range(found.shape[1]):
             cosine += found[s, a] * found[best, a]
-        if abs(cosine) < same and (other < 0 or height[s] > height[other]):
+        if abs(cosine) < same and (other < 0 or _above(height[s], height[other])):
             other = s
     for slot in range(2):
         chosen = best if slot == 0 else other

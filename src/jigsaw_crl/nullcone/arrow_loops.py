@@ -1,4 +1,4 @@
-"""The arithmetic of `arrow_pairs`, one pair after the other, compiled."""
+"""The arithmetic of `arrow_pairs`, one entry after the other, compiled."""
 
 from __future__ import annotations
 
@@ -8,216 +8,187 @@ from jigsaw_crl.base.compiled import compiled
 
 __all__ = ["products"]
 
-# Columns of the arrays that `products` takes.
-LAM, M, SIGNAL, PRECISION, LOOSE = range(5)
-ROWS, W_MEAN, W_COV = range(3)
-CONTROL, EFFECTIVE, DIRECTIONS = range(3)
-
-
-# Coordinates of a vector in the basis (u_i, c_i, u_j, c_j) of a pair.
+# Columns of the numbers of a reading that `products` takes.
+LAM, ALPHA, ROWS, ZERO, PULL, BY_MEAN, BY_LINE, BY_C, LOOSE, MEAN_ROWS, BASE = range(11)
 
 
 @compiled(kept=False)
-def _times(K, x, y):  # type: ignore[no-untyped-def]
-    total = 0.0
+def _image(M, x, out):  # type: ignore[no-untyped-def]
     for a in range(4):
-        inner = 0.0
-        for b in range(4):
-            inner += K[a, b] * y[b]
-        total += x[a] * inner
-    return total
+        out[a] = M[a, 0] * x[0] + M[a, 1] * x[1] + M[a, 2] * x[2] + M[a, 3] * x[3]
 
 
 @compiled(kept=False)
-def _metric(R, K, own, lam, out):  # type: ignore[no-untyped-def]
-    """Inner products in the metric `I + noise + λ uuᵀ + ucᵀ + cuᵀ`, u and c at `own`, `own + 1`."""
-    for a in range(4):
-        left = lam * K[a, own] + K[a, own + 1]
-        for b in range(4):
-            out[a, b] = R[a, b] + left * K[own, b] + K[a, own] * K[own + 1, b]
+def _dot(x, y):  # type: ignore[no-untyped-def]
+    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3]
 
 
 @compiled(kept=False)
-def _turn(K, own, target, alpha, pull, out):  # type: ignore[no-untyped-def]
-    """`A⁻¹ x` of the basis vector `target`, for the line at `own`: (P − pull ĉĉᵀ) x / α."""
-    for a in range(4):
-        out[a] = 0.0
-    out[target] = 1.0
-    out[own] -= K[own, target]
-    square = K[own + 1, own + 1]
-    if square > 0.0:
-        out[own + 1] -= pull * K[own + 1, target] / square
-    for a in range(4):
-        out[a] /= alpha
+def _of_own(M, own, r, k, t, Mt, C):  # type: ignore[no-untyped-def]
+    """Add the covariance by the regime's own rows, whose metric is M.
 
-
-@compiled(kept=False)
-def _forms(metric, X, Y, n, first, stop, work, C):  # type: ignore[no-untyped-def]
-    """Add the covariance of `T_a = Σ_k X[a,k]ᵀ N Y[a,k]` for N with `metric`, over n rows.
-
-    T₁ has no forms 1 and 3, T₂ no form 1, T₃ no form 3: see `_pair`.
+    T follows `t₀ᵀNy`, `t₁ᵀNy`, with y the vector of `BY_LINE` and `BY_C`, and `vᵀNu` with
+    v = P of the other line; `k` is the inner product of the two lines. An error e of the mean
+    enters by `t₀·e` and `t₁·e`.
     """
-    mx, my = work[5, 0], work[5, 1]
-    for a in range(3):
-        for k in range(first, stop):
-            if (k == 1 and a != 2) or (k == 3 and a != 1):
-                continue
-            for i in range(4):
-                mx[i] = my[i] = 0.0
-                for j in range(4):
-                    mx[i] += metric[i, j] * X[a, k, j]
-                    my[i] += metric[i, j] * Y[a, k, j]
-            for b in range(a, 3):
-                total = 0.0
-                for h in range(first, stop):
-                    if (h == 1 and b != 2) or (h == 3 and b != 1):
-                        continue
-                    xx = xy = yx = yy = 0.0
-                    for i in range(4):
-                        xx += mx[i] * X[b, h, i]
-                        xy += mx[i] * Y[b, h, i]
-                        yx += my[i] * X[b, h, i]
-                        yy += my[i] * Y[b, h, i]
-                    total += xx * yy + xy * yx
-                C[a, b] += total / n
-                if b > a:
-                    C[b, a] += total / n
+    other, back = 2 - own, 2 - own // 2
+    line, c = r[BY_LINE], r[BY_C]
+    _image(M, t[0], Mt[0])
+    _image(M, t[1], Mt[1])
+    uu, uy = M[own, own], line * M[own, own] + c * M[own, own + 1]
+    yy = line * uy + c * (line * M[own, own + 1] + c * M[own + 1, own + 1])
+    vu = M[other, own] - k * uu
+    vy = line * vu + c * (M[other, own + 1] - k * M[own, own + 1])
+    vv = M[other, other] - k * M[other, own] - k * vu
+    y0, y1 = line * Mt[0, own] + c * Mt[0, own + 1], line * Mt[1, own] + c * Mt[1, own + 1]
+    v0, v1 = Mt[0, other] - k * Mt[0, own], Mt[1, other] - k * Mt[1, own]
+    t00, t01, t11 = _dot(t[0], Mt[0]), _dot(t[0], Mt[1]), _dot(t[1], Mt[1])
+    e = r[BY_MEAN] ** 2 * r[ROWS] / r[MEAN_ROWS]
+    c00 = (t00 * (yy + e) + y0 * y0) / r[ROWS]
+    c01 = (t01 * (yy + e) + y0 * y1) / r[ROWS]
+    c11 = (t11 * (yy + e) + y1 * y1) / r[ROWS]
+    q0 = (v0 * uy + Mt[0, own] * vy) / r[ROWS]
+    q1 = (v1 * uy + Mt[1, own] * vy) / r[ROWS]
+    qq = (vv * uu + vu * vu) / r[ROWS]
+    lam, forth = r[LAM], 3 - back
+    C[0, 0] += c00
+    C[0, forth] += c01
+    C[0, back] += q0 - lam * c00
+    C[forth, forth] += c11
+    C[1, 2] += q1 - lam * c01
+    C[back, back] += lam * (lam * c00 - 2.0 * q0) + qq
 
 
 @compiled(kept=False)
-def _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T, C):  # type: ignore[no-untyped-def]
-    """T = (u_i·u_j, u_i·c_j, c_i·u_j) of readings s, t and its covariance: see `arrow_pairs`."""
-    K, R, Mi, Mj = work[0], work[1], work[2], work[3]
-    # Rows of u_i, c_i, u_j, c_j among all lines and c's.
-    of_i, of_j = 2 * (3 * i + s), 2 * (3 * j + t) - 2
-    for a in range(4):
-        row = a + (of_i if a < 2 else of_j)
-        for b in range(4):
-            column = b + (of_i if b < 2 else of_j)
-            K[a, b] = G[row, column]
-            R[a, b] = N[row, column]
-    lam_i, lam_j = A[i, s, LAM], A[j, t, LAM]
-    al_i, al_j = A[i, s, PRECISION], A[j, t, PRECISION]
-    pull_i = B[i, W_COV] * A[i, s, SIGNAL] / (al_i + B[i, W_COV] * A[i, s, SIGNAL])
-    pull_j = B[j, W_COV] * A[j, t, SIGNAL] / (al_j + B[j, W_COV] * A[j, t, SIGNAL])
-    zero_i, zero_j = s == 2, t == 2
-    T[0], T[1], T[2] = K[0, 2], K[0, 3], K[1, 2]
-    _metric(R, K, 0, lam_i, Mi)
-    _metric(R, K, 2, lam_j, Mj)
-    ai, bi, aj, bj = work[4, 0], work[4, 1], work[4, 2], work[4, 3]
-    _turn(K, 0, 2, al_i, pull_i, ai)
-    _turn(K, 0, 3, al_i, pull_i, bi)
-    _turn(K, 2, 0, al_j, pull_j, aj)
-    _turn(K, 2, 1, al_j, pull_j, bj)
-    C[:] = 0.0
-    # Errors of the means: of regime i, of regime j, and of the control, which both share.
-    for which in range(2):
-        moved = A[i, s, M] * B[i, W_MEAN] if which == 0 else A[j, t, M] * B[j, W_MEAN]
-        for a in range(4):
-            if which == 0:
-                E[0, 0, a], E[0, 1, a] = moved * ai[a], moved * bi[a]
-                E[0, 2, a] = -moved * lam_i * ai[a]
-            else:
-                E[1, 0, a], E[1, 2, a] = moved * aj[a], moved * bj[a]
-                E[1, 1, a] = -moved * lam_j * aj[a]
+def _of_both(R, S, n, W, C):  # type: ignore[no-untyped-def]
+    """Add `2 tr(R S_a R S_b)/n` to C, for symmetric forms S of the three statistics."""
     for a in range(3):
-        for b in range(3):
-            C[a, b] += _times(Mi, E[0, a], E[0, b]) / B[i, ROWS]
-            C[a, b] += _times(Mj, E[1, a], E[1, b]) / B[j, ROWS]
-            shared = _times(R, E[0, a], E[0, b]) + _times(R, E[1, a], E[1, b])
-            shared += _times(R, E[0, a], E[1, b]) + _times(R, E[1, a], E[0, b])
-            C[a, b] += shared / whole[CONTROL]
-    # Errors of the covariances as forms xᵀNy: what turns the line, and what c itself carries.
-    X[:], Y[:] = 0.0, 0.0
-    share_i = np.sqrt(A[i, s, SIGNAL] / K[1, 1]) if K[1, 1] > 0 else 0.0
-    share_j = np.sqrt(A[j, t, SIGNAL] / K[3, 3]) if K[3, 3] > 0 else 0.0
-    wi, wj = B[i, W_COV], B[j, W_COV]
-    for a in range(4):
-        X[0, 0, a], X[1, 0, a], X[2, 0, a] = wi * ai[a], wi * bi[a], -lam_i * wi * ai[a]
-        X[0, 2, a], X[1, 2, a], X[2, 2, a] = wj * aj[a], -lam_j * wj * aj[a], wj * bj[a]
-    for a in range(3):
-        if zero_i:
-            Y[a, 0, 0] = lam_i / (1.0 + max(lam_i, -0.9))
-        else:
-            Y[a, 0, 1] = share_i
-        if zero_j:
-            Y[a, 2, 2] = lam_j / (1.0 + max(lam_j, -0.9))
-        else:
-            Y[a, 2, 3] = share_j
-    X[2, 1, 2], X[2, 1, 0], Y[2, 1, 0] = 1.0, -K[0, 2], 1.0
-    X[1, 3, 0], X[1, 3, 2], Y[1, 3, 2] = 1.0, -K[0, 2], 1.0
-    _forms(Mi, X, Y, B[i, ROWS], 0, 2, work, C)
-    _forms(Mj, X, Y, B[j, ROWS], 2, 4, work, C)
-    # The whitening's error enters both, and the products themselves.
-    X[0, 4, 0], Y[0, 4, 2] = 1.0, 1.0
-    X[1, 4, 0], Y[1, 4, 3] = 1.0, 1.0
-    X[2, 4, 2], Y[2, 4, 1] = 1.0, 1.0
-    _forms(R, X, Y, whole[EFFECTIVE], 0, 5, work, C)
-    # The product of two free rotations, and rotations that nothing determines.
-    both = whole[DIRECTIONS] / (al_i * al_j)
-    for a in range(3):
-        by_a = 1.0 if a == 0 else (-lam_j if a == 1 else -lam_i)
-        for b in range(3):
-            C[a, b] += both * by_a * (1.0 if b == 0 else (-lam_j if b == 1 else -lam_i))
-    if A[i, s, LOOSE] > 0.0:
-        _loosen(K, 0, 2, lam_i, 2, A[i, s, LOOSE] / al_i**2, C)
-    if A[j, t, LOOSE] > 0.0:
-        _loosen(K, 2, 0, lam_j, 1, A[j, t, LOOSE] / al_j**2, C)
-    if zero_j:
-        T[1] = 0.0
-        for a in range(3):
-            C[a, 1] = C[1, a] = 0.0
-        C[1, 1] = 1.0
-    if zero_i:
-        T[2] = 0.0
-        for a in range(3):
-            C[a, 2] = C[2, a] = 0.0
-        C[2, 2] = 1.0
+        for x in range(4):
+            for y in range(4):
+                value = R[x, 0] * S[a, 0, y] + R[x, 1] * S[a, 1, y]
+                W[a, x, y] = value + R[x, 2] * S[a, 2, y] + R[x, 3] * S[a, 3, y]
+        for b in range(a + 1):
+            total = 0.0
+            for x in range(4):
+                for y in range(4):
+                    total += W[a, x, y] * W[b, y, x]
+            C[b, a] += 2.0 * total / n
 
 
 @compiled(kept=False)
-def _loosen(K, own, other, lam, back, variance, C):  # type: ignore[no-untyped-def]
-    """Add `variance · G Gᵀ`, with G the change of T by a rotation of the line at `own`.
-
-    `back` is the position in T of this line's own c with the other line.
-    """
-    g = np.zeros((3, 4))
-    g[0, other] = 1.0
-    g[3 - back, other + 1] = 1.0
-    g[back, other] = -lam
+def _of_vectors(M, X, n, Mx, C):  # type: ignore[no-untyped-def]
+    """Add `x_aᵀ M x_b/n` to C."""
     for a in range(3):
-        inner = 0.0
-        for b in range(4):
-            inner += K[own, b] * g[a, b]
-        g[a, own] -= inner
-    for a in range(3):
-        for b in range(3):
-            C[a, b] += variance * _times(K, g[a], g[b])
+        _image(M, X[a], Mx)
+        for b in range(a + 1):
+            C[b, a] += _dot(Mx, X[b]) / n
 
 
 @compiled()
-def products(G, N, A, B, whole, first, second, T, C):  # type: ignore[no-untyped-def]
-    """Fill T, shape (k, 9, 3), and C, shape (k, 9, 3, 3), of the pairs: see `arrow_pairs`.
+def products(  # type: ignore[no-untyped-def]
+    G, N, A, shared, whole, first, second, pair, reading, T, C
+):
+    """Fill `T[pair, reading]` and `C[pair, reading]` of every entry: see `arrow_pairs`.
 
     Parameters
     ----------
-    G, N : array, shape (6r, 6r)
-        Inner products of all lines and c's, plain and in the metric of the rows.
-    A : array, shape (r, 3, 5)
-        Of every reading: `LAM`, `M`, `SIGNAL`, `PRECISION` and `LOOSE`. Readings whose precision is
-        zero do not exist and are skipped.
-    B : array, shape (r, 3)
-        Of every regime: `ROWS`, `W_MEAN` and `W_COV`.
+    G, N : array, shape (2m, 2m)
+        Inner products of all lines and then all c's, plain and in the metric of the rows.
+    A : array, shape (m, 11)
+        `LAM`, `ALPHA`, … of every reading.
+    shared : array, shape (m, m)
+        What the errors of two shifts share (see `MeanErrors`).
     whole : array, shape (3,)
-        Of the client: `CONTROL` rows, `EFFECTIVE` rows behind the whitening, `DIRECTIONS` that a
-        line can turn to.
+        n_control, n_eff, and the number of directions that a line can turn to.
+    first, second : array of int, shape (k,)
+        The readings of the two targets of every entry.
+    pair, reading : array of int, shape (k,)
+        Where the entry belongs.
     """
-    work = np.empty((6, 4, 4))
-    X, Y, E = np.empty((3, 5, 4)), np.empty((3, 5, 4)), np.empty((2, 3, 4))
+    m = len(A)
+    row = np.empty(4, np.int64)
+    K, R, M = np.empty((4, 4)), np.empty((4, 4)), np.empty((4, 4))
+    g, t, Mt, turns = np.empty((3, 4)), np.empty((2, 4)), np.empty((2, 4)), np.empty((3, 3, 4))
+    S, W = np.empty((3, 4, 4)), np.empty((3, 4, 4))
     for k in range(len(first)):
         i, j = first[k], second[k]
-        for s in range(3):
-            for t in range(3):
-                if A[i, s, PRECISION] > 0.0 and A[j, t, PRECISION] > 0.0:
-                    at = 3 * s + t
-                    _pair(G, N, A, B, whole, i, s, j, t, work, X, Y, E, T[k, at], C[k, at])
+        row[0], row[1], row[2], row[3] = i, i + m, j, j + m
+        for x in range(4):
+            for y in range(4):
+                K[x, y], R[x, y] = G[row[x], row[y]], N[row[x], row[y]]
+        value, c = T[pair[k], reading[k]], C[pair[k], reading[k]]
+        value[0], value[1], value[2] = K[0, 2], K[0, 3], K[1, 2]
+        for a in range(3):
+            for x in range(4):
+                turns[0, a, x] = turns[1, a, x] = 0.0
+                for y in range(4):
+                    S[a, x, y] = 0.0
+        for own in (0, 2):
+            r = A[i] if own == 0 else A[j]
+            other, back = 2 - own, 2 - own // 2
+            forth, lam = 3 - back, r[LAM]
+            # t = A⁻¹ P of the other target's line, and of its c.
+            for b in range(2):
+                for x in range(4):
+                    t[b, x] = 0.0
+                t[b, other + b] = 1.0 / r[ALPHA]
+                t[b, own] = -K[own, other + b] / r[ALPHA]
+                t[b, own + 1] = -r[PULL] * K[own + 1, other + b] / r[ALPHA]
+            for x in range(4):
+                u, v = K[x, own], lam * K[x, own] + K[x, own + 1]
+                for y in range(4):
+                    M[x, y] = R[x, y] + v * K[own, y] + u * K[own + 1, y]
+            _of_own(M, own, r, K[own, other], t, Mt, c)
+            for x in range(4):
+                turns[own // 2, 0, x] = r[BY_MEAN] * t[0, x]
+                turns[own // 2, forth, x] = r[BY_MEAN] * t[1, x]
+                turns[own // 2, back, x] = -r[BY_MEAN] * lam * t[0, x]
+                for place in (own, own + 1):
+                    half = 0.5 * (r[BY_LINE] if place == own else r[BY_C])
+                    S[0, place, x] += half * t[0, x]
+                    S[0, x, place] += half * t[0, x]
+                    S[forth, place, x] += half * t[1, x]
+                    S[forth, x, place] += half * t[1, x]
+                    S[back, place, x] -= half * lam * t[0, x]
+                    S[back, x, place] -= half * lam * t[0, x]
+            S[back, other, own] += 0.5
+            S[back, own, other] += 0.5
+            S[back, own, own] -= K[own, other]
+            if r[LOOSE] > 0.0:
+                for x in range(4):
+                    g[0, x] = g[forth, x] = 0.0
+                g[0, other], g[0, own] = 1.0, -K[own, other]
+                g[forth, other + 1], g[forth, own] = 1.0, -K[own, other + 1]
+                for x in range(4):
+                    g[back, x] = -lam * g[0, x]
+                _of_vectors(K, g, 1.0 / r[LOOSE], Mt[0], c)
+        if A[i, BY_MEAN] != 0.0 or A[j, BY_MEAN] != 0.0:
+            for a in range(3):
+                for x in range(4):
+                    turns[2, a, x] = turns[0, a, x] + turns[1, a, x]
+            both = shared[i, j]
+            if both > 0.0:
+                _of_vectors(R, turns[2], whole[0] / both, Mt[0], c)
+            # What offsets of batches add to either shift alone.
+            for which in range(2):
+                alone = A[i if which == 0 else j, BASE] - both
+                if alone != 0.0:
+                    _of_vectors(R, turns[which], whole[0] / alone, Mt[0], c)
+        for a in range(3):
+            x, y = (1 if a == 2 else 0), (3 if a == 1 else 2)
+            S[a, x, y] += 0.5
+            S[a, y, x] += 0.5
+        _of_both(R, S, whole[1], W, c)
+        both = whole[2] / (A[i, ALPHA] * A[j, ALPHA])
+        for a in range(3):
+            by_a = 1.0 if a == 0 else (-A[j, LAM] if a == 1 else -A[i, LAM])
+            for b in range(a + 1):
+                by_b = 1.0 if b == 0 else (-A[j, LAM] if b == 1 else -A[i, LAM])
+                c[b, a] += both * by_a * by_b
+        for place in (1, 2):
+            if A[j if place == 1 else i, ZERO] > 0.0:
+                value[place] = 0.0
+                for a in range(3):
+                    c[a, place] = c[place, a] = 0.0
+                c[place, place] = 1.0
+        c[1, 0], c[2, 0], c[2, 1] = c[0, 1], c[0, 2], c[1, 2]

@@ -5,7 +5,8 @@ In coordinates whitened by the control, with every regime about its own mean, re
     d = m u + e ,        D = λ u uᵀ + c uᵀ + u cᵀ + N ,        c ⊥ u, ‖u‖ = 1
 
 (T1, T7): u is the line of q, `λ u/2 + c` is the vector c of T1, and m is how far the intervention
-moved the mean of its target. With `w_d = 1/(1/n + 1/n₀)` and `w_D = 1/(1/n + 1/n_eff)`, the log
+moved the mean of its target. With `w_d = 1/(1/n + 1/n₀)` and `w_D = 1/(1/n + 1/n_eff)` (offsets of
+batches add to the error of the mean, see `client.batches`: w_d is then the smaller), the log
 likelihood of a line u, maximised over λ, c and m, is up to terms without u
 
     c free:   F(u) = ½ w_d (u·d)² + ½ w_D (‖Du‖² − ½ (uᵀDu)²)
@@ -25,9 +26,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.extremes import Form
+from jigsaw_crl.nullcone.arrow_search import search
 
 __all__ = ["Arrows", "estimate", "shifts_fit"]
 
@@ -38,12 +42,18 @@ SPAN = POWERS + 2
 # Two free lines and the line of "c = 0".
 READINGS = 3
 ZERO = 2
+# Up to this many regimes, lines are searched in array code, and nothing is compiled.
+FEW = 12
 # Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
 # angle is about 2‖c‖/λ); one less likely by e^12 is none.
 SAME_LINE, NEGLIGIBLE = 0.9999, 12.0
 # The fit of noise to the p − 1 free directions of c is worth (p − 1)/2 on average with a known line
 # and up to twice that without; evidence must exceed it by this factor.
 OCCAM = 1.6
+# Probability that a regime that follows the control counts as different. Twice the likelihood that
+# noise reaches is then below the quantile of a χ² with 2p degrees of freedom: p of the shift, and
+# up to p of the covariance (from p = 2 to 60 and 12 rows to thousands).
+CHANCE = 1e-3
 # Mean shifts are used if their χ² off the lines is at most this many times its expectation.
 MISFIT = 2.0
 # Where nothing holds a line, the rotation that noise leaves open is a quarter of its largest size.
@@ -80,7 +90,8 @@ class Arrows:
         How clearly the regime differs from the control: 1 is the edge of chance.
     n, w_mean, w_cov : array, shape (r,)
         Rows, w_d and w_D.
-    n_control, n_eff : float
+    errors : MeanErrors
+    n_eff : float
     noise : array, shape (p, p), or None
         Covariance of the sensors' noise in these coordinates; None without any.
     """
@@ -101,7 +112,7 @@ class Arrows:
     n: FloatArray
     w_mean: FloatArray
     w_cov: FloatArray
-    n_control: float
+    errors: MeanErrors
     n_eff: float
     noise: FloatArray | None = None
 
@@ -139,7 +150,7 @@ def _span(form: Form, d: FloatArray, vectors: FloatArray) -> _Span:
             last = block[-1]
             norm = np.linalg.norm(last, axis=1, keepdims=True)
             last = np.divide(last, norm, out=np.zeros_like(last), where=norm > 0)
-            block.append(form(last[:, None], rows)[:, 0] - last)
+            block.append(form(last[:, None], rows)[:, 0] - last if norm.any() else last)
         Q, _ = np.linalg.qr(np.stack(block, axis=2))
         B = np.ascontiguousarray(np.swapaxes(Q, 1, 2))
     DB = form(np.ascontiguousarray(B), rows) - B
@@ -154,18 +165,33 @@ def _span(form: Form, d: FloatArray, vectors: FloatArray) -> _Span:
     )
 
 
+def _covariance_weight(n: FloatArray, n_eff: float, p: int) -> tuple[FloatArray, FloatArray]:
+    """Weight of D in the likelihood, and the share of D that is fitted.
+
+    Fewer than 2p rows fit some c by chance, and p rows or fewer fit one perfectly. Control rows
+    make up for those that are missing: `w_D/2p` of D is fitted, with the weight of 2p rows.
+    """
+    w = 1.0 / (1.0 / n + 1.0 / n_eff)
+    share = np.minimum(w / (2.0 * p), 1.0)
+    return w * share, share
+
+
 def _readings(
     span: _Span, w_mean: FloatArray, w_cov: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Coordinates of the candidate lines in the span, their likelihoods, and which exist."""
-    # Compiled on first use: numba takes longer to import than a small study to recover.
-    from jigsaw_crl.nullcone.arrow_climb import climb
-
     r, k = span.d.shape
     x, value = np.zeros((r, READINGS, k)), np.full((r, READINGS), -np.inf)
     values, vectors = np.linalg.eigh(span.first)
     eigen = values, np.ascontiguousarray(np.swapaxes(vectors, 1, 2))
-    climb(span.first, span.second, span.d, *eigen, w_mean, w_cov, SAME_LINE, x, value)
+    given = (span.first, span.second, span.d, *eigen, w_mean, w_cov, SAME_LINE)
+    if r > FEW:
+        # Compiled on first use: numba takes longer to import than a small study to recover.
+        from jigsaw_crl.nullcone.arrow_climb import climb
+
+        climb(*given, x, value)
+    else:
+        search(*given, x, value)
     has = np.isfinite(value) & (value > value[:, :1] - NEGLIGIBLE)
     has[:, ZERO] = True
     return x, value, has
@@ -176,7 +202,7 @@ def estimate(
     d: FloatArray,
     vectors: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
     *,
     use_mean: bool = True,
@@ -193,31 +219,33 @@ def estimate(
     vectors : array, shape (r, 4, p)
         Outermost eigenvectors of the regimes, lowest first.
     n : array, shape (r,)
-    n_control, n_eff : float
-        Rows of the control, and behind the whitening.
+        Rows of the regimes, for the errors of their covariances.
+    errors : MeanErrors
+        Of the shifts.
+    n_eff : float
+        Rows behind the whitening.
     use_mean : bool
         False where the means do not fit the lines (see `shifts_fit`).
     noise : array, shape (p, p), optional
         Covariance of the sensors' noise in these coordinates.
     """
     span = _span(form, d, vectors)
-    w_mean = 1.0 / (1.0 / n + 1.0 / n_control) * float(use_mean)
-    w_cov = 1.0 / (1.0 / n + 1.0 / n_eff)
-    found = _describe(span, d, n, n_control, n_eff, w_mean, w_cov)
-    return replace(found, noise=noise)
+    w_mean = errors.precision * float(use_mean)
+    return replace(_describe(span, d, n, errors, n_eff, w_mean), noise=noise)
 
 
 def _describe(
     span: _Span,
     d: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
     w_mean: FloatArray,
-    w_cov: FloatArray,
 ) -> Arrows:
     p = d.shape[1]
     free = max(p - 1, 1)
+    w_cov, fitted = _covariance_weight(n, n_eff, p)
+    spread = (1.0 / n + 1.0 / n_eff)[:, None]
     x, _, has = _readings(span, w_mean, w_cov)
     u = x @ span.B
     image = x @ span.DB
@@ -231,11 +259,11 @@ def _describe(
     m2 = np.maximum(m**2 - noise, 0.0)
     own = 1.0 + np.maximum(lam, -0.9)
     # What noise makes of ‖c‖²: with the line known, and by turning the line where it is not.
-    edge = 2.0 * np.abs(lam) * np.sqrt(free / wD)
+    edge = 2.0 * np.abs(lam) * np.sqrt(free * spread)
     with np.errstate(divide="ignore", invalid="ignore"):
         turned = np.where(wd * m2 > 0, lam**2 * free / (wd * m2), np.inf)
     loose = np.minimum(edge, turned)
-    null = loose + free * np.maximum(own, 1.0) / wD
+    null = loose + free * np.maximum(own, 1.0) * spread
     signal = np.sqrt(np.maximum(size**2 - null**2, 0.0))
     bound = np.maximum(wD * (OPEN_SHARE * loose - signal), 0.0)
     precision = wd * m2 + wD * signal + bound
@@ -244,10 +272,10 @@ def _describe(
     share = loose[:, 0] / null[:, 0]
     for value in (null, signal, bound):
         value[:, ZERO] = 0.0
-    likelihood, gained = _likelihoods(x, span, lam, m, wd, wD, share, free)
+    likelihood, gained = _likelihoods(x, span, lam, m, wd, wD, fitted, share, free)
     odds = likelihood[:, 0] - likelihood[:, ZERO] - OCCAM * gained
     seen = likelihood[:, ZERO] + np.maximum(odds, 0.0)
-    needed = OCCAM * free * np.where(w_mean > 0, 1.5, 1.0)
+    needed = 0.5 * chdtri(p * (1.0 + fitted), CHANCE)
     likelihood[:, ZERO] = likelihood[:, 0] - odds
     likelihood[~has] = -np.inf
     return Arrows(
@@ -267,7 +295,7 @@ def _describe(
         n=n,
         w_mean=w_mean,
         w_cov=w_cov,
-        n_control=n_control,
+        errors=errors,
         n_eff=n_eff,
     )
 
@@ -279,6 +307,7 @@ def _likelihoods(
     m: FloatArray,
     wd: FloatArray,
     wD: FloatArray,
+    fitted: FloatArray,
     loose: FloatArray,
     free: int,
 ) -> tuple[FloatArray, FloatArray]:
@@ -286,16 +315,17 @@ def _likelihoods(
 
     Given u, the coordinates off u are standard normal and u's is regressed on them, so that the
     likelihood is `½ w_D (λ − log s²)` with s² the residual variance: `1/(uᵀM⁻¹u)` if c is free,
-    `1 + λ` if c = 0. F and G are its expansions for small D.
+    `1 + λ` if c = 0. F and G are its expansions for small D, of which the share `fitted` counts.
     """
     k = span.d.shape[1]
-    M = np.eye(k) + span.first
+    own = fitted[:, None]
+    M = np.eye(k) + own[:, :, None] * span.first
     inverse = np.linalg.solve(M, np.swapaxes(x, 1, 2))
     residual = 1.0 / np.maximum(np.einsum("rsk,rks->rs", x, inverse), 1e-12)
-    residual[:, ZERO] = 1.0 + lam[:, ZERO]
+    residual[:, ZERO] = 1.0 + (own * lam)[:, ZERO]
     residual = np.clip(residual, 1e-6, None)
-    value = 0.5 * wd * m**2 + 0.5 * wD * (lam - np.log(residual))
-    return value, free * (0.5 + 0.5 * loose)
+    value = 0.5 * wd * m**2 + 0.5 * wD / own**2 * (own * lam - np.log(residual))
+    return value, fitted * free * (0.5 + 0.5 * loose)
 
 
 def shifts_fit(
@@ -303,10 +333,12 @@ def shifts_fit(
     d: FloatArray,
     vectors: FloatArray,
     n: FloatArray,
-    n_control: float,
+    errors: MeanErrors,
     n_eff: float,
-) -> tuple[bool, FloatArray]:
-    """Do the mean shifts lie on lines that the covariances allow?
+    *,
+    noise: FloatArray | None = None,
+) -> tuple[bool, FloatArray, Arrows]:
+    """Do the mean shifts lie on lines that the covariances allow? And the readings that follow.
 
     For each regime whose covariance fixes its line, the shift off the line costs
     `X = 2 [best without the mean + ½ w_d ‖d‖² − best with it]`, about χ² with p − 1 degrees of
@@ -318,19 +350,30 @@ def shifts_fit(
     fit : bool
     misfit : array, shape (r,)
         X over its degrees of freedom; nan where the covariance says too little.
+    arrows : Arrows
+        What `estimate` returns with the means if they fit, and without them otherwise.
     """
     p = d.shape[1]
     free = max(p - 1, 1)
     span = _span(form, d, vectors)
-    w_mean = 1.0 / (1.0 / n + 1.0 / n_control)
-    w_cov = 1.0 / (1.0 / n + 1.0 / n_eff)
-    best = []
-    for w in (np.zeros_like(w_mean), w_mean):
-        a = _describe(span, d, n, n_control, n_eff, w, w_cov)
+    w_mean = errors.precision
+    best, found = [], []
+    # Without any shift, the readings are the same with and without the means.
+    for w in (np.zeros_like(w_mean), w_mean) if d.any() else (w_mean,):
+        a = _describe(span, d, n, errors, n_eff, w)
+        found.append(replace(a, noise=noise))
         gain = np.maximum(a.odds, 0.0)
         best.append(np.maximum(a.log_likelihood[:, 0] - gain, 0.0) + gain)
-    alone, joint = best
+    alone, joint = best[0], best[-1]
     misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / free
-    misfit[alone <= 3.0 * free] = np.nan
+    # The covariance fixes the line where it says three times what noise alone does: about p for
+    # many rows, and more for few.
+    chance = free * (1.0 + 0.5 * np.sqrt(p * (1.0 / n + 1.0 / n_eff))) ** 2
+    misfit[(alone <= 3.0 * chance) | ~errors.known] = np.nan
     known = ~np.isnan(misfit)
-    return (not known.any()) or float(misfit[known].mean()) <= MISFIT, misfit
+    fit = True
+    if known.any():
+        degrees = free * int(known.sum())
+        most = max(MISFIT, float(chdtri(degrees, CHANCE)) / degrees)
+        fit = float(misfit[known].mean()) <= most
+    return fit, misfit, found[-1 if fit else 0]

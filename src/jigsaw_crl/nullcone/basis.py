@@ -16,11 +16,14 @@ Compiled functions are imported where they are used, for start-up time.
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.moments.regime import solve_lower
+from jigsaw_crl.nullcone import basis_arrays
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.structure import Structure
 
@@ -34,6 +37,8 @@ MAX_STEPS = 200
 # Root mean square of the products, in standard errors, at which the solver stops: a hundredth
 # of the sampling error does not change a functional visibly.
 RESIDUAL = 0.05
+# Up to this many lines (two for each regime), array code is as fast as compiled loops.
+FEW = 24
 
 
 def constrained_functionals(
@@ -138,17 +143,16 @@ class _Problem:
 
     def _errors(self, y: Single) -> tuple[Single, Single, Single]:
         """Conditional errors of the lines and of the whitening for multipliers y; and n H."""
-        from jigsaw_crl.nullcone.basis_loops import line_errors, spread
-
         lines, p = self.flat.shape
+        loops = _loops(lines)
         F, Mm, m = self.F.reshape(lines, p), self.Mm.reshape(lines, p), self.m_and_n[:lines]
         both, d = np.empty_like(self.m_and_n), np.empty_like(self.flat)
-        spread(y @ self.flat, F, self.h, m, both)
+        loops.spread(y @ self.flat, F, self.h, m, both)
         # H = −(2/n_eff) sym(Σ m vᵀ + ½ Σ n wᵀ)
         A = self.m_and_n.T @ both
         H = (A + A.T) / -self.n_eff
         mnH = self.m_and_n @ H
-        line_errors(both, self.flat, F, Mm, self.mMm, m, self.h, self.n, mnH, d)
+        loops.line_errors(both, self.flat, F, Mm, self.mMm, m, self.h, self.n, mnH, d)
         return d, H, mnH[lines:]
 
     def _scale(self) -> Single:
@@ -161,8 +165,7 @@ class _Problem:
 
     def _multipliers(self) -> Single:
         """Solve `𝓛 Cov 𝓛ᵀ y = T` on the products that must vanish."""
-        from jigsaw_crl.nullcone.basis_loops import advance
-
+        advance = _loops(len(self.flat)).advance
         residual = np.where(self.must, self.flat @ self.flat.T, np.float32(0))
         precision = np.float32(1) / self._scale()
         y, direction = np.zeros_like(residual), residual * precision
@@ -175,6 +178,16 @@ class _Problem:
             out = self.flat @ (d - nH / 2).T
             square = advance(out, self.must, precision, square, direction, residual, y)
         return y
+
+
+def _loops(lines: int) -> ModuleType:
+    """Array code for few lines, compiled loops for many."""
+    if lines <= FEW:
+        return basis_arrays
+    # Compiled on first use: numba takes longer to import than a small study to recover.
+    from jigsaw_crl.nullcone import basis_loops
+
+    return basis_loops
 
 
 def _cholesky(matrix: FloatArray) -> FloatArray:
@@ -195,13 +208,16 @@ def orthogonal_rows(functionals: FloatArray, structure: Structure) -> FloatArray
     functionals : array, shape (p_labels, p)
         One per label.
     """
-    from jigsaw_crl.nullcone.basis_loops import off_ancestors
-
     above = structure.strict_block_ancestors()
     scale = np.linalg.norm(functionals, axis=1, keepdims=True)
     unit = functionals / np.where(scale > 0, scale, 1.0)
     # The span of the ancestors' rows is the span of their functionals, whatever their own order.
     rows, p = unit.copy(), len(unit)
-    off_ancestors(unit, unit @ unit.T, above, np.empty((p, p)), np.empty(p), rows)
+    if 2 * p <= FEW:
+        basis_arrays.off_ancestors(unit, above, rows)
+    else:
+        from jigsaw_crl.nullcone.basis_loops import off_ancestors
+
+        off_ancestors(unit, unit @ unit.T, above, np.empty((p, p)), np.empty(p), rows)
     norm = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norm > 0, norm, 1.0))

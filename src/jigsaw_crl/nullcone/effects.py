@@ -69,7 +69,7 @@ def chosen_arrows(arrows: Arrows, d: FloatArray, reading: IntArray) -> Arrow:
     sign = np.where(arrows.m[rows, reading] < 0, -1.0, 1.0)[:, None]
     free = max(u.shape[1] - 1, 1)
     own = 1.0 + np.maximum(arrows.lam[rows, reading], -0.9)
-    added = free * own / arrows.w_cov
+    added = free * own * (1.0 / arrows.n + 1.0 / arrows.n_eff)
     size = np.maximum(np.einsum("rp,rp->r", c, c) - added, 0.0)
     return Arrow(sign * u, sign * c, d, size, arrows, reading)
 
@@ -122,7 +122,7 @@ def _variance(
     rows = K if arrows.noise is None else K + B @ arrows.noise @ np.swapaxes(B, 1, 2)
     free = max(arrow.u.shape[1] - 1, 1)
     whole = np.zeros_like(K)
-    shared = np.zeros_like(a[0])
+    errors, means = arrows.errors, []
     variance = np.zeros(len(i))
     for x, (regime, own) in enumerate(((i, U_I), (j, U_J))):
         form, mean, turn = _forms(arrow, regime, own, K, a[x], b[x])
@@ -134,18 +134,27 @@ def _variance(
         n = arrows.n[regime]
         SK = form @ metric
         variance += 2.0 * np.einsum("kab,kba->k", SK, SK) / n
-        variance += np.einsum("ka,kab,kb->k", mean, metric, mean) / n
+        variance += np.einsum("ka,kab,kb->k", mean, metric, mean) / errors.n[regime]
         loose = arrows.loose[regime, arrow.reading[regime]]
         alpha = arrows.precision[regime, arrow.reading[regime]]
         variance += loose / alpha**2 * np.einsum("ka,kab,kb->k", turn, K, turn)
-        shared += mean
+        means.append(mean)
         whole += _whitening(own, K, a[x], b[x]) - form
     SK = whole @ rows
     variance += 2.0 * np.einsum("kab,kba->k", SK, SK) / arrows.n_eff
-    variance += np.einsum("ka,kab,kb->k", shared, rows, shared) / arrows.n_control
+    shared = means[0] + means[1]
+    base = np.einsum("ka,kab,kb->k", shared, rows, shared)
+    # Offsets of batches add to what the control's mean leaves.
+    ii, jj, ij = (
+        np.einsum("ka,kab,kb->k", means[x], rows, means[y]) for x, y in ((0, 0), (1, 1), (0, 1))
+    )
+    base += (errors.base[i] - 1.0) * ii + (errors.base[j] - 1.0) * jj
+    base += 2.0 * (errors.shared[i, j] - 1.0) * ij
+    variance += base / errors.n_control
     # Products of the errors of h_i with those of the line (or the shift) of j.
     lam = 1.0 + np.maximum(arrows.lam[i, arrow.reading[i]], -0.9)
-    of_i = lam**2 / arrows.precision[i, arrow.reading[i]] + lam / arrows.w_cov[i]
+    spread = 1.0 / arrows.n[i] + 1.0 / arrows.n_eff
+    of_i = lam**2 / arrows.precision[i, arrow.reading[i]] + lam * spread
     if applied:
         w = arrows.w_mean[j]
         of_j = np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)

@@ -55,6 +55,10 @@ class Reading:
         Regimes that show one target.
     single : array of bool, shape (r,)
         Usable regimes that moved a single direction where a second would have been seen.
+    mean_alone : array of bool, shape (r,)
+        Usable regimes that moved the mean and nothing else.
+    change : array, shape (r,)
+        Change of the covariance along the shift of the mean; up to 1 it is chance.
     identified : bool
         Some intervention clearly moved a second direction.
     means_fit : bool
@@ -91,6 +95,8 @@ class Reading:
     several: BoolArray
     usable: BoolArray
     single: BoolArray
+    mean_alone: BoolArray
+    change: FloatArray
     identified: bool
     means_fit: bool
     misfit: float
@@ -125,11 +131,11 @@ def read(
     """
     reduced = reduce(client, None if start is None else start.space)
     whitened = pool(reduced, None if start is None else start.extremes)
+    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard
     make = exact_targets if reduced.exact else arrow_targets
-    targets = make(reduced, whitened)
+    targets = make(reduced, whitened, hard[reduced.owner])
     statistics = targets.statistics
     i, j = statistics.first, statistics.second
-    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard
     # A c that is zero by its exact moments is known; one that seems to be zero is not.
     known = hard[reduced.owner] & (~targets.single | reduced.exact)
     ratio = targets.length[j] / targets.length[i]
@@ -161,6 +167,8 @@ def read(
         several=spikes.several,
         usable=targets.usable,
         single=targets.single,
+        mean_alone=targets.mean_alone,
+        change=targets.change,
         identified=targets.identified,
         means_fit=targets.means_fit,
         misfit=targets.misfit,
@@ -211,7 +219,7 @@ def _sizes(targets: Targets, reading: IntArray, owner: IntArray, p: int) -> Floa
     rows = np.arange(len(s.first))
     out = np.full((2, p, p), np.nan)
     for a, d, at in ((s.first, s.second, 1), (s.second, s.first, 2)):
-        size = targets.size[d]
+        size = np.where(targets.size[d] > 0, targets.size[d], np.nan)
         seen = s.free[rows, pick, 2 - at]
         value = np.where(seen, s.values[rows, pick, at] / size, 0.0)
         error = np.sqrt(s.covariance[rows, pick, at, at]) / size

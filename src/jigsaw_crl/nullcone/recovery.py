@@ -114,6 +114,13 @@ class Recovery:
         return single
 
     @cached_property
+    def mean_alone(self) -> BoolArray:
+        """Labels whose regimes all moved the mean and nothing else, shape (p,)."""
+        alone = self.seen.copy()
+        np.logical_and.at(alone, self.reading.owner, self.reading.mean_alone | ~self.reading.usable)
+        return alone
+
+    @cached_property
     def not_identified(self) -> bool:
         """No target clearly moved a second direction, so no intervention tells about ancestry."""
         several = bool(self.seen.sum() > 1)
@@ -213,14 +220,15 @@ class Recovery:
 
     @cached_property
     def _ancestors_open(self) -> BoolArray:
-        """Labels that moved a single direction and about whose ancestors nothing is stated."""
-        return self.single & (self.rank_one == "unsure")
+        """Labels about whose ancestors nothing is stated, although they were seen."""
+        return self.mean_alone | (self.single & (self.rank_one == "unsure"))
 
     def _statements(self, structure: Structure) -> Statements:
         silent = ~self.seen | (not self.reading.identified)
         open_columns = silent | self._ancestors_open
+        complete = len(self.labels) == self.n_latent and not (silent | self.mean_alone).any()
         soft = certain_statements(
-            self.reading, structure, self.labels, silent, open_columns, self.n_latent
+            self.reading, structure, self.labels, silent, open_columns, complete
         )
         if not self.settled.any():
             return soft
@@ -260,13 +268,16 @@ class Recovery:
 
     @cached_property
     def unread(self) -> tuple[Unread, ...]:
-        """What was not used, each with the measurement that decided so."""
+        """What was not used or not told, each with the measurement that decided so."""
         reading = self.reading
         found = []
         if not reading.means_fit:
             found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
         for claim in self.contradicted:
             found.append(Unread(claim.label, "not-hard", claim.value, claim.threshold))
+        for i in np.flatnonzero(self.mean_alone).tolist():
+            value = float(reading.change[reading.owner == i].max())
+            found.append(Unread(self.labels[i], "mean-only", round(value, 3), 1.0))
         for i in np.flatnonzero(~self.seen).tolist():
             own = np.flatnonzero(reading.owner == i)
             label, refused = self.labels[i], own[reading.several[own]]
@@ -282,29 +293,48 @@ class Recovery:
         if self.not_identified:
             return Outcome(
                 "not-identified",
-                "Every intervention moved a single direction, as interventions on noise or mean "
-                "alone do: ancestry is not identified, and no relation is stated.",
-                "Use interventions that change how the target depends on its parents.",
+                "No regime shows how its target depends on its ancestors, as when interventions "
+                "change noise or mean alone, or regimes have too few rows: ancestry is not "
+                "identified, and no ancestor is stated.",
+                "Use interventions that change how the target depends on its parents, or take more "
+                "rows.",
             )
-        silent = [label for label, seen in zip(self.labels, self.seen, strict=True) if not seen]
-        if silent:
+        if not self.seen.all():
             return Outcome(
                 "partial",
-                f"Nothing is said about {', '.join(silent[:8])}"
-                f"{' …' if len(silent) > 8 else ''}: the regime is too weak to see or moved "
-                "several targets.",
+                f"Nothing is said about {self._named(~self.seen)}: the regime is too weak to see "
+                "or moved several targets.",
                 "See the findings.",
             )
-        unsaid = self._ancestors_open
-        if unsaid.any():
-            single = [label for label, k in zip(self.labels, unsaid, strict=True) if k]
+        single = self._ancestors_open & ~self.mean_alone
+        parts = []
+        if self.mean_alone.any():
+            parts.append(
+                f"the interventions on {self._named(self.mean_alone)} moved the mean and nothing "
+                "else, so nothing is said about their ancestors"
+            )
+        if single.any():
+            like = "looks like a root" if single.sum() == 1 else "look like roots"
+            parts.append(
+                f"{self._named(single)} {like}: a single direction moved, which is normal for a "
+                "label without ancestors. Interventions on noise or mean alone look the same, so "
+                "with rank_one='unsure' nothing is said about their ancestors"
+            )
+        if parts:
             return Outcome(
                 "ok",
-                f"recovered; the interventions on {', '.join(single[:8])}"
-                f"{' …' if len(single) > 8 else ''} moved a single direction, so nothing is "
-                "said about their ancestors",
+                f"recovered; {'; '.join(parts)}",
+                "Use interventions that change how the target depends on its parents, or its "
+                "spread."
+                if self.mean_alone.any()
+                else "",
             )
         return Outcome()
+
+    def _named(self, which: BoolArray) -> str:
+        """The first of some labels, for a message."""
+        names = [label for label, k in zip(self.labels, which, strict=True) if k]
+        return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
 
 
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:

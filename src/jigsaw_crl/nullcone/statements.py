@@ -23,7 +23,7 @@ def certain_statements(
     labels: tuple[str, ...],
     silent: BoolArray,
     open_columns: BoolArray,
-    n_latent: int,
+    complete: bool,
 ) -> Statements:
     """Statements about every ordered pair of labels.
 
@@ -33,13 +33,14 @@ def certain_statements(
         Labels about which nothing is said.
     open_columns : array of bool, shape (p,)
         Labels about whose ancestors nothing is said.
-    n_latent : int
+    complete : bool
+        Every latent of the client has a label that shows both its line and its c.
     """
     ancestor = np.where(structure.ancestor, YES, NO).astype(np.int8)
     ancestor[structure.same_district] = CANNOT_SAY
     one_of: list[tuple[frozenset[str], str]] = []
     spouses: set[frozenset[str]] | None = set()
-    if silent.any() or len(labels) < n_latent:
+    if not complete:
         spouses = None
     else:
         unit, choice, rank = _unit_lines(reading)

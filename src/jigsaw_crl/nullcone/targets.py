@@ -5,18 +5,22 @@ Exact moments have their rank: a target shows its two null lines, or one line an
 
 A target is *single* when c = 0 fits, no mean holds its line, and a c of ordinary size would have
 been seen. Then the reading with c = 0 counts beside the free ones.
+
+A regime moved the *mean alone* when its covariance about its own mean is the control's. It shows q
+and says nothing about c, so that nothing follows about the ancestors of its target.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
-from jigsaw_crl.nullcone.arrows import ZERO, Arrows, estimate, shifts_fit
+from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
 from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
 from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
@@ -31,6 +35,8 @@ __all__ = ["Targets", "arrow_targets", "exact_targets"]
 UNSEEN = 0.5
 # Log odds of "c is free" from which the size of c counts as seen.
 CLEAR = 2.0
+# Probability that a regime that moved the mean alone is taken for one that changed the covariance.
+MEAN_ALONE = 0.01
 # Log likelihood of a reading that does not exist.
 IMPOSSIBLE = -1e6
 
@@ -52,6 +58,10 @@ class Targets:
     usable : array of bool, shape (r,)
         Regimes that show one target.
     single : array of bool, shape (r,)
+    mean_alone : array of bool, shape (r,)
+        Usable regimes that moved the mean and nothing else.
+    change : array, shape (r,)
+        Change of the covariance along the shift of the mean; up to 1 it is chance.
     statistics : Statistics
         Of all pairs of usable regimes of different labels.
     identified : bool
@@ -80,6 +90,8 @@ class Targets:
     strength: FloatArray
     usable: BoolArray
     single: BoolArray
+    mean_alone: BoolArray
+    change: FloatArray
     statistics: Statistics
     identified: bool
     shifts: FloatArray
@@ -120,13 +132,21 @@ def _pairs(owner: IntArray, usable: BoolArray) -> tuple[IntArray, IntArray]:
     return first[keep], second[keep]
 
 
-def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
-    """Targets of exact moments, which show the rank itself."""
+def exact_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None = None) -> Targets:
+    """Targets of exact moments, which show the rank itself.
+
+    `hard` are the regimes of hard interventions: where their covariance does not change, c is zero.
+    """
     spikes = whitened.spikes
     planes = null_lines(spikes)
     usable = (planes.rank > 0) & ~spikes.several
     pairs = _pairs(reduced.owner, usable)
     found = pair_statistics(planes, whitened.n, whitened.n_eff, *pairs, whitened.noise)
+    change = _change_beside_shift(reduced, whitened)
+    mean_alone = usable & (planes.rank == 1) & spikes.has_high & (change <= 1.0)
+    if hard is not None:
+        mean_alone &= ~hard
+    statistics = _without_unmoved(by_reading(found, planes), mean_alone)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
     unit = np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0)
@@ -139,8 +159,10 @@ def exact_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         size=np.ones(len(usable)),
         strength=spikes.excess / MARGIN,
         usable=usable,
-        single=planes.rank == 1,
-        statistics=by_reading(found, planes),
+        single=(planes.rank == 1) & ~mean_alone,
+        mean_alone=mean_alone,
+        change=change,
+        statistics=statistics,
         identified=bool((planes.rank[usable] == 2).any()),
         planes=planes,
         shifts=shifts,
@@ -157,15 +179,14 @@ def _fit_of_shifts(unit: FloatArray, shifts: FloatArray, n: FloatArray) -> Float
     return np.asarray(np.maximum(-0.5 * n[:, None] * off, 0.5 * IMPOSSIBLE))
 
 
-def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
-    """Targets of estimated moments, from means and covariances together."""
-    assert reduced.shifts is not None
+def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None = None) -> Targets:
+    """Targets of estimated moments, from means and covariances together; `hard` as above."""
+    assert reduced.means is not None
     spikes = whitened.spikes
-    shifts = reduced.shifts @ whitened.form.W.T
+    shifts = reduced.means.shifts @ whitened.form.W.T
     vectors = np.stack([spikes.low_vector, spikes.high_vector], axis=1)
-    given = (whitened.form, shifts, vectors, whitened.n, reduced.n_control, whitened.n_eff)
-    fit, misfit = shifts_fit(*given)
-    arrows = estimate(*given, use_mean=fit, noise=whitened.noise)
+    given = (whitened.form, shifts, vectors, whitened.n, reduced.means.errors, whitened.n_eff)
+    fit, misfit, arrows = shifts_fit(*given, noise=whitened.noise)
     usable = arrows.seen & ~spikes.several
     size, low = _sizes(arrows, usable)
     identified = not np.isnan(low)
@@ -173,6 +194,10 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
     if identified:
         visible = np.sqrt(arrows.null[:, 0]) < UNSEEN * low
         single = (arrows.odds < 0) & ~arrows.held & visible
+    change = _change_along(whitened, shifts)
+    mean_alone = usable & arrows.held & (change <= 1.0) & fit
+    if hard is not None:
+        mean_alone &= ~hard
     has = arrows.has.copy()
     has[:, ZERO] &= single
     arrows = arrows.keep(has)
@@ -183,8 +208,12 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         size=size,
         strength=arrows.strength,
         usable=usable,
-        single=single & usable,
-        statistics=arrow_statistics(arrows, *_pairs(reduced.owner, usable)),
+        single=single & usable & ~mean_alone,
+        mean_alone=mean_alone,
+        change=change,
+        statistics=_without_unmoved(
+            arrow_statistics(arrows, *_pairs(reduced.owner, usable)), mean_alone
+        ),
         identified=identified,
         shifts=shifts if fit else np.zeros_like(shifts),
         unseen=np.sqrt(arrows.null[:, 0] / max(arrows.u.shape[2] - 1, 1)),
@@ -194,6 +223,56 @@ def arrow_targets(reduced: Reduced, whitened: Whitened) -> Targets:
         misfit=float(np.nanmean(misfit)) if np.isfinite(misfit).any() else float("nan"),
         arrows=arrows,
     )
+
+
+def _without_unmoved(statistics: Statistics, mean_alone: BoolArray) -> Statistics:
+    """The statistics without what they say about a c that was not moved.
+
+    Such a c is free, and the product with it is zero with variance 1, whatever the relation is.
+    """
+    values, covariance = statistics.values.copy(), statistics.covariance.copy()
+    free = statistics.free.copy()
+    for side, (regime, at) in enumerate(((statistics.first, 2), (statistics.second, 1))):
+        k = mean_alone[regime]
+        values[k, :, at] = 0.0
+        covariance[k, :, at, :] = covariance[k, :, :, at] = 0.0
+        covariance[k, :, at, at] = 1.0
+        free[k, :, side] = True
+    return replace(statistics, values=values, covariance=covariance, free=free)
+
+
+def _change_beside_shift(reduced: Reduced, whitened: Whitened) -> FloatArray:
+    """How far D of exact moments exceeds `d dᵀ`, d the shift of the mean; 1 is rounding."""
+    d = reduced.regimes.shifts @ whitened.form.W.T
+    spikes = whitened.spikes
+    left = spikes.high - np.einsum("rp,rp->r", spikes.high_vector, d) ** 2
+    rounding = MARGIN * np.sqrt(len(whitened.L) / whitened.n) * (1.0 + spikes.high)
+    return np.asarray(np.abs(left) / rounding)
+
+
+def _change_along(whitened: Whitened, shifts: FloatArray) -> FloatArray:
+    """How far each covariance about its own mean differs from the control's along the shift.
+
+    Up to 1 it is chance, with probability 1 − `MEAN_ALONE`.
+
+    With u the direction of the shift, which does not depend on the covariance of Gaussian rows,
+    `w_D (½λ² + ‖c‖²)` is χ² with p degrees of freedom if D = 0, and its first term with one.
+    """
+    r, p = shifts.shape
+    norm = np.linalg.norm(shifts, axis=1, keepdims=True)
+    u = np.divide(shifts, norm, out=np.zeros_like(shifts), where=norm > 0)
+    image = whitened.form(u[:, None], np.arange(r))[:, 0] - u
+    lam = np.einsum("rp,rp->r", u, image)
+    c = image - lam[:, None] * u
+    along, across = np.ones(r), 1.0
+    if whitened.noise is not None:
+        along = 1.0 + np.einsum("rp,pq,rq->r", u, whitened.noise, u)
+        across = 1.0 + float(np.trace(whitened.noise)) / p
+    size = 1.0 / (1.0 / whitened.n + 1.0 / whitened.n_eff)
+    own = size * 0.5 * (lam / along) ** 2
+    rest = size * np.einsum("rp,rp->r", c, c) / (along * across)
+    both = np.stack([own / chdtri(1, MEAN_ALONE / 2), (own + rest) / chdtri(p, MEAN_ALONE / 2)])
+    return np.asarray(both.max(axis=0))
 
 
 def _sizes(arrows: Arrows, usable: BoolArray) -> tuple[FloatArray, float]:

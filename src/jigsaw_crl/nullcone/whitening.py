@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.client.batches import Means, batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import Extremes, Form, Regimes
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
@@ -74,9 +75,10 @@ class Reduced:
     noise : float
         Variance of the sensors' noise that was taken off; the rows still carried it, so sampling
         errors are those of the moments with it.
-    shifts : array, shape (r, n_features), or None
-        Mean of each regime less the control's; the regimes are then about their own means. None for
-        exact moments, which are about the control's mean: a shift acts as a change of variance.
+    means : Means or None
+        Means of the regimes without the offsets of their batches; the regimes are then about their
+        own means. None for exact moments, which are about the control's mean: a shift acts as a
+        change of variance.
     """
 
     basis: FloatArray
@@ -87,7 +89,7 @@ class Reduced:
     n: FloatArray
     exact: bool
     noise: float = 0.0
-    shifts: FloatArray | None = None
+    means: Means | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +158,9 @@ def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
     given = (owner, n0, n, exact, space.subtracted)
     if exact:
         return Reduced(space.basis, small, regimes, *given)
-    return Reduced(space.basis, small, regimes.about_own_means(), *given, regimes.shifts)
+    return Reduced(
+        space.basis, small, regimes.about_own_means(), *given, batch_means(client, space)
+    )
 
 
 def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:

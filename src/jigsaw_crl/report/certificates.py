@@ -17,6 +17,7 @@ import numpy as np
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.exact.proof import TooLong
 from jigsaw_crl.assembly.explanation import explain
+from jigsaw_crl.assembly.verdict import OPEN, YES
 from jigsaw_crl.base.arrays import BoolArray
 
 __all__ = ["pack", "pack_certificates"]
@@ -54,7 +55,8 @@ def _wanted(order: GlobalOrder) -> BoolArray:
     if int(off.sum()) <= MOST_PAIRS:
         return off
     _, no = order.panel.counts
-    urgency = np.where(order.decoded, 0, np.where(order.verdicts == -1, 1, np.where(no > 0, 2, 3)))
+    said = order.verdicts
+    urgency = np.where(said == YES, 0, np.where(said == OPEN, 1, np.where(no > 0, 2, 3)))
     pairs = np.flatnonzero(off)
     chosen = pairs[np.argsort(urgency.ravel()[pairs], kind="stable")[:MOST_PAIRS]]
     wanted = np.zeros_like(off)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly import Certificate, GlobalOrder
+from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import pluralise
@@ -19,7 +19,14 @@ from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
 from jigsaw_crl.result.result import Result
 
-__all__ = ["Contents", "Piece", "client_log_odds", "describe", "relation_no_client_states"]
+__all__ = [
+    "Contents",
+    "FindingCard",
+    "Piece",
+    "client_log_odds",
+    "describe",
+    "relation_no_client_states",
+]
 
 Pair = tuple[str, str]
 
@@ -63,6 +70,23 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class FindingCard:
+    """Findings of one check with one remedy.
+
+    Parameters
+    ----------
+    severity, check, remedy : str
+    seen : tuple of (str, tuple of (str, str))
+        Each message, and where it was seen: the place, and the number with its threshold.
+    """
+
+    severity: str
+    check: str
+    remedy: str
+    seen: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+@dataclass(frozen=True)
 class Contents:
     """Everything the template shows."""
 
@@ -70,11 +94,12 @@ class Contents:
     title: str
     hasse: Picture
     pieces: tuple[Piece, ...]
-    counts: Mapping[str, int]
-    findings: tuple[Finding, ...]
+    cards: tuple[FindingCard, ...]
+    warnings: str
+    roots: tuple[str, ...]
     provenance: tuple[tuple[str, str], ...]
     size: int
-    across: Pair | None
+    across: tuple[str, str, str] | None
     version: str = __version__
 
 
@@ -86,19 +111,56 @@ def describe(result: Result) -> Contents:
         title=str(result.provenance.get("study") or "study"),
         hasse=draw_hasse(order),
         pieces=tuple(_piece(result, k) for k in range(len(order.fragments))),
-        counts=_counts(order.verdicts),
-        findings=tuple(most_severe_first(result.diagnostics)),
+        cards=_cards(result.diagnostics),
+        warnings=_how_many(result.diagnostics),
+        roots=tuple(x for x in order.labels if not order.ancestors(x) and order.descendants(x)),
         provenance=tuple(_provenance(result)),
         size=result.usual_size,
-        across=relation_no_client_states(result),
+        across=_across(result),
     )
+
+
+def _across(result: Result) -> tuple[str, str, str] | None:
+    """A pair that only several clients together decide, and the sentence that says so."""
+    pair = relation_no_client_states(result)
+    if pair is None:
+        return None
+    order = result.order
+    is_not = "is" if order.verdict(*pair) is Verdict.ANCESTOR else "is not"
+    seen = order.panel.seen_by(*order.indices(*pair))
+    why = "no client could tell alone" if seen else "no client has both"
+    return (*pair, f"{pair[0]} {is_not} an ancestor of {pair[1]}, though {why}")
+
+
+def _cards(findings: Sequence[Finding]) -> tuple[FindingCard, ...]:
+    """Findings with one check and one remedy on one card, the most severe first."""
+    folded: dict[tuple[str, str, str], dict[str, list[tuple[str, str]]]] = {}
+    for f in most_severe_first(findings):
+        where = " / ".join(name for name in (f.client, f.regime) if name) or "study"
+        limit = "" if f.threshold is None else f", threshold {f.threshold:.3g}"
+        number = "" if f.value is None else f"{f.value:.3g}{limit}"
+        messages = folded.setdefault((f.severity, f.check, f.remedy), {})
+        messages.setdefault(f.message, []).append((where, number))
+    return tuple(
+        FindingCard(*key, tuple((text, tuple(places)) for text, places in messages.items()))
+        for key, messages in folded.items()
+    )
+
+
+def _how_many(findings: Sequence[Finding]) -> str:
+    """The number of errors and warnings; empty if there are none."""
+    counts = [
+        (sum(f.severity == severity for f in findings), severity)
+        for severity in ("error", "warning")
+    ]
+    return " and ".join(pluralise(n, severity) for n, severity in counts if n)
 
 
 def relation_no_client_states(result: Result) -> Pair | None:
     """A decided pair that follows only from several clients together; None if there is none.
 
-    Its certificate has more than one step. Ancestor pairs come first, among them pairs that no
-    client has, then those with the longest chain.
+    No client supports every direct step of its certificate. Ancestor pairs come first, among them
+    pairs that no client has, then those with the longest chain.
     """
     order = result.order
     yes, no = order.panel.counts
@@ -107,9 +169,9 @@ def relation_no_client_states(result: Result) -> Pair | None:
         best: tuple[tuple[bool, int], Pair] | None = None
         for a, d in np.argwhere(candidates & off)[:MOST_ASKED].tolist():
             pair = (order.labels[a], order.labels[d])
-            steps = len(order.explain(*pair).steps)
-            rank = (not order.panel.seen_by(a, d), min(steps, LONG_ENOUGH))
-            if steps > 1 and (best is None or rank > best[0]):
+            certificate = order.explain(*pair)
+            rank = (not order.panel.seen_by(a, d), min(len(certificate.steps), LONG_ENOUGH))
+            if _needs_several(certificate) and (best is None or rank > best[0]):
                 best = (rank, pair)
             if best is not None and best[0] == (True, LONG_ENOUGH):
                 break
@@ -118,17 +180,17 @@ def relation_no_client_states(result: Result) -> Pair | None:
     return None
 
 
+def _needs_several(certificate: Certificate) -> bool:
+    """Whether no single client supports all the direct steps of a certificate."""
+    direct = [set(s.supporting) for s in certificate.steps if s.rule in ("stated", "weighed")]
+    return len(direct) > 1 and not set.intersection(*direct)
+
+
 def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:
     """Client k's log-odds, rows and columns in the order of `order.panel.claims[k].members`."""
     fragment = order.panel.fragments[k]
     rows = [fragment.index(order.labels[i]) for i in order.panel.claims[k].members]
     return fragment.evidence[np.ix_(rows, rows)]
-
-
-def _counts(verdicts: npt.NDArray[np.int8]) -> dict[str, int]:
-    off = verdicts[~np.eye(len(verdicts), dtype=bool)]
-    names = {"ancestor": 1, "not ancestor": 0, "undetermined": -1}
-    return {name: int((off == code).sum()) for name, code in names.items()}
 
 
 def _piece(result: Result, k: int) -> Piece:

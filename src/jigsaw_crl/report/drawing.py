@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.verdict import SAYS_YES
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
@@ -44,12 +48,17 @@ class Outline:
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge from ancestor to descendant (labels, or any member of a block), and its points."""
+    """An edge from ancestor to descendant (labels, or any member of a block), and its points.
+
+    `stated` is false where less is known than that the one label is an ancestor of the other:
+    between groups of labels, and where the client cannot say. `meaning` is what is known.
+    """
 
     ancestor: str
     descendant: str
     points: tuple[tuple[float, float], ...]
-    certain: bool = True
+    stated: bool = True
+    meaning: str = ""
 
     @property
     def path(self) -> str:
@@ -78,7 +87,7 @@ def smooth_path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def draw_hasse(order: GlobalOrder) -> Picture:
-    """The Hasse diagram of the decoded order; chips follow `order.labels`."""
+    """The Hasse diagram of the decided pairs; chips follow `order.labels`."""
     position = {label: i for i, label in enumerate(order.labels)}
     graph = order.hasse()
     pairs = sorted((position[a], position[d]) for a, d in graph.edges if a != d)
@@ -86,12 +95,7 @@ def draw_hasse(order: GlobalOrder) -> Picture:
     chips = [_chip(label, most) for label in order.labels]
     drawing = lay_out([(c.width, c.height) for c in chips], pairs)
     edges = tuple(
-        Edge(
-            order.labels[a],
-            order.labels[d],
-            route,
-            graph.edges[order.labels[a], order.labels[d]]["verdict"] == "ancestor",
-        )
+        Edge(order.labels[a], order.labels[d], route)
         for (a, d), route in zip(pairs, drawing.routes, strict=True)
     )
     corners = (box.corner for box in drawing.boxes)
@@ -112,11 +116,32 @@ def draw_piece(fragment: Fragment) -> Picture:
         moved = _moved(group, *box.corner)
         chips += moved.chips
         outlines += moved.outlines
+    (claims,) = read_fragments([fragment]).claims
+    names = sorted(fragment.labels)
+    said = np.argwhere(claims.stance == SAYS_YES).tolist()
+    says = {(names[i], names[j]) for i, j in said}
     edges = tuple(
-        Edge(min(blocks[a]), min(blocks[d]), route)
+        _block_edge(says, blocks[a], blocks[d], route)
         for (a, d), route in zip(covers, drawing.routes, strict=True)
     )
     return Picture(drawing.width, drawing.height, tuple(chips), edges, tuple(outlines))
+
+
+def _block_edge(
+    says: set[tuple[str, str]],
+    above: frozenset[str],
+    below: frozenset[str],
+    route: tuple[tuple[float, float], ...],
+) -> Edge:
+    """The edge between two blocks; `says` are the pairs on which the client says yes."""
+
+    def one_of(block: frozenset[str]) -> str:
+        return ("at least one of " if len(block) > 1 else "") + ", ".join(sorted(block))
+
+    meaning = f"{one_of(above)} is an ancestor of {one_of(below)}"
+    if len(above) == len(below) == 1 and (min(above), min(below)) not in says:
+        return Edge(min(above), min(below), route, False, f"best guess, not stated: {meaning}")
+    return Edge(min(above), min(below), route, len(above) == len(below) == 1, meaning)
 
 
 def _chip(label: str, most: int = 16) -> Chip:

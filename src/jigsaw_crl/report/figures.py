@@ -50,7 +50,7 @@ _METADATA = {
 
 
 def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
-    """The Hasse diagram, layered, ancestors on top; undetermined edges are dashed.
+    """The Hasse diagram of the decided pairs, layered, ancestors on top.
 
     Examples
     --------
@@ -76,7 +76,6 @@ def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
                 mutation_scale=size,
                 color=GREY,
                 linewidth=0.11 * size,
-                linestyle="-" if edge.certain else (0, (4, 3)),
             )
         )
     for chip in picture.chips:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.order import tally
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
@@ -20,12 +21,9 @@ MOST_DRAWN, MOST_ROWS = 120, 12
 
 def order_html(order: GlobalOrder) -> str:
     """The Hasse diagram under one line of numbers."""
-    open_pairs = len(order.undetermined())
     head = (
         f"<b>GlobalOrder</b>: {pluralise(len(order.labels), 'label')} from "
-        f"{pluralise(len(order.fragments), 'client')}, "
-        f"{pluralise(int(order.decoded.sum()), 'ancestor pair')}, {open_pairs} undetermined "
-        f"({order.mode})"
+        f"{pluralise(len(order.fragments), 'client')}: {tally(order.counts)} ({order.mode})"
     )
     if len(order.labels) > MOST_DRAWN:
         return f"<div>{head}. Too large to draw here: write the report.</div>"
@@ -79,8 +77,8 @@ def _svg(picture: Picture) -> str:
         'aria-label="Hasse diagram" font-family="monospace" font-size="13">'
     ]
     for edge in picture.edges:
-        dash = "" if edge.certain else ' stroke-dasharray="6 4"'
-        parts.append(f'<path d="{edge.path}" fill="none" stroke="#8593a8"{dash}/>')
+        dots = ' stroke-dasharray="1.5 4" stroke-linecap="round"' if not edge.stated else ""
+        parts.append(f'<path d="{edge.path}" fill="none" stroke="#8593a8"{dots}/>')
         x, y = edge.points[-1]
         parts.append(f'<path d="M{x - 4:.1f} {y - 8:.1f}h8l-4 8z" fill="#8593a8"/>')
     for o in picture.outlines:

@@ -72,7 +72,7 @@ def print_order(order: GlobalOrder, console: Console | None = None) -> None:
         for number, descendant in enumerate(below):
             about = graph.edges[label, descendant]
             line.append(" → " if number == 0 else ", ", style="dim")
-            line.append(descendant, style="cyan" if about["verdict"] == "ancestor" else "yellow")
+            line.append(descendant, style="cyan")
             if order.mode != "paper":  # Algorithm 3 gives no probabilities
                 line.append(f" {about['probability']:.2f}", style="dim")
         console.print(line)

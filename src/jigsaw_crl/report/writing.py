@@ -19,11 +19,12 @@ import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
-from jigsaw_crl.result.exports import to_graphml, to_order_csv
+from jigsaw_crl.result.exports import order_csv, to_graphml
 from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
 
@@ -84,7 +85,6 @@ def _data(contents: Contents) -> dict[str, Any]:
     table = b"".join(
         [
             (order.verdicts + 1).astype(np.uint8).tobytes(),
-            order.decoded.astype(np.uint8).tobytes(),
             np.clip(yes, 0, 255).astype(np.uint8).tobytes(),
             np.clip(no, 0, 255).astype(np.uint8).tobytes(),
             np.round(off * 10_000).astype("<u2").tobytes(),
@@ -104,20 +104,20 @@ def _data(contents: Contents) -> dict[str, Any]:
                 "name": claims.client,
                 "members": claims.members.tolist(),
                 "stance": pack((claims.stance + 1).astype(np.uint8).tobytes()),
-                "evidence": pack(_evidence(contents, k)),
+                "evidence": pack(_hundredths(client_log_odds(order, k))),
             }
             for k, claims in enumerate(order.panel.claims)
         ],
+        "pooled": pack(_hundredths(order.evidence)) if order.mode == "evidence" else None,
         "files": {
-            "order.csv": pack(to_order_csv(order).encode()),
+            "order.csv": pack(order_csv(order).encode()),
             "hasse.graphml": pack(to_graphml(order).encode()),
         },
     }
 
 
-def _evidence(contents: Contents, k: int) -> bytes:
-    """The client's log-odds as int16, row by row."""
-    log_odds = client_log_odds(contents.result.order, k)
+def _hundredths(log_odds: FloatArray) -> bytes:
+    """Log-odds as int16, row by row."""
     hundredths = np.round(np.nan_to_num(log_odds, posinf=0, neginf=0) * HUNDREDTHS)
     out = np.clip(hundredths, 1 - SURE, SURE - 1)
     out = np.where(np.isposinf(log_odds), SURE, np.where(np.isneginf(log_odds), -SURE, out))

@@ -1,7 +1,8 @@
 """The order as a graph for other programs: GraphML, DOT, node-link JSON and an adjacency table.
 
-Each function takes a `GlobalOrder` and writes its Hasse diagram, or with ``closure=True`` every
-ancestor pair, edges from ancestor to descendant. All of them can be read back by networkx.
+Each function takes a `GlobalOrder` and writes the Hasse diagram of its decided pairs, or with
+``closure=True`` all of them, edges from ancestor to descendant. All can be read back by networkx.
+`order_csv` writes every ordered pair with its verdict.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from jigsaw_crl.base.labels import csv_cell
 __all__ = [
     "FORMATS",
     "export_graph",
+    "order_csv",
     "to_adjacency_csv",
     "to_dot",
     "to_graphml",
     "to_json",
-    "to_order_csv",
 ]
 
 
@@ -45,7 +46,7 @@ def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
 
 
 def to_dot(order: GlobalOrder, *, closure: bool = False) -> str:
-    """DOT text for Graphviz; ancestors on top, undetermined edges dashed.
+    """DOT text for Graphviz; ancestors on top.
 
     Examples
     --------
@@ -58,11 +59,7 @@ def to_dot(order: GlobalOrder, *, closure: bool = False) -> str:
     lines = ["digraph order {", "  rankdir=TB;", "  node [shape=box, style=rounded];"]
     lines += [f"  {_quoted(label)};" for label in graph]
     for a, d, about in graph.edges(data=True):
-        style = "" if about["verdict"] == "ancestor" else ", style=dashed"
-        lines.append(
-            f"  {_quoted(a)} -> {_quoted(d)} "
-            f'[probability={about["probability"]:.4f}, verdict="{about["verdict"]}"{style}];'
-        )
+        lines.append(f"  {_quoted(a)} -> {_quoted(d)} [probability={about['probability']:.4f}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -98,15 +95,22 @@ def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
     return str(table.to_csv(lineterminator="\n"))
 
 
-def to_order_csv(order: GlobalOrder) -> str:
-    """CSV table with one row per ordered pair: `GlobalOrder.to_frame`.
+def order_csv(order: GlobalOrder) -> str:
+    """The table of `GlobalOrder.to_frame` as CSV, numbers with four decimals.
 
     A label that a spreadsheet would take as a formula begins with an apostrophe.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    >>> order_csv(order).splitlines()[1]
+    'z1,z2,ancestor,1.0000,2,0,,'
     """
     frame = order.to_frame()
     for column in ("ancestor", "descendant"):
         frame[column] = frame[column].map(csv_cell)
-    return str(frame.to_csv(index=False, lineterminator="\n"))
+    return str(frame.to_csv(index=False, lineterminator="\n", float_format="%.4f"))
 
 
 FORMATS = {".graphml": to_graphml, ".dot": to_dot, ".json": to_json, ".csv": to_adjacency_csv}
@@ -174,9 +178,7 @@ def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(order.labels)
     for a, d in sorted(order.pairs()):
-        verdict = "ancestor" if a == d else str(order.verdict(a, d))
-        probability = float(order.probabilities[order.index(a), order.index(d)])
-        graph.add_edge(a, d, probability=probability, verdict=verdict)
+        graph.add_edge(a, d, probability=order.probability(a, d))
     return graph
 
 

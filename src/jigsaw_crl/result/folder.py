@@ -45,7 +45,7 @@ def is_report(seen: bytes) -> bool:
 
 def _is_graph(seen: bytes) -> bool:
     # An order without edges has no attributes.
-    return b"<graphml " in seen[:200] and (b'"verdict"' in seen or b"<edge" not in seen)
+    return b"<graphml " in seen[:200] and (b'"probability"' in seen or b"<edge" not in seen)
 
 
 _OURS: dict[str, Ours] = {
@@ -107,11 +107,11 @@ def check_folder(root: Path, *, inputs: Iterable[Path | None] = (), force: bool 
 
 def _write_files(result: Result, stage: Path) -> None:
     # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
-    from jigsaw_crl.result.exports import to_graphml, to_order_csv
+    from jigsaw_crl.result.exports import order_csv, to_graphml
 
     document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
     write_text(stage / RESULT, document)
-    write_text(stage / ORDER, to_order_csv(result.order))
+    write_text(stage / ORDER, order_csv(result.order))
     write_text(stage / HASSE, to_graphml(result.order))
     result.report(stage / REPORT)
 

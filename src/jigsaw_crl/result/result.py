@@ -13,6 +13,7 @@ import numpy as np
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
+from jigsaw_crl.assembly.order import tally
 from jigsaw_crl.assembly.tables import (
     direct_graph,
     effects_frame,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from jigsaw_crl.client.client import Client
 
 __all__ = ["Result", "load_result"]
 
@@ -191,6 +194,42 @@ class Result:
             size = self.usual_size
         return replace(self, proposal=next_client(self.order, size, seed=seed))
 
+    def add(self, *sites: Fragment | Client, **options: Any) -> Result:
+        """The result with one or more further sites, assembled with those it has.
+
+        Probabilities and verdicts are those of a recovery of all sites together. Blocks and bases
+        of the earlier sites stay as they are. Findings about all sites together are made again;
+        the proposal for the next client is dropped.
+
+        Parameters
+        ----------
+        *sites : Fragment or Client
+            A client is checked and recovered first.
+        **options
+            Of a client's recovery, as for `recover`: `confounding`, `rank_one`, `interventions`,
+            `tau`.
+
+        Returns
+        -------
+        Result
+            A new one; it can be saved and reported like the first.
+
+        Raises
+        ------
+        InputError
+            A site of that name is in the result already, or the checks refuse the client.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> first, *others = jc.simulate.setting("A", 0).clients()
+        >>> result = jc.recover(others).add(first)
+        >>> result.order.pairs() == jc.recover([first, *others]).order.pairs()
+        True
+        """
+        grown: Result = face("result.add")(self, *sites, **options)
+        return grown
+
     def to_document(self) -> dict[str, Any]:
         """The result as plain JSON values, without the latent bases."""
         return {
@@ -252,8 +291,7 @@ class Result:
     def __repr__(self) -> str:
         return (
             f"Result({pluralise(len(self.fragments), 'client')}, "
-            f"{pluralise(len(self.order.labels), 'label')}, "
-            f"{pluralise(len(self.order.pairs()), 'ancestor pair')}, "
+            f"{pluralise(len(self.order.labels), 'label')}: {tally(self.order.counts)}; "
             f"{pluralise(len(self.diagnostics), 'finding')})"
         )
 

@@ -27,7 +27,7 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, files_below
-from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
+from jigsaw_crl.study.regimes import Chunk, Codes, Naming, Source, chunk_rows
 
 __all__ = ["csv_source", "parquet_source"]
 
@@ -46,43 +46,52 @@ Fail = Callable[..., InputError]
 def _arrow_source(
     features: tuple[str, ...],
     ignored: Mapping[str, str],
-    regime: str,
-    batches: Callable[[], Iterator[tuple[Any, str | None]]],
+    naming: Naming,
+    tables: Callable[[], Iterator[tuple[Any, Mapping[str, str]]]],
     path: Path,
     client: str,
 ) -> Source:
-    """A source of pyarrow batches, each with its regime if it has no regime column."""
+    """A source of pyarrow record batches, each with the values of columns that it lacks."""
 
     def chunks() -> Iterator[Chunk]:
         with readable(path):
             try:
-                for batch, only_regime in batches():
-                    yield _chunk(batch, features, regime, only_regime)
+                for table, constant in tables():
+                    yield _chunk(table, features, naming, constant)
             except pa.ArrowException as error:
                 raise _unreadable(error, path, client) from None
 
     return Source(features, chunks, ignored)
 
 
-def _chunk(batch: Any, features: Sequence[str], regime: str, only_regime: str | None) -> Chunk:
-    """A batch as numbers: missing values become NaN, missing regimes the code -1."""
-    n = batch.num_rows
+def _chunk(
+    table: Any, features: Sequence[str], naming: Naming, constant: Mapping[str, str]
+) -> Chunk:
+    """A record batch as numbers: missing values become NaN, missing regimes the code -1."""
+    n = table.num_rows
     # float32 if every column is; sums are in float64 anyway.
-    single = all(types.is_float32(batch.schema.field(f).type) for f in features)
+    single = all(types.is_float32(table.schema.field(f).type) for f in features)
     rows = np.empty((n, len(features)), np.float32 if single else np.float64, order="F")
     for i, name in enumerate(features):
-        column = batch.column(name)
+        column = table.column(name)
         if types.is_decimal(column.type):
             column = column.cast(pa.float64())
         rows[:, i] = column.to_numpy(zero_copy_only=False)
-    if only_regime is not None:
-        return Chunk([only_regime], np.zeros(n, dtype=np.int32), rows)
-    column = batch.column(regime)
+    regimes, codes = _coded(table, naming.column(), constant)
+    batches = None if naming.batch is None else _coded(table, naming.batch, constant)
+    return Chunk(regimes, codes, rows, batches)
+
+
+def _coded(table: Any, name: str, constant: Mapping[str, str]) -> tuple[list[str], Codes]:
+    """The values of a column as text, and the code of each row; -1 where it is missing."""
+    if name in constant:
+        return [constant[name]], np.zeros(table.num_rows, dtype=np.int32)
+    column = table.column(name)
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     encoded = pc.dictionary_encode(column.cast(pa.string()))
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Chunk(encoded.dictionary.to_pylist(), codes, rows)
+    return encoded.dictionary.to_pylist(), codes
 
 
 def _unreadable(error: Exception, path: Path, client: str) -> InputError:
@@ -112,33 +121,35 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
     with readable(data.path):
         header, sample, delimiter, longest = _head(data, regime, fail)
     check_columns(len(header), fail)
-    not_numbers = _text_columns(header, sample, {regime, *naming.ignore}, fail)
+    named = [regime] if naming.batch is None else [regime, naming.batch]
+    not_numbers = _text_columns(header, sample, {*named, *naming.ignore}, fail)
     features, ignored = feature_columns(
-        header, not_numbers, regime, naming.ignore, path=data.path, client=client
-    )
+        header, not_numbers, regime, naming.ignore, path=data.path, client=client,
+        batch=naming.batch,
+    )  # fmt: skip
     if not sample:
         raise fail("there are no rows below the header", "Check that the file is complete.")
-    column_types = {**{f: pa.float64() for f in features}, regime: pa.string()}
+    column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
 
     # A block must hold a whole line; later lines may be longer than the first ones.
     block = max(_CSV_BLOCK, 4 * longest)
 
-    def batches() -> Iterator[tuple[Any, None]]:
+    def tables() -> Iterator[tuple[Any, Mapping[str, str]]]:
         reader = arrow_csv.open_csv(
             pa.input_stream(data.from_start(), compression=_compression(data)),
             read_options=arrow_csv.ReadOptions(block_size=block, use_threads=False),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=column_types,
-                include_columns=[regime, *features],
+                include_columns=[*named, *features],
                 strings_can_be_null=True,
             ),
         )
         with reader:
-            for batch in reader:
-                yield batch, None
+            for table in reader:
+                yield table, {}
 
-    return _arrow_source(features, ignored, regime, batches, data.path, client)
+    return _arrow_source(features, ignored, naming, tables, data.path, client)
 
 
 def _compression(data: DataFile) -> str | None:
@@ -249,27 +260,33 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
     first, keys, schema = layouts[0]
     columns = [*schema.names, *(k for k in keys if k not in schema.names)]
     check_columns(len(columns), fail)
+    named = (
+        {"regime": regime} if naming.batch is None else {"regime": regime, "batch": naming.batch}
+    )
     not_numbers = {
-        f.name: why for f in schema if (why := _why_not_numeric(f.type)) and f.name != regime
-    } | {k: "a partition" for k in keys if k != regime}
+        f.name: why
+        for f in schema
+        if (why := _why_not_numeric(f.type)) and f.name not in named.values()
+    } | {k: "a partition" for k in keys if k not in named.values()}
     features, ignored = feature_columns(
-        columns, not_numbers, regime, naming.ignore, path=first, client=client
+        columns, not_numbers, regime, naming.ignore, path=first, client=client, batch=naming.batch
     )
     for file, found, other in layouts:
-        _check_part(other, found, features, regime, partial(fail, path=file))
+        _check_part(other, found, features, named, partial(fail, path=file))
 
-    def batches() -> Iterator[tuple[Any, str | None]]:
+    def tables() -> Iterator[tuple[Any, Mapping[str, str]]]:
         for file, keys, schema in layouts:
-            inside = regime in schema.names
-            wanted = [*features, regime] if inside else list(features)
+            inside = [name for name in named.values() if name in schema.names]
+            constant = {name: keys[name] for name in named.values() if name not in inside}
+            wanted = [*features, *inside]
             # Neither mapped nor pre-fetched, so that memory does not grow with the row groups.
             with parquet.ParquetFile(
                 opened(file), buffer_size=1 << 16, pre_buffer=False, page_checksum_verification=True
             ) as reader:
-                for batch in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
-                    yield batch, None if inside else keys[regime]
+                for table in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
+                    yield table, constant
 
-    return _arrow_source(features, ignored, regime, batches, path, client)
+    return _arrow_source(features, ignored, naming, tables, path, client)
 
 
 def _parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:
@@ -289,9 +306,13 @@ def _why_not_numeric(kind: Any) -> str:
 
 
 def _check_part(
-    schema: Any, keys: dict[str, str], features: Sequence[str], regime: str, fail: Fail
+    schema: Any,
+    keys: dict[str, str],
+    features: Sequence[str],
+    named: Mapping[str, str],
+    fail: Fail,
 ) -> None:
-    """Raise an `InputError` unless a file has all features and gives the regime of its rows."""
+    """Raise an `InputError` unless a file has all features and gives regime and batch of rows."""
     for name in features:
         if name not in schema.names:
             raise fail(
@@ -304,13 +325,15 @@ def _check_part(
                 f"the column {name!r} is {why} here and numeric in the client's other files",
                 "Write every part with the same types.",
             )
-    if regime in schema.names:
-        kind = schema.field(regime).type
-        value = kind.value_type if types.is_dictionary(kind) else kind
-        if not (types.is_string(value) or types.is_large_string(value) or types.is_integer(value)):
-            raise fail(f"the regime column {regime!r} is of type {kind}", "Store regimes as text.")
-    elif keys.get(regime) in (None, "__HIVE_DEFAULT_PARTITION__"):
-        raise fail(
-            f"no column and no folder of the path gives {regime!r}",
-            f"Store it as a column or in a folder {regime}=VALUE.",
-        )
+    for what, name in named.items():
+        if name in schema.names:
+            kind = schema.field(name).type
+            value = kind.value_type if types.is_dictionary(kind) else kind
+            text = types.is_string(value) or types.is_large_string(value)
+            if not (text or types.is_integer(value)):
+                raise fail(f"the {what} column {name!r} is of type {kind}", "Store it as text.")
+        elif keys.get(name) in (None, "__HIVE_DEFAULT_PARTITION__"):
+            raise fail(
+                f"no column and no folder of the path gives {name!r}",
+                f"Store it as a column or in a folder {name}=VALUE.",
+            )

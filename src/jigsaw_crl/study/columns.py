@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,15 @@ from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few
 
-__all__ = ["BOOLEAN", "ON_REQUEST", "feature_columns", "kept_positions", "plain_rows", "quoted"]
+__all__ = [
+    "BOOLEAN",
+    "ON_REQUEST",
+    "check_batch_column",
+    "feature_columns",
+    "kept_positions",
+    "plain_rows",
+    "quoted",
+]
 
 # Why a boolean column is not a feature.
 BOOLEAN = "boolean"
@@ -29,6 +37,7 @@ def feature_columns(
     *,
     path: object | None,
     client: str,
+    batch: str | None = None,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The columns that are features; the columns that are ignored, and why.
 
@@ -41,6 +50,8 @@ def feature_columns(
         The regime column.
     ignore : sequence of str
         Columns that the user does not want.
+    batch : str, optional
+        The batch column.
     """
     fail = partial(InputError, client=client, path=path)
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
@@ -52,10 +63,11 @@ def feature_columns(
             "Name the column that holds the regime of each row with --regime or in study.toml. "
             f"{did_you_mean(regime, columns) or _only_text_column(not_numbers)}".strip(),
         )
+    check_batch_column(columns, batch, regime, fail)
     kept_positions(columns, ignore, fail)
     ignored = {}
     for name in columns:
-        if name == regime:
+        if name in (regime, batch):
             continue
         if name in ignore:
             ignored[name] = ON_REQUEST
@@ -63,13 +75,33 @@ def feature_columns(
             ignored[name] = not_numbers[name]
         elif name.strip() == "" or name == "Unnamed: 0" or name.startswith("__index_level_"):
             ignored[name] = "a row index"
-    features = tuple(n for n in columns if n != regime and n not in ignored)
+    features = tuple(n for n in columns if n not in (regime, batch) and n not in ignored)
     if not features:
         raise fail(
             "there is no numeric column beside the regime",
             "Every feature is a numeric column of the table.",
         )
     return features, ignored
+
+
+def check_batch_column(
+    columns: Iterable[str], batch: str | None, regime: str, fail: Callable[[str, str], InputError]
+) -> None:
+    """Raise an `InputError` if the batch column is missing, or is the regime column."""
+    if batch is None:
+        return
+    if batch == regime:
+        raise fail(
+            f"the column {batch!r} is both the regime and the batch",
+            "Name the column that holds the batch of each row with --batch or in study.toml.",
+        )
+    names = list(columns)
+    if batch not in names:
+        raise fail(
+            f"there is no column {batch!r} for the batch; the columns are {quoted(names)}",
+            "Name the column that holds the batch of each row with --batch or in study.toml. "
+            f"{did_you_mean(batch, names)}".strip(),
+        )
 
 
 def kept_positions(

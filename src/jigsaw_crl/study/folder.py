@@ -5,7 +5,8 @@ Everything in the manifest is optional::
     name = "light tunnel"
     regime = "arm"                  # column with the regime; also per client
     control = "untreated"           # its value on observational rows; also per client
-    ignore = ["batch"]              # columns that are not features; also per client
+    batch = "plate"                 # column with the batch of each row; also per client
+    ignore = ["operator"]           # columns that are not features; also per client
     labels = ["pump", "valve"]      # the permitted labels
 
     [rename]                        # regime value -> label; also per client
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from jigsaw_crl.base.files import read_file, readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import label_key, normal_label
-from jigsaw_crl.base.text import did_you_mean, pluralise
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.client.checks import Kinds, kinds_by_label
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
 from jigsaw_crl.study.regimes import Naming
@@ -39,7 +41,7 @@ __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries"]
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
-_COMMON = {"regime": str, "control": str, "ignore": list, "rename": dict}
+_COMMON = {"regime": str, "control": str, "batch": str, "ignore": list, "rename": dict}
 _TOP = {**_COMMON, "name": str, "labels": list, "clients": dict}
 _CLIENT = {**_COMMON, "file": str, "n_latent": int}
 
@@ -86,6 +88,24 @@ class Study:
     def labels(self) -> tuple[str, ...]:
         """The labels of all clients, sorted."""
         return tuple(sorted({label for client in self.clients for label in client.labels}))
+
+    def with_interventions(self, kinds: Kinds) -> Study:
+        """The study with the user's word on which interventions are hard.
+
+        Parameters
+        ----------
+        kinds : {"soft", "hard"} or mapping of label to one of these
+            As for `Client.with_interventions`; a label that no client has is refused.
+        """
+        if not isinstance(kinds, str):
+            for label in kinds_by_label(kinds):
+                if label not in self.labels:
+                    raise InputError(
+                        f"interventions names the label {label!r}, which no client has",
+                        did_you_mean(label, self.labels) or f"The labels are {few(self.labels)}.",
+                    )
+        clients = tuple(client.with_interventions(kinds) for client in self.clients)
+        return replace(self, clients=clients)
 
     def __iter__(self) -> Iterator[Client]:
         return iter(self.clients)
@@ -150,7 +170,12 @@ class Entry:
 
 
 def manifest_entries(
-    path: Path, *, regime: str | None, control: str | None, ignore: tuple[str, ...]
+    path: Path,
+    *,
+    regime: str | None,
+    control: str | None,
+    ignore: tuple[str, ...],
+    batch: str | None = None,
 ) -> tuple[str, list[Entry], tuple[str, ...] | None]:
     """Name, clients and permitted labels of a study folder or manifest."""
     with readable(path):
@@ -162,7 +187,7 @@ def manifest_entries(
         if file.exists():
             manifest = _read_manifest(file)
         found = _client_files(folder)
-    given = {"regime": regime, "control": control, "ignore": list(ignore) or None}
+    given = {"regime": regime, "control": control, "batch": batch, "ignore": list(ignore) or None}
     entries, used = [], set[Path]()
     for name, table in manifest.get("clients", {}).items():
         target = _file_of(name, table, folder, found, file)
@@ -254,6 +279,7 @@ def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[st
         rename={**common.get("rename", {}), **own.get("rename", {})},
         ignore=tuple(choose("ignore", [])),
         strict_rename="rename" in own,
+        batch=choose("batch", None),
     )
 
 

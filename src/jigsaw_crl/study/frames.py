@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
@@ -30,27 +31,29 @@ def client_from_table(
     control: str = CONTROL,
     name: str,
     n_latent: int | None = None,
+    batch: str | None = None,
 ) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
     table = _narwhals_frame(frame, name)
     not_numbers = {}
     for column, kind in table.schema.items():
-        if column != regime and not kind.is_numeric():
+        if column not in (regime, batch) and not kind.is_numeric():
             values = table[column].to_list()
             _refuse_numbers_among_text(values, column, name)
             boolean = any(isinstance(v, bool | np.bool_) for v in values)
             not_numbers[column] = BOOLEAN if boolean else f"of type {kind}"[:80]
     features, ignored = feature_columns(
-        list(table.columns), not_numbers, regime, (), path=None, client=name
+        list(table.columns), not_numbers, regime, (), path=None, client=name, batch=batch
     )
-    if table[regime].dtype.is_float():
-        raise InputError(
-            f"the regime column {regime!r} holds decimal numbers",
-            "Store regimes as text.",
-            client=name,
-        )
-    source = Source(features, partial(_chunks, table, features, regime), ignored)
-    naming = Naming(regime=regime, control=str(control))
+    for what, column in (("regime", regime), ("batch", batch)):
+        if column is not None and table[column].dtype.is_float():
+            raise InputError(
+                f"the {what} column {column!r} holds decimal numbers",
+                f"Store {what}{'s' if what == 'regime' else 'es'} as text.",
+                client=name,
+            )
+    source = Source(features, partial(_chunks, table, features, regime, batch), ignored)
+    naming = Naming(regime=regime, control=str(control), batch=batch)
     client, findings = client_from_source(source, name=name, naming=naming, n_latent=n_latent)
     warn_of_truths(findings, stacklevel=3)
     return client
@@ -78,19 +81,28 @@ def _narwhals_frame(frame: Any, client: str) -> Any:
     return table
 
 
-def _chunks(table: Any, features: tuple[str, ...], regime: str) -> Iterator[Chunk]:
+def _coded(column: Any) -> tuple[list[str], IntArray]:
+    """The values of a column as text, and the code of each row; -1 where it is missing."""
     # Imported here because pandas takes half a second to load.
     import pandas as pd
 
-    codes, values = pd.factorize(np.asarray(table[regime].to_list(), dtype=object))
-    regimes = [str(v) for v in values]
+    codes, values = pd.factorize(np.asarray(column.to_list(), dtype=object))
+    return [str(v) for v in values], codes
+
+
+def _chunks(
+    table: Any, features: tuple[str, ...], regime: str, batch: str | None
+) -> Iterator[Chunk]:
+    regimes, codes = _coded(table[regime])
+    batches = None if batch is None else _coded(table[batch])
     step = chunk_rows(len(features))
     for start in range(0, len(codes), step):
         part = table[start : start + step]
         rows = np.empty((len(part), len(features)), order="F")
         for i, name in enumerate(features):
             rows[:, i] = part[name].to_numpy()
-        yield Chunk(regimes, codes[start : start + step], rows)
+        own = None if batches is None else (batches[0], batches[1][start : start + step])
+        yield Chunk(regimes, codes[start : start + step], rows, own)
 
 
 def _refuse_numbers_among_text(values: list[Any], name: str, client: str) -> None:

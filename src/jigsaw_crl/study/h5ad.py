@@ -16,7 +16,7 @@ from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import open_regular, readable
 from jigsaw_crl.base.text import did_you_mean
-from jigsaw_crl.study.columns import kept_positions, plain_rows
+from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
 from jigsaw_crl.study.limits import check_columns, fits
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
@@ -49,14 +49,24 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
             )
         if len(set(names)) != len(names):
             raise fail("a variable name appears twice", "Make variable names unique.")
+        check_batch_column(map(str, data.obs.columns), naming.batch, regime, fail)
         codes, values = pd.factorize(data.obs[regime])
+        batches = None
+        if naming.batch is not None:
+            own, names_of = pd.factorize(data.obs[naming.batch])
+            batches = [str(v) for v in names_of], own
     kept = kept_positions(names, naming.ignore, fail, what="variable")
-    chunks = partial(_chunks, path, client, kept, [str(v) for v in values], codes)
+    chunks = partial(_chunks, path, client, kept, [str(v) for v in values], codes, batches)
     return Source(tuple(names[i] for i in kept), chunks)
 
 
 def _chunks(
-    path: Path, client: str, kept: IntArray, regimes: list[str], codes: npt.NDArray[np.int64]
+    path: Path,
+    client: str,
+    kept: IntArray,
+    regimes: list[str],
+    codes: npt.NDArray[np.int64],
+    batches: tuple[list[str], npt.NDArray[np.int64]] | None,
 ) -> Iterator[Chunk]:
     data = _open(path, client)
     with closing(data.file):
@@ -66,7 +76,8 @@ def _chunks(
             with readable(path):
                 rows = data.X[start:stop]
             rows = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
-            yield Chunk(regimes, codes[start:stop], plain_rows(rows, kept))
+            own = None if batches is None else (batches[0], batches[1][start:stop])
+            yield Chunk(regimes, codes[start:stop], plain_rows(rows, kept), own)
 
 
 def _open(path: Path, client: str) -> Any:

@@ -3,7 +3,9 @@
 It is a NumPy archive without pickles. `header` is JSON text (client, labels, features, versions).
 The arrays have one entry per regime, the control first: counts (−1 for exact moments), means,
 covariances and, where known, third and fourth central moments. Arrays named `part_…` hold those of
-consecutive stretches of the control's rows.
+consecutive stretches of the control's rows. Arrays named `batch_…` hold rows and mean of each batch
+of each regime: `batch_regime` is the regime's position and `batch_name` the position in the
+header's list of batches. The covariances are then those within batches.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from jigsaw_crl.base.files import check_output, write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import check_second_moment
-from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.regime import Batch, Moments
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns
 from jigsaw_crl.study.npz import Member, archive_members, read_array
@@ -38,8 +40,10 @@ LARGEST_HEADER = 1 << 26
 _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
 _PARTS = {"part_n", "part_mean", "part_covariance"}
+_BATCHES = ("batch_regime", "batch_name", "batch_n", "batch_mean")
 
 Arrays = dict[str, AnyArray]
+Shapes = dict[str, tuple[int, ...]]
 Fail = Callable[[str], InputError]
 
 
@@ -79,12 +83,26 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         "features": list(client.features),
     }
     arrays: Arrays = {"header": np.array(json.dumps(header)), **_stack("", regimes)}
+    if client.batches:
+        header["batches"] = list(client.batches)
+        arrays["header"] = np.array(json.dumps(header))
+        arrays |= _batch_arrays(regimes, client.batches)
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
     # Second moments of few rows come near to the rows: they are readable by their owner only.
     return write_file(
         Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays), private=True
     )
+
+
+def _batch_arrays(regimes: list[Moments], names: tuple[str, ...]) -> Arrays:
+    cells = [(i, b) for i, m in enumerate(regimes) for b in m.batches]
+    return {
+        "batch_regime": np.array([i for i, _ in cells], dtype=np.int64),
+        "batch_name": np.array([names.index(b.name) for _, b in cells], dtype=np.int64),
+        "batch_n": np.array([b.n for _, b in cells], dtype=np.int64),
+        "batch_mean": np.array([b.mean for _, b in cells]),
+    }
 
 
 def _stack(prefix: str, moments: list[Moments]) -> Arrays:
@@ -128,7 +146,7 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
             remedy="Upgrade jigsaw-crl." if newer else again,
         )
     _check_header(header, fail)
-    known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
+    known = _ARRAYS | _PARTS | set(_BATCHES) | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
     if not set(members) <= known:
         raise fail(f"the file has unknown arrays {', '.join(sorted(set(members) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
@@ -136,11 +154,15 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
     if "part_n" in members:
         regimes["part_"] = [header["control"]] * math.prod(members["part_n"].shape)
     # Every shape is checked before the first array is read.
+    check_columns(d, lambda what, _: fail(what))
     for prefix, names in regimes.items():
-        _check_shapes(prefix, members, d, len(names), fail)
+        _check_shapes(_shapes(prefix, members, d, len(names)), members, fail)
+    batches = _batch_shapes(members, header, fail)
+    _check_shapes(batches, members, fail)
     own = header["client"] if name is None else name
     arrays = {key: read_array(data, member, broken) for key, member in members.items()}
-    control, *rest = _unstack("", arrays, regimes[""], own, fail)
+    every = _unstack("", arrays, regimes[""], own, fail)
+    control, *rest = _with_batches(every, arrays, header, fail) if batches else every
     if "part_" in regimes:
         parts = _unstack("part_", arrays, regimes["part_"], own, fail)
         control = replace(control, parts=tuple(parts))
@@ -167,18 +189,57 @@ def _check_header(header: dict[str, Any], fail: Fail) -> None:
         raise fail("the header's 'n_latent' is missing or not a whole number")
 
 
-def _check_shapes(prefix: str, members: Mapping[str, Member], d: int, r: int, fail: Fail) -> None:
-    """Raise an `InputError` unless arrays fit `d` features and `r` regimes."""
-    check_columns(d, lambda what, _: fail(what))
-    shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
+def _shapes(prefix: str, members: Mapping[str, Member], d: int, r: int) -> Shapes:
+    """Shapes of the arrays of `r` regimes with `d` features."""
+    shapes: Shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
     shapes |= {h: (r, d) for h in _HIGHER if prefix + h in members}
+    return {prefix + key: shape for key, shape in shapes.items()}
+
+
+def _batch_shapes(members: Mapping[str, Member], header: dict[str, Any], fail: Fail) -> Shapes:
+    """Shapes of the arrays of batches; empty if the file has none."""
+    names = header.get("batches")
+    if names is None and members.keys().isdisjoint(_BATCHES):
+        return {}
+    if not isinstance(names, list) or not all(isinstance(x, str) for x in names):
+        raise fail("the header's 'batches' is missing or not a list of texts")
+    k = math.prod(members["batch_n"].shape) if "batch_n" in members else 0
+    # Each batch occurs at most once in each regime.
+    if k > len(names) * (1 + len(header["labels"])):
+        raise fail(
+            f"the array batch_n has {k} entries for {pluralise(len(names), 'batch', 'batches')}"
+        )
+    return dict.fromkeys(_BATCHES, (k,)) | {"batch_mean": (k, len(header["features"]))}
+
+
+def _check_shapes(shapes: Shapes, members: Mapping[str, Member], fail: Fail) -> None:
+    """Raise an `InputError` unless arrays have these shapes; lists hold whole numbers."""
     for key, shape in shapes.items():
-        member = members.get(prefix + key)
+        member = members.get(key)
         if member is None:
-            raise fail(f"the array {prefix + key} is missing")
+            raise fail(f"the array {key} is missing")
         kind, width = member.dtype.kind, member.dtype.itemsize
-        if member.shape != shape or kind != ("i" if key == "n" else "f") or width > 8:
-            raise fail(f"the array {prefix + key} has type {member.dtype}, shape {member.shape}")
+        if member.shape != shape or kind != ("i" if len(shape) == 1 else "f") or width > 8:
+            raise fail(f"the array {key} has type {member.dtype}, shape {member.shape}")
+
+
+def _with_batches(
+    regimes: list[Moments], arrays: Arrays, header: dict[str, Any], fail: Fail
+) -> list[Moments]:
+    """The moments with the rows and means of their batches."""
+    names = header["batches"]
+    regime, name, n, mean = (arrays[key] for key in _BATCHES)
+    inside = (regime >= 0) & (regime < len(regimes)) & (name >= 0) & (name < len(names)) & (n > 0)
+    if not inside.all() or not np.isfinite(mean).all():
+        raise fail("the arrays of batches have wrong entries")
+    found = []
+    for i, m in enumerate(regimes):
+        own = np.flatnonzero(regime == i)
+        batches = tuple(Batch(names[name[c]], int(n[c]), mean[c]) for c in own)
+        if m.n != sum(n[own].tolist()) - len(own) + 1 or len({b.name for b in batches}) < len(own):
+            raise fail("the rows of batches do not add up to those of their regime")
+        found.append(replace(m, batches=batches))
+    return found
 
 
 def _unstack(
@@ -216,6 +277,11 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         raise fail(
             f"the rows to add are those of client {later.name!r}",
             "Add rows of the same client, or say that they are with --name.",
+        )
+    if bool(earlier.batches) != bool(later.batches):
+        raise fail(
+            "only one of the two has batches",
+            "Name the batch column for all rows of a client, or for none.",
         )
     if _same_regime(earlier.control, later.control):
         raise fail("these rows are already in the file", "Add each table once.")

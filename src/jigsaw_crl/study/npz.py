@@ -2,7 +2,7 @@
 
 Two layouts are supported:
 
-- `X` (rows, features) with `regime` (one text per row);
+- `X` (rows, features) with `regime` (one text per row), and a batch column likewise if named;
 - one array (rows, features) per regime, under the regime's name.
 
 In both, `features` or `columns` may name the columns.
@@ -31,7 +31,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_features
-from jigsaw_crl.study.columns import kept_positions, plain_rows
+from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, fits
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
@@ -109,11 +109,22 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     # Names to ignore may be arrays or features.
     left = {name: m for name, m in members.items() if name not in naming.ignore}
     regime = naming.column()
+    # The regime and the batch of each row.
+    texts: list[Member] = []
     if "X" in members and regime in members:
-        matrices, regimes = [members["X"]], members[regime]
-        _check_long_layout(left, members["X"], regimes, fail)
+        check_batch_column(members, naming.batch, regime, fail)
+        texts = [members[regime]]
+        if naming.batch is not None:
+            texts.append(left.pop(naming.batch, members[naming.batch]))
+        matrices = [members["X"]]
+        _check_long_layout(left, members["X"], texts, fail)
     else:
-        matrices, regimes = _array_per_regime(left, fail), None
+        if naming.batch is not None:
+            raise fail(
+                "an archive with one array per regime has no batch column",
+                f"Store the rows in X, with {regime} and {naming.batch}: one text per row each.",
+            )
+        matrices = _array_per_regime(left, fail)
     width = matrices[0].shape[1]
     check_columns(width, fail)
     for member in matrices:
@@ -127,12 +138,15 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
         raise error.located(path=data.path) from None
     ignore = [name for name in naming.ignore if name not in members]
     kept = kept_positions(features, ignore, fail)
-    chunks = partial(_chunks, data, kept, matrices, regimes, fail)
+    chunks = partial(_chunks, data, kept, matrices, texts, fail)
     return Source(tuple(features[i] for i in kept), chunks)
 
 
-def _check_long_layout(left: Mapping[str, Member], X: Member, regime: Member, fail: Fail) -> None:
-    """Raise an `InputError` unless the archive has a matrix X and the regime of each row alone."""
+def _check_long_layout(
+    left: Mapping[str, Member], X: Member, texts: list[Member], fail: Fail
+) -> None:
+    """Raise an `InputError` unless the archive has a matrix X and texts for each row alone."""
+    regime = texts[0]
     known = (X.name, regime.name)
     extra = sorted(n for n, m in left.items() if n not in known and not _names_columns(m))
     if extra:
@@ -141,13 +155,14 @@ def _check_long_layout(left: Mapping[str, Member], X: Member, regime: Member, fa
             f"Keep X, {regime.name} and features, or one array per regime.",
         )
     _check_matrix(X, fail)
-    _check_text(regime, fail)
-    if regime.shape[0] != X.shape[0]:
-        raise fail(
-            f"X has {pluralise(X.shape[0], 'row')} and {regime.name} "
-            f"{pluralise(regime.shape[0], 'value')}",
-            "Give every row its regime.",
-        )
+    for member, what in zip(texts, ("regime", "batch"), strict=False):
+        _check_text(member, fail)
+        if member.shape[0] != X.shape[0]:
+            raise fail(
+                f"X has {pluralise(X.shape[0], 'row')} and {member.name} "
+                f"{pluralise(member.shape[0], 'value')}",
+                f"Give every row its {what}.",
+            )
 
 
 def _array_per_regime(left: Mapping[str, Member], fail: Fail) -> list[Member]:
@@ -267,26 +282,29 @@ def _text(data: DataFile, member: Member, fail: Fail) -> AnyArray:
 
 
 def _chunks(
-    data: DataFile, kept: IntArray, matrices: list[Member], regime: Member | None, fail: Fail
+    data: DataFile, kept: IntArray, matrices: list[Member], texts: list[Member], fail: Fail
 ) -> Iterator[Chunk]:
+    """Rows of each matrix. `texts` are the regime and the batch of each row, if the file has them.
+
+    All arrays are read side by side, so that none is held as a whole.
+    """
+    widest = max((member.dtype.itemsize for member in texts), default=1)
     with _opened(data, fail) as archive:
         for member in matrices:
-            step = chunk_rows(member.shape[1])
-            if regime is None:
-                for rows in _entries(archive, member, step, fail):
-                    codes = np.zeros(len(rows), dtype=np.intp)
-                    yield Chunk([member.name], codes, plain_rows(rows, kept))
-                continue
-            # Both arrays side by side, so that neither is held as a whole.
-            step = min(step, max(1, _TEXT_CHUNK // max(regime.dtype.itemsize, 1)))
-            both = zip(
-                _entries(archive, member, step, fail),
-                _entries(archive, regime, step, fail),
-                strict=True,
-            )
-            for rows, texts in both:
-                found, codes = np.unique(_as_text(texts), return_inverse=True)
-                yield Chunk(found.tolist(), codes, plain_rows(rows, kept))
+            step = min(chunk_rows(member.shape[1]), max(1, _TEXT_CHUNK // widest))
+            beside = [_entries(archive, m, step, fail) for m in (member, *texts)]
+            for rows, *found in zip(*beside, strict=True):
+                coded = [_coded(x) for x in found] or [
+                    ([member.name], np.zeros(len(rows), dtype=np.intp))
+                ]
+                batches = coded[1] if len(coded) > 1 else None
+                yield Chunk(*coded[0], plain_rows(rows, kept), batches)
+
+
+def _coded(texts: AnyArray) -> tuple[list[str], IntArray]:
+    """The different texts, and the code of each entry."""
+    found, codes = np.unique(_as_text(texts), return_inverse=True)
+    return found.tolist(), codes
 
 
 def _entries(archive: zipfile.ZipFile, member: Member, step: int, fail: Fail) -> Iterator[AnyArray]:

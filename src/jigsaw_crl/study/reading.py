@@ -35,6 +35,7 @@ def read_client(
     name: str | None = None,
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
+    batch: str | None = None,
 ) -> Client:
     """One client from a file.
 
@@ -54,6 +55,9 @@ def read_client(
         Latents the client accesses; by default as many as it has labels.
     ignore : sequence of str
         Columns that are not features.
+    batch : str, optional
+        Column with the batch of each row (plate, day, run): all rows of a batch may be offset
+        together. A moments file knows its batches already.
 
     Returns
     -------
@@ -74,7 +78,13 @@ def read_client(
     ('lab-1', 8)
     """
     client, findings = read_client_with_findings(
-        path, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore
+        path,
+        regime=regime,
+        control=control,
+        name=name,
+        n_latent=n_latent,
+        ignore=ignore,
+        batch=batch,
     )
     warn_of_truths(findings, stacklevel=2)
     return client
@@ -88,9 +98,10 @@ def read_client_with_findings(
     name: str | None = None,
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
+    batch: str | None = None,
 ) -> tuple[Client, list[Finding]]:
     """One client and the findings from reading it: ignored and constant columns."""
-    one = _read(Entry(name, Path(path), _naming(regime, control, ignore), n_latent))
+    one = _read(Entry(name, Path(path), _naming(regime, control, ignore, batch), n_latent))
     return one.client, list(one.findings)
 
 
@@ -100,6 +111,7 @@ def read_study(
     regime: str | None = None,
     control: str | None = None,
     ignore: Sequence[str] = (),
+    batch: str | None = None,
 ) -> Study:
     """A study from a folder with one file per client, or from its manifest `study.toml`.
 
@@ -107,7 +119,7 @@ def read_study(
     ----------
     path : path
         The folder, or the manifest.
-    regime, control, ignore
+    regime, control, ignore, batch
         As for `read_client`; they override the manifest for every client.
 
     Returns
@@ -131,7 +143,7 @@ def read_study(
     """
     given = Path(path)
     name, entries, permitted = manifest_entries(
-        given, regime=regime, control=control, ignore=tuple(ignore)
+        given, regime=regime, control=control, ignore=tuple(ignore), batch=batch
     )
     _refuse_two_files_of_one_client(entries)
     read = []
@@ -156,6 +168,7 @@ def read_any(
     regime: str | None = None,
     control: str | None = None,
     ignore: Sequence[str] = (),
+    batch: str | None = None,
 ) -> Study:
     """A study from a folder, a manifest, or one client's file."""
     given = Path(path)
@@ -164,8 +177,8 @@ def read_any(
             raise FileNotFoundError
         whole = given.is_dir() and not is_partitioned(given)
     if whole or given.suffix == ".toml":
-        return read_study(given, regime=regime, control=control, ignore=ignore)
-    entry = Entry(None, given, _naming(regime, control, ignore))
+        return read_study(given, regime=regime, control=control, ignore=ignore, batch=batch)
+    entry = Entry(None, given, _naming(regime, control, ignore, batch))
     one = _read(entry, hashed=True)
     return _study(one.client.name, [one])
 
@@ -190,8 +203,11 @@ def _study(name: str, read: Sequence[_Read]) -> Study:
     )
 
 
-def _naming(regime: str | None, control: str | None, ignore: Sequence[str]) -> Naming:
-    return Naming(regime, CONTROL if control is None else control, {}, tuple(ignore))
+def _naming(
+    regime: str | None, control: str | None, ignore: Sequence[str], batch: str | None
+) -> Naming:
+    own = CONTROL if control is None else control
+    return Naming(regime, own, {}, tuple(ignore), batch=batch)
 
 
 def _read(entry: Entry, *, hashed: bool = False) -> _Read:

@@ -1,6 +1,7 @@
 """From chunks of rows to a client: the rules that all file formats share.
 
-- The regime column gives the regime of each row; a missing value in it is an error.
+- The regime column gives the regime of each row; a missing value in it is an error. So does the
+  batch column, if one is named.
 - Numeric columns are features. Text, dates and booleans are ignored, with a finding.
 - A missing or infinite value in a feature is an error that names the column and the row.
 - A column that is constant over all regimes is dropped, with a finding.
@@ -25,10 +26,20 @@ from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MomentStream
 from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, quoted
 
-__all__ = ["Chunk", "Naming", "Source", "chunk_rows", "client_from_source", "warn_of_truths"]
+__all__ = [
+    "Chunk",
+    "Codes",
+    "Naming",
+    "Source",
+    "chunk_rows",
+    "client_from_source",
+    "warn_of_truths",
+]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
 MOST_REGIMES = 5_000
+# Each regime has its own sums in each batch, of up to a few MB.
+MOST_CELLS = 20_000
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
@@ -36,6 +47,8 @@ USUAL_CONTROLS = (
 )  # fmt: skip
 # Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
 _CHUNK_VALUES = 1 << 19
+
+Codes = npt.NDArray[np.integer]
 
 
 def chunk_rows(n_features: int) -> int:
@@ -45,11 +58,15 @@ def chunk_rows(n_features: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rows and their regimes: row i is in `regimes[codes[i]]`, in none if the code is -1."""
+    """Some rows and their regimes: row i is in `regimes[codes[i]]`, in none if the code is -1.
+
+    `batches` holds the names and codes of their batches likewise; None without a batch column.
+    """
 
     regimes: Sequence[str]
-    codes: npt.NDArray[np.integer]
+    codes: Codes
     rows: npt.NDArray[np.number]
+    batches: tuple[Sequence[str], Codes] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +103,8 @@ class Naming:
         Columns that are not features.
     strict_rename : bool
         Raise an error if a renamed value does not occur.
+    batch : str or None
+        Column with the batch of each row, if there is one.
     """
 
     regime: str | None = None
@@ -93,6 +112,7 @@ class Naming:
     rename: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
     strict_rename: bool = False
+    batch: str | None = None
 
     def column(self, default: str = "regime") -> str:
         """Name of the regime column."""
@@ -171,14 +191,15 @@ def client_from_source(
 
 
 class _RegimeStreams:
-    """One stream of moments per value of the regime column."""
+    """One stream of moments per value of the regime column, or of the regime and batch columns."""
 
     def __init__(
         self, features: tuple[str, ...], naming: Naming, client: str, path: object | None
     ) -> None:
         self.features, self.naming, self.client, self.path = features, naming, client, path
-        self.streams: dict[str, MomentStream] = {}
-        self.n_rows = 0
+        # By regime, then by batch; the batch is "" without a batch column.
+        self.streams: dict[str, dict[str, MomentStream]] = {}
+        self.n_rows = self.n_cells = 0
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
         return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
@@ -187,39 +208,66 @@ class _RegimeStreams:
         codes, rows = chunk.codes, chunk.rows
         if not len(codes):
             return
-        lowest, highest = int(codes.min()), int(codes.max())
-        if lowest < 0:
-            row = self.n_rows + int(np.argmax(codes < 0)) + 1
-            raise self.fail(
-                f"row {row} has no regime", "Give every row its regime, or remove the row."
-            )
+        self._check_named(codes, "regime")
+        batches: Sequence[str] = ("",)
+        if chunk.batches is not None:
+            batches, own = chunk.batches
+            self._check_named(own, "batch")
+            codes = codes.astype(np.int64) * len(batches) + own
         self._check_values(chunk)
+        lowest, highest = int(codes.min()), int(codes.max())
+
+        def stream(code: int) -> MomentStream:
+            regime, batch = divmod(code, len(batches))
+            return self._stream(chunk.regimes[regime], batches[batch])
+
         if lowest == highest:
-            self._stream(chunk.regimes[lowest]).add(rows)
+            stream(lowest).add(rows)
         else:
             # numpy sorts integers of 16 bits or less by counting, which is fast.
             narrow = codes.astype(np.min_scalar_type(highest))
             sorted_rows = rows[np.argsort(narrow, kind="stable")]
             sizes = np.bincount(narrow)
             ends = np.cumsum(sizes)
-            for code in np.flatnonzero(sizes):
-                part = sorted_rows[ends[code] - sizes[code] : ends[code]]
-                self._stream(chunk.regimes[int(code)]).add(part)
+            for code in np.flatnonzero(sizes).tolist():
+                stream(code).add(sorted_rows[ends[code] - sizes[code] : ends[code]])
         self.n_rows += len(codes)
 
-    def _stream(self, regime: str) -> MomentStream:
-        if regime in self.streams:
-            return self.streams[regime]
+    def _check_named(self, codes: Codes, what: str) -> None:
+        if int(codes.min()) < 0:
+            row = self.n_rows + int(np.argmax(codes < 0)) + 1
+            raise self.fail(
+                f"row {row} has no {what}", f"Give every row its {what}, or remove the row."
+            )
+
+    def _stream(self, regime: str, batch: str) -> MomentStream:
+        streams = self.streams.get(regime, {})
+        if batch in streams:
+            return streams[batch]
         if not regime.strip():
             raise self.fail("a row has an empty regime", "Give every row its regime.")
-        if len(self.streams) >= MOST_REGIMES:
+        if self.naming.batch is not None and not batch.strip():
+            raise self.fail("a row has an empty batch", "Give every row its batch.", regime)
+        if len(self.streams) >= MOST_REGIMES and regime not in self.streams:
             raise self.fail(
                 f"the regime column has more than {MOST_REGIMES} different values",
                 "Name the right column with --regime, or merge labels.",
             )
+        if self.n_cells >= MOST_CELLS:
+            raise self.fail(
+                f"there are more than {MOST_CELLS} combinations of regime and batch",
+                "Name the right column with --batch, or merge batches.",
+            )
         stream = MomentStream(len(self.features), parts=regime == self.naming.control)
-        self.streams[regime] = stream
+        self.streams.setdefault(regime, {})[batch] = stream
+        self.n_cells += 1
         return stream
+
+    def _moments(self, streams: Mapping[str, MomentStream]) -> Moments:
+        """Moments of one regime."""
+        if self.naming.batch is None:
+            return Moments.from_stream(streams[""])
+        return Moments.of_batches({b: Moments.from_stream(x) for b, x in streams.items()})
 
     def _check_values(self, chunk: Chunk) -> None:
         rows = chunk.rows
@@ -274,8 +322,8 @@ class _RegimeStreams:
         # Sorted, so that the order of rows in a file does not matter.
         for value in sorted(self.streams):
             label = naming.rename.get(value, value)
-            labels.setdefault(label, []).append(Moments.from_stream(self.streams[value]))
-        return Moments.from_stream(control), labels
+            labels.setdefault(label, []).append(self._moments(self.streams[value]))
+        return self._moments(control), labels
 
 
 def _varying(control: Moments, interventions: Mapping[str, Sequence[Moments]]) -> BoolArray:

@@ -26,7 +26,7 @@ from jigsaw_crl.report.terminal import plain_table, print_certificate, print_res
 from jigsaw_crl.result.folder import check_folder
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
-from jigsaw_crl.truth.metrics import global_f1
+from jigsaw_crl.truth.metrics import global_f1, scored_pairs
 from jigsaw_crl.truth.simulate import World, random_world, world_from_graph
 
 __all__ = ["Comparison", "light_tunnel", "run_demo"]
@@ -154,7 +154,7 @@ def _world(latent: int | None, clients: int | None) -> tuple[World, str]:
 def _compare(method: str, world: World, order: GlobalOrder) -> Comparison:
     # A latent that no client accesses has no label in the order.
     true = set(world.order.restrict(order.labels).pairs())
-    found = order.pairs()
+    found = scored_pairs(order)
     return Comparison(
         method, global_f1(true, found), len(true & found), len(found - true), len(true - found)
     )

@@ -1,6 +1,7 @@
 """How good a recovery is, when the truth is known.
 
 E1, E2 and E3 are the paper's and lie in [0, 1]. E1 (`global_f1`) compares orders; larger is better.
+Of an assembled order, E1 scores the best guess, `GlobalOrder.best_guess`, not only decided pairs.
 E2 (`subspace_error`) and E3 (`support_leakage`) compare a client's latent basis with the truth;
 smaller is better. `verdict_counts` counts wrong verdicts, and `reliability` compares stated
 probabilities with the share of pairs that are true.
@@ -27,12 +28,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 
 if TYPE_CHECKING:
-    from jigsaw_crl.assembly.order import GlobalOrder
     from jigsaw_crl.base.order import PartialOrder
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.truth.simulate.world import Truth
@@ -42,6 +43,7 @@ __all__ = [
     "VerdictCounts",
     "global_f1",
     "reliability",
+    "scored_pairs",
     "subspace_error",
     "support_leakage",
     "verdict_counts",
@@ -72,7 +74,8 @@ def global_f1(true_pairs: Pairs, estimated_pairs: Pairs) -> float:
     Parameters
     ----------
     true_pairs, estimated_pairs : order or iterable of (ancestor, descendant)
-        Anything with a method `pairs`, or the pairs themselves.
+        Anything with a method `pairs`, or the pairs themselves. Of a `GlobalOrder`, the pairs of
+        its best guess count; from Algorithm 3 all pairs that it states, also those on a cycle.
 
     Returns
     -------
@@ -87,9 +90,17 @@ def global_f1(true_pairs: Pairs, estimated_pairs: Pairs) -> float:
     >>> global_f1(set(), set())
     1.0
     """
-    true, estimated = _pairs(true_pairs), _pairs(estimated_pairs)
+    true, estimated = scored_pairs(true_pairs), scored_pairs(estimated_pairs)
     size = len(true) + len(estimated)
     return 2 * len(true & estimated) / size if size else 1.0
+
+
+def scored_pairs(order: Pairs) -> frozenset[tuple[Any, Any]]:
+    """The pairs of an order that E1 scores: see `global_f1`."""
+    if isinstance(order, GlobalOrder) and order.mode != "paper":
+        order = order.best_guess()
+    held: Any = getattr(order, "pairs", order)
+    return frozenset(held() if callable(held) else held)
 
 
 @dataclass(frozen=True)
@@ -250,11 +261,6 @@ def support_leakage(truth: Any, fragment: Any) -> float:
     0.0
     """
     return _mean_over_clients(_client_support_leakage, truth, fragment)
-
-
-def _pairs(given: Pairs) -> frozenset[tuple[Any, Any]]:
-    held: Any = getattr(given, "pairs", given)
-    return frozenset(held() if callable(held) else held)
 
 
 def _mean_over_clients(

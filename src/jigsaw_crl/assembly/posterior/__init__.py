@@ -1,15 +1,16 @@
 """Probabilities of orders, given the clients' evidence.
 
-==========  ===============================================================================
-`walk`      the log posterior of an order, and `Chain`, one order that moves through it
-`moves`     the moves of a chain, compiled
-`search`    `best_order`: which single order scores best
-`chains`    `sample_orders`, `draw_orders`: how probable each pair is; orders drawn at random
-`doubts`    invisible effects and hidden common causes, estimated from the study
-`rounds`    the model of orders, and rounds of sampling that re-estimate the doubts
-`decode`    `decode`: which order has the best expected F1
-`weights`   how far each client is trusted
-==========  ===============================================================================
+=============  ============================================================================
+`walk`         the log posterior of an order, and `Chain`, one order that moves through it
+`moves`        the moves of a chain, compiled
+`enumeration`  all orders of a few labels, with their probabilities
+`search`       `best_order`: which single order scores best
+`chains`       `sample_orders`, `draw_orders`: how probable each pair is; orders drawn at random
+`doubts`       invisible effects and hidden common causes, estimated from the study
+`rounds`       the model of orders, and rounds of sampling that re-estimate the doubts
+`decode`       `decode`: which order has the best expected F1
+`weights`      how far each client is trusted
+=============  ============================================================================
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """How probable is each pair? Several chains through the posterior, run until they agree.
 
-Labels are shuffled first, so that their order has no influence.
+Labels are shuffled first, so that their order has no influence. Of a few labels all orders are
+weighed instead (`enumeration`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.posterior.enumeration import FEW as ENUMERATED
+from jigsaw_crl.assembly.posterior.enumeration import Enumeration
 from jigsaw_crl.assembly.posterior.search import best_order, climb
 from jigsaw_crl.assembly.posterior.walk import SETTLED, Chain, Weights, n_proposals, unsettled
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
@@ -41,6 +44,7 @@ class Convergence:
     sweeps : int
         Recorded sweeps per chain.
     chains : int
+        0 if all orders were weighed.
     """
 
     converged: bool
@@ -50,6 +54,8 @@ class Convergence:
     chains: int
 
     def __str__(self) -> str:
+        if self.chains == 0:
+            return "all orders were weighed"
         what = "agree" if self.converged else "do not agree yet"
         return (
             f"{self.chains} chains of {self.sweeps} sweeps {what} (split-R̂ {self.r_hat:.3f}, "
@@ -129,8 +135,9 @@ def sample_orders(
 ) -> Draws:
     """Probability of every ordered pair, from several chains run until they agree.
 
-    Each stage records as many sweeps as were run in total before it and discards the earlier ones.
-    Stages stop when the chains' halves agree (see `R_HAT`, `ERROR`) or at `most` sweeps.
+    Of a few labels all orders are weighed, and the probabilities are exact. Otherwise each stage
+    records as many sweeps as were run in total before it and discards the earlier ones. Stages stop
+    when the chains' halves agree (see `R_HAT`, `ERROR`) or at `most` sweeps.
 
     Parameters
     ----------
@@ -144,6 +151,10 @@ def sample_orders(
         Where the first chain starts; by default the best order that local search finds.
     """
     p = len(evidence)
+    if p <= ENUMERATED:
+        probability = Enumeration.of(Weights.of(evidence)).probability()
+        alone = np.repeat(probability[None], n_chains, axis=0)
+        return Draws(probability, alone, Convergence(True, 1.0, 0.0, 0, 0))
     posterior = _Posterior.of(evidence, rng, start)
     chains = posterior.scattered(n_chains, rng)
     if most is None:
@@ -185,6 +196,8 @@ def draw_orders(
     gap: int = 20,
 ) -> list[BoolArray]:
     """`n` orders from the posterior, `gap` sweeps apart on one chain."""
+    if len(evidence) <= ENUMERATED:
+        return Enumeration.of(Weights.of(evidence)).drawn(n, rng)
     posterior = _Posterior.of(evidence, rng, start)
     chain = posterior.chain(posterior.start, rng)
     chain.walk(10 * gap)

@@ -1,4 +1,4 @@
-"""Which single order scores best? Greedy insertion, then local search.
+"""Which single order scores best? Greedy insertion, then local search; all orders of few labels.
 
 Compiled functions are imported where they are used, for start-up time.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.posterior.enumeration import FEW, Enumeration
 from jigsaw_crl.assembly.posterior.walk import COLD, Chain, Weights, unsettled
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
@@ -50,11 +51,19 @@ def best_order(
     array of bool, shape (p, p)
         Transitively closed.
     """
-    from jigsaw_crl.base.bitsets import greedy_order
-
     given = weights if isinstance(weights, Weights) else Weights.plain(weights)
     shuffle = rng.permutation(len(given))
     w = given.shuffled(shuffle)
+    matrix = Enumeration.of(w).best() if len(w) <= FEW else _local_best(w, rng, rounds)
+    out = np.zeros_like(matrix)
+    out[np.ix_(shuffle, shuffle)] = matrix
+    return out
+
+
+def _local_best(w: Weights, rng: np.random.Generator, rounds: int) -> BoolArray:
+    """The order that greedy insertion and rounds of moves reach."""
+    from jigsaw_crl.base.bitsets import greedy_order
+
     matrix = greedy_order(w.insertion)
     active = unsettled(w, matrix)
     best = w.score(matrix)
@@ -64,6 +73,4 @@ def best_order(
         if score <= best + 1e-9:
             break
         matrix, best = tried, score
-    out = np.zeros_like(matrix)
-    out[np.ix_(shuffle, shuffle)] = matrix
-    return out
+    return matrix

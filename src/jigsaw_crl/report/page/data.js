@@ -15,15 +15,15 @@ async function unpack(text) {
 const unpackText = async (text) => new TextDecoder().decode(await unpack(text));
 
 // One number per ordered pair, at a * P + d.
-const pairs = { verdict: null, decoded: null, yes: null, no: null, probability: null };
+const pairs = { verdict: null, yes: null, no: null, probability: null };
 
 async function readPairs() {
   const bytes = await unpack(raw.table);
   const n = P * P;
-  ["verdict", "decoded", "yes", "no"].forEach((name, k) => {
+  ["verdict", "yes", "no"].forEach((name, k) => {
     pairs[name] = bytes.subarray(k * n, (k + 1) * n);
   });
-  pairs.probability = new Uint16Array(bytes.slice(4 * n, 6 * n).buffer);
+  pairs.probability = new Uint16Array(bytes.slice(3 * n, 5 * n).buffer);
 }
 
 const certificateRows = new Map();
@@ -64,8 +64,17 @@ async function testimony(a, d) {
   return out;
 }
 
+// The pooled log-odds of a pair, which its certificate quotes; null where there are none.
+let pooled = null;
+
+async function together(a, d) {
+  if (!raw.pooled) return null;
+  if (!pooled) pooled = new Int16Array((await unpack(raw.pooled)).buffer);
+  return pooled[a * P + d];
+}
+
 function logOdds(value) {
-  if (value === SILENT) return "cannot say";
+  if (value === SILENT) return "none";
   if (Math.abs(value) >= SURE) return value > 0 ? "certain: yes" : "certain: no";
   return `${value < 0 ? "−" : "+"}${(Math.abs(value) / 100).toFixed(1)}`;
 }

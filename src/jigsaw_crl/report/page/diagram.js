@@ -16,8 +16,8 @@ function relativesOf(i) {
   const below = [];
   for (let j = 0; j < P; j += 1) {
     if (j === i) continue;
-    if (pairs.decoded[j * P + i]) above.push(j);
-    if (pairs.decoded[i * P + j]) below.push(j);
+    if (pairs.verdict[j * P + i] === 2) above.push(j);
+    if (pairs.verdict[i * P + j] === 2) below.push(j);
   }
   return [above, below];
 }

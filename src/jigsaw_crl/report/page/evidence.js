@@ -1,4 +1,4 @@
-// One client's log-odds: filled discs for, rings against; the larger, the stronger.
+// What one client says: filled discs yes, rings no, dashes cannot say; the larger, the stronger.
 const STRONG = 800;
 
 async function drawHeat() {
@@ -17,14 +17,22 @@ async function drawHeat() {
     pen.lineWidth = 1;
     if (n <= NAMED) pen.strokeRect(x - cell / 2, y - cell / 2, cell, cell);
     if (a === d) return;
-    const value = client.evidence[client.row.get(a) * n + client.row.get(d)];
-    if (value === SILENT) return;
+    const at = client.row.get(a) * n + client.row.get(d);
+    const [value, stance] = [client.evidence[at], client.stance[at] - 1];
+    if (stance === 0) {
+      pen.strokeStyle = colour("--edge");
+      pen.beginPath();
+      pen.moveTo(x - cell / 6, y);
+      pen.lineTo(x + cell / 6, y);
+      pen.stroke();
+      return;
+    }
     const size = (cell / 2 - 1.5) * Math.sqrt(Math.min(1, Math.abs(value) / STRONG));
     pen.beginPath();
     pen.arc(x, y, Math.max(size, 0.8), 0, 7);
-    pen.fillStyle = pen.strokeStyle = value > 0 ? ink.yes : ink.no;
+    pen.fillStyle = pen.strokeStyle = stance > 0 ? ink.yes : ink.no;
     pen.lineWidth = Math.min(2.5, Math.max(1, cell / 10));
-    if (value > 0) pen.fill();
+    if (stance > 0) pen.fill();
     else pen.stroke();
   }));
 }

@@ -13,6 +13,7 @@ from jigsaw_crl.base.errors import choose
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.pipeline import recover
+from jigsaw_crl.truth.metrics import scored_pairs
 from jigsaw_crl.truth.simulate import setting
 
 __all__ = ["METHODS", "Recovered", "recover_with", "warm_up"]
@@ -25,6 +26,7 @@ class Recovered:
     Parameters
     ----------
     pairs : frozenset of (ancestor, descendant)
+        Those that E1 scores.
     fragments : tuple of Fragment
     seconds : float
         From moments to the global order.
@@ -45,7 +47,7 @@ def _paper(clients: Sequence[Client], tau: float | None, budget: int) -> tuple[A
 
 def _null_cone(clients: Sequence[Client], _tau: float | None, _budget: int) -> tuple[Any, Any]:
     result = recover(list(clients), method="null-cone", seed=0)
-    return result.order.pairs(), list(result.fragments.values())
+    return result.order, list(result.fragments.values())
 
 
 METHODS: dict[str, Callable[[Sequence[Client], float | None, int], tuple[Any, Any]]] = {
@@ -60,11 +62,10 @@ def recover_with(
     """Recover the global order and the clients' fragments, and measure the time."""
     run = choose(method, METHODS, "method")
     start = perf_counter()
-    pairs, fragments = run(clients, tau, budget)
+    order, fragments = run(clients, tau, budget)
     seconds = perf_counter() - start
-    return Recovered(
-        frozenset(pairs), tuple(fragments), seconds, sum(not f.outcome.ok for f in fragments)
-    )
+    stopped = sum(not f.outcome.ok for f in fragments)
+    return Recovered(scored_pairs(order), tuple(fragments), seconds, stopped)
 
 
 @cache

@@ -16,6 +16,7 @@ True
 from __future__ import annotations
 
 from jigsaw_crl.truth.simulate.assumptions import AssumptionReport, check_assumptions
+from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_graph
 from jigsaw_crl.truth.simulate.families import FAMILIES
 from jigsaw_crl.truth.simulate.interventions import INTERVENTIONS, Intervention
@@ -29,6 +30,7 @@ __all__ = [
     "SEM",
     "SETTINGS",
     "AssumptionReport",
+    "Batches",
     "Change",
     "Intervention",
     "Truth",

@@ -49,7 +49,8 @@ class Intervention:
         knock-down, and [2, 3] otherwise.
     shift : float or (float, float)
         Size of the mean shift added to the target, in standard deviations of its noise in the
-        control, or the range that it is drawn from. Its sign is random.
+        control, or the range that it is drawn from. Its sign is random, and the same at all
+        clients of a world.
     penetrance : float
         Share of the regime's rows in which the intervention acts, in (0, 1]; the other rows
         follow the control.
@@ -116,12 +117,20 @@ class Intervention:
             name = choose(name, INTERVENTIONS, "intervention protocol")
         return replace(name, **changes)
 
-    def draw(self, sem: SEM, target: int, rng: np.random.Generator, dose: int = 0) -> Change:
-        """One change of the target's equation."""
+    def draw(
+        self,
+        sem: SEM,
+        target: int,
+        rng: np.random.Generator,
+        dose: int = 0,
+        sign: float | None = None,
+    ) -> Change:
+        """One change of the target's equation; the shift has a random sign unless one is given."""
         # Always the same draws, so that protocols can be compared on the same numbers.
         drawn = rng.uniform(*self.range, sem.n_latent)
         variance, mean = (float(x) for x in rng.uniform(*self.range, 2))
-        sign = float(rng.choice([-1.0, 1.0]))
+        drawn_sign = float(rng.choice([-1.0, 1.0]))
+        sign = drawn_sign if sign is None else sign
         shift = sign * float(rng.uniform(*self.shifts)) * float(np.sqrt(sem.variances[target]))
         weights, variance, mean = self._change(sem, target, drawn, variance, mean, dose)
         return Change(target, weights, variance, mean + shift)

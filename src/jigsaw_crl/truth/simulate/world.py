@@ -14,6 +14,7 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.block_rq import block_rq
 from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.interventions import Intervention
@@ -31,7 +32,7 @@ __all__ = ["Truth", "View", "World", "check_seed"]
 SampleSizes = int | Mapping[str, int] | None
 
 # Independent streams of random numbers, told apart by a number behind the seed.
-_CHANGES, _SAMPLES, _ROWS, _OFF_TARGET = 101, 102, 103, 105
+_CHANGES, _SAMPLES, _ROWS, _OFF_TARGET, _OFFSETS, _SIGNS = 101, 102, 103, 105, 106, 107
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +171,9 @@ class World:
         """
         node = self.node(label)
         rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
-        return self.intervention.draw(self.sem, node, rng, dose)
+        # Sites move a label the same way.
+        sign = float(np.random.default_rng([self.seed, _SIGNS, node]).choice([-1.0, 1.0]))
+        return self.intervention.draw(self.sem, node, rng, dose, sign)
 
     def off_target(self, k: int, label: str, dose: int = 0) -> Change | None:
         """The change that the intervention makes to a second latent; None if it has one target."""
@@ -205,6 +208,7 @@ class World:
         *,
         labels: Iterable[str] | None = None,
         doses: int = 1,
+        batches: Batches | None = None,
     ) -> Client:
         """The data of client k, as the learner gets them.
 
@@ -222,6 +226,8 @@ class World:
             either way.
         doses : int
             Regimes per label, each with its own draw of the intervention.
+        batches : Batches, optional
+            Batches of rows whose means are offset; not for exact moments.
         """
         view, family = self.view(k), choose(noise, NOISES, "noise family")
         chosen = self._chosen(k, labels)
@@ -234,10 +240,26 @@ class World:
             )
         )
 
+        count, offsets = len(chosen) * doses, np.zeros((0, 0))
+        if batches is not None:
+            rng = np.random.default_rng([seed, self.seed, _OFFSETS, k])
+            spread = np.sqrt(np.diagonal(population(self.regime(k)).covariance))
+            offsets = batches.offsets(count, spread, rng)
+
         def moments(label: str | None, dose: int = 0) -> Moments:
             regime, n = self.regime(k, label, dose), sizes[label or CONTROL]
             rng = np.random.default_rng(next(streams))
-            return population(regime) if n is None else sample_moments(regime, n, family, rng)
+            if n is None:
+                return population(regime)
+            if batches is None:
+                return sample_moments(regime, n, family, rng)
+            position = -1 if label is None else chosen.index(label) * doses + dose
+            return batches.moments(
+                lambda size: sample_moments(regime, size, family, rng),
+                n,
+                batches.members(position, count),
+                offsets,
+            )
 
         return Client.from_moments(
             view.name,
@@ -249,10 +271,17 @@ class World:
         )
 
     def clients(
-        self, n_samples: SampleSizes = None, noise: str = "gaussian", seed: int = 0
+        self,
+        n_samples: SampleSizes = None,
+        noise: str = "gaussian",
+        seed: int = 0,
+        *,
+        batches: Batches | None = None,
     ) -> list[Client]:
         """The data of every client; parameters as for `client`."""
-        return [self.client(k, n_samples, noise, seed) for k in range(self.n_clients)]
+        return [
+            self.client(k, n_samples, noise, seed, batches=batches) for k in range(self.n_clients)
+        ]
 
     def rows(
         self, k: int, n: int, noise: str = "gaussian", seed: int = 0
@@ -286,12 +315,13 @@ class World:
         view, sizes = self.view(k), dict[str, int | None]()
         for regime in (CONTROL, *labels):
             n = n_samples.get(regime, -1) if isinstance(n_samples, Mapping) else n_samples
-            if n is not None and n < len(view.nodes) + 1:
+            least = len(view.nodes) + 1 if regime == CONTROL else 2
+            if n is not None and n < least:
                 what = "the sample size is missing" if n == -1 else f"{n} rows are too few"
                 raise InputError(
                     what,
-                    f"Give every regime at least {len(view.nodes) + 1} rows, one more than the "
-                    "client has latents.",
+                    f"Give it at least {least} rows: the control needs one more than the client "
+                    "has latents, every other regime two.",
                     client=view.name,
                     regime=regime,
                 )

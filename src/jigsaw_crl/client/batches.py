@@ -1,0 +1,247 @@
+"""The mean of every regime when whole batches of rows are offset, and its error.
+
+Rows come in batches b (plates, days, runs). All rows of a batch share an offset `o_b ~ (0, Ω)`, in
+whatever regime they are. With n_jb rows of regime j in batch b, of mean m_jb, the control being
+regime 0, and whitened by the control,
+
+    m_jb = μ_j + o_b + e_jb ,       e_jb ~ (0, M_j/n_jb) ,       M_j ≈ I .
+
+Let `n_j = Σ_b n_jb`, `m_j = Σ_b h_jb m_jb` with the shares `h_jb = n_jb/n_j`, and
+
+    L = Σ_j L_j ,       L_j = diag_b(n_jb) − n_j h_j h_jᵀ ,       r_b = Σ_j n_jb (m_jb − m_j) .
+
+`r = L o + noise` with noise of covariance L: what the batches show by differing within a regime.
+
+*How far batches wander.* `T = rᵀ L⁺ r` (p by p) has the expectation `Σ_j ν_j M_j + tr(L) Ω`, where
+`ν_j = tr(L⁺ L_j)` are the degrees of freedom that regime j gives; ν is their sum, the rank of L.
+With `s = Σ_j ν_j tr(M_j)/(νp)`, which is about 1, Ω is taken as ω I,
+
+    s + ω tr(L)/ν = tr T/(νp − 2)       (the 2 makes up for the estimate's own error),
+
+unless the largest eigenvalue of T stands out of what equal noise in all directions gives. Then ω is
+that of the largest eigenvalue, so that `Ω ≤ ω I` and errors are stated too large rather than too
+small.
+
+*Means.* By generalised least squares the offsets and the means are
+
+    o = P r ,   P = ω (I + ωL)⁻¹ ,   μ_j = m_j − Σ_b h_jb o_b ,
+
+and with `g_j = h_j − h_0` the errors of the shifts `μ_j − μ_0` have the covariances
+
+    V_jk = [j = k]/n_j + 1/n_0 + g_jᵀ P g_k .
+
+So a shift is taken against the controls of the same batches where there are some (ω large: P is the
+inverse of L), against all controls where batches do not wander (ω = 0: P = 0), and it carries ω
+itself where its batch has no other regime. Regimes that share batches share errors. If no regime
+lies in two batches, ω is unknown, and only the means of regimes in the control's batch are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtri
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.nulls import noise_edge
+from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.moments.regime import Moments, solve_lower
+
+__all__ = ["MeanErrors", "Means", "Wander", "batch_means"]
+
+# Chance that batches are said to wander when they do not.
+FALSE_ALARM = 1e-3
+# Chance that offsets are called larger along some directions when they are equal. That only costs
+# precision, and to miss it would state errors too small, so the chance is not small.
+CALLED_UNEVEN = 0.05
+# Eigenvalues of L below this share of the largest are zero.
+RANK_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class MeanErrors:
+    """Covariances of the errors of the mean shifts, in coordinates whitened by the control.
+
+    The error of shift j has the covariance `M_j/n_j + (base_j/n_0) I`, with M_j that of the
+    regime's rows, and those of shifts j and k the covariance `(shared_jk/n_0) I`.
+
+    Parameters
+    ----------
+    n : array, shape (r,)
+        Rows of the regimes.
+    n_control : float
+        Rows of the control, n_0.
+    base : array, shape (r,)
+        One without batches; more where offsets of batches add to the error.
+    shared : array, shape (r, r)
+        One without batches; the diagonal is not used.
+    known : array of bool, shape (r,)
+        False where the size of the error is unknown, so that the shift is not used.
+    """
+
+    n: FloatArray
+    n_control: float
+    base: FloatArray
+    shared: FloatArray
+    known: BoolArray
+
+    @classmethod
+    def plain(cls, n: FloatArray, n_control: float) -> MeanErrors:
+        """The errors without batches."""
+        r = len(n)
+        return cls(n, n_control, np.ones(r), np.ones((r, r)), np.ones(r, dtype=bool))
+
+    @property
+    def variance(self) -> FloatArray:
+        """Of each shift along a direction that its intervention does not change, shape (r,)."""
+        return np.asarray(1.0 / self.n + self.base / self.n_control)
+
+    @property
+    def precision(self) -> FloatArray:
+        """One over `variance`; zero where it is unknown."""
+        return np.asarray(1.0 / self.variance * self.known)
+
+    def between(self, j: int, k: int) -> float:
+        """Variance of the difference of two shifts along a direction."""
+        extra = self.base[j] + self.base[k] - 2.0 * self.shared[j, k]
+        return float(1.0 / self.n[j] + 1.0 / self.n[k] + extra / self.n_control)
+
+
+@dataclass(frozen=True)
+class Wander:
+    """How far the means of batches wander by themselves.
+
+    Parameters
+    ----------
+    size : float
+        √ω, in standard deviations of the control's rows along a direction; NaN if unknown.
+    degrees : int
+        ν, the number of independent differences between batches that show it.
+    uneven : bool
+        The offsets are larger along some directions; `size` is that of the largest.
+    strength : float
+        tr T over the largest value that chance gives: above 1, batches wander.
+    """
+
+    size: float
+    degrees: int
+    uneven: bool
+    strength: float
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Means of all regimes without the offsets of their batches, in feature space.
+
+    Parameters
+    ----------
+    control : array, shape (d,)
+    regimes : array, shape (r, d)
+    errors : MeanErrors
+    wander : Wander or None
+        None where all rows are in one batch, or batches are unknown.
+    """
+
+    control: FloatArray
+    regimes: FloatArray
+    errors: MeanErrors
+    wander: Wander | None = None
+
+    @property
+    def shifts(self) -> FloatArray:
+        """`μ_j − μ_0`, shape (r, d)."""
+        return self.regimes - self.control
+
+
+def batch_means(client: Client, spectrum: Spectrum) -> Means:
+    """The means of a client's regimes without the offsets of their batches."""
+    moments = [m for label in client.labels for m in client.interventions[label]]
+    means = np.array([m.mean for m in moments])
+    n = np.array([m.rows for m in moments], dtype=np.float64)
+    plain = MeanErrors.plain(n, float(client.control.rows or 0))
+    if len(client.batches) < 2:
+        return Means(client.control.mean, means, plain)
+    names = client.batches
+    cells = [_cells(m, names) for m in (client.control, *moments)]
+    counts = np.array([c for c, _ in cells])
+    totals = counts.sum(axis=1)
+    share = counts / totals[:, None]
+    L = np.diag(counts.sum(axis=0)) - (share.T * totals) @ share
+    r = np.zeros((len(names), client.n_features))
+    for count, difference in cells:
+        r += count[:, None] * difference
+    W = _whitening(client, spectrum)
+    degrees = _degrees(L, counts, share)
+    noise = sum(v * m.covariance for v, m in zip(degrees, (client.control, *moments), strict=True))
+    # The whitening is an estimate, and the inverse of a Wishart matrix is larger on average.
+    free = (client.control.n or 0) - 1
+    inflation = free / max(free - len(W) - 1, 1)
+    wander = _wander(L, r @ W.T, inflation * float(np.trace(W @ noise @ W.T)))
+    g = share[1:] - share[0]
+    if not wander.degrees:
+        # Every regime lies in one batch, and nothing shows how much batches differ.
+        same = ~np.any(g, axis=1)
+        errors = MeanErrors(n, plain.n_control, plain.base, plain.shared, same)
+        return Means(client.control.mean, means, errors, wander)
+    omega = wander.size**2
+    P = omega * np.linalg.inv(np.eye(len(L)) + omega * L)
+    offsets = P @ r
+    shared = 1.0 + plain.n_control * (g @ P @ g.T)
+    errors = MeanErrors(n, plain.n_control, np.diagonal(shared).copy(), shared, plain.known)
+    control = client.control.mean - share[0] @ offsets
+    return Means(control, means - share[1:] @ offsets, errors, wander)
+
+
+def _cells(m: Moments, names: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
+    """Rows of a regime in each batch, and the batch's mean less the regime's."""
+    position = {name: i for i, name in enumerate(names)}
+    counts, difference = np.zeros(len(names)), np.zeros((len(names), m.n_features))
+    for batch in m.batches:
+        counts[position[batch.name]] = batch.n
+        difference[position[batch.name]] = batch.mean - m.mean
+    return counts, difference
+
+
+def _whitening(client: Client, spectrum: Spectrum) -> FloatArray:
+    """W, shape (p, d): in the coordinates `W x` the control's rows have covariance I."""
+    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
+    return solve_lower(np.asarray(np.linalg.cholesky(base)), spectrum.basis.T)
+
+
+def _root(L: FloatArray) -> FloatArray:
+    """Rows R with `RᵀR = L⁺`, shape (rank of L, batches)."""
+    values, vectors = np.linalg.eigh(L)
+    kept = values > RANK_TOLERANCE * max(float(values[-1]), 1.0)
+    return np.asarray(vectors[:, kept].T / np.sqrt(values[kept])[:, None])
+
+
+def _degrees(L: FloatArray, counts: FloatArray, share: FloatArray) -> FloatArray:
+    """ν_j, the degrees of freedom that each regime gives, shape (1 + r,)."""
+    inverse = _root(L).T @ _root(L)
+    within = np.einsum("jb,bc,jc->j", share, inverse, share) * counts.sum(axis=1)
+    return np.asarray(np.maximum(counts @ np.diagonal(inverse) - within, 0.0))
+
+
+def _wander(L: FloatArray, r: FloatArray, noise: float) -> Wander:
+    """ω from the differences of batches within regimes.
+
+    `r` is whitened, shape (batches, p); `noise` is the trace of T without offsets, on average.
+    """
+    p = r.shape[1]
+    scaled = _root(L) @ r
+    degrees, trace = len(scaled), float(np.trace(L))
+    if not degrees:
+        return Wander(float("nan"), 0, False, float("nan"))
+    # Eigenvalues of T are the squares of these.
+    sizes = np.linalg.svd(scaled, compute_uv=False) ** 2
+    total = float(sizes.sum())
+    mean = total / (degrees * p)
+    edge = noise_edge(p, degrees, CALLED_UNEVEN)
+    uneven = p > 1 and degrees > 1 and float(sizes[0]) > degrees * mean * edge
+    seen = float(sizes[0]) / degrees if uneven else total / max(degrees * p - 2, 1)
+    unit = noise / (degrees * p)
+    omega = max(seen - unit, 0.0) * degrees / trace
+    strength = total / (unit * float(chdtri(degrees * p, FALSE_ALARM)))
+    return Wander(float(np.sqrt(omega)), degrees, uneven, strength)

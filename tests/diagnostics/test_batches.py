@@ -1,0 +1,100 @@
+"""Findings about batches of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.diagnostics import check_client
+from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
+
+NAMES = ("batch-wander", "batch-is-regime", "batch-without-control", "batch-offset")
+
+
+def client(batches: Batches, seed: int = 0, n: int = 2_000) -> jc.Client:
+    kind = Intervention.named("hard", shift=1.0)
+    return random_world(8, 1, 1.0, seed=75_000 + seed, intervention=kind).client(
+        0, n, seed=seed, batches=batches
+    )
+
+
+def found(one: jc.Client) -> dict[str, tuple[str, str]]:
+    """Severity and message of the findings about batches, by name."""
+    return {
+        f.check: (f.severity, f.message) for f in check_client(one).findings if f.check in NAMES
+    }
+
+
+def test_batches_that_wander_are_said_to_and_by_how_much():
+    severity, message = found(client(Batches(0.3, "own")))["batch-wander"]
+    assert severity == "info"
+    assert "standard deviations" in message
+    assert set(found(client(Batches(0.3, "own")))) == {"batch-wander"}
+
+
+def test_batches_without_offsets_raise_no_alarm():
+    for layout in ("own", "crossed"):
+        alarms = [found(client(Batches(0.0, layout), seed, 500)) for seed in range(40)]
+        assert sum("batch-wander" in one for one in alarms) <= 1
+        assert set().union(*alarms) <= {"batch-wander"}
+
+
+def test_a_regime_that_is_alone_in_its_batch_is_named():
+    one = found(client(Batches(0.3, "apart")))
+    severity, message = one["batch-is-regime"]
+    assert severity == "warning"
+    assert "cannot be told from a shift" in message
+    assert "uncertain by" in message
+    assert found(client(Batches(0.0, "apart")))["batch-is-regime"][0] == "info"
+
+
+def test_means_are_not_used_if_nothing_shows_how_much_batches_differ():
+    one = client(Batches(0.3, "apart", count=1))
+    severity, message = found(one)["batch-is-regime"]
+    assert severity == "warning"
+    assert "these means are not used" in message
+    fragment = jc.recover_fragment(one)
+    assert "batch-offset" not in {f.check for f in fragment.findings}
+
+
+def test_regimes_that_share_a_batch_without_controls_are_named():
+    rng = np.random.default_rng(0)
+    rows = {x: rng.normal(size=(300, 3)) * (1 + i) for i, x in enumerate(["control", "a", "b"])}
+    one = jc.Client.from_samples(
+        "lab",
+        observational=rows["control"],
+        interventions={"a": rows["a"], "b": rows["b"]},
+        batch={"control": ["p1"] * 150 + ["p2"] * 150, "a": "p3", "b": "p3"},
+    )
+    assert found(one)["batch-without-control"][1].startswith("a, b: some or all rows")
+
+
+def test_offsets_of_batches_are_no_drift_of_the_control():
+    rng = np.random.default_rng(1)
+    offsets = np.repeat(3 * rng.normal(size=(2, 3)), 400, axis=0)
+    rows = {x: rng.normal(size=(800, 3)) * s for x, s in (("control", 1), ("a", 2))}
+    batch = dict.fromkeys(rows, np.repeat(["p1", "p2"], 400))
+    alarms = []
+    for given in (None, batch):
+        one = jc.Client.from_samples(
+            "lab",
+            observational=rows["control"] + offsets,
+            interventions={"a": rows["a"] + offsets},
+            batch=given,
+        )
+        alarms.append("drifting-control" in {f.check for f in check_client(one).findings})
+    assert alarms == [True, False]
+
+
+@pytest.mark.parametrize("layout", ["own", "apart", "crossed"])
+def test_a_study_with_offsets_is_usable_with_the_column(layout):
+    checks = {f.check for f in check_client(client(Batches(0.5, layout))).findings}
+    assert not checks & {"several-targets", "no-signal", "drifting-control", "swapped-control"}
+
+
+def test_the_remedy_for_unknown_batches_is_the_column():
+    fragment = jc.recover_fragment(client(Batches(0.3, "apart", count=1, told=False)))
+    remedies = [f.remedy for f in fragment.findings if f.check == "batch-offset"]
+    assert remedies
+    assert "--batch" in remedies[0]

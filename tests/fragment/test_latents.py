@@ -1,0 +1,94 @@
+"""Rows to latents: centred, by column name, with labelled output."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import jigsaw_crl as jc
+
+SENSORS = [f"sensor {i}" for i in range(8)]
+
+
+@pytest.fixture(scope="module")
+def lab() -> tuple[jc.Fragment, pd.DataFrame]:
+    """A client whose sensors have an offset, and its control rows."""
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 500)
+    tables = {"control": control, **regimes}
+    frame = pd.concat(
+        [pd.DataFrame(x + 7, columns=SENSORS).assign(regime=name) for name, x in tables.items()]
+    )
+    client = jc.Client.from_table(frame, name="lab-1")
+    return jc.recover_fragment(client), frame[frame.regime == "control"][SENSORS]
+
+
+def test_latents_of_control_rows_have_mean_zero(lab):
+    fragment, control = lab
+    z = fragment.transform(control.to_numpy())
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(z, (control.to_numpy() - fragment.centre) @ fragment.basis.T)
+
+
+def test_a_frame_gives_a_frame_of_its_kind_with_a_column_per_label(lab):
+    fragment, control = lab
+    z = fragment.transform(control.to_numpy())
+    shifted = control.set_axis(range(100, 600))
+    out = fragment.transform(shifted)
+    assert tuple(out.columns) == fragment.labels
+    assert out.index.equals(shifted.index)
+    np.testing.assert_array_equal(out.to_numpy(), z)
+    other = fragment.transform(pl.from_pandas(control))
+    assert isinstance(other, pl.DataFrame)
+    assert tuple(other.columns) == fragment.labels
+    arrow = fragment.transform(pa.Table.from_pandas(control, preserve_index=False))
+    assert isinstance(arrow, pa.Table)
+    np.testing.assert_array_equal(other.to_numpy(), z)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda x: x[SENSORS[::-1]], "the columns are in another order"),
+        (lambda x: x.rename(columns={"sensor 3": "sensor3"}), "Did you mean 'sensor 3'"),
+        (lambda x: x.assign(regime=1), "no column 'regime'"),
+        (lambda x: x.drop(columns=["sensor 0"]), "columns are missing: sensor 0"),
+    ],
+)
+def test_other_columns_are_refused(lab, change, says):
+    fragment, control = lab
+    with pytest.raises(jc.InputError, match=says):
+        fragment.transform(change(control))
+
+
+def test_a_frame_without_names_is_taken_by_position(lab):
+    fragment, control = lab
+    unnamed = pd.DataFrame(control.to_numpy())
+    np.testing.assert_array_equal(
+        fragment.transform(unnamed).to_numpy(), fragment.transform(control.to_numpy())
+    )
+
+
+def test_text_is_refused_in_one_line(lab):
+    fragment, control = lab
+    with pytest.raises(jc.InputError, match="not numbers"):
+        fragment.transform(control.astype(str).replace({r".*": "x"}, regex=True))
+
+
+def test_names_and_means_of_features_do_not_leave_the_client(lab):
+    fragment, _ = lab
+    assert "sensor" not in fragment.to_json()
+    shared = jc.Fragment.from_json(fragment.to_json())
+    for bare in (shared, fragment.without_basis()):
+        assert bare.basis is bare.features is bare.centre is None
+
+
+def test_the_refined_fragments_of_a_result_transform_by_name_too():
+    world = jc.simulate.setting("A", 0)
+    result = jc.recover(world.clients(500))
+    for client in world.clients(500):
+        fragment = result.fragments[client.name]
+        assert fragment.features == client.features
+        np.testing.assert_array_equal(fragment.centre, client.control.mean)

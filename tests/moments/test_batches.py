@@ -1,0 +1,87 @@
+"""Moments of rows that come in batches: covariances within them, and what a batch costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl.moments.regime import Moments
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def batches_of(seed: int, sizes: list[int], d: int = 3) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {f"b{i}": rng.normal(size=(n, d)) + 5 * rng.normal(size=d) for i, n in enumerate(sizes)}
+
+
+def within(rows: dict[str, np.ndarray]) -> Moments:
+    return Moments.of_batches({b: Moments.from_rows(x, parts=True) for b, x in rows.items()})
+
+
+@given(seeds, st.lists(st.integers(1, 30), min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_the_covariance_is_about_each_batchs_own_mean_and_a_batch_costs_a_row(seed, sizes):
+    rows = batches_of(seed, sizes)
+    m = within(rows)
+    residuals = np.vstack([x - x.mean(axis=0) for x in rows.values()])
+    assert m.rows == sum(sizes)
+    assert m.n == sum(sizes) - len(sizes) + 1
+    np.testing.assert_allclose(m.n * m.covariance, residuals.T @ residuals, atol=1e-9)
+    np.testing.assert_allclose(m.mean, np.vstack(list(rows.values())).mean(axis=0), atol=1e-12)
+    assert [(b.name, b.n) for b in m.batches] == [(f"b{i}", n) for i, n in enumerate(sizes)]
+
+
+def test_the_covariance_within_batches_is_unbiased_whatever_the_offsets():
+    found = []
+    for seed in range(400):
+        m = within(batches_of(seed, [4, 2, 5]))
+        found.append(m.n / (m.n - 1) * m.covariance)
+    np.testing.assert_allclose(np.mean(found, axis=0), np.eye(3), atol=0.1)
+
+
+def test_one_batch_changes_no_bit():
+    (x,) = batches_of(0, [5_000]).values()
+    plain, one = Moments.from_rows(x, parts=True), within({"b0": x})
+    assert one.n == plain.n
+    for field in ("mean", "covariance", "third", "fourth"):
+        assert np.array_equal(getattr(one, field), getattr(plain, field))
+    assert [p.n for p in one.parts] == [p.n for p in plain.parts]
+
+
+@given(seeds, st.integers(1, 40))
+@settings(max_examples=40, deadline=None)
+def test_merged_moments_are_those_of_all_rows_of_every_batch(seed, cut):
+    rows = batches_of(seed, [41, 20, 30])
+    first = {"b0": rows["b0"][:cut], "b1": rows["b1"]}
+    second = {"b0": rows["b0"][cut:], "b2": rows["b2"]}
+    merged, whole = within(first).merge(within(second)), within(rows)
+    assert (merged.n, merged.rows) == (whole.n, whole.rows)
+    np.testing.assert_allclose(merged.covariance, whole.covariance, atol=1e-10)
+    np.testing.assert_allclose(merged.mean, whole.mean, atol=1e-10)
+    for a, b in zip(merged.batches, whole.batches, strict=True):
+        assert (a.name, a.n) == (b.name, b.n)
+        np.testing.assert_allclose(a.mean, b.mean, atol=1e-10)
+
+
+def test_stretches_of_the_rows_do_not_show_the_offsets_of_batches():
+    m = within(batches_of(1, [400, 400]))
+    steps = [np.linalg.norm(part.mean - m.mean) * np.sqrt(part.n) for part in m.parts]
+    assert len(steps) > 2
+    assert max(steps) < 5
+
+
+def test_features_are_selected_in_every_batch():
+    m = within(batches_of(2, [10, 12])).select(np.array([2, 0]))
+    assert np.array_equal(
+        m.batches[1].mean, within(batches_of(2, [10, 12])).batches[1].mean[[2, 0]]
+    )
+
+
+def test_moments_with_and_without_batches_are_not_merged():
+    rows = batches_of(3, [10, 10])
+    with pytest.raises(jc.InputError, match="batches cannot be merged"):
+        within(rows).merge(Moments.from_rows(rows["b0"]))

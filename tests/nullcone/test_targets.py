@@ -1,0 +1,187 @@
+"""Regimes of few rows, and regimes that moved the mean alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.client.extremes import Form, Regimes
+from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
+from jigsaw_crl.nullcone.arrows import estimate
+from jigsaw_crl.nullcone.recovery import Recovery
+from jigsaw_crl.nullcone.targets import arrow_targets
+from jigsaw_crl.nullcone.whitening import pool, reduce
+from jigsaw_crl.truth.simulate import Intervention, World, random_world
+
+LATENTS, CONTROL_ROWS = 20, 2_000
+
+
+def small_regimes(seed: int) -> tuple[World, jc.Client]:
+    """A client with 20 latents and 10 to 15 rows in each regime."""
+    protocol = Intervention("hard", shift=(2.0, 3.0))
+    world = random_world(LATENTS, 1, 1.0, seed=84_000 + seed, intervention=protocol)
+    rng = np.random.default_rng(seed)
+    rows = {x: int(rng.integers(10, 16)) for x in world.truth(0).labels}
+    return world, world.client(0, {"control": CONTROL_ROWS, **rows}, seed=seed)
+
+
+def test_regimes_with_fewer_rows_than_latents_are_read_with_sound_errors():
+    usable, scores = [], []
+    for seed in range(6):
+        world, client = small_regimes(seed)
+        reduced = reduce(client)
+        targets = arrow_targets(reduced, pool(reduced))
+        assert targets.means_fit
+        usable.append(targets.usable.mean())
+        i, j = (
+            np.array(x) for x in zip(*combinations(np.flatnonzero(targets.usable), 2), strict=True)
+        )
+        found = arrow_statistics(targets.arrows, i, j)
+        # The client has every latent, so that no two targets share a hidden cause.
+        T, C = found.values[:, 0], found.covariance[:, 0]
+        z = T / np.sqrt(np.einsum("kaa->ka", C))
+        ancestor = world.order.restrict(client.labels).matrix
+        scores += [z[:, 0], z[~ancestor[i, j], 1], z[~ancestor[j, i], 2]]
+    z = np.concatenate(scores)
+    assert np.mean(usable) > 0.9
+    assert 0.8 < z.std() < 1.1
+    assert np.mean(np.abs(z) > 4) < 0.002
+
+
+def test_few_rows_decide_little_and_nothing_wrongly():
+    for seed in range(6):
+        world, client = small_regimes(seed)
+        result = jc.recover([client])
+        assert not any(f.severity == "error" for f in result.diagnostics)
+        assert "batch-offset" not in {f.check for f in result.diagnostics}
+        counts = jc.metrics.verdict_counts(world.order, result.order, client.labels)
+        assert counts.wrong_yes == counts.wrong_no == 0
+
+
+def test_some_small_regimes_do_not_spoil_the_large_ones():
+    protocol = Intervention("hard", shift=(2.0, 3.0))
+    decided = right = 0
+    for seed in range(4):
+        world = random_world(LATENTS, 1, 1.0, seed=84_100 + seed, intervention=protocol)
+        labels = world.truth(0).labels
+        large = labels[: LATENTS // 2]
+        rows = {x: 3_000 if x in large else 12 for x in labels}
+        order = jc.recover([world.client(0, {"control": 3_000, **rows})]).order
+        assert jc.metrics.verdict_counts(world.order, order, labels).wrong_yes == 0
+        counts = jc.metrics.verdict_counts(world.order, order, large)
+        decided += counts.yes + counts.no
+        right += counts.yes + counts.no - counts.wrong_no
+    assert decided > 4 * 0.4 * 90
+    assert right > 0.97 * decided
+
+
+@pytest.mark.parametrize("p", [2, 4, 8, 20])
+@pytest.mark.parametrize("n", [12, 60, 1_000])
+def test_rows_of_the_control_are_rarely_taken_for_an_intervention(p, n):
+    rng = np.random.default_rng([p, n])
+    rows = rng.normal(size=(1_000, n, p))
+    d = rows.mean(axis=1)
+    rows -= d[:, None]
+    M = np.swapaxes(rows, 1, 2) @ rows / (n - 1)
+    vectors = np.swapaxes(np.linalg.eigh(M)[1][:, :, [0, -1]], 1, 2)
+    form = Form(Regimes(tuple(M), np.zeros((1_000, p))), np.eye(p))
+    for use_mean in (True, False):
+        arrows = estimate(form, d, vectors, np.full(1_000, float(n)), 1e9, 1e9, use_mean=use_mean)
+        # One in a thousand; a dozen rows in few dimensions are less Gaussian than that.
+        assert arrows.seen.sum() <= (12 if n == 12 else 6)
+
+
+def partly_mean_only(seed: int, n: int | None) -> tuple[World, list[jc.Client], set[str]]:
+    """Clients where every second label was intervened on by a shift of its mean alone."""
+    world, shifts = (
+        random_world(10, 4, 0.6, seed=84_200 + seed, intervention=kind)
+        for kind in (Intervention("additive", shift=1.0), Intervention("mean-only"))
+    )
+    names = sorted({x for k in range(4) for x in world.truth(k).labels})
+    only, clients = set(names[::2]), []
+    for k in range(4):
+        usual, shifted = world.client(k, n, seed=seed), shifts.client(k, n, seed=seed)
+        clients.append(
+            jc.Client.from_moments(
+                usual.name,
+                control=usual.control,
+                interventions={
+                    x: (shifted if x in only else usual).interventions[x] for x in usual.labels
+                },
+                n_latent=usual.n_latent,
+            )
+        )
+    return world, clients, only
+
+
+def district_pairs(districts) -> set[frozenset[str]]:
+    return {frozenset(pair) for group in districts for pair in combinations(group, 2)}
+
+
+@pytest.mark.parametrize("n", [None, 10_000])
+def test_regimes_that_moved_the_mean_alone_leave_the_ancestors_of_their_labels_open(n):
+    wrong, stated, missed, found = [], 0, 0, 0
+    for seed in range(6):
+        world, clients, only = partly_mean_only(seed, n)
+        for client in clients:
+            recovery = Recovery.of(client)
+            alone = {x for x, k in zip(client.labels, recovery.mean_alone, strict=True) if k}
+            missed += len((only & set(client.labels)) - alone)
+            found += len(alone)
+        result = jc.recover(clients)
+        order, true = result.order, world.order.pairs()
+        for a in order.labels:
+            for d in only & set(order.labels) - {a}:
+                verdict = order.verdict(a, d)
+                stated += verdict is not jc.Verdict.UNDETERMINED
+                if verdict is not jc.Verdict.UNDETERMINED and ((a, d) in true) != (
+                    verdict is jc.Verdict.ANCESTOR
+                ):
+                    wrong.append((seed, a, d))
+        assert wrong == []
+        for client in clients:
+            fragment = result.fragments[client.name]
+            named = {f.regime for f in fragment.findings if f.check == "mean-only"}
+            assert named == {x for x in client.labels if x in fragment.outcome.message} or (
+                fragment.outcome.code != "ok"
+            )
+    assert found > 40
+    assert missed <= 0.05 * found if n else missed == 0
+
+
+@pytest.mark.parametrize("n", [None, 10_000])
+def test_mean_shifts_alone_show_hidden_common_causes(n):
+    right = wrong = missed = 0
+    for seed in range(8):
+        world = random_world(10, 4, 0.6, seed=84_700 + seed, intervention="mean-only")
+        for k in range(4):
+            fragment = jc.recover_fragment(world.client(k, n, seed=seed))
+            assert "ancestry is not identified" in fragment.outcome.message
+            said = district_pairs(fragment.districts)
+            true = district_pairs(world.truth(k).districts)
+            right, wrong = right + len(said & true), wrong + len(said - true)
+            missed += len(true - said)
+    assert right > 40
+    if n is None:
+        assert wrong == missed == 0
+    else:
+        # A district is what is more probable than not.
+        assert max(wrong, missed) <= 0.15 * right
+
+
+@pytest.mark.parametrize("n", [None, 5_000])
+def test_a_hard_intervention_that_changes_no_covariance_shows_a_target_without_parents(n):
+    """The user's word that parents were cut makes an unchanged covariance informative."""
+    kind = Intervention("hard-keep", shift=2.0)
+    world = random_world(8, 1, 1.0, seed=84_900, intervention=kind)
+    client = world.client(0, n)
+    matrix = world.order.restrict(client.labels).matrix
+    roots = {x for x, above in zip(client.labels, matrix.any(axis=0), strict=True) if not above}
+    soft = Recovery.of(client)
+    assert {x for x, k in zip(client.labels, soft.mean_alone, strict=True) if k} == roots
+    hard = Recovery.of(replace(client, hard=frozenset(client.labels)))
+    assert not hard.mean_alone.any()

@@ -1,0 +1,123 @@
+"""A further site in a result: the same order as a recovery of all, and a result like any other."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
+
+
+def clients(kind: str) -> list[jc.Client]:
+    world = jc.simulate.setting("A", 0)
+    return world.clients() if kind == "exact" else world.clients(n_samples=2000, seed=4)
+
+
+@pytest.fixture(params=[("exact", "null-cone"), ("rows", "null-cone"), ("rows", "paper")])
+def grown(request) -> tuple[jc.Result, jc.Result, jc.Client]:
+    """A result of all sites but one, the result of all, and the last site."""
+    kind, method = request.param
+    *first, last = clients(kind)
+    return jc.recover(first, method=method), jc.recover([*first, last], method=method), last
+
+
+def assert_same_answers(one: jc.Result, other: jc.Result) -> None:
+    assert one.order.labels == other.order.labels
+    assert one.order.mode == other.order.mode
+    np.testing.assert_array_equal(one.order.verdicts, other.order.verdicts)
+    np.testing.assert_array_equal(one.order.probabilities, other.order.probabilities)
+    assert one.order.best_guess() == other.order.best_guess()
+
+
+def test_a_client_added_later_gives_the_order_of_all_together(grown):
+    part, whole, last = grown
+    again = part.add(last)
+    assert_same_answers(again, whole)
+    assert list(again.fragments) == list(whole.fragments)
+    assert set(again.diagnostics) == set(whole.diagnostics)
+    assert again.options == whole.options
+    assert last.name not in part.fragments
+
+
+def test_a_fragment_can_be_added_to_a_result_that_was_read_back(grown, tmp_path):
+    part, whole, last = grown
+    method = "paper" if part.order.mode == "paper" else "null-cone"
+    shared = jc.Fragment.from_json(jc.recover_fragment(last, method).to_json())
+    again = jc.load_result(part.save(tmp_path / "part")).add(shared)
+    assert_same_answers(again, whole)
+    kept = jc.load_result(again.save(tmp_path / "whole"))
+    assert_same_answers(kept, whole)
+    assert kept.provenance["added"] == [last.name]
+    assert kept.provenance["n_samples"][last.name] == last.n_samples
+    page = again.report(tmp_path / "report.html").read_text()
+    assert last.name in page
+
+
+def test_an_added_client_brings_its_latents_and_its_spectrum():
+    *first, last = clients("rows")
+    again = jc.recover(first).add(last)
+    assert again.fragments[last.name].basis is not None
+    assert set(again.provenance["spectra"]) == set(again.fragments)
+
+
+def test_findings_about_all_clients_together_are_made_again():
+    world = jc.simulate.setting("A", 0)
+    two = jc.recover([world.client(0), world.client(4)])
+    before = [f for f in two.diagnostics if f.client is None]
+    assert before
+    grown = two.add(world.client(1), world.client(2), world.client(3))
+    assert set(grown.diagnostics) == set(jc.recover(world.clients()).diagnostics)
+    assert not set(before) & set(grown.diagnostics)
+
+
+def test_the_proposal_does_not_outlive_the_order_it_was_made_for():
+    *first, last = clients("exact")
+    assert jc.recover(first).with_proposal(size=3).add(last).proposal is None
+
+
+def test_what_cannot_be_added_is_refused_in_one_line():
+    *first, last = clients("exact")
+    result = jc.recover(first)
+    with pytest.raises(jc.InputError, match=r"'client-1': the result has this client already"):
+        result.add(first[0])
+    with pytest.raises(jc.InputError, match="no site is given"):
+        result.add()
+    with pytest.raises(jc.InputError, match="not str"):
+        result.add("client-9")  # type: ignore[arg-type]
+    with pytest.raises(jc.InputError, match="confounding: options belong to"):
+        result.add(jc.recover_fragment(last), confounding="none")
+
+
+def test_the_command_adds_fragments_to_a_result_folder(tmp_path, capsys):
+    *first, last = clients("rows")
+    whole = jc.recover([*first, last])
+    folder = jc.recover(first).save(tmp_path / "result")
+    path = tmp_path / "new.fragment.json"
+    path.write_text(jc.recover_fragment(last).to_json(), encoding="utf-8")
+    assert cli.run(["assemble", "--into", str(folder), str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert last.name in told["clients"]
+    assert told["out"] == str(folder)
+    kept = jc.load_result(folder)
+    assert_same_answers(kept, whole)
+    assert kept.provenance["fragments"] == {last.name: str(path)}
+    assert kept.proposal is not None
+    assert cli.run(["assemble", "--into", str(folder), str(path)]) == 2
+    assert "has this client already" in capsys.readouterr().err
+
+
+def test_the_command_can_leave_the_first_result_alone(tmp_path, capsys):
+    *first, last = clients("exact")
+    folder = jc.recover(first).save(tmp_path / "result")
+    before = (folder / "result.json").read_bytes()
+    path = tmp_path / "new.fragment.json"
+    path.write_text(jc.recover_fragment(last).to_json(), encoding="utf-8")
+    command = ["assemble", "--into", str(folder), str(path), "--out", str(tmp_path / "larger")]
+    assert cli.run([*command, "--seed", "3"]) == 2
+    assert "cannot be changed with --into" in capsys.readouterr().err
+    assert cli.run(command) == 0
+    assert (folder / "result.json").read_bytes() == before
+    assert last.name in jc.load_result(tmp_path / "larger").fragments

@@ -1,0 +1,185 @@
+"""The batch column, in every format that a client can be read from."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.study import merge_clients, regimes, write_moments
+
+from .tables import assert_same, client_of, frame_of, regimes_of
+
+
+def table() -> pd.DataFrame:
+    """Rows of three regimes; plates are text, and the last regime has a plate of its own."""
+    frame = frame_of(regimes_of())
+    plates = np.array(["p1", "p2", "p3"])[np.arange(len(frame)) % 3]
+    frame["plate"] = np.where(frame["regime"] == "valve", "p4", plates)
+    return frame
+
+
+def expected() -> jc.Client:
+    frame = table()
+    rows = {k: part.drop(columns=["regime", "plate"]) for k, part in frame.groupby("regime")}
+    batch = {k: part["plate"].to_numpy() for k, part in frame.groupby("regime")}
+    return jc.Client.from_samples(
+        "lab-1", observational=rows.pop("control"), interventions=rows, batch=batch
+    )
+
+
+def assert_same_batches(a: jc.Client, b: jc.Client) -> None:
+    assert_same(a, b)
+    assert a.batches == b.batches
+    for label in a.labels:
+        for m, other in zip(a.interventions[label], b.interventions[label], strict=True):
+            assert [(x.name, x.n) for x in m.batches] == [(x.name, x.n) for x in other.batches]
+            for x, y in zip(m.batches, other.batches, strict=True):
+                np.testing.assert_array_equal(x.mean, y.mean)
+
+
+def write(path, frame: pd.DataFrame):
+    """The table in the format of the path's ending."""
+    features = frame.drop(columns=["regime", "plate"])
+    match path.name.split(".", 1)[1]:
+        case "csv" | "csv.gz":
+            frame.to_csv(path, index=False, float_format="%.17g")
+        case "parquet":
+            frame.to_parquet(path, index=False)
+        case "npz":
+            text = {c: frame[c].to_numpy().astype(str) for c in ("regime", "plate")}
+            np.savez(path, X=features.to_numpy(), **text)
+        case "h5ad":
+            anndata = pytest.importorskip("anndata")
+            obs = frame[["regime", "plate"]].rename(columns={"regime": "perturbation"})
+            obs.index = obs.index.astype(str)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                anndata.AnnData(features.to_numpy(), obs=obs).write_h5ad(path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "npz", "h5ad"])
+def test_every_format_gives_the_batches_and_moments_of_the_rows(ending, tmp_path):
+    client = jc.read_client(write(tmp_path / f"lab-1.{ending}", table()), batch="plate")
+    assert client.batches == ("p1", "p2", "p3", "p4")
+    assert client.n_features == 4
+    assert_same_batches(client, expected())
+
+
+@pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas])
+def test_tables_in_memory_have_batches(convert):
+    client = jc.Client.from_table(convert(table()), name="lab-1", batch="plate")
+    assert_same_batches(client, expected())
+
+
+def test_a_partitioned_folder_may_give_the_batch(tmp_path):
+    for plate, part in table().groupby("plate"):
+        folder = tmp_path / "lab-1" / f"plate={plate}"
+        folder.mkdir(parents=True)
+        part.drop(columns="plate").to_parquet(folder / "rows.parquet", index=False)
+    client = jc.read_client(tmp_path / "lab-1", batch="plate")
+    assert_same_batches(client, expected())
+
+
+def test_the_manifest_names_the_batch_column_and_the_caller_may_override_it(tmp_path):
+    frame = table()
+    frame["day"] = "monday"
+    frame.to_csv(tmp_path / "lab-1.csv", index=False, float_format="%.17g")
+    (tmp_path / "study.toml").write_text('batch = "plate"\n')
+    assert_same_batches(jc.read_study(tmp_path)["lab-1"], expected())
+    assert jc.read_study(tmp_path, batch="day")["lab-1"].batches == ("monday",)
+    (tmp_path / "study.toml").write_text('batch = "plate"\n[clients.lab-1]\nbatch = "day"\n')
+    assert jc.read_study(tmp_path)["lab-1"].batches == ("monday",)
+
+
+def test_one_batch_changes_no_bit(tmp_path, reference):
+    frame = frame_of(regimes_of()).assign(plate="p1")
+    assert_same(jc.read_client(write(tmp_path / "lab-1.csv", frame), batch="plate"), reference)
+
+
+def test_a_moments_file_keeps_batches(tmp_path):
+    path = write_moments(expected(), tmp_path / "lab-1.moments.npz")
+    assert_same_batches(jc.read_client(path), expected())
+
+
+def test_rows_of_known_and_new_batches_are_added_to_a_moments_file(tmp_path):
+    frame = table()
+    half = np.arange(len(frame)) % 2 == 0
+    parts = [
+        jc.Client.from_table(frame[rows], name="lab-1", batch="plate") for rows in (half, ~half)
+    ]
+    merged, whole = merge_clients(*parts), expected()
+    assert merged.n_samples == whole.n_samples
+    assert merged.batches == whole.batches
+    (a,), (b,) = merged.interventions["pump"], whole.interventions["pump"]
+    assert a.n == b.n
+    np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-10, atol=1e-12)
+    with pytest.raises(jc.InputError, match="only one of the two has batches"):
+        merge_clients(whole, client_of(regimes_of(seed=1)))
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("plat", r"no column 'plat' for the batch.*did you mean 'plate'\?"),
+        ("regime", "the column 'regime' is both the regime and the batch"),
+    ],
+)
+def test_a_column_that_cannot_be_the_batch_is_refused(column, message, tmp_path):
+    path = write(tmp_path / "lab-1.csv", table())
+    with pytest.raises(jc.InputError, match=f"(?i){message}"):
+        jc.read_client(path, batch=column)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "h5ad"])
+def test_a_row_without_a_batch_is_refused(ending, tmp_path):
+    frame = table()
+    frame.loc[4, "plate"] = None
+    path = write(tmp_path / f"lab-1.{ending}", frame)
+    with pytest.raises(jc.InputError, match="row 5 has no batch"):
+        jc.read_client(path, batch="plate")
+
+
+def test_decimal_numbers_are_no_batches():
+    with pytest.raises(jc.InputError, match="batch column 'plate' holds decimal numbers"):
+        jc.Client.from_table(table().assign(plate=1.5), name="lab-1", batch="plate")
+
+
+def test_an_archive_with_one_array_per_regime_has_no_batch_column(tmp_path):
+    np.savez(tmp_path / "lab-1.npz", **regimes_of())
+    with pytest.raises(jc.InputError, match="one array per regime has no batch column"):
+        jc.read_client(tmp_path / "lab-1.npz", batch="plate")
+
+
+def test_a_column_with_too_many_values_is_refused(monkeypatch):
+    monkeypatch.setattr(regimes, "MOST_CELLS", 100)
+    frame = frame_of(regimes_of())
+    frame["plate"] = [f"row {i}" for i in range(len(frame))]
+    with pytest.raises(jc.InputError, match="more than 100 combinations of regime and batch"):
+        jc.Client.from_table(frame, name="lab-1", batch="plate")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("batch_n", lambda x: x + 1, "do not add up"),
+        ("batch_name", lambda x: x + 9, "wrong entries"),
+        ("batch_mean", lambda x: x[:, :2], "batch_mean has type float64, shape"),
+        ("batch_regime", None, "batch_regime is missing"),
+    ],
+)
+def test_a_broken_moments_file_is_refused(name, change, message, tmp_path):
+    path = write_moments(expected(), tmp_path / "m.npz")
+    with np.load(path) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    value = arrays.pop(name)
+    if change is not None:
+        arrays[name] = change(value)
+    np.savez(tmp_path / "broken.npz", **arrays)
+    with pytest.raises(jc.InputError, match=message):
+        jc.read_client(tmp_path / "broken.npz")
