@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable, writable, write_file, write_text
+from jigsaw_crl.base.files import (
+    check_output,
+    is_document,
+    new_stage,
+    read_file,
+    readable,
+    sole_writer,
+    writable,
+    write_file,
+    write_text,
+)
 
 
 def test_text_is_written_as_utf_8_and_replaces_what_was_there(tmp_path):
@@ -61,3 +73,137 @@ def test_errors_while_reading_name_the_file_and_the_remedy(error, says, tmp_path
         raise error
     assert "lab.csv" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture(params=[0o022, 0o027, 0o077, 0o002], ids=oct)
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def test_the_umask_decides_who_may_read_a_new_file_or_folder(tmp_path, umask):
+    assert mode(write_text(tmp_path / "a", "text")) == 0o666 & ~umask
+    assert mode(new_stage(tmp_path, ".stage-")) == 0o777 & ~umask
+
+
+def test_a_private_file_is_its_owners_whatever_the_umask(tmp_path, umask):
+    path = tmp_path / "key"
+    path.write_text("old")
+    path.chmod(0o644)
+    assert mode(write_text(path, "new", private=True)) == 0o600
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path):
+    path = write_text(tmp_path / "a", "old")
+    path.chmod(0o640)
+    assert mode(write_text(path, "new")) == 0o640
+
+
+def test_what_a_link_points_to_is_written_and_the_link_stays(tmp_path):
+    (tmp_path / "there").write_text("old")
+    (tmp_path / "link").symlink_to("there")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there").read_text() == "new"
+
+
+def test_file_and_folder_are_synchronised_with_the_disk(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_mode))
+    write_text(tmp_path / "a", "text")
+    assert [stat.S_ISDIR(m) for m in synced] == [False, True]
+
+
+def test_a_new_file_never_replaces_one(tmp_path):
+    path = tmp_path / "key"
+    write_file(path, lambda file: file.write(b"first"), new=True)
+    with pytest.raises(InputError, match="exists already"):
+        write_file(path, lambda file: file.write(b"second"), new=True)
+    assert path.read_bytes() == b"first"
+    assert os.listdir(tmp_path) == ["key"]
+
+
+def test_a_new_file_never_replaces_one_where_there_are_no_hard_links(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    test_a_new_file_never_replaces_one(tmp_path)
+
+
+def test_two_writers_of_one_folder_exclude_each_other(tmp_path):
+    with sole_writer(tmp_path):
+        with pytest.raises(InputError, match="another run is writing"), sole_writer(tmp_path):
+            pass
+        with sole_writer(new_stage(tmp_path, "other-")):
+            pass
+    with sole_writer(tmp_path):
+        pass
+
+
+def test_a_file_larger_than_allowed_is_not_read(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    assert read_file(path, 5) == b"12345"
+    with pytest.raises(InputError, match="larger than any list"):
+        read_file(path, 4, "list")
+
+
+@pytest.mark.parametrize("name", ["zero", "stdin"])
+def test_a_device_is_not_read(name):
+    with pytest.raises(InputError, match=r"this is a (device|pipe|socket)|no such"):
+        read_file(Path("/dev") / name, 10)
+
+
+MINE = is_document("fragment")
+
+
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        ('{"format":"jigsaw-crl/fragment","version":1}', True),
+        ('{ "format": "jigsaw-crl/fragment" }', True),
+        ('{"format":"jigsaw-crl/fragments"}', False),
+        ('{"rows":[1]}', False),
+        ("", False),
+    ],
+)
+def test_only_files_of_ours_are_replaced(text, ours, tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    if not ours:
+        with pytest.raises(InputError, match=r"exists and is not a fragment\. .*--force"):
+            check_output(path, MINE, what="a fragment")
+        check_output(path, MINE, force=True)
+    else:
+        check_output(path, MINE)
+    check_output(tmp_path / "new.json", MINE)
+
+
+def test_an_input_is_never_replaced_under_any_name(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"format":"jigsaw-crl/fragment"}')
+    os.link(path, tmp_path / "hard")
+    (tmp_path / "soft").symlink_to("a.json")
+    for name in ("a.json", "hard", "soft"):
+        with pytest.raises(InputError, match="input of this command"):
+            check_output(tmp_path / name, MINE, inputs=[None, path], force=True)
+
+
+def test_a_file_inside_an_input_folder_is_replaced_only_if_it_is_ours(tmp_path):
+    (tmp_path / "part.parquet").write_bytes(b"PAR1")
+    (tmp_path / "a.json").write_text('{"format":"jigsaw-crl/fragment"}')
+    check_output(tmp_path / "a.json", MINE, inputs=[tmp_path])
+    with pytest.raises(InputError, match="input of this command"):
+        check_output(tmp_path / "part.parquet", MINE, inputs=[tmp_path], force=True)
+
+
+def test_a_private_key_is_never_replaced(tmp_path):
+    (tmp_path / "k").write_text("-----BEGIN PRIVATE KEY-----\nMC4CAQ\n-----END PRIVATE KEY-----\n")
+    with pytest.raises(InputError, match="private key"):
+        check_output(tmp_path / "k", lambda _: True, force=True)

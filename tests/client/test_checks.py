@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.client.checks import check_rank, label_key, matrices_of, sizes_of
+from jigsaw_crl.base.labels import label_key
+from jigsaw_crl.client.checks import check_rank, matrices_of, sizes_of
 
 
 @given(st.text(max_size=12))

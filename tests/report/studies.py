@@ -17,7 +17,7 @@ HOSTILE = (
     "<script>window.broken = 1</script>",
     '"><img src=x onerror="window.broken = 2">',
     'it\'s "quoted" & <b>bold</b>',
-    "🧩👩‍🔬 emoji",
+    "🧩🔬 emoji",
     "long " + "x" * 195,
     "</script><script>window.broken = 3</script>",
     "{{ 7 * 7 }} ${7 * 7} \\u003c",

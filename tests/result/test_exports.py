@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -10,8 +11,11 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.labels import label_fault, normal_label
 from jigsaw_crl.result.exports import (
     export_graph,
     order_csv,
@@ -89,13 +93,38 @@ def test_the_table_of_pairs_has_probabilities_with_four_decimals():
     np.testing.assert_allclose(table.probability.astype(float), frame.probability, atol=5e-5)
 
 
-def test_characters_xml_cannot_hold_are_replaced():
-    order = assembled(chain_fragment("one", "a\x00b", "c\x1f")).order
-    graph = nx.parse_graphml(to_graphml(order))
-    assert set(graph.edges) == {("a\ufffdb", "c\ufffd")}
-    clash = assembled(chain_fragment("one", "a\x00", "a\x01")).order
-    with pytest.raises(jc.InputError, match="XML"):
-        to_graphml(clash)
+@given(st.text(min_size=1, max_size=5).map(normal_label).filter(lambda x: not label_fault(x)))
+@settings(max_examples=40, deadline=None)
+def test_any_label_that_is_accepted_can_be_read_back_from_graphml(label):
+    order = assembled(chain_fragment("one", label, "another label")).order
+    assert set(nx.parse_graphml(to_graphml(order)).nodes) == {label, "another label"}
+
+
+FORMULAS = ("=1+1", "+cmd", "-x", "@SUM(A1)", "-2.5")
+
+
+def test_no_label_is_a_formula_in_a_spreadsheet(tmp_path):
+    result = assembled(chain_fragment("one", *FORMULAS))
+    root = result.save(tmp_path / "out")
+    export_graph(result.order, tmp_path / "graph.csv")
+    for path in (root / "order.csv", tmp_path / "graph.csv"):
+        with path.open(newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        assert not [c for c in cells if c[:1] in ("=", "+", "@") or c == "-x"]
+        assert {"'=1+1", "'+cmd", "'-x", "'@SUM(A1)", "-2.5"} <= set(cells)
+
+
+@pytest.mark.parametrize("ending", ["graphml", "dot", "json", "csv"])
+def test_a_graph_replaces_a_graph_and_no_other_file(order, ending, tmp_path):
+    path = tmp_path / f"order.{ending}"
+    path.write_text("regime,x\ncontrol,1\n")
+    with pytest.raises(jc.InputError, match="exists and is not such a graph"):
+        export_graph(order, path)
+    assert path.read_text() == "regime,x\ncontrol,1\n"
+    export_graph(order, path, force=True)
+    written = path.read_bytes()
+    export_graph(order, path)
+    assert path.read_bytes() == written
 
 
 @pytest.mark.parametrize("ending", ["graphml", "dot", "json", "csv", "GraphML"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import networkx as nx
@@ -105,42 +103,6 @@ def test_a_write_that_fails_leaves_the_old_result(results, tmp_path, monkeypatch
     with pytest.raises(jc.InputError, match="No space left"):
         results["evidence"].save(root)
     assert _files(root) == before
-
-
-class Killed(BaseException):
-    """Stands for a power cut: nothing after it runs, not even clean-up of files."""
-
-
-@pytest.mark.parametrize("moment", range(7))
-def test_a_run_killed_at_any_step_leaves_a_whole_result(moment, results, tmp_path, monkeypatch):
-    root = results["exact"].save(tmp_path / "out")
-    steps = iter(range(100))
-
-    def killed_at(step):
-        def wrapped(*arguments, **options):
-            if next(steps) == moment:
-                raise Killed
-            return step(*arguments, **options)
-
-        return wrapped
-
-    monkeypatch.setattr(os, "rename", killed_at(os.rename))
-    monkeypatch.setattr(os, "replace", killed_at(os.replace))
-    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
-    try:
-        results["evidence"].save(root)
-        killed = False
-    except Killed:
-        killed = True
-    monkeypatch.undo()
-    found = jc.load_result(root).order
-    # Step 0 puts the page into the stage, step 1 completes the stage.
-    assert found.mode == ("exact" if moment <= 1 else "evidence")
-    # The next run cleans up whatever was left.
-    results["paper"].save(root)
-    assert jc.load_result(root).order.mode == "paper"
-    assert not [p for p in root.iterdir() if p.name.startswith(".")]
-    assert killed or moment >= 6
 
 
 def test_a_result_of_a_newer_version_is_refused_by_name(results, tmp_path):

@@ -169,7 +169,7 @@ def test_a_column_with_too_many_values_is_refused(monkeypatch):
     [
         ("batch_n", lambda x: x + 1, "do not add up"),
         ("batch_name", lambda x: x + 9, "wrong entries"),
-        ("batch_mean", lambda x: x[:, :2], "wrong types or shapes"),
+        ("batch_mean", lambda x: x[:, :2], "batch_mean has type float64, shape"),
         ("batch_regime", None, "batch_regime is missing"),
     ],
 )

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.files import read_file
 
 __all__ = ["Closed", "Document", "Number", "WholeNumber"]
 
@@ -43,13 +43,13 @@ class Document(Closed):
     """What errors call it, for instance ``"fragment"``."""
     remedy: ClassVar[str]
     """What the user can do about an invalid one."""
+    largest_file: ClassVar[int] = 1 << 30
+    """A larger file is refused before it is read."""
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
         """Read, parse and check a JSON file; raises `InputError`, which names it."""
-        with readable(path):
-            text = path.read_bytes()
-        return cls.from_text(text, path=path)
+        return cls.from_text(read_file(path, cls.largest_file, cls.kind), path=path)
 
     @classmethod
     def from_text(cls, text: str | bytes, *, path: object | None = None) -> Self:
@@ -67,11 +67,16 @@ class Document(Closed):
     @classmethod
     def from_document(cls, document: object, *, path: object | None = None) -> Self:
         """Check a parsed document; the first fault is raised as `InputError`."""
-        try:
-            return cls.model_validate(document)
-        except ValidationError as error:
-            fault: Any = error.errors(include_url=False)[0]
         given = document if isinstance(document, dict) else {}
+        fault: Any
+        try:
+            made = cls.model_validate(document)
+            if type(given.get("version", 0)) is int:
+                return made
+            # Python holds that 1 == 1.0 == True.
+            fault = {"type": "int_type", "loc": ("version",), "msg": "It is not a whole number"}
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
         what, remedy = cls._explain(fault, given.get("written_by"))
         client = given.get("client")
         name = client[:_QUOTED] if isinstance(client, str) and client else None

@@ -1,18 +1,56 @@
-"""Atomic writes; errors of the file system become an `InputError` that names the file."""
+"""Bounded reads, atomic writes, and what may be overwritten.
+
+Errors of the file system become an `InputError` that names the file. A file is written through a
+temporary file beside it, so it is complete or absent, and its folder is synchronised with the disk.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-import tempfile
+import re
+import secrets
+import stat
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 from jigsaw_crl.base.errors import InputError
 
-__all__ = ["readable", "writable", "write_file", "write_text"]
+__all__ = [
+    "Ours",
+    "check_output",
+    "is_document",
+    "new_stage",
+    "open_regular",
+    "read_file",
+    "readable",
+    "sole_writer",
+    "sync_file",
+    "sync_folder",
+    "writable",
+    "write_file",
+    "write_text",
+]
+
+Ours = Callable[[bytes], bool]
+"""Does a file with this beginning and end look like one that this package wrote?"""
+
+# Bytes of an existing file, from its beginning and its end, that show who wrote it.
+_LOOKED_AT = 1 << 16
+_PRIVATE_KEY = b"PRIVATE KEY-----"
+_KINDS = (
+    (stat.S_ISDIR, "a folder", "Name a file."),
+    (stat.S_ISFIFO, "a pipe", "Write the data to a file first."),
+    (stat.S_ISSOCK, "a socket", "Name a file."),
+    (stat.S_ISCHR, "a device", "Name a file."),
+    (stat.S_ISBLK, "a device", "Name a file."),
+)
+# What systems without hard links answer: then a new file is reserved by its name first.
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 @contextmanager
@@ -55,26 +93,245 @@ def readable(path: Path) -> Iterator[None]:
         ) from None
 
 
-def write_file(path: Path, write: Callable[[BinaryIO], object]) -> Path:
-    """Write a file completely or not at all, through a temporary file in the same folder."""
+# -- reading ----------------------------------------------------------------------------------
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file; a folder, pipe, socket or device is refused, and never waited for."""
+    with readable(path):
+        # Without O_NONBLOCK, opening a pipe waits for a writer.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            _refuse_odd(os.fstat(handle).st_mode, path)
+            return os.fdopen(handle, "rb")
+        except BaseException:
+            os.close(handle)
+            raise
+
+
+def read_file(path: Path, most_bytes: int, what: str = "file of this kind") -> bytes:
+    """The bytes of a regular file; one that is larger than `most_bytes` is not loaded."""
+    with readable(path), open_regular(path) as file:
+        # One byte more than allowed: the file may grow while it is read.
+        data = b""
+        if os.fstat(file.fileno()).st_size <= most_bytes:
+            data = file.read(most_bytes + 1)
+            if len(data) <= most_bytes:
+                return data
+        raise InputError(f"the file is larger than any {what}", "Check what it is.", path=path)
+
+
+def _refuse_odd(mode: int, path: Path) -> None:
+    for is_kind, kind, remedy in _KINDS:
+        if is_kind(mode):
+            raise InputError(f"this is {kind}", remedy, path=path)
+
+
+# -- what may be overwritten ------------------------------------------------------------------
+
+
+def check_output(
+    path: Path,
+    ours: Ours,
+    *,
+    inputs: Iterable[Path | None] = (),
+    force: bool = False,
+    what: str = "of this package",
+) -> None:
+    """Refuse to write over a file that is not ours to replace.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write.
+    ours : callable
+        Is a file with this beginning and end one that this package wrote? Such a file is replaced.
+    inputs : iterable of Path or None
+        What the command reads. An input is never overwritten, nor is a private key.
+    force : bool
+        Overwrite any other file.
+    what : str
+        What the file would be, for instance ``"a fragment"``.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        # It does not exist, or cannot be seen; writing will say so.
+        return
+    _refuse_odd(found.st_mode, path)
+    seen = _beginning_and_end(path)
+    mine = ours(seen)
+    if any(_is_input(path, given, mine) for given in inputs if given is not None):
+        raise InputError(
+            "it is an input of this command and is not overwritten", "Name a new file.", path=path
+        )
+    if _PRIVATE_KEY in seen:
+        raise InputError(
+            "it is a private key and is not overwritten", "Name a new file.", path=path
+        )
+    if not force and not mine:
+        raise InputError(
+            f"the file exists and is not {what}",
+            "Name a new file, or pass --force (in Python force=True) to overwrite it.",
+            path=path,
+        )
+
+
+def is_document(*kinds: str) -> Ours:
+    """Is it a JSON document of one of these formats, for instance ``"fragment"``?"""
+    names = "|".join(kinds).encode()
+    pattern = re.compile(rb'\s*\{\s*"format"\s*:\s*"jigsaw-crl/(' + names + rb')"')
+    return lambda seen: pattern.match(seen) is not None
+
+
+def _is_input(path: Path, given: Path, mine: bool) -> bool:
+    """Is the file an input, or a user's own inside a folder that is one?"""
+    try:
+        if given.is_dir():
+            return not mine and path.resolve().is_relative_to(given.resolve())
+        return os.path.samefile(path, given)
+    except OSError:
+        return False
+
+
+def _beginning_and_end(path: Path) -> bytes:
+    with open_regular(path) as file, readable(path):
+        head = file.read(_LOOKED_AT)
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(len(head), end - _LOOKED_AT))
+        return head + file.read(_LOOKED_AT)
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def write_file(
+    path: Path, write: Callable[[BinaryIO], object], *, private: bool = False, new: bool = False
+) -> Path:
+    """Write a file completely or not at all, through a temporary file in the same folder.
+
+    Parameters
+    ----------
+    path : Path
+    write : callable
+        Gets the open file.
+    private : bool
+        Readable by its owner only. By default the umask decides, or the permissions of the file
+        that is replaced.
+    new : bool
+        Refuse to replace an existing file, even one that appears meanwhile.
+    """
     temporary: str | None = None
     with writable(path):
+        # A link stays one: what it points to is replaced.
+        target = os.path.realpath(path)
+        replaced = _mode_of(target)
+        mode = 0o600 if private else replaced
+        folder, name = os.path.split(target)
         try:
-            handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:80]}-", dir=path.parent)
+            temporary = os.path.join(folder, f".{name[:80]}-{secrets.token_hex(6)}")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            handle = os.open(temporary, flags, 0o666 if mode is None else mode)
             with os.fdopen(handle, "wb") as file:
                 write(file)
                 file.flush()
+                if mode is not None and hasattr(os, "fchmod"):
+                    os.fchmod(file.fileno(), mode)
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-            temporary = None
+            if new:
+                _reserve(temporary, target, path)
+            else:
+                os.replace(temporary, target)
+                temporary = None
+            sync_folder(Path(folder))
         finally:
             if temporary is not None:
-                os.unlink(temporary)
+                with suppress(OSError):
+                    os.unlink(temporary)
     return path
 
 
-def write_text(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str, *, private: bool = False) -> Path:
     """Write text in UTF-8, completely or not at all."""
     data = text.encode("utf-8")
-    return write_file(path, lambda file: file.write(data))
+    return write_file(path, lambda file: file.write(data), private=private)
+
+
+def _mode_of(target: str) -> int | None:
+    """Permissions of the file that is replaced; None for a new file."""
+    try:
+        found = os.stat(target)
+    except FileNotFoundError:
+        return None
+    _refuse_odd(found.st_mode, Path(target))
+    return stat.S_IMODE(found.st_mode) & 0o777
+
+
+def _reserve(temporary: str, target: str, path: Path) -> None:
+    """Give a complete file its name, unless the name is taken."""
+    try:
+        try:
+            os.link(temporary, target)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.replace(temporary, target)
+    except FileExistsError:
+        raise InputError("the file exists already", "Name a new file.", path=path) from None
+
+
+def new_stage(parent: Path, prefix: str) -> Path:
+    """Make a folder with a name of its own, whose permissions follow the umask."""
+    stage = parent / f"{prefix}{secrets.token_hex(6)}"
+    stage.mkdir()
+    return stage
+
+
+def sync_file(path: Path) -> None:
+    """Write a file that another program has made to the disk."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's entries to the disk, where the system can do that."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        # Windows opens no folders; a folder may be writable but not readable.
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Hold an existing folder against other writers; a second one is refused with a clear line."""
+    try:
+        import fcntl  # absent on Windows, where folders are not locked
+    except ImportError:
+        yield
+        return
+    with writable(folder, "the folder"):
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another run is writing to this folder",
+                "Wait until it has ended, or name another folder.",
+                path=folder,
+            ) from None
+        except OSError:
+            # Some network file systems lock no folders.
+            pass
+        yield
+    finally:
+        os.close(handle)

@@ -10,7 +10,9 @@ from typing import Any
 
 import typer
 
-__all__ = ["note", "print_json", "working"]
+from jigsaw_crl.base.labels import safe_text
+
+__all__ = ["note", "print_json", "say", "working"]
 
 # Seconds after which a wait is explained.
 PATIENCE = 3.0
@@ -18,12 +20,17 @@ PATIENCE = 3.0
 
 def print_json(document: dict[str, Any]) -> None:
     """Print one JSON object, on one line, on stdout."""
-    typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+    say(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
 def note(text: str) -> None:
     """Print a line on stderr, so that stdout holds nothing but the answer."""
-    typer.echo(text, err=True)
+    typer.echo(safe_text(text), err=True)
+
+
+def say(text: str) -> None:
+    """Print text that others may have written, without what a terminal would obey."""
+    typer.echo(safe_text(text))
 
 
 @contextmanager

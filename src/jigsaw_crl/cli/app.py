@@ -15,6 +15,7 @@ import typer
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.errors import JigsawError
+from jigsaw_crl.base.labels import safe_text
 from jigsaw_crl.cli.commands import CommandsOnDemand
 
 __all__ = ["app", "main"]
@@ -88,7 +89,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _complain(message: str) -> int:
-    typer.echo(f"jigsaw: {' '.join(message.split())}", err=True)
+    typer.echo(safe_text(f"jigsaw: {' '.join(message.split())}"), err=True)
     return BAD_INPUT
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import write_text
-from jigsaw_crl.base.terminal import note, print_json, working
+from jigsaw_crl.base.files import check_output, is_document, write_text
+from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
@@ -93,7 +93,7 @@ def check(
     print_left_out(parts)
     for name, outcome in outcomes.items():
         if not outcome.ok:
-            typer.echo(f"{name}: {outcome}")
+            say(f"{name}: {outcome}")
     if all(outcome.code == "not-identified" for outcome in outcomes.values()):
         typer.echo("The data can be read, but they do not tell the order.")
     else:
@@ -117,6 +117,7 @@ def moments(
         Path | None,
         typer.Option(metavar="FILE", help="Moments file whose rows these are added to."),
     ] = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Turn rows into sufficient statistics.
@@ -125,7 +126,10 @@ def moments(
     moments, but no rows. Every other command accepts it in place of the table.
     """
     from jigsaw_crl.study import merge_clients, read_client_with_findings, write_moments
+    from jigsaw_crl.study.moments_file import is_moments
 
+    # Moments that rows are added to may be replaced by the sum.
+    check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     client = _read(
         table,
         regime=regime,
@@ -138,7 +142,7 @@ def moments(
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
         client = merge_clients(earlier, client)
-    write_moments(client, output)
+    write_moments(client, output, force=force)
     sizes = client.n_samples
     if as_json:
         print_json(
@@ -198,6 +202,7 @@ def fragment(
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Recover one client's fragment: all that a site shares.
@@ -211,6 +216,9 @@ def fragment(
     options = opt.method_options(method, tau, confounding, rank_one)
     if output is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
+    if output is not None:
+        ours = is_document("fragment", "signed-fragment")
+        check_output(output, ours, inputs=[table, sign], force=force, what="a fragment")
     signed = opt.signer(sign, study, round_name)
     client = _read(
         table,
@@ -244,10 +252,10 @@ def fragment(
     if show:
         from jigsaw_crl.federated.disclosure import shown
 
-        typer.echo(shown(piece))
+        say(shown(piece))
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
     typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
-    typer.echo(f"outcome: {piece.outcome}")
+    say(f"outcome: {piece.outcome}")
     if piece.findings:
         print_findings(piece.findings)
     if output is not None:

@@ -17,6 +17,13 @@ Study = Annotated[
     Path, typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Overwrite existing files that jigsaw did not write; inputs and keys never.",
+    ),
+]
 Method = Annotated[
     Literal["null-cone", "paper"],
     typer.Option(help="null-cone: this package's own method; paper: the published algorithms."),

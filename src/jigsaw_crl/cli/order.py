@@ -6,6 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import note, print_json, working
+from jigsaw_crl.base.files import check_output
+from jigsaw_crl.base.labels import normal_label
+from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
@@ -62,6 +65,7 @@ def recover(
     control: opt.Control = None,
     batch: opt.Batch = None,
     ignore: opt.Ignore = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Recover the global order of a study.
@@ -71,7 +75,7 @@ def recover(
     from jigsaw_crl.pipeline import recover as recover_study
     from jigsaw_crl.study import read_any
 
-    _check_out(out)
+    _check_out(out, [study], force)
     if out is not None and out.resolve() == study.resolve():
         raise InputError(
             "the result would be written among the study's files",
@@ -85,7 +89,7 @@ def recover(
         data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
-    _answer(result, out, as_json)
+    _answer(result, out, force, as_json)
 
 
 def assemble(
@@ -121,6 +125,7 @@ def assemble(
     method: opt.Method = "null-cone",
     closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Assemble fragments into one global order.
@@ -131,7 +136,7 @@ def assemble(
 
     known = None if into is None else _known(into, method, closed_world, seed)
     out = into if out is None else out
-    _check_out(out)
+    _check_out(out, [*fragments, keys, sign], force)
     if (keys is None) != (round_name is None):
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if sign is not None and out is None:
@@ -155,7 +160,7 @@ def assemble(
                 result = _result_of(pieces, provenance, options)
             else:
                 result = _grown(known, pieces, provenance)
-        _answer(result, out, as_json)
+        _answer(result, out, force, as_json)
         if sign is not None and out is not None:
             from jigsaw_crl.federated.verifying import sign_result
             from jigsaw_crl.fragment.keys import read_private_key
@@ -217,6 +222,7 @@ def explain(
 
     result = load_result(folder)
     order = result.order
+    ancestor, descendant = normal_label(ancestor), normal_label(descendant)
     for label in (ancestor, descendant):
         if label in result.lost_labels:
             why = "; ".join(str(part) for part in result.lost_labels[label])
@@ -239,7 +245,7 @@ def explain(
             }
         )
         return
-    typer.echo(str(certificate))
+    say(str(certificate))
 
 
 def design(
@@ -275,7 +281,7 @@ def design(
         )
         return
     if not proposal.undetermined:
-        typer.echo(str(proposal))
+        say(str(proposal))
         return
     typer.echo(f"labels: {', '.join(proposal.labels)}")
     typer.echo(f"expected gain: {proposal.expected_gain:.3g} bits")
@@ -294,24 +300,28 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for figures as SVG and PDF.")
     ] = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Write the one-file HTML report of a result.
 
     With --figures, also writes its figures for a paper.
     """
+    from jigsaw_crl.result.folder import is_report
     from jigsaw_crl.result.result import load_result
 
     if output is None and figures is None:
         raise InputError("no output is asked for", "Pass -o FILE, --figures DIR or both.")
+    if output is not None:
+        check_output(output, is_report, inputs=[folder], force=force, what="a report")
     result = load_result(folder)
     drawn: list[Path] = []
     if output is not None:
-        result.report(output)
+        result.report(output, force=force)
     if figures is not None:
         from jigsaw_crl.report.figures import write_figures
 
-        drawn = write_figures(result, figures)
+        drawn = write_figures(result, figures, force=force)
     if as_json:
         written = None if output is None else str(output)
         print_json({"output": written, "figures": [str(path) for path in drawn]})
@@ -320,15 +330,15 @@ def report(
         typer.echo(f"written to {path}")
 
 
-def _check_out(out: Path | None) -> None:
+def _check_out(out: Path | None, inputs: Iterable[Path | None], force: bool) -> None:
     """Refuse a folder that cannot hold the result, before any work is done."""
     from jigsaw_crl.result.folder import check_folder
 
     if out is not None:
-        check_folder(out)
+        check_folder(out, inputs=inputs, force=force)
 
 
-def _answer(result: Result, out: Path | None, as_json: bool) -> None:
+def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> None:
     """Print the result; write it as well if a folder is given."""
     from jigsaw_crl.result.document import order_document
 
@@ -336,7 +346,7 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
         # Writing only writes, so the proposal comes first.
         with working("searching for the next client"):
             result = result.with_proposal()
-        result.save(out)
+        result.save(out, force=force)
     order = result.order
     covers = sorted(order.hasse().edges)
     if as_json:
@@ -374,7 +384,7 @@ def _answer(result: Result, out: Path | None, as_json: bool) -> None:
     _print_counts(order)
     print_left_out(result.left_out, result.lost_labels)
     for text in order.notes:
-        typer.echo(f"note: {text}")
+        say(f"note: {text}")
     if result.diagnostics:
         print_findings(result.diagnostics)
     if out is not None:

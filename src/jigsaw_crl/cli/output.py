@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from jigsaw_crl.base.findings import Finding, most_severe_first
+from jigsaw_crl.base.labels import safe_text
+from jigsaw_crl.base.terminal import say
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.left_out import LeftOut
@@ -22,11 +24,11 @@ _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table: drawn on a terminal, tab-separated in a pipe."""
-    lines = [[str(cell) for cell in row] for row in rows]
+    lines = [[safe_text(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         typer.echo(f"# {title}")
         for line in [list(columns), *lines]:
-            typer.echo("\t".join(" ".join(cell.split()) for cell in line))
+            say("\t".join(" ".join(cell.split()) for cell in line))
         return
     # Imported here for start-up time: output in a pipe does without.
     from rich.console import Console
@@ -65,7 +67,7 @@ def print_findings(findings: Sequence[Finding]) -> None:
 def print_left_out(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> None:
     """Print each label or client that is not used, and the labels missing from the order."""
     for part in parts[:MOST_LEFT_OUT]:
-        typer.echo(f"left out: {part}")
+        say(f"left out: {part}")
     if len(parts) > MOST_LEFT_OUT:
         typer.echo(f"left out: {len(parts) - MOST_LEFT_OUT} more, see the findings")
     names = ", ".join(lost)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,14 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.errors import InputError, import_optional
-from jigsaw_crl.base.files import writable
+from jigsaw_crl.base.files import (
+    new_stage,
+    sync_file,
+    sync_folder,
+    writable,
+    write_file,
+    write_text,
+)
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study import write_moments
 
@@ -37,23 +43,29 @@ def write_study(
     """Write one file per client and `truth/truth.json`, all of them or none."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("it exists already", "Choose a new folder for the study.", path=out)
-    with writable(out, "the folder"):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    stage: Path | None = None
+    files = {}
     try:
-        files = {}
-        for k in range(world.n_clients):
-            path = _write_client(world, k, stage, samples, noise, file_format, seed, sensor_noise)
-            files[world.view(k).name] = out / path.name
-        (stage / "truth").mkdir()
-        (stage / "truth" / "truth.json").write_text(
-            json.dumps(_truth(world), ensure_ascii=False, indent=1), encoding="utf-8"
-        )
-        stage.chmod(0o755)
-        stage.replace(out)
-    except BaseException:
-        shutil.rmtree(stage, ignore_errors=True)
-        raise
+        with writable(out, "the folder"):
+            out.parent.mkdir(parents=True, exist_ok=True)
+            stage = new_stage(out.parent, f".{out.name[:80]}-")
+            for k in range(world.n_clients):
+                path = _write_client(
+                    world, k, stage, samples, noise, file_format, seed, sensor_noise
+                )
+                files[world.view(k).name] = out / path.name
+            (stage / "truth").mkdir()
+            write_text(
+                stage / "truth" / "truth.json",
+                json.dumps(_truth(world), ensure_ascii=False, indent=1),
+            )
+            # An empty folder may be replaced, but nothing that another run has written meanwhile.
+            stage.replace(out)
+            stage = None
+            sync_folder(out.absolute().parent)
+    finally:
+        if stage is not None:
+            shutil.rmtree(stage, ignore_errors=True)
     return files
 
 
@@ -96,19 +108,23 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
     rows = np.vstack(list(regimes.values()))
     features = [f"x{i + 1}" for i in range(rows.shape[1])]
     if file_format == "npz":
-        np.savez(path, X=rows, regime=labels, features=np.array(features))
-    elif file_format == "h5ad":
+        columns = np.array(features)
+        return write_file(
+            path, lambda file: np.savez(file, X=rows, regime=labels, features=columns)
+        )
+    if file_format == "h5ad":
         _write_h5ad(path, rows, labels, features)
+        sync_file(path)
     else:
         # Imported here for start-up time: exact moments need no table.
         import pyarrow as pa
         import pyarrow.csv
         import pyarrow.parquet
 
-        columns = {"regime": pa.array(labels.tolist(), pa.string())}
-        columns |= {f: pa.array(rows[:, i]) for i, f in enumerate(features)}
+        arrays = {"regime": pa.array(labels.tolist(), pa.string())}
+        arrays |= {f: pa.array(rows[:, i]) for i, f in enumerate(features)}
         writer = pyarrow.csv.write_csv if file_format == "csv" else pyarrow.parquet.write_table
-        writer(pa.table(columns), path)
+        return write_file(path, lambda file: writer(pa.table(arrays), file))
     return path
 
 

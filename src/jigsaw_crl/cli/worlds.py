@@ -38,12 +38,13 @@ def demo(
     ),
     latent: Annotated[int | None, typer.Option(metavar="P", min=2, help="A larger world.")] = None,
     clients: Annotated[int | None, typer.Option(metavar="K", min=1, help="Its clients.")] = None,
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
     from jigsaw_crl.truth.demo import run_demo
 
-    run_demo(out=out, latent=latent, clients=clients, as_json=as_json)
+    run_demo(out=out, latent=latent, clients=clients, force=force, as_json=as_json)
 
 
 def simulate(
@@ -188,6 +189,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path(
         "reproduce"
     ),
+    force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
     """Run the paper's experiments, beside its printed numbers.
@@ -197,7 +199,7 @@ def reproduce(
     from jigsaw_crl.truth.experiments.reproduce import run
 
     cores = workers or os.cpu_count() or 1
-    done = run(what, out=out, quick=quick, workers=cores, cluster=cluster)
+    done = run(what, out=out, quick=quick, workers=cores, cluster=cluster, force=force)
     if as_json:
         pictures = [str(p) for p in done.pictures]
         print_json({"page": str(done.html), "markdown": str(done.markdown), "pictures": pictures})

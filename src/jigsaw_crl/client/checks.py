@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Moments
@@ -37,12 +38,7 @@ def hard_labels(
     kinds: Kinds, labels: Sequence[str], before: frozenset[str] = frozenset()
 ) -> frozenset[str]:
     """Which of a client's labels are hard, by the user's word."""
-    given = dict.fromkeys(labels, kinds) if isinstance(kinds, str) else kinds
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"interventions is a {type(given).__name__}",
-            'Pass "soft", "hard", or a mapping from label to one of these.',
-        )
+    given = dict.fromkeys(labels, kinds) if isinstance(kinds, str) else kinds_by_label(kinds)
     for label, kind in given.items():
         if kind not in ("soft", "hard"):
             where = "" if isinstance(kinds, str) else f" of {label!r}"
@@ -54,6 +50,23 @@ def hard_labels(
         for label in labels
         if given.get(label, "hard" if label in before else "soft") == "hard"
     )
+
+
+def kinds_by_label(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
+    """What a user says about interventions, with the labels spelt as clients have them."""
+    if not isinstance(kinds, Mapping):
+        raise InputError(
+            f"interventions is a {type(kinds).__name__}",
+            'Pass "soft", "hard", or a mapping from label to one of these.',
+        )
+    given: dict[str, Kind] = {}
+    for label, kind in kinds.items():
+        if given.setdefault(normal_label(str(label)), kind) != kind:
+            raise InputError(
+                f"interventions names the label {normal_label(str(label))!r} twice, with two kinds",
+                "Name each label once.",
+            )
+    return given
 
 
 def matrices_of(value: Any) -> list[Any]:
@@ -212,21 +225,15 @@ def in_order(rows: Any, features: Sequence[str] | None, *, client: str, regime: 
     return np.asarray(rows)[:, [columns.index(f) for f in features]]
 
 
-def label_key(label: str) -> str:
-    """Key that is equal for spellings that differ by case, outer spaces, or as 1 and 1.0 do."""
-    folded = label.strip().casefold()
-    try:
-        number = float(folded)
-    except ValueError:
-        return folded
-    return repr(number) if np.isfinite(number) else folded
-
-
 def check_names(name: str, interventions: object, control_name: str) -> None:
     """Raise an `InputError` unless `interventions` is a mapping and all names are valid."""
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{name!r} is not a name for a client", "Pass a non-empty text.")
     fail = partial(InputError, client=name)
+    for what, text in (("name", name), ("control's name", control_name)):
+        fault = label_fault(normal_label(text))
+        if fault:
+            raise fail(f"the {what} {text[:60]!r} {fault}", "Rename it.")
     if not isinstance(interventions, Mapping):
         raise fail(
             "interventions is not a mapping from label to data",
@@ -244,6 +251,12 @@ def check_names(name: str, interventions: object, control_name: str) -> None:
                 f"the label {label!r} is empty or not text",
                 "Name every intervention by a non-empty string.",
             )
+        fault = label_fault(normal_label(label))
+        if fault:
+            raise fail(
+                f"the label {label[:60]!r} {fault}",
+                "Rename it in the table, or under [rename] in study.toml.",
+            )
         first = seen.setdefault(label_key(label), label)
         if first != label:
             raise fail(
@@ -251,7 +264,7 @@ def check_names(name: str, interventions: object, control_name: str) -> None:
                 "Labels are shared between clients: spell each one way.",
                 regime=label,
             )
-    if control_name in interventions:
+    if normal_label(control_name) in map(normal_label, interventions):
         raise fail(
             f"the control's name {control_name!r} is also an intervention label",
             "Rename one of them.",

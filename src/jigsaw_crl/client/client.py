@@ -17,6 +17,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import FrozenMapping
+from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.base.threads import allowed_threads, one_thread
 from jigsaw_crl.client.checks import (
@@ -312,6 +313,8 @@ class Client:
         control_name: str,
     ) -> Client:
         names = check_features(name, features, control.n_features)
+        name, control_name = normal_label(name), normal_label(control_name)
+        regimes = {normal_label(label): moments for label, moments in regimes.items()}
         p = len(regimes) if n_latent is None else n_latent
         client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
         # Checked with the number of labels first: only moments that fit together can be pooled.

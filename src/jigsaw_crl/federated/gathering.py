@@ -17,8 +17,8 @@ from jigsaw_crl.assembly import assemble
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.client.checks import label_key
 from jigsaw_crl.federated.answer import Accepted, Rules, check_answer
 from jigsaw_crl.federated.received import signature_document
 from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now

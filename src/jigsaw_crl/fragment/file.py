@@ -13,6 +13,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import MOST_CHARACTERS, safe_text
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Method, Outcome, Statements
@@ -93,7 +94,10 @@ def _without_nan(array: FloatArray) -> Any:
 # -- the schema of the file -------------------------------------------------------------------
 
 _MAX_LABELS = 5_000
-_Text = Annotated[str, Field(min_length=1, max_length=500)]
+# Recovery gives a few findings for each regime; the least is for clients with few labels.
+_FINDINGS_PER_LABEL, _LEAST_FINDINGS = 8, 200
+_MAX_FINDINGS = _FINDINGS_PER_LABEL * (_MAX_LABELS + 2)
+_Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 _Index = Annotated[WholeNumber, Field(ge=0, lt=_MAX_LABELS)]
 # Up to 2^53 an integer is exact as a float.
 _Count = Annotated[WholeNumber, Field(ge=1, le=2**53)]
@@ -117,7 +121,7 @@ class _FindingDocument(Closed):
 
 
 class _BayesDocument(Closed):
-    scales: list[Number] = Field(min_length=1, max_length=10)
+    scales: list[Annotated[Number, Field(gt=0)]] = Field(min_length=1, max_length=10)
     ancestor: list[list[list[Number | None]]]
     district: list[list[Number | None]]
     # Absent in files from before these two were written.
@@ -136,13 +140,13 @@ class _SizesDocument(Closed):
 
 class _HardDocument(Closed):
     labels: list[_Index]
-    moved: list[Literal[0, 1]] = Field(max_length=_MAX_LABELS)
+    moved: list[Annotated[WholeNumber, Field(ge=0, le=1)]] = Field(max_length=_MAX_LABELS)
     total: _SizesDocument
     applied: _SizesDocument
 
 
 class _StatementsDocument(Closed):
-    ancestor: list[list[Literal[-1, 0, 1]]]
+    ancestor: list[list[Annotated[WholeNumber, Field(ge=-1, le=1)]]]
     one_of: list[tuple[list[_Index], _Index]]
     spouses: list[tuple[_Index, _Index]] | None
 
@@ -161,9 +165,9 @@ class FragmentDocument(Document):
     blocks: list[list[_Index]]
     block_covers: list[tuple[_Index, _Index]]
     districts: list[list[_Index]] | None
-    n_samples: dict[_Text, _Count] | None
+    n_samples: Annotated[dict[_Text, _Count], Field(max_length=_MAX_LABELS + 1)] | None
     outcome: _OutcomeDocument
-    findings: list[_FindingDocument] = Field(max_length=100_000)
+    findings: list[_FindingDocument] = Field(max_length=_MAX_FINDINGS)
     bayes: _BayesDocument | None
     statements: _StatementsDocument | None
     # Absent in files from before these two were written, and where there is nothing to say.
@@ -185,7 +189,26 @@ class FragmentDocument(Document):
                 path=path,
             ) from None
 
+    def _check_findings(self) -> None:
+        """Raise an error for findings about others, too many of them, or hidden characters."""
+        regimes = max(len(self.labels), len(self.n_samples or ()))
+        most = max(_LEAST_FINDINGS, _FINDINGS_PER_LABEL * (regimes + 2))
+        if len(self.findings) > most:
+            raise ValueError(f"it has {len(self.findings)} findings where at most {most} can arise")
+        for text in (
+            *(self.outcome.code, self.outcome.message, self.outcome.remedy),
+            *(t for f in self.findings for t in (f.check, f.message, f.remedy, f.regime or "")),
+        ):
+            if safe_text(text) != text:
+                raise ValueError("its outcome or a finding holds control characters")
+        for finding in self.findings:
+            if finding.client not in (None, self.client):
+                raise ValueError(
+                    f"a finding speaks of {str(finding.client)[:60]!r}, which is not its own client"
+                )
+
     def _fragment(self) -> Fragment:
+        self._check_findings()
         names = tuple(self.labels)
 
         def sets(groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
@@ -235,7 +258,9 @@ class FragmentDocument(Document):
             statements=statements,
             n_samples=self.n_samples,
             outcome=Outcome(**self.outcome.model_dump()),
-            findings=tuple(Finding(**f.model_dump()) for f in self.findings),
+            findings=tuple(
+                Finding(**{**f.model_dump(), "client": self.client}) for f in self.findings
+            ),
             hard=hard,
             shares=None if self.shares is None else self.shares.sizes(),
         )

@@ -27,6 +27,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import ReadOnlyArrays
+from jigsaw_crl.base.labels import label_fault, label_key
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import Effects, Sizes
@@ -338,6 +339,27 @@ def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -
     return all(groups) and sorted(x for group in groups for x in group) == sorted(labels)
 
 
+def _check_spellings(fragment: Fragment, fail: Callable[[str], InputError]) -> None:
+    """Raise an error unless all labels and names follow the rule of `base.labels`."""
+    for what, names in (
+        ("client's name", (fragment.client,)),
+        ("label", fragment.labels),
+        ("regime", fragment.n_samples or ()),
+    ):
+        for name in names:
+            fault = label_fault(name)
+            if fault:
+                raise fail(f"the {what} {name[:60]!r} {fault}")
+    seen: dict[str, str] = {}
+    for label in fragment.labels:
+        first = seen.setdefault(label_key(label), label)
+        if first != label:
+            raise fail(
+                f"the labels {first[:60]!r} and {label[:60]!r} differ only by case or spaces, or "
+                "as 1 and 1.0 do"
+            )
+
+
 def _check(fragment: Fragment) -> None:
     labels = fragment.labels
     p = len(labels)
@@ -347,8 +369,9 @@ def _check(fragment: Fragment) -> None:
             what, "Recover the fragment again from the client's data.", client=fragment.client
         )
 
-    if p == 0 or len(set(labels)) != p or any(not x.strip() for x in labels):
-        raise fail("labels are missing, empty or repeated")
+    if p == 0 or len(set(labels)) != p:
+        raise fail("labels are missing or repeated")
+    _check_spellings(fragment, fail)
     if not _is_partition(fragment.blocks, labels):
         raise fail("the blocks are not a partition of the labels")
     if set(fragment.block_order.elements) != set(fragment.blocks):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import tomllib
 from collections.abc import Mapping
 from importlib import import_module
@@ -16,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from jigsaw_crl.base.documents import Document
 from jigsaw_crl.base.errors import InputError, import_optional
-from jigsaw_crl.base.files import readable, writable
+from jigsaw_crl.base.files import read_file, write_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -35,6 +34,7 @@ __all__ = [
 ]
 
 PREFIX = "ed25519:"
+LARGEST_KEY, LARGEST_LIST = 1 << 16, 1 << 24
 SiteKeys = Mapping[str, tuple[str, ...]]
 
 
@@ -60,17 +60,7 @@ def generate_key(site: str, private: Path) -> str:
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    with writable(private, "the file"):
-        try:
-            handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise InputError(
-                "the file exists already",
-                "Name a new file: keys are not overwritten.",
-                path=private,
-            ) from None
-        with os.fdopen(handle, "wb") as file:
-            file.write(pem)
+    write_file(private, lambda file: file.write(pem), private=True, new=True)
     return f"{json.dumps(site, ensure_ascii=False)} = {json.dumps(public_text(key))}"
 
 
@@ -78,8 +68,7 @@ def read_private_key(path: str | Path) -> Ed25519PrivateKey:
     """Read a site's private key, as `generate_key` wrote it."""
     ed25519, serialization = _cryptography()
     file = Path(path)
-    with readable(file):
-        pem = file.read_bytes()
+    pem = read_file(file, LARGEST_KEY, "private key")
     try:
         key: Ed25519PrivateKey | None = serialization.load_pem_private_key(pem, password=None)
     except (TypeError, ValueError):
@@ -141,8 +130,7 @@ def read_key_list(path: str | Path) -> KeyList:
     file = Path(path)
     if file.suffix == ".json":
         return KeyList.from_file(file)
-    with readable(file):
-        text = file.read_bytes()
+    text = read_file(file, LARGEST_LIST, "list of keys")
     try:
         document = tomllib.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable
-from jigsaw_crl.client.checks import label_key
+from jigsaw_crl.base.files import read_file
+from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.signing import is_signed
 
@@ -35,15 +35,7 @@ def read_fragment_file(path: str | Path) -> Fragment:
 
 def read_bytes(path: str | Path) -> bytes:
     """The content of a fragment file; a folder or a file above `MOST_BYTES` is refused."""
-    file = Path(path)
-    with readable(file):
-        if file.is_dir():
-            raise InputError("this is a folder", "Name the fragment files in it.", path=file)
-        if file.stat().st_size > MOST_BYTES:
-            raise InputError(
-                "the file is larger than any fragment", "Check what was sent.", path=file
-            )
-        return file.read_bytes()
+    return read_file(Path(path), MOST_BYTES, "fragment")
 
 
 def fragments_by_client(
@@ -68,7 +60,7 @@ def fragments_by_client(
             if first != label:
                 raise InputError(
                     f"the label {label!r} differs from another client's {first!r} only by case "
-                    "or spaces",
+                    "or spaces, or as 1 and 1.0 do",
                     "Labels are shared between clients: use one spelling.",
                     client=fragment.client,
                     path=path,

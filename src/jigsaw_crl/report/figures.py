@@ -6,10 +6,13 @@ in SVG, and the colours can be distinguished without colour vision.
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import matplotlib
 import numpy as np
@@ -21,7 +24,7 @@ from matplotlib.path import Path as Curve
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import writable
+from jigsaw_crl.base.files import check_output, sole_writer, writable, write_file
 from jigsaw_crl.report.contents import client_log_odds
 from jigsaw_crl.report.drawing import draw_hasse
 from jigsaw_crl.result.result import Result
@@ -37,6 +40,13 @@ POINT = 0.75
 MOST_NAMES = 60
 # Groups of probabilities in the calibration plot.
 BINS = 10
+# Written into every figure, by which it is known again; no date, so that the same result gives the
+# same file.
+_CREATOR = "jigsaw-crl, https://matplotlib.org"
+_METADATA = {
+    "svg": {"Creator": _CREATOR, "Date": None},
+    "pdf": {"Creator": _CREATOR, "CreationDate": None},
+}
 
 
 def plot_hasse(order: GlobalOrder, ax: Axes | None = None) -> Figure:
@@ -213,8 +223,22 @@ def plot_calibration(
     return figure
 
 
-def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write every figure that the result allows as SVG and PDF; returns the files."""
+def _is_figure(seen: bytes) -> bool:
+    return _CREATOR.encode() in seen
+
+
+def _copy(drawn: io.BytesIO, file: BinaryIO) -> None:
+    file.write(drawn.getvalue())
+
+
+def write_figures(
+    result: Result, folder: str | os.PathLike[str], *, force: bool = False
+) -> list[Path]:
+    """Write every figure that the result allows as SVG and PDF; returns the files.
+
+    An existing file with the name of a figure that this package did not draw is overwritten with
+    `force` only.
+    """
     root = Path(folder)
     figures = {
         "hasse": result.plot_hasse(),
@@ -226,18 +250,23 @@ def write_figures(result: Result, folder: str | os.PathLike[str]) -> list[Path]:
     written = []
     with (
         writable(root, "the folder"),
-        # Text as text, and no date: the same result gives the same file.
+        # Text stays text.
         matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jigsaw-crl"}),
         warnings.catch_warnings(),
     ):
+        for name in figures:
+            for ending in _METADATA:
+                check_output(root / f"{name}.{ending}", _is_figure, force=force, what="our figure")
         root.mkdir(parents=True, exist_ok=True)
-        # A character that the font lacks is drawn as a box.
-        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-        for name, figure in figures.items():
-            for ending, metadata in (("svg", {"Date": None}), ("pdf", {"CreationDate": None})):
-                path = root / f"{name}.{ending}"
-                figure.savefig(path, bbox_inches="tight", metadata=metadata)
-                written.append(path)
+        with sole_writer(root):
+            # A character that the font lacks is drawn as a box.
+            warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+            for name, figure in figures.items():
+                for ending, metadata in _METADATA.items():
+                    drawn = io.BytesIO()
+                    figure.savefig(drawn, format=ending, bbox_inches="tight", metadata=metadata)
+                    path = root / f"{name}.{ending}"
+                    written.append(write_file(path, partial(_copy, drawn)))
     return written
 
 

@@ -20,11 +20,12 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
 from jigsaw_crl.result.exports import order_csv, to_graphml
+from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
 
 __all__ = ["render_report", "write_report"]
@@ -34,9 +35,14 @@ SCRIPTS = ("data.js", "why.js", "diagram.js", "matrix.js", "table.js", "evidence
 HUNDREDTHS, SURE, SILENT = 100.0, 32_000, -32_768
 
 
-def write_report(result: Result, path: str | os.PathLike[str]) -> Path:
-    """Write the one-file HTML report, and return its path."""
-    return write_text(Path(path), render_report(result))
+def write_report(result: Result, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Write the one-file HTML report, and return its path.
+
+    An existing file that is no report is overwritten with `force` only.
+    """
+    target = Path(path)
+    check_output(target, is_report, force=force, what="a report of this package")
+    return write_text(target, render_report(result))
 
 
 def render_report(result: Result) -> str:

@@ -17,7 +17,8 @@ import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.files import check_output, write_text
+from jigsaw_crl.base.labels import csv_cell
 
 __all__ = [
     "FORMATS",
@@ -29,14 +30,9 @@ __all__ = [
     "to_json",
 ]
 
-# Characters that XML cannot hold, whatever the escaping.
-_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
 
 def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
     """GraphML text, nodes named by their labels.
-
-    A character that XML cannot hold becomes U+FFFD.
 
     Examples
     --------
@@ -46,14 +42,7 @@ def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> sorted(nx.parse_graphml(to_graphml(order)).edges) == sorted(order.hasse().edges)
     True
     """
-    graph = _graph(order, closure)
-    clean = {label: _NOT_IN_XML.sub("\ufffd", label) for label in graph}
-    if len(set(clean.values())) < len(clean):
-        raise InputError(
-            "two labels differ only in characters that XML cannot hold",
-            "Use DOT, JSON or CSV, or rename the labels.",
-        )
-    return "\n".join(nx.generate_graphml(nx.relabel_nodes(graph, clean))) + "\n"
+    return "\n".join(nx.generate_graphml(_graph(order, closure))) + "\n"
 
 
 def to_dot(order: GlobalOrder, *, closure: bool = False) -> str:
@@ -92,6 +81,8 @@ def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
 def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
     """CSV table with one row and one column per label: 1 where the row is above the column.
 
+    A label that a spreadsheet would take as a formula begins with an apostrophe.
+
     Examples
     --------
     >>> import jigsaw_crl as jc
@@ -100,11 +91,14 @@ def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
     ',z1,z2,z3,z4,z5'
     """
     table = nx.to_pandas_adjacency(_graph(order, closure), dtype=np.dtype(int))
+    table = table.rename(index=csv_cell, columns=csv_cell)
     return str(table.to_csv(lineterminator="\n"))
 
 
 def order_csv(order: GlobalOrder) -> str:
     """The table of `GlobalOrder.to_frame` as CSV, numbers with four decimals.
+
+    A label that a spreadsheet would take as a formula begins with an apostrophe.
 
     Examples
     --------
@@ -113,15 +107,29 @@ def order_csv(order: GlobalOrder) -> str:
     >>> order_csv(order).splitlines()[1]
     'z1,z2,ancestor,1.0000,2,0,,'
     """
-    table = order.to_frame().to_csv(index=False, lineterminator="\n", float_format="%.4f")
-    return str(table)
+    frame = order.to_frame()
+    for column in ("ancestor", "descendant"):
+        frame[column] = frame[column].map(csv_cell)
+    return str(frame.to_csv(index=False, lineterminator="\n", float_format="%.4f"))
 
 
 FORMATS = {".graphml": to_graphml, ".dot": to_dot, ".json": to_json, ".csv": to_adjacency_csv}
 
+# How the files of each format begin.
+_BEGINNINGS = {
+    ".graphml": rb"<graphml |<\?xml [^>]*>\s*<graphml ",
+    ".dot": rb"digraph order \{",
+    ".json": rb'\{\s*"directed": true,\s*"multigraph": false,\s*"graph"',
+    ".csv": rb",[^\r\n]*\r?\n[^\r\n]*,[01]\r?\n",
+}
+
 
 def export_graph(
-    order: GlobalOrder, path: str | os.PathLike[str], *, closure: bool = False
+    order: GlobalOrder,
+    path: str | os.PathLike[str],
+    *,
+    closure: bool = False,
+    force: bool = False,
 ) -> Path:
     """Write the order's graph in the format that the file's ending names.
 
@@ -132,6 +140,8 @@ def export_graph(
         Ending in .graphml, .dot, .json (node-link) or .csv (adjacency).
     closure : bool
         Every ancestor pair rather than the Hasse diagram.
+    force : bool
+        Overwrite an existing file even if it holds no such graph.
 
     Returns
     -------
@@ -156,7 +166,10 @@ def export_graph(
             f"Use one of {', '.join(FORMATS)}.",
             path=target,
         )
-    return write_text(target, write(order, closure=closure))
+    text = write(order, closure=closure)
+    beginning = re.compile(_BEGINNINGS[target.suffix.lower()])
+    check_output(target, lambda seen: bool(beginning.match(seen)), force=force, what="such a graph")
+    return write_text(target, text)
 
 
 def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:

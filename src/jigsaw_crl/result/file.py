@@ -14,6 +14,7 @@ class ResultDocument(Document):
 
     kind = "result"
     remedy = "Write it again with `jigsaw recover --out`."
+    largest_file = 1 << 32
 
     format: Literal["jigsaw-crl/result"]
     version: Literal[1, 2]

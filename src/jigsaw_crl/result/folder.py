@@ -12,55 +12,97 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import writable
+from jigsaw_crl.base.files import (
+    Ours,
+    check_output,
+    is_document,
+    new_stage,
+    sole_writer,
+    sync_folder,
+    writable,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
 
-__all__ = ["COMPLETE", "RESULT", "check_folder", "write_folder"]
+__all__ = ["COMPLETE", "RESULT", "check_folder", "is_report", "write_folder"]
 
 RESULT, ORDER, HASSE, REPORT = "result.json", "order.csv", "hasse.graphml", "report.html"
 _STAGE_PREFIX, COMPLETE = ".jigsaw-stage-", ".jigsaw-complete"
 
 
-def write_folder(result: Result, root: Path) -> Path:
+def is_report(seen: bytes) -> bool:
+    """Is it a report that this package wrote?"""
+    return b'<meta name="generator" content="jigsaw-crl ' in seen
+
+
+def _is_graph(seen: bytes) -> bool:
+    # An order without edges has no attributes.
+    return b"<graphml " in seen[:200] and (b'"probability"' in seen or b"<edge" not in seen)
+
+
+_OURS: dict[str, Ours] = {
+    RESULT: is_document("result"),
+    ORDER: lambda seen: seen.startswith(b"ancestor,descendant,verdict,"),
+    HASSE: _is_graph,
+    REPORT: is_report,
+}
+
+
+def write_folder(result: Result, root: Path, *, force: bool = False) -> Path:
     """Write all files of a result folder, completely or not at all."""
-    check_folder(root)
+    check_folder(root, force=force)
     stage: Path | None = None
     with writable(root, "the folder"):
+        made = not root.exists()
+        root.mkdir(parents=True, exist_ok=True)
         try:
-            root.mkdir(parents=True, exist_ok=True)
-            _finish(root)
-            stage = Path(tempfile.mkdtemp(prefix=_STAGE_PREFIX, dir=root))
-            _write_files(result, stage)
-            # From here on, readers get the new result.
-            os.rename(stage, root / COMPLETE)
-            stage = None
-            _finish(root)
+            with sole_writer(root):
+                _finish(root)
+                stage = new_stage(root, _STAGE_PREFIX)
+                _write_files(result, stage)
+                # From here on, readers get the new result.
+                os.rename(stage, root / COMPLETE)
+                stage = None
+                sync_folder(root)
+                _finish(root)
+            if made:
+                sync_folder(root.absolute().parent)
         finally:
             if stage is not None:
                 shutil.rmtree(stage, ignore_errors=True)
+            if made:
+                # It is empty if nothing could be written.
+                with suppress(OSError):
+                    root.rmdir()
     return root
 
 
-def check_folder(root: Path) -> None:
-    """Refuse a folder that is no result folder but has a file with one of its names."""
+def check_folder(root: Path, *, inputs: Iterable[Path | None] = (), force: bool = False) -> None:
+    """Refuse a folder in which the result would overwrite a file that is not ours.
+
+    Parameters
+    ----------
+    root : Path
+    inputs : iterable of Path or None
+        What the command reads; never overwritten.
+    force : bool
+        Overwrite other files that have the names of a result's files.
+    """
     if root.exists() and not root.is_dir():
         raise InputError("this is a file", "Name a folder for the result.", path=root)
-    if not root.is_dir() or (root / COMPLETE).exists() or (root / RESULT).exists():
-        return
-    for name in (ORDER, HASSE, REPORT):
-        if (root / name).exists():
-            raise InputError(
-                f"the folder has a file {name} but no {RESULT}, so it is not a result folder",
-                "Choose another folder, or move that file.",
-                path=root,
-            )
+    given = [path for path in inputs if path is not None]
+    for name, ours in _OURS.items():
+        if not (root / COMPLETE / name).exists():
+            # What waits in a complete stage was checked when it was written.
+            check_output(root / name, ours, inputs=given, force=force, what="part of a result")
 
 
 def _write_files(result: Result, stage: Path) -> None:
@@ -68,13 +110,10 @@ def _write_files(result: Result, stage: Path) -> None:
     from jigsaw_crl.result.exports import order_csv, to_graphml
 
     document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
-    (stage / RESULT).write_text(document, encoding="utf-8")
-    (stage / ORDER).write_text(order_csv(result.order), encoding="utf-8", newline="\n")
-    (stage / HASSE).write_text(to_graphml(result.order), encoding="utf-8", newline="\n")
+    write_text(stage / RESULT, document)
+    write_text(stage / ORDER, order_csv(result.order))
+    write_text(stage / HASSE, to_graphml(result.order))
     result.report(stage / REPORT)
-    for path in stage.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
 
 
 def _finish(root: Path) -> None:
@@ -84,6 +123,7 @@ def _finish(root: Path) -> None:
         # result.json goes last: until then, readers take it from the stage.
         for name in sorted(os.listdir(complete), key=lambda name: (name == RESULT, name)):
             os.replace(complete / name, root / name)
+        sync_folder(root)
         complete.rmdir()
     for left in root.glob(f"{_STAGE_PREFIX}*"):
         shutil.rmtree(left, ignore_errors=True)

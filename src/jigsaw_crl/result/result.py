@@ -244,16 +244,17 @@ class Result:
             "proposal": None if self.proposal is None else asdict(self.proposal),
         }
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
+    def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the result folder; an older result in it is replaced as a whole.
 
-        Other files in the folder are left alone.
+        Other files in the folder are left alone. A file of the user's with one of the names of a
+        result's files is overwritten with ``force=True`` only.
         """
-        return write_folder(self, Path(folder))
+        return write_folder(self, Path(folder), force=force)
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the one-file HTML report."""
-        target: Path = face("result.report")(self, path)
+    def report(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the one-file HTML report; with `force` also over a file that is no report."""
+        target: Path = face("result.report")(self, path, force=force)
         return target
 
     def plot_hasse(self, ax: Axes | None = None) -> Figure:

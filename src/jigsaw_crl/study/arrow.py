@@ -26,6 +26,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.data_file import DataFile
+from jigsaw_crl.study.limits import check_columns, files_below
 from jigsaw_crl.study.regimes import Chunk, Codes, Naming, Source, chunk_rows
 
 __all__ = ["csv_source", "parquet_source"]
@@ -35,6 +36,8 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
 _HEAD_BYTES = 1 << 20
 _HEAD_ROWS = 1_000
+# A row of 100,000 columns takes two megabytes.
+_HEAD_LINES, _MOST_HEAD_BYTES = 4, 1 << 26
 _CSV_BLOCK = 1 << 22
 
 Fail = Callable[..., InputError]
@@ -116,7 +119,8 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
     fail = partial(InputError, client=client, path=data.path)
     regime = naming.column()
     with readable(data.path):
-        header, sample, delimiter = _head(data, regime, fail)
+        header, sample, delimiter, longest = _head(data, regime, fail)
+    check_columns(len(header), fail)
     named = [regime] if naming.batch is None else [regime, naming.batch]
     not_numbers = _text_columns(header, sample, {*named, *naming.ignore}, fail)
     features, ignored = feature_columns(
@@ -127,10 +131,13 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
         raise fail("there are no rows below the header", "Check that the file is complete.")
     column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
 
+    # A block must hold a whole line; later lines may be longer than the first ones.
+    block = max(_CSV_BLOCK, 4 * longest)
+
     def tables() -> Iterator[tuple[Any, Mapping[str, str]]]:
         reader = arrow_csv.open_csv(
             pa.input_stream(data.from_start(), compression=_compression(data)),
-            read_options=arrow_csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+            read_options=arrow_csv.ReadOptions(block_size=block, use_threads=False),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=column_types,
@@ -146,18 +153,43 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
 
 
 def _compression(data: DataFile) -> str | None:
-    return "gzip" if data.path.suffix == ".gz" else None
+    return "gzip" if data.path.suffix.casefold() == ".gz" else None
 
 
-def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list[str]], str]:
-    """Header, first rows and delimiter."""
-    file = data.from_start()
+def _first_bytes(data: DataFile, fail: Fail) -> tuple[bytes, bool]:
+    """The first megabyte, or more until a few lines are complete; and is this the whole file?"""
+    file: Any = data.from_start()
     if _compression(data):
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            first_bytes = unpacked.read(_HEAD_BYTES)
-    else:
-        first_bytes = file.read(_HEAD_BYTES)
-    complete = len(first_bytes) < _HEAD_BYTES
+        file = gzip.GzipFile(fileobj=file)
+    first = b""
+    while len(first) < _MOST_HEAD_BYTES:
+        more = file.read(_HEAD_BYTES)
+        first += more
+        if len(more) < _HEAD_BYTES:
+            return first, True
+        if first.count(b"\n") >= _HEAD_LINES:
+            return first, False
+    raise fail(
+        f"the first {_HEAD_LINES} lines are longer than {_MOST_HEAD_BYTES >> 20} MB",
+        "Check that this is a table, with one row per line.",
+    )
+
+
+def _delimiter(first: str, regime: str) -> str:
+    """The delimiter that makes the regime a column of the header; by default a comma."""
+    for delimiter in ",;\t":
+        try:
+            if regime in next(csv.reader([first], delimiter=delimiter), []):
+                return delimiter
+        except csv.Error:
+            # A line of 128 kB without this delimiter.
+            continue
+    return ","
+
+
+def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list[str]], str, int]:
+    """Header, first rows, delimiter, and the bytes of the longest of these lines."""
+    first_bytes, complete = _first_bytes(data, fail)
     try:
         # The data may end inside a character.
         text = first_bytes.decode("utf-8-sig", errors="strict" if complete else "ignore")
@@ -167,16 +199,15 @@ def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list
         raise fail("the file is empty", "Check the file.")
     if "\0" in text:
         raise fail("the file is not text", "Save it as CSV, or use its own ending.")
-    first = text.splitlines()[0]
-    splits = {d: next(csv.reader([first], delimiter=d), []) for d in ",;\t"}
-    delimiter = next((d for d, names in splits.items() if regime in names), ",")
+    delimiter = _delimiter(text.splitlines()[0], regime)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
         header = next(reader)
         sample = [row for row, _ in zip(reader, range(_HEAD_ROWS), strict=False) if row]
     except csv.Error as error:
         raise fail(f"the file is not CSV ({error})", "Save it again as CSV.") from None
-    return header, sample[:-1] if sample and not complete else sample, delimiter
+    longest = max(map(len, first_bytes.splitlines()))
+    return header, sample[:-1] if sample and not complete else sample, delimiter, longest
 
 
 def _text_columns(
@@ -228,6 +259,7 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
         layouts.append((file, keys, schema))
     first, keys, schema = layouts[0]
     columns = [*schema.names, *(k for k in keys if k not in schema.names)]
+    check_columns(len(columns), fail)
     named = (
         {"regime": regime} if naming.batch is None else {"regime": regime, "batch": naming.batch}
     )
@@ -260,10 +292,8 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
 def _parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:
     """Files of a folder with the `key=value` pairs of their paths, in a fixed order."""
     parts = []
-    for file in sorted(folder.rglob("*.parquet")):
+    for file in sorted(files_below(folder, ".parquet")):
         inner = file.relative_to(folder).parts
-        if any(p.startswith((".", "_")) for p in inner):
-            continue
         keys = dict(p.split("=", 1) for p in inner[:-1] if "=" in p)
         parts.append((file, {k: unquote(v) for k, v in keys.items()}))
     return parts

@@ -7,13 +7,14 @@ replaced meanwhile.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.files import open_regular
 
 __all__ = ["DataFile", "open_data"]
 
@@ -41,9 +42,14 @@ class DataFile:
         self.handle.seek(0)
         return self.handle
 
+    @property
+    def size(self) -> int:
+        """Bytes of the open file; 0 for a folder."""
+        return 0 if self.handle is None else os.fstat(self.handle.fileno()).st_size
+
     def sha256(self) -> str | None:
         """The file's SHA-256, for provenance; None for folders and for files above 256 MB."""
-        if self.handle is None or self.path.stat().st_size > LARGEST_HASHED:
+        if self.handle is None or self.size > LARGEST_HASHED:
             return None
         return hashlib.file_digest(self.from_start(), "sha256").hexdigest()
 
@@ -51,8 +57,7 @@ class DataFile:
 @contextmanager
 def open_data(path: Path) -> Iterator[DataFile]:
     """Open a client's file, or accept a folder; what goes wrong is an `InputError`."""
-    with readable(path):
-        handle = None if path.is_dir() else path.open("rb")
+    handle = None if path.is_dir() else open_regular(path)
     try:
         yield DataFile(path, handle)
     finally:

@@ -26,17 +26,20 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.files import read_file, readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
+from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.client.checks import Kinds, label_key
+from jigsaw_crl.client.checks import Kinds, kinds_by_label
 from jigsaw_crl.client.client import CONTROL, Client
+from jigsaw_crl.study.limits import files_below
 from jigsaw_crl.study.regimes import Naming
 
 __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries"]
 
 MANIFEST = "study.toml"
+LARGEST_MANIFEST = 1 << 24
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
 _COMMON = {"regime": str, "control": str, "batch": str, "ignore": list, "rename": dict}
 _TOP = {**_COMMON, "name": str, "labels": list, "clients": dict}
@@ -95,7 +98,7 @@ class Study:
             As for `Client.with_interventions`; a label that no client has is refused.
         """
         if not isinstance(kinds, str):
-            for label in kinds:
+            for label in kinds_by_label(kinds):
                 if label not in self.labels:
                     raise InputError(
                         f"interventions names the label {label!r}, which no client has",
@@ -200,7 +203,7 @@ def manifest_entries(
             path=path,
         )
     labels = manifest.get("labels")
-    return manifest["name"], entries, None if labels is None else tuple(labels)
+    return manifest["name"], entries, None if labels is None else tuple(map(normal_label, labels))
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -214,11 +217,22 @@ def _client_files(folder: Path) -> list[Path]:
         if path.name.startswith("."):
             continue
         if path.is_dir():
-            if next(path.rglob("*.parquet"), None) is not None:
+            if _holds_parts(path, folder):
                 found.append(path)
         elif path.name.casefold().endswith(ENDINGS):
             found.append(path)
     return found
+
+
+def _holds_parts(path: Path, study: Path) -> bool:
+    """Is a folder one client's table in parts? A link to a folder above the study is not."""
+    if study.resolve().is_relative_to(path.resolve()):
+        return False
+    try:
+        return next(files_below(path, ".parquet"), None) is not None
+    except (InputError, PermissionError):
+        # A large folder without a part among its first entries, or one that is not ours to read.
+        return False
 
 
 def _file_of(
@@ -276,8 +290,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         return InputError(what, "See the manifest's fields in the documentation.", path=path)
 
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        document = tomllib.loads(read_file(path, LARGEST_MANIFEST, "manifest").decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise fail(f"the manifest is not valid TOML ({error})") from None
     _check_table(document, _TOP, "the manifest", fail)
     for name, table in document.get("clients", {}).items():

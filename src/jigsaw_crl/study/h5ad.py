@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError, import_optional
-from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.files import open_regular, readable
 from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
+from jigsaw_crl.study.limits import check_columns, fits
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["h5ad_source"]
@@ -33,6 +34,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
     regime = naming.column(REGIME)
     data = _open(path, client)
     with closing(data.file):
+        check_columns(data.n_vars, fail)
         names = [str(v) for v in data.var_names]
         if data.X is None or not names or data.n_obs == 0:
             raise fail("the file has no matrix X", "Store rows in X.")
@@ -81,14 +83,14 @@ def _chunks(
 def _open(path: Path, client: str) -> Any:
     anndata = import_optional("anndata", "anndata", "anndata")
     with readable(path):
-        if not path.exists():
-            raise FileNotFoundError
+        open_regular(path).close()
         try:
+            _check_parts(path, client)
             with warnings.catch_warnings():
                 # anndata warns of files written by other versions.
                 warnings.simplefilter("ignore")
                 return anndata.read_h5ad(path, backed="r")
-        except PermissionError:
+        except (InputError, MemoryError, PermissionError):
             raise
         except Exception as error:
             # anndata and h5py raise many types for a broken file.
@@ -98,3 +100,44 @@ def _open(path: Path, client: str) -> Any:
                 client=client,
                 path=path,
             ) from None
+
+
+def _check_parts(path: Path, client: str) -> None:
+    """Refuse a file that refers to other files, or that claims far more than it holds.
+
+    anndata reads everything but X as a whole, and X in chunks of rows.
+    """
+    h5py = import_optional("h5py", "h5py", "anndata")
+    fail = partial(InputError, client=client, path=path)
+    size, seen = path.stat().st_size, set[Any]()
+    with h5py.File(path, "r") as file:
+        left = [(file, "")]
+        while left:
+            group, place = left.pop()
+            for name in group:
+                where = f"{place}/{name}"
+                if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
+                    raise _refers(where, fail)
+                part = group.get(name)
+                address = None if part is None else h5py.h5o.get_info(part.id).addr
+                if address is None or address in seen:
+                    continue  # a link to nothing, or to a part that was checked already
+                seen.add(address)
+                if isinstance(part, h5py.Group):
+                    left.append((part, where))
+                elif isinstance(part, h5py.Dataset):
+                    if part.external or part.is_virtual:
+                        raise _refers(where, fail)
+                    streamed = where in ("/X", "/X/data", "/X/indices")
+                    if not streamed and not fits(part.size * part.dtype.itemsize, size):
+                        raise fail(
+                            f"{where[:100]!r} claims shape {part.shape}, in a file of {size} bytes",
+                            "Write it again with write_h5ad; it may be damaged.",
+                        )
+
+
+def _refers(where: str, fail: Callable[[str, str], InputError]) -> InputError:
+    return fail(
+        f"{where[:100]!r} refers to another file, which is not read",
+        "Write the data into one file with write_h5ad.",
+    )

@@ -11,7 +11,8 @@ header's list of batches. The covariances are then those within batches.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,28 +23,40 @@ import numpy as np
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable, write_file
+from jigsaw_crl.base.files import check_output, write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Batch, Moments
 from jigsaw_crl.study.data_file import DataFile
+from jigsaw_crl.study.limits import check_columns
+from jigsaw_crl.study.npz import Member, archive_members, read_array
 
-__all__ = ["is_moments_file", "merge_clients", "read_moments", "write_moments"]
+__all__ = ["is_moments", "is_moments_file", "merge_clients", "read_moments", "write_moments"]
 
 FORMAT = "jigsaw-crl/moments"
 VERSION = 1
+LARGEST_HEADER = 1 << 26
 _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
 _PARTS = {"part_n", "part_mean", "part_covariance"}
 _BATCHES = ("batch_regime", "batch_name", "batch_n", "batch_mean")
 
 Arrays = dict[str, AnyArray]
+Shapes = dict[str, tuple[int, ...]]
 Fail = Callable[[str], InputError]
 
 
-def write_moments(client: Client, path: str | Path) -> Path:
+def is_moments(seen: bytes) -> bool:
+    """Is it a moments file that this package wrote, by its beginning?"""
+    return FORMAT.encode("utf-32-le") in seen
+
+
+def write_moments(client: Client, path: str | Path, *, force: bool = False) -> Path:
     """Write a client's moments to a file that `read_client` reads.
+
+    The file is readable by its owner only. An existing file that holds no moments is overwritten
+    with `force` only.
 
     Examples
     --------
@@ -56,6 +69,7 @@ def write_moments(client: Client, path: str | Path) -> Path:
     ...     jc.read_client(path).labels == client.labels
     True
     """
+    check_output(Path(path), is_moments, force=force, what="a moments file")
     regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
     labels = [label for label, ms in client.interventions.items() for _ in ms]
     header = {
@@ -75,7 +89,10 @@ def write_moments(client: Client, path: str | Path) -> Path:
         arrays |= _batch_arrays(regimes, client.batches)
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
-    return write_file(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))
+    # Second moments of few rows come near to the rows: they are readable by their owner only.
+    return write_file(
+        Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays), private=True
+    )
 
 
 def _batch_arrays(regimes: list[Moments], names: tuple[str, ...]) -> Arrays:
@@ -109,20 +126,20 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
     """A client from its moments file; header and arrays are checked."""
     again = "Write the file again with `jigsaw moments`."
     fail = partial(InputError, remedy=again, client=name, path=data.path)
-    with readable(data.path):
-        try:
-            with np.load(data.from_start(), allow_pickle=False) as archive:
-                arrays = {key: archive[key] for key in archive.files}
-            header = json.loads(str(arrays["header"][()]))
-        except OSError:
-            raise
-        except Exception as error:
-            # zipfile, zlib and numpy raise many types for a broken file.
-            raise fail(f"the moments cannot be read ({str(error)[:150]})") from None
+    # Errors of the archive itself bring their own remedy.
+    broken = partial(InputError, client=name, path=data.path)
+    members = archive_members(data, name or data.path.name)
+    held = members.pop("header")
+    if held.dtype.kind != "U" or held.shape != () or held.size > LARGEST_HEADER:
+        raise fail(f"the header has type {held.dtype} and shape {held.shape}")
+    try:
+        header = json.loads(str(read_array(data, held, broken)[()]))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise fail(f"the header is not valid JSON ({str(error)[:150]})") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise fail("this is not a jigsaw-crl moments file")
     version = header.get("version")
-    if version != VERSION:
+    if version != VERSION or type(version) is not int:
         newer = isinstance(version, int) and version > VERSION
         raise fail(
             f"the moments have format version {version!r}, this program reads {VERSION}",
@@ -130,15 +147,25 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         )
     _check_header(header, fail)
     known = _ARRAYS | _PARTS | set(_BATCHES) | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
-    if not set(arrays) <= known:
-        raise fail(f"the file has unknown arrays {', '.join(sorted(set(arrays) - known))[:100]}")
+    if not set(members) <= known:
+        raise fail(f"the file has unknown arrays {', '.join(sorted(set(members) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
+    regimes = {"": [header["control"], *labels]}
+    if "part_n" in members:
+        regimes["part_"] = [header["control"]] * math.prod(members["part_n"].shape)
+    # Every shape is checked before the first array is read.
+    check_columns(d, lambda what, _: fail(what))
+    for prefix, names in regimes.items():
+        _check_shapes(_shapes(prefix, members, d, len(names)), members, fail)
+    batches = _batch_shapes(members, header, fail)
+    _check_shapes(batches, members, fail)
     own = header["client"] if name is None else name
-    regimes = _unstack("", arrays, d, [header["control"], *labels], own, fail)
-    control, *rest = _with_batches(regimes, arrays, header, fail)
-    if "part_n" in arrays:
-        names = [header["control"]] * arrays["part_n"].size
-        control = replace(control, parts=tuple(_unstack("part_", arrays, d, names, own, fail)))
+    arrays = {key: read_array(data, member, broken) for key, member in members.items()}
+    every = _unstack("", arrays, regimes[""], own, fail)
+    control, *rest = _with_batches(every, arrays, header, fail) if batches else every
+    if "part_" in regimes:
+        parts = _unstack("part_", arrays, regimes["part_"], own, fail)
+        control = replace(control, parts=tuple(parts))
     interventions: dict[str, list[Moments]] = {}
     for label, moments in zip(labels, rest, strict=True):
         interventions.setdefault(label, []).append(moments)
@@ -162,23 +189,46 @@ def _check_header(header: dict[str, Any], fail: Fail) -> None:
         raise fail("the header's 'n_latent' is missing or not a whole number")
 
 
+def _shapes(prefix: str, members: Mapping[str, Member], d: int, r: int) -> Shapes:
+    """Shapes of the arrays of `r` regimes with `d` features."""
+    shapes: Shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
+    shapes |= {h: (r, d) for h in _HIGHER if prefix + h in members}
+    return {prefix + key: shape for key, shape in shapes.items()}
+
+
+def _batch_shapes(members: Mapping[str, Member], header: dict[str, Any], fail: Fail) -> Shapes:
+    """Shapes of the arrays of batches; empty if the file has none."""
+    names = header.get("batches")
+    if names is None and members.keys().isdisjoint(_BATCHES):
+        return {}
+    if not isinstance(names, list) or not all(isinstance(x, str) for x in names):
+        raise fail("the header's 'batches' is missing or not a list of texts")
+    k = math.prod(members["batch_n"].shape) if "batch_n" in members else 0
+    # Each batch occurs at most once in each regime.
+    if k > len(names) * (1 + len(header["labels"])):
+        raise fail(
+            f"the array batch_n has {k} entries for {pluralise(len(names), 'batch', 'batches')}"
+        )
+    return dict.fromkeys(_BATCHES, (k,)) | {"batch_mean": (k, len(header["features"]))}
+
+
+def _check_shapes(shapes: Shapes, members: Mapping[str, Member], fail: Fail) -> None:
+    """Raise an `InputError` unless arrays have these shapes; lists hold whole numbers."""
+    for key, shape in shapes.items():
+        member = members.get(key)
+        if member is None:
+            raise fail(f"the array {key} is missing")
+        kind, width = member.dtype.kind, member.dtype.itemsize
+        if member.shape != shape or kind != ("i" if len(shape) == 1 else "f") or width > 8:
+            raise fail(f"the array {key} has type {member.dtype}, shape {member.shape}")
+
+
 def _with_batches(
     regimes: list[Moments], arrays: Arrays, header: dict[str, Any], fail: Fail
 ) -> list[Moments]:
-    """The moments with the rows and means of their batches, if the file has any."""
-    missing = [key for key in _BATCHES if key not in arrays]
-    names = header.get("batches")
-    if len(missing) == len(_BATCHES) and names is None:
-        return regimes
-    if missing:
-        raise fail(f"the array {missing[0]} is missing")
-    if not isinstance(names, list) or not all(isinstance(x, str) for x in names):
-        raise fail("the header's 'batches' is missing or not a list of texts")
+    """The moments with the rows and means of their batches."""
+    names = header["batches"]
     regime, name, n, mean = (arrays[key] for key in _BATCHES)
-    k, d = n.size, len(header["features"])
-    whole = all(x.shape == (k,) and x.dtype.kind == "i" for x in (regime, name, n))
-    if not whole or mean.shape != (k, d) or mean.dtype.kind != "f":
-        raise fail("the arrays of batches have wrong types or shapes")
     inside = (regime >= 0) & (regime < len(regimes)) & (name >= 0) & (name < len(names)) & (n > 0)
     if not inside.all() or not np.isfinite(mean).all():
         raise fail("the arrays of batches have wrong entries")
@@ -186,26 +236,19 @@ def _with_batches(
     for i, m in enumerate(regimes):
         own = np.flatnonzero(regime == i)
         batches = tuple(Batch(names[name[c]], int(n[c]), mean[c]) for c in own)
-        if m.n != int(n[own].sum()) - len(own) + 1 or len({b.name for b in batches}) < len(own):
+        if m.n != sum(n[own].tolist()) - len(own) + 1 or len({b.name for b in batches}) < len(own):
             raise fail("the rows of batches do not add up to those of their regime")
         found.append(replace(m, batches=batches))
     return found
 
 
 def _unstack(
-    prefix: str, arrays: Arrays, d: int, regimes: list[str], client: str, fail: Fail
+    prefix: str, arrays: Arrays, regimes: list[str], client: str, fail: Fail
 ) -> list[Moments]:
     """Moments of each regime from the arrays whose names start with `prefix`."""
-    r = len(regimes)
-    shapes = {"n": (r,), "mean": (r, d), "covariance": (r, d, d)}
-    shapes |= {h: (r, d) for h in _HIGHER if prefix + h in arrays}
-    missing = [prefix + key for key in shapes if prefix + key not in arrays]
-    if missing:
-        raise fail(f"the array {missing[0]} is missing")
-    own = {key: arrays[prefix + key] for key in shapes}
+    keys = ["n", "mean", "covariance", *(h for h in _HIGHER if prefix + h in arrays)]
+    own = {key: arrays[prefix + key] for key in keys}
     for key, array in own.items():
-        if array.shape != shapes[key] or array.dtype.kind != ("i" if key == "n" else "f"):
-            raise fail(f"the array {prefix + key} has type {array.dtype}, shape {array.shape}")
         if not np.isfinite(array).all():
             raise fail(f"the array {prefix + key} has missing or infinite entries")
     sizes = own.pop("n")

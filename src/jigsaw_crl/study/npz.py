@@ -6,10 +6,16 @@ Two layouts are supported:
 - one array (rows, features) per regime, under the regime's name.
 
 In both, `features` or `columns` may name the columns.
+
+The header of every array is read first. What it claims is compared with the size of the file
+before anything is allocated.
 """
 
 from __future__ import annotations
 
+import io
+import math
+import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,21 +33,37 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
 from jigsaw_crl.study.data_file import DataFile
+from jigsaw_crl.study.limits import check_columns, fits
 from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
 
-__all__ = ["archive_members", "npz_source"]
+__all__ = ["Member", "archive_members", "npz_source", "read_array"]
 
 Fail = Callable[..., InputError]
 
+# By version of the array's header: bytes of its length, and numpy's reader.
+_HEADERS = {(1, 0): (2, npy.read_array_header_1_0), (2, 0): (4, npy.read_array_header_2_0)}
+_MOST_HEADER_BYTES = 1 << 16
+# As many as there may be regimes, and a few more.
+_MOST_ARRAYS = 5_100
+# Deflate, the usual compression of archives, cannot shrink data further.
+_DEFLATE = 1_032
+# Bytes of one text, which has four for each character; and of the texts that are read at a time.
+_MOST_TEXT_BYTES, _TEXT_CHUNK = 4_000, 1 << 24
+
 
 @dataclass(frozen=True)
-class _Member:
+class Member:
     """Header of one array of an archive."""
 
     name: str
     shape: tuple[int, ...]
     fortran: bool
     dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the array, as its header claims."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @contextmanager
@@ -52,22 +74,29 @@ def _opened(data: DataFile, fail: Fail) -> Iterator[zipfile.ZipFile]:
             yield archive
     except InputError:
         raise
-    except (zipfile.BadZipFile, ValueError) as error:
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        # zipfile, its decompressors and numpy raise many types for a broken archive.
         raise fail(
             f"the archive cannot be read ({str(error)[:150]})",
             "Write it again with numpy.savez; it may be truncated.",
         ) from None
 
 
-def archive_members(data: DataFile, client: str) -> dict[str, _Member]:
+def archive_members(data: DataFile, client: str) -> dict[str, Member]:
     """The arrays of an archive, from their headers alone."""
     fail = partial(InputError, client=client, path=data.path)
     members = {}
     with _opened(data, fail) as archive:
-        for info in archive.infolist():
+        infos = archive.infolist()
+        if len(infos) > _MOST_ARRAYS:
+            raise fail(f"the archive has more than {_MOST_ARRAYS} arrays", "Check the file.")
+        for info in infos:
             name = info.filename.removesuffix(".npy")
             with archive.open(info) as file:
-                members[name] = _header(file, name, fail)
+                member = members[name] = _header(file, name, fail)
+                _check_claim(info, member, file.tell(), data.size, fail)
     if not members:
         raise fail("the archive is empty", "Write it again.")
     return members
@@ -80,20 +109,27 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     # Names to ignore may be arrays or features.
     left = {name: m for name, m in members.items() if name not in naming.ignore}
     regime = naming.column()
-    batches = None
+    # The regime and the batch of each row.
+    texts: list[Member] = []
     if "X" in members and regime in members:
         check_batch_column(members, naming.batch, regime, fail)
+        texts = [members[regime]]
         if naming.batch is not None:
-            batches = left.pop(naming.batch, members[naming.batch])
-        matrices, regimes = _long_layout(data, left, members["X"], members[regime], fail)
+            texts.append(left.pop(naming.batch, members[naming.batch]))
+        matrices = [members["X"]]
+        _check_long_layout(left, members["X"], texts, fail)
     else:
         if naming.batch is not None:
             raise fail(
                 "an archive with one array per regime has no batch column",
                 f"Store the rows in X, with {regime} and {naming.batch}: one text per row each.",
             )
-        matrices, regimes = _array_per_regime(left, fail), None
+        matrices = _array_per_regime(left, fail)
     width = matrices[0].shape[1]
+    check_columns(width, fail)
+    for member in matrices:
+        if member.fortran:
+            _check_fits(member, data, fail)
     named = next((m for m in left.values() if _names_columns(m)), None)
     given = None if named is None else _text(data, named, fail).tolist()
     try:
@@ -102,15 +138,15 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
         raise error.located(path=data.path) from None
     ignore = [name for name in naming.ignore if name not in members]
     kept = kept_positions(features, ignore, fail)
-    own = None if batches is None else _one_per_row(data, batches, matrices[0], "batch", fail)
-    chunks = partial(_chunks, data, kept, matrices, regimes, own, fail)
+    chunks = partial(_chunks, data, kept, matrices, texts, fail)
     return Source(tuple(features[i] for i in kept), chunks)
 
 
-def _long_layout(
-    data: DataFile, left: Mapping[str, _Member], X: _Member, regime: _Member, fail: Fail
-) -> tuple[list[_Member], AnyArray]:
-    """The matrix X, and the regime of each of its rows."""
+def _check_long_layout(
+    left: Mapping[str, Member], X: Member, texts: list[Member], fail: Fail
+) -> None:
+    """Raise an `InputError` unless the archive has a matrix X and texts for each row alone."""
+    regime = texts[0]
     known = (X.name, regime.name)
     extra = sorted(n for n, m in left.items() if n not in known and not _names_columns(m))
     if extra:
@@ -119,22 +155,17 @@ def _long_layout(
             f"Keep X, {regime.name} and features, or one array per regime.",
         )
     _check_matrix(X, fail)
-    return [X], _one_per_row(data, regime, X, "regime", fail)
+    for member, what in zip(texts, ("regime", "batch"), strict=False):
+        _check_text(member, fail)
+        if member.shape[0] != X.shape[0]:
+            raise fail(
+                f"X has {pluralise(X.shape[0], 'row')} and {member.name} "
+                f"{pluralise(member.shape[0], 'value')}",
+                f"Give every row its {what}.",
+            )
 
 
-def _one_per_row(data: DataFile, member: _Member, X: _Member, what: str, fail: Fail) -> AnyArray:
-    """An array of texts, one for each row of X."""
-    values = _text(data, member, fail)
-    if len(values) != X.shape[0]:
-        raise fail(
-            f"X has {pluralise(X.shape[0], 'row')} and {member.name} "
-            f"{pluralise(len(values), 'value')}",
-            f"Give every row its {what}.",
-        )
-    return values
-
-
-def _array_per_regime(left: Mapping[str, _Member], fail: Fail) -> list[_Member]:
+def _array_per_regime(left: Mapping[str, Member], fail: Fail) -> list[Member]:
     """The matrices of an archive with one array per regime."""
     matrices = [m for m in left.values() if not _names_columns(m)]
     if not matrices:
@@ -152,13 +183,13 @@ def _array_per_regime(left: Mapping[str, _Member], fail: Fail) -> list[_Member]:
     return matrices
 
 
-def _names_columns(member: _Member) -> bool:
+def _names_columns(member: Member) -> bool:
     """Is it a list of texts, not the rows of a regime that happens to have that name?"""
     named = member.name in ("features", "columns")
     return named and member.dtype.kind in "US" and len(member.shape) == 1
 
 
-def _check_matrix(member: _Member, fail: Fail) -> None:
+def _check_matrix(member: Member, fail: Fail) -> None:
     if member.dtype.kind not in "fiu" or len(member.shape) != 2 or member.shape[1] == 0:
         raise fail(
             f"the array {member.name!r} has type {member.dtype} and shape {member.shape}",
@@ -168,65 +199,125 @@ def _check_matrix(member: _Member, fail: Fail) -> None:
         raise fail(f"the array {member.name!r} has no rows", "Check the file.")
 
 
-def _header(file: IO[bytes], name: str, fail: Fail) -> _Member:
+def _header(file: IO[bytes], name: str, fail: Fail) -> Member:
     version = npy.read_magic(file)
-    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-    if read is None:
+    if version not in _HEADERS:
         raise ValueError(f"array version {version}")
-    shape, fortran, dtype = read(file)
+    width, read = _HEADERS[version]
+    length = file.read(width)
+    # numpy would read a header of any length.
+    if int.from_bytes(length, "little") > _MOST_HEADER_BYTES:
+        raise ValueError(f"the header of the array {name!r} is too long")
+    shape, fortran, dtype = read(io.BytesIO(length + file.read(int.from_bytes(length, "little"))))
+    if dtype.itemsize == 0:
+        # Such entries take no bytes, so that any number of them could be claimed.
+        raise ValueError(f"the entries of the array {name!r} are empty")
     if dtype.hasobject:
         raise fail(
             f"the array {name!r} is pickled and will not be opened",
             "Pickled data can run code: save plain arrays (numbers, or text of fixed width).",
         )
-    return _Member(name, shape, fortran, dtype)
+    return Member(name, shape, fortran, dtype)
 
 
-def _text(data: DataFile, member: _Member, fail: Fail) -> AnyArray:
+def _check_claim(
+    info: zipfile.ZipInfo, member: Member, start: int, file_size: int, fail: Fail
+) -> None:
+    """Raise an `InputError` if an array claims more bytes than the archive can hold for it."""
+    held = min(info.file_size, _DEFLATE * min(info.compress_size, file_size) + _DEFLATE)
+    if min(member.shape, default=0) < 0 or member.size > held - start:
+        raise fail(
+            f"the array {member.name!r} claims shape {member.shape} and type {member.dtype}, but "
+            f"the archive holds at most {held} bytes of it",
+            "Write it again with numpy.savez; it may be truncated.",
+        )
+
+
+def _check_fits(member: Member, data: DataFile, fail: Fail) -> None:
+    """Refuse an array that is read as a whole and far larger than the file."""
+    if not fits(member.size, data.size):
+        raise fail(
+            f"the array {member.name!r} would take {member.size >> 20} MB of memory, from a file "
+            f"of {data.size} bytes",
+            "Write it again with numpy.savez, in C order and not compressed.",
+        )
+
+
+def _check_text(member: Member, fail: Fail) -> None:
     if member.dtype.kind not in "UiuS" or len(member.shape) != 1:
         raise fail(
             f"the array {member.name!r} has type {member.dtype} and shape {member.shape}",
             "Store it as one text per entry.",
         )
+    if member.dtype.itemsize > _MOST_TEXT_BYTES:
+        raise fail(
+            f"the texts in the array {member.name!r} take {member.dtype.itemsize} bytes each",
+            f"Use texts of at most {_MOST_TEXT_BYTES // 4} characters.",
+        )
+
+
+def read_array(data: DataFile, member: Member, fail: Fail) -> AnyArray:
+    """One array as a whole, if it is not far larger than the file."""
+    _check_fits(member, data, fail)
     with _opened(data, fail) as archive, archive.open(f"{member.name}.npy") as file:
-        return npy.read_array(file, allow_pickle=False).astype(str)
+        array = npy.read_array(file, allow_pickle=False)
+        return _as_text(array) if array.dtype.kind in "US" else array
+
+
+def _as_text(texts: AnyArray) -> AnyArray:
+    """Texts or whole numbers as Python texts; a `ValueError` if a text is none.
+
+    numpy holds characters beyond Unicode, and would make texts of them that Python cannot hold.
+    """
+    if texts.dtype.kind == "U" and texts.dtype.itemsize:
+        characters = np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder)
+        if np.ascontiguousarray(texts).view(characters).max(initial=0) > sys.maxunicode:
+            raise ValueError("a text holds a character beyond Unicode")
+    return texts.astype(str)
+
+
+def _text(data: DataFile, member: Member, fail: Fail) -> AnyArray:
+    _check_text(member, fail)
+    return read_array(data, member, fail).astype(str)
 
 
 def _chunks(
-    data: DataFile,
-    kept: IntArray,
-    matrices: list[_Member],
-    regimes: AnyArray | None,
-    batches: AnyArray | None,
-    fail: Fail,
+    data: DataFile, kept: IntArray, matrices: list[Member], texts: list[Member], fail: Fail
 ) -> Iterator[Chunk]:
+    """Rows of each matrix. `texts` are the regime and the batch of each row, if the file has them.
+
+    All arrays are read side by side, so that none is held as a whole.
+    """
+    widest = max((member.dtype.itemsize for member in texts), default=1)
     with _opened(data, fail) as archive:
         for member in matrices:
-            start = 0
-            for rows in _rows(archive, member, fail):
-                stop = start + len(rows)
-                names, codes = [member.name], np.zeros(len(rows), dtype=np.intp)
-                if regimes is not None:
-                    found, codes = np.unique(regimes[start:stop], return_inverse=True)
-                    names = found.tolist()
-                own = None
-                if batches is not None:
-                    found, places = np.unique(batches[start:stop], return_inverse=True)
-                    own = found.tolist(), places
-                yield Chunk(names, codes, plain_rows(rows, kept), own)
-                start = stop
+            step = min(chunk_rows(member.shape[1]), max(1, _TEXT_CHUNK // widest))
+            beside = [_entries(archive, m, step, fail) for m in (member, *texts)]
+            for rows, *found in zip(*beside, strict=True):
+                coded = [_coded(x) for x in found] or [
+                    ([member.name], np.zeros(len(rows), dtype=np.intp))
+                ]
+                batches = coded[1] if len(coded) > 1 else None
+                yield Chunk(*coded[0], plain_rows(rows, kept), batches)
 
 
-def _rows(archive: zipfile.ZipFile, member: _Member, fail: Fail) -> Iterator[AnyArray]:
-    n, d = member.shape
+def _coded(texts: AnyArray) -> tuple[list[str], IntArray]:
+    """The different texts, and the code of each entry."""
+    found, codes = np.unique(_as_text(texts), return_inverse=True)
+    return found.tolist(), codes
+
+
+def _entries(archive: zipfile.ZipFile, member: Member, step: int, fail: Fail) -> Iterator[AnyArray]:
+    """An array, `step` entries of its first axis at a time."""
+    n, rest = member.shape[0], member.shape[1:]
     with archive.open(f"{member.name}.npy") as file:
-        if member.fortran:
+        if member.fortran and rest:
             # Stored column by column, so no row is complete before the end.
-            yield npy.read_array(file, allow_pickle=False)
+            whole = npy.read_array(file, allow_pickle=False)
+            yield from (whole[start : start + step] for start in range(0, n, step))
             return
         _header(file, member.name, fail)
-        step = chunk_rows(d)
         for start in range(0, n, step):
             count = min(step, n - start)
-            data = file.read(count * d * member.dtype.itemsize)
-            yield np.frombuffer(data, dtype=member.dtype).reshape(count, d)
+            data = file.read(count * math.prod(rest) * member.dtype.itemsize)
+            yield np.frombuffer(data, dtype=member.dtype).reshape(count, *rest)

@@ -23,6 +23,7 @@ from jigsaw_crl.base.terminal import print_json, working
 from jigsaw_crl.pipeline import recover
 from jigsaw_crl.report.contents import relation_no_client_states
 from jigsaw_crl.report.terminal import plain_table, print_certificate, print_result
+from jigsaw_crl.result.folder import check_folder
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
 from jigsaw_crl.truth.metrics import global_f1, scored_pairs
@@ -97,6 +98,7 @@ def run_demo(
     clients: int | None = None,
     as_json: bool = False,
     *,
+    force: bool = False,
     console: Console | None = None,
 ) -> Result:
     """Recover, explain, compare and report an embedded study.
@@ -107,6 +109,8 @@ def run_demo(
         Folder for the result and its report.
     latent, clients : int, optional
         A random world of this size in place of the light tunnel.
+    force : bool
+        Overwrite files in `out` that this package did not write.
     as_json : bool
         Print one JSON object instead of text.
     console : rich.console.Console, optional
@@ -115,7 +119,7 @@ def run_demo(
     -------
     Result
     """
-
+    check_folder(Path(out), force=force)
     start = time.perf_counter()
     world, name = _world(latent, clients)
     study = Study(name, tuple(world.clients(ROWS, seed=SEED)))
@@ -128,7 +132,7 @@ def run_demo(
     ]
     across = relation_no_client_states(result)
     result = result.with_proposal()
-    folder = result.save(out)
+    folder = result.save(out, force=force)
     spent = time.perf_counter() - start
     if as_json:
         _print_json(result, rows, across, folder, spent)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from jigsaw_crl.base.files import write_file
 from jigsaw_crl.truth.experiments.scenarios import Scenario
 from jigsaw_crl.truth.experiments.summary import Cells
 
@@ -61,4 +63,6 @@ def plot_scenario(
         axis.grid(alpha=0.25)
     axes[0].legend(frameon=False, fontsize=9)
     figure.suptitle(f"Setting {scenario.setting}, {scenario.noise.capitalize()} noise", fontsize=11)
-    figure.savefig(path, dpi=130, metadata={"Software": None})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=130, metadata={"Software": None})
+    write_file(path, lambda file: file.write(drawn.getvalue()))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError, choose
+from jigsaw_crl.base.files import sole_writer, write_text
 from jigsaw_crl.truth.experiments import pages
 from jigsaw_crl.truth.experiments.execution import Call, progress_bar, results_of
 from jigsaw_crl.truth.experiments.methods import METHODS
@@ -19,6 +20,8 @@ from jigsaw_crl.truth.experiments.summary import summarise, write_csv
 
 __all__ = ["Reproduction", "run", "run_plan"]
 
+# The sub-folder of finished tasks, by which the folder of an earlier run is known again.
+REPLICATES = "replicates"
 Progress = Callable[[int, int], None]
 
 
@@ -50,6 +53,7 @@ def run(
     cluster: str | None = None,
     progress: Progress | None = None,
     methods: tuple[str, ...] = ("paper", "null-cone"),
+    force: bool = False,
 ) -> Reproduction:
     """Reproduce the paper's figures or tables.
 
@@ -71,12 +75,21 @@ def run(
         Called whenever a task finishes; by default a bar on the terminal.
     methods : tuple of str
         Methods to compare, on the same data.
+    force : bool
+        Overwrite files in `out` that no earlier run has written.
     """
     if not methods:
         raise InputError("no method is given", f"Choose from {', '.join(METHODS)}.")
     for method in methods:
         choose(method, METHODS, "method")
     plan = plan_of(kind, quick=quick, methods=tuple(methods))
+    folder = Path(out) / plan.kind
+    if not force and folder.exists() and not (folder / REPLICATES).is_dir():
+        raise InputError(
+            f"it exists and has no folder {REPLICATES} of an earlier run",
+            "Choose another folder, or pass --force to overwrite files in it.",
+            path=folder,
+        )
     return run_plan(plan, Path(out), workers=workers, cluster=cluster, progress=progress)
 
 
@@ -92,25 +105,26 @@ def run_plan(
     if progress is None:
         with progress_bar(f"reproduce {plan.kind}") as bar:
             return run_plan(plan, out, workers=workers, cluster=cluster, progress=bar)
-    store = Store(out / plan.kind / "replicates", plan.fingerprint)
-    calibrations, evaluations = plan.calibrations(), plan.evaluations()
-    total = len(calibrations) + len(evaluations)
-    place: dict[str, Any] = {"workers": workers, "cluster": cluster}
+    store = Store(out / plan.kind / REPLICATES, plan.fingerprint)
+    with sole_writer(store.folder):
+        calibrations, evaluations = plan.calibrations(), plan.evaluations()
+        total = len(calibrations) + len(evaluations)
+        place: dict[str, Any] = {"workers": workers, "cluster": cluster}
 
-    def count(done: int) -> None:
-        progress(done, total)
+        def count(done: int) -> None:
+            progress(done, total)
 
-    calibrated = _finish(plan, store, calibrations, {}, count, **place)
-    taus = {task.key: chosen_tau(plan, task, calibrated) for task in evaluations}
-    done = len(calibrations)
-    evaluated = _finish(plan, store, evaluations, taus, lambda d: count(done + d), **place)
-    rows = [row for task in evaluations for row in evaluated[task.key]["rows"]]
-    used = {
-        (task.scenario.key, task.n): tau
-        for task in evaluations
-        if task.n is not None and (tau := taus[task.key]) is not None
-    }
-    return _write(plan, out / plan.kind, rows, used)
+        calibrated = _finish(plan, store, calibrations, {}, count, **place)
+        taus = {task.key: chosen_tau(plan, task, calibrated) for task in evaluations}
+        done = len(calibrations)
+        evaluated = _finish(plan, store, evaluations, taus, lambda d: count(done + d), **place)
+        rows = [row for task in evaluations for row in evaluated[task.key]["rows"]]
+        used = {
+            (task.scenario.key, task.n): tau
+            for task in evaluations
+            if task.n is not None and (tau := taus[task.key]) is not None
+        }
+        return _write(plan, out / plan.kind, rows, used)
 
 
 def _finish(
@@ -150,6 +164,6 @@ def _write(
         sections = pages.table_sections(done)
         title = "Tables 1 to 3: sensitivity to p, K and q"
     markdown, html = out / f"{plan.kind}.md", out / f"{plan.kind}.html"
-    markdown.write_text(pages.markdown_page(title, done, sections), encoding="utf-8")
-    html.write_text(pages.html_page(title, done, sections), encoding="utf-8")
+    write_text(markdown, pages.markdown_page(title, done, sections))
+    write_text(html, pages.html_page(title, done, sections))
     return Reproduction(out / "replicates.csv", markdown, html, tuple(pictures.values()))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import fsum, sqrt
 from pathlib import Path
 from typing import Any
+
+from jigsaw_crl.base.files import write_text
 
 __all__ = ["METRICS", "Cell", "Cells", "summarise", "write_csv"]
 
@@ -72,10 +75,11 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int | None, 
 
 def write_csv(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Every replicate, one line per method; n is `inf` in the population."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for row in rows:
-            writer.writerow(
-                "inf" if name == "n" and row["n"] is None else row[name] for name in COLUMNS
-            )
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow(
+            "inf" if name == "n" and row["n"] is None else row[name] for name in COLUMNS
+        )
+    write_text(path, text.getvalue())

@@ -1,0 +1,129 @@
+"""The rule for labels and names, and how they are printed safely.
+
+Labels are shared between clients, so each must have one spelling that everybody can see. A label
+
+- is in Unicode's normal form NFKC, without leading or trailing spaces;
+- holds no control, bidirectional or other invisible character, and no line break;
+- has at most 500 characters;
+- differs from every other label by more than case and spaces, and not only as 1 and 1.0 do.
+
+`normal_label` gives the first by itself, at the client. What crosses to a coordinator must follow
+the whole rule already; `label_fault` says what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from unicodedata import category, name, normalize
+
+__all__ = ["MOST_CHARACTERS", "csv_cell", "label_fault", "label_key", "normal_label", "safe_text"]
+
+MOST_CHARACTERS = 500
+# Classes of invisible characters: control, format (bidirectional, zero-width), surrogates, and the
+# separators of lines and paragraphs.
+_INVISIBLE_CLASSES = ("Cc", "Cf", "Cs", "Zl", "Zp")
+# Characters without width that Unicode counts as letters or marks: joiners, fillers, selectors;
+# and code points that are no characters, some of which XML cannot hold.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+    "\ufdd0-\ufdef\ufffe\uffff]"
+)
+# What a terminal could take as a command, or as another direction of writing.
+_COMMANDS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+# What a spreadsheet takes as the start of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def normal_label(label: str) -> str:
+    """The label in normal form NFKC, without leading and trailing spaces.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.labels import normal_label
+    >>> normal_label(" ﬁlter\N{NO-BREAK SPACE}2 ")
+    'filter 2'
+    """
+    return label if label.isascii() and label == label.strip() else normalize("NFKC", label).strip()
+
+
+def label_fault(label: str) -> str:
+    """What is wrong with a label, for a sentence that begins with it; empty if nothing is.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.labels import label_fault
+    >>> label_fault("pump"), label_fault("pu\N{ZERO WIDTH SPACE}mp")
+    ('', 'holds the invisible character U+200B (ZERO WIDTH SPACE)')
+    """
+    if not label.strip():
+        return "is empty"
+    if len(label) > MOST_CHARACTERS:
+        return f"has more than {MOST_CHARACTERS} characters"
+    for character in label:
+        invisible = category(character) in _INVISIBLE_CLASSES or _INVISIBLE.match(character)
+        if invisible:
+            return f"holds the invisible character {_named(character)}"
+    if label != label.strip():
+        return "begins or ends with a space"
+    if label != normalize("NFKC", label):
+        return f"is not in Unicode's normal form NFKC, which is {normalize('NFKC', label)!r}"
+    return ""
+
+
+def _named(character: str) -> str:
+    known = name(character, "")
+    return f"U+{ord(character):04X}" + (f" ({known})" if known else "")
+
+
+def label_key(label: str) -> str:
+    """Key that is equal for spellings that differ by case, spaces, normal form, or as 1 and 1.0 do.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.labels import label_key
+    >>> label_key("Pump  1") == label_key("pump 1"), label_key("1") == label_key("1.0")
+    (True, True)
+    """
+    folded = " ".join(normalize("NFKC", normalize("NFKC", label).casefold()).split())
+    try:
+        number = float(folded)
+    except ValueError:
+        return folded
+    return repr(number) if math.isfinite(number) else folded
+
+
+def safe_text(text: str) -> str:
+    r"""Text for a terminal: escape sequences and hidden characters become visible.
+
+    Line breaks and tabs stay. Inside JSON text the result is JSON with the same meaning.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.labels import safe_text
+    >>> print(safe_text("\x1b[31mred"))
+    \u001b[31mred
+    """
+    return _COMMANDS.sub(lambda found: json.dumps(found.group())[1:-1], text)
+
+
+def csv_cell(text: str) -> str:
+    """A cell that no spreadsheet takes as a formula: it then begins with an apostrophe.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.labels import csv_cell
+    >>> csv_cell("=1+1"), csv_cell("pump"), csv_cell("-2.5")
+    ("'=1+1", 'pump', '-2.5')
+    """
+    if not text.startswith(_FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return "'" + text
+    return text

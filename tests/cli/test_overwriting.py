@@ -1,0 +1,230 @@
+"""No command overwrites an input, a key, or a file of the user's that it was not told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.cli.app import run
+from jigsaw_crl.cli.simulated import write_table
+from jigsaw_crl.fragment.signing import generate_key
+
+from ..malformed.conftest import refused, snapshot
+
+__all__ = ["refused"]
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A folder with a table, its moments, a fragment, a result and a key."""
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
+    write_table({"control": control, **regimes}, tmp_path / "lab.parquet", "parquet")
+    client = jc.read_client(tmp_path / "lab.parquet")
+    jc.study.write_moments(client, tmp_path / "lab.moments.npz")
+    fragment = jc.recover_fragment(client)
+    (tmp_path / "lab.fragment.json").write_text(fragment.to_json())
+    jc.Result({"lab": fragment}, jc.assemble([fragment])).save(tmp_path / "result")
+    generate_key("lab", tmp_path / "k.key")
+    (tmp_path / "notes.md").write_text("mine")
+    return tmp_path
+
+
+NEVER = {
+    "a table by its fragment": "fragment lab.parquet -o lab.parquet",
+    "a table by its moments": "moments lab.parquet -o lab.parquet",
+    "moments by their fragment": "fragment lab.moments.npz -o lab.moments.npz",
+    "the key that signs": "fragment lab.parquet --sign k.key -o k.key",
+    "another key": "fragment lab.parquet -o k.key",
+    "a key by moments": "moments lab.parquet -o k.key",
+    "a key by a report": "report result -o k.key",
+    "a result by its report": "report result -o result/result.json",
+    "a fragment by a result": "assemble result/order.csv --out result",
+}
+
+
+@pytest.mark.parametrize("case", NEVER)
+@pytest.mark.parametrize("force", [False, True], ids=["", "force"])
+def test_inputs_and_keys_are_never_overwritten(case, force, lab, refused, monkeypatch):
+    monkeypatch.chdir(lab)
+    arguments = [*NEVER[case].split(), *(["--force"] if force else [])]
+    refused(arguments, "is not overwritten", "Name a new file")
+
+
+FOREIGN = {
+    "fragment": ("fragment lab.parquet -o notes.md", "notes.md"),
+    "moments": ("moments lab.parquet -o notes.md", "notes.md"),
+    "report": ("report result -o notes.md", "notes.md"),
+    "figures": ("report result --figures mine", "mine/hasse.svg"),
+    "result": ("recover lab.parquet --out mine", "mine/result.json"),
+    "page": ("recover lab.parquet --out mine", "mine/report.html"),
+    "table": ("assemble lab.fragment.json --out mine", "mine/order.csv"),
+    "graph": ("assemble lab.fragment.json --out mine", "mine/hasse.graphml"),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_a_users_own_file_is_overwritten_with_force_only(case, lab, refused, monkeypatch, capsys):
+    monkeypatch.chdir(lab)
+    arguments, name = FOREIGN[case][0].split(), Path(FOREIGN[case][1])
+    name.parent.mkdir(exist_ok=True)
+    name.write_text('{"mine": true}')
+    (name.parent / "other.txt").write_text("mine")
+    refused(arguments, name.name, "exists and is not", "--force")
+    assert run([*arguments, "--force"]) == 0, capsys.readouterr().err
+    assert "mine" not in name.read_text(errors="replace")[:20]
+    assert (name.parent / "other.txt").read_text() == "mine"
+    # What was written is ours, and is replaced without a question.
+    assert run(arguments) == 0
+
+
+def test_an_older_result_is_replaced_and_its_neighbours_stay(lab, monkeypatch):
+    monkeypatch.chdir(lab)
+    assert run(["assemble", "lab.fragment.json", "--out", "result"]) == 0
+    assert run(["report", "result", "-o", "result/report.html"]) == 0
+
+
+@pytest.fixture
+def another(lab: Path) -> Path:
+    """A fragment of another client, to be added to the result."""
+    path = lab / "another.fragment.json"
+    path.write_text(jc.recover_fragment(jc.simulate.setting("A", 0).client(1, 2_000)).to_json())
+    return path
+
+
+def test_a_result_that_fragments_are_added_to_is_replaced_and_its_neighbours_stay(
+    lab, another, capsys
+):
+    (lab / "result" / "other.txt").write_text("mine")
+    before = (lab / "result" / "result.json").read_bytes()
+    add = ["assemble", str(another), "--into", str(lab / "result")]
+    assert run(add) == 0, capsys.readouterr().err
+    assert (lab / "result" / "result.json").read_bytes() != before
+    assert len(jc.load_result(lab / "result").fragments) == 2
+    assert (lab / "result" / "other.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", ["result", "mine"])
+def test_adding_fragments_overwrites_a_users_own_file_with_force_only(
+    out, lab, another, refused, monkeypatch, capsys
+):
+    monkeypatch.chdir(lab)
+    table = Path(out) / "order.csv"
+    table.parent.mkdir(exist_ok=True)
+    table.write_text("mine")
+    add = ["assemble", another.name, "--into", "result"] + ["--out", out] * (out != "result")
+    refused(add, "order.csv", "exists and is not", "--force")
+    assert run([*add, "--force"]) == 0, capsys.readouterr().err
+    assert table.read_text().startswith("ancestor,")
+
+
+def test_an_added_fragment_is_never_overwritten(lab, another, refused):
+    inside = another.rename(lab / "result" / "order.csv")
+    for more in ([], ["--force"]):
+        refused(["assemble", inside, "--into", lab / "result", *more], "is not overwritten")
+
+
+def test_moments_can_be_added_to_in_place(lab, monkeypatch, capsys):
+    monkeypatch.chdir(lab)
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 500, seed=9)
+    write_table({"control": control, **regimes}, Path("more.parquet"), "parquet")
+    add = "moments more.parquet --name lab --add-to lab.moments.npz -o lab.moments.npz"
+    assert run(add.split()) == 0, capsys.readouterr().err
+    assert jc.read_client("lab.moments.npz").n_samples["control"] == 2_500
+
+
+def test_moments_and_keys_are_their_owners_alone(lab):
+    for name in ("lab.moments.npz", "k.key"):
+        assert stat.S_IMODE(os.stat(lab / name).st_mode) == 0o600
+
+
+def test_the_umask_decides_who_may_read_a_result(lab, monkeypatch):
+    monkeypatch.chdir(lab)
+    before = os.umask(0o027)
+    try:
+        assert run(["assemble", "lab.fragment.json", "--out", "new"]) == 0
+        assert (
+            run(
+                [
+                    "simulate",
+                    "--setting",
+                    "A",
+                    "--samples",
+                    "9",
+                    "--format",
+                    "csv",
+                    "--out",
+                    "study",
+                ]
+            )
+            == 0
+        )
+    finally:
+        os.umask(before)
+    for folder in ("new", "study"):
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o750
+        for path in Path(folder).glob("*.*"):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_second_writer_of_a_result_folder_gets_a_clear_line(lab, refused):
+    from jigsaw_crl.base.files import sole_writer
+
+    with sole_writer(lab / "result"):
+        fragment = lab / "lab.fragment.json"
+        refused(["assemble", fragment, "--out", lab / "result"], "another run is writing")
+
+
+def test_a_study_is_not_written_over_one_that_appears_meanwhile(tmp_path, monkeypatch, refused):
+    from jigsaw_crl.cli import simulated
+
+    truth = simulated._truth
+
+    def slow(world):
+        (tmp_path / "study").mkdir()
+        (tmp_path / "study" / "theirs.txt").write_text("theirs")
+        return truth(world)
+
+    monkeypatch.setattr(simulated, "_truth", slow)
+    code = run(["simulate", "--setting", "A", "--out", str(tmp_path / "study")])
+    assert code == 2
+    assert list(snapshot(tmp_path)) == ["study", "study/theirs.txt"]
+
+
+def test_a_folder_that_no_reproduction_wrote_is_left_alone(tmp_path, refused):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "tables.md").write_text("mine")
+    refused(
+        ["reproduce", "tables", "--quick", "--out", tmp_path], "no folder replicates", "--force"
+    )
+
+
+ESCAPE = "\x1b]0;owned\x07\x9b31m\u202e"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_no_escape_sequence_reaches_the_terminal(as_json, lab, capsys):
+    """Findings and notes of a result come from others."""
+    result = jc.load_result(lab / "result")
+    finding = Finding("check", "warning", f"saw {ESCAPE}", f"do {ESCAPE}", client=ESCAPE)
+    document = {**result.to_document(), "diagnostics": [finding.to_document()]}
+    document["order"]["notes"] = [ESCAPE]
+    (lab / "result" / "result.json").write_text(json.dumps(document))
+    options = ["--json"] if as_json else []
+    assert run(["explain", str(lab / "result"), *result.order.labels[:2], *options]) == 0
+    assert run(["explain", str(lab / "result"), ESCAPE, "x"]) == 2
+    assert run(["explain", str(lab / ESCAPE), "a", "b"]) == 2
+    from jigsaw_crl.base.terminal import note, print_json
+    from jigsaw_crl.cli.output import print_findings
+
+    print_findings([finding])
+    note(ESCAPE)
+    print_json({"x": ESCAPE})
+    out, err = capsys.readouterr()
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out + err)
+    assert json.loads(out.splitlines()[-1]) == {"x": ESCAPE}

@@ -1,0 +1,425 @@
+"""Files that claim more than they hold, and paths that are no files: refused before memory is
+taken, and without waiting."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import struct
+import tracemalloc
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.study import write_moments
+from jigsaw_crl.study.arrow import csv_source, parquet_source
+from jigsaw_crl.study.data_file import open_data
+from jigsaw_crl.study.regimes import Naming
+
+from .tables import csv, good, parquet
+
+MEGABYTE = 1 << 20
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """Fail if more than 120 MB are allocated at a time."""
+    tracemalloc.start()
+    yield
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 120 * MEGABYTE
+
+
+def _claim(shape: tuple[int, ...], kind: str = "<f8", fortran: bool = False) -> bytes:
+    """The beginning of an array file that claims a shape and has no data."""
+    head = io.BytesIO()
+    about = {"descr": kind, "fortran_order": fortran, "shape": shape}
+    np.lib.format.write_array_header_1_0(head, about)
+    return head.getvalue()
+
+
+def _archive(path: Path, arrays: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in arrays.items():
+            archive.writestr(f"{name}.npy", data)
+    return path
+
+
+def _appended(path: Path, name: str, parts: Iterable[bytes]) -> None:
+    """Add an array to an archive, part by part."""
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open(f"{name}.npy", "w") as file,
+    ):
+        for part in parts:
+            file.write(part)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        ("<f8", (1, 10**10)),
+        ("<f8", (10**12, 3)),
+        ("<f8", (2**40, 2**40)),
+        ("|u1", (1, 10**9)),
+        ("<f8", (-3, -4)),
+    ],
+)
+@pytest.mark.parametrize("fortran", [False, True])
+def test_an_array_that_claims_more_than_the_archive_holds_is_refused(
+    kind, shape, fortran, tmp_path, refused, little_memory
+):
+    path = _archive(tmp_path / "lab.npz", {"control": _claim(shape, kind, fortran)})
+    assert path.stat().st_size < 500
+    refused(["check", path], "lab.npz", "'control'", "claims shape")
+
+
+@pytest.mark.parametrize("name", ["features", "regime"])
+def test_texts_that_take_no_bytes_are_refused(name, tmp_path, refused, little_memory):
+    arrays = {"X": _claim((3, 2)) + bytes(48), "regime": _claim((3,), "<U1") + bytes(12)}
+    path = _archive(tmp_path / "lab.npz", arrays | {name: _claim((10**10,), "<U0")})
+    refused(["check", path], "lab.npz", name, "empty")
+
+
+@pytest.mark.parametrize("name", ["features", "regime"])
+def test_texts_beyond_unicode_are_refused(name, tmp_path, refused):
+    arrays = {
+        "X": _claim((3, 2)) + bytes(48),
+        "regime": _claim((3,), "<U7") + np.full(3, "control").tobytes(),
+        name: _claim((2 if name == "features" else 3,), "<U1") + b"\xff" * 12,
+    }
+    refused(["check", _archive(tmp_path / "lab.npz", arrays)], "lab.npz", "beyond Unicode")
+
+
+def test_an_array_of_more_columns_than_can_be_used_is_refused(tmp_path, refused, little_memory):
+    data = _claim((2, 10**6)) + bytes(2 * 8 * 10**6)
+    path = _archive(tmp_path / "lab.npz", {"control": data}, zipfile.ZIP_DEFLATED)
+    refused(["check", path], "1000000 columns")
+
+
+def test_a_compressed_array_stored_by_columns_is_refused_if_it_fills_memory(
+    tmp_path, refused, little_memory
+):
+    parts = (_claim((10**7, 2), fortran=True), *[bytes(10**6)] * 160)
+    _appended(tmp_path / "lab.npz", "control", parts)
+    refused(["check", tmp_path / "lab.npz"], "'control'", "152 MB", "C order")
+
+
+def test_a_long_header_of_an_array_is_not_read(tmp_path, refused, little_memory):
+    head = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**31)
+    _appended(tmp_path / "lab.npz", "control", (head, *[bytes(MEGABYTE)] * 150))
+    refused(["check", tmp_path / "lab.npz"], "lab.npz", "too long")
+
+
+@pytest.mark.parametrize("long", ["regime", "plate"])
+def test_regimes_and_batches_of_an_archive_are_read_beside_its_rows(long, tmp_path, little_memory):
+    # 140 MB of text.
+    n, path = 100_000, tmp_path / "lab.npz"
+    rows = np.random.default_rng(0).normal(size=(n, 2))
+    values = {"regime": ("control", "pump"), "plate": ("p1", "p2")}
+    short = {key: np.repeat(names, n // 2) for key, names in values.items() if key != long}
+    np.savez(path, X=rows, **short)
+    texts = (np.full(n // 100, name, "<U350").tobytes() for name in values[long])
+    _appended(path, long, (_claim((n,), "<U350"), *(r for r in texts for _ in range(50))))
+    client = jc.read_client(path, batch="plate")
+    assert client.n_samples == {"control": n // 2, "pump": n // 2}
+    assert client.batches == ("p1", "p2")
+
+
+@pytest.mark.parametrize("name", ["regime", "plate"])
+def test_a_text_of_a_million_characters_is_refused_in_a_column(
+    name, tmp_path, refused, little_memory
+):
+    short = _claim((3,), "<U7") + np.full(3, "control").tobytes()
+    arrays = {"X": _claim((3, 2)) + bytes(48), "regime": short, "plate": short}
+    arrays[name] = _claim((3,), "<U1000000") + bytes(12 * 10**6)
+    path = _archive(tmp_path / "lab.npz", arrays, zipfile.ZIP_DEFLATED)
+    refused(["check", path, "--batch", "plate"], f"'{name}'", "4000000 bytes each")
+
+
+def test_a_small_moments_archive_that_unpacks_to_much_is_refused(tmp_path, refused, little_memory):
+    d = 2_000
+    header = {
+        "format": "jigsaw-crl/moments",
+        "version": 1,
+        "client": "lab",
+        "control": "control",
+        "labels": ["a", "b"],
+        "n_latent": 2,
+        "features": [f"x{i}" for i in range(d)],
+    }
+    path = tmp_path / "lab.moments.npz"
+    small = {"header": np.array(json.dumps(header)), "n": np.full(3, -1), "mean": np.zeros((3, d))}
+    np.savez_compressed(path, **small)
+    _appended(path, "covariance", (_claim((3, d, d)), *[bytes(8 * d)] * 3 * d))
+    assert path.stat().st_size < MEGABYTE
+    refused(["check", path], "lab.moments.npz", "'covariance'", "91 MB")
+
+
+def test_shapes_of_moments_are_compared_with_the_header_before_they_are_read(
+    tmp_path, refused, little_memory
+):
+    header = {
+        "format": "jigsaw-crl/moments",
+        "version": 1,
+        "client": "lab",
+        "control": "control",
+        "labels": ["a"],
+        "n_latent": 1,
+        "features": ["x"],
+    }
+    path = tmp_path / "lab.npz"
+    np.savez(path, header=np.array(json.dumps(header)), n=np.full(2, -1), mean=np.zeros((2, 1)))
+    _appended(path, "covariance", (_claim((2, 4000, 4000), "<f4"), *[bytes(10**6)] * 128))
+    refused(["check", path], "covariance", "(2, 4000, 4000)")
+
+
+@pytest.mark.parametrize(
+    ("batches", "shape", "message"),
+    [
+        (["p1", "p2"], (4, 8_000_000), ("batch_mean", "(4, 8000000)")),
+        (["p1"], (32_000_000, 1), ("batch_n", "32000000 entries for 1 batch")),
+        (None, (32_000_000, 1), ("'batches' is missing",)),
+    ],
+)
+def test_shapes_of_batches_are_compared_with_the_header_before_they_are_read(
+    batches, shape, message, tmp_path, refused, little_memory
+):
+    path = write_moments(jc.read_client(csv(good(), tmp_path / "lab.csv")), tmp_path / "lab.npz")
+    with np.load(path) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    header = json.loads(str(arrays["header"]))
+    if batches is not None:
+        header["batches"] = batches
+    arrays["header"] = np.array(json.dumps(header))
+    path.unlink()
+    np.savez(path, **arrays)
+    # 128 MB of means, in a file of much less.
+    for name in ("batch_regime", "batch_name", "batch_n"):
+        zeros = [bytes(shape[0])] if shape[0] < 10 else [bytes(10**6)] * (shape[0] // 10**6)
+        _appended(path, name, (_claim(shape[:1], "|i1"), *zeros))
+    _appended(path, "batch_mean", (_claim(shape, "<f4"), *[bytes(10**6)] * 128))
+    refused(["check", path], *message)
+
+
+# -- wide tables ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_csv_with_twenty_thousand_columns_is_read(delimiter, tmp_path):
+    names = [f"ENSG{i:011d}.1" for i in range(20_000)]
+    rows = np.round(np.random.default_rng(1).normal(size=(6, len(names))), 12)
+    lines = [delimiter.join(["regime", *names])]
+    for i, row in enumerate(rows):
+        lines.append(delimiter.join(["pump" if i % 2 else "control", *map(repr, row.tolist())]))
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join(lines) + "\n")
+    assert len(lines[0]) > 128 * 1024
+    with open_data(path) as data:
+        source = csv_source(data, Naming(), "wide")
+        assert source.features == tuple(names)
+        chunks = list(source.chunks())
+    np.testing.assert_array_equal(np.vstack([c.rows for c in chunks]), rows)
+    regimes = [c.regimes[code] for c in chunks for code in c.codes]
+    assert regimes == ["control", "pump"] * 3
+
+
+def test_rows_that_are_longer_than_the_first_megabyte_are_read(tmp_path):
+    names = [f"x{i}" for i in range(60_000)]
+    path = tmp_path / "wide.csv"
+    row = ",".join(["-0.12345678901234567"] * len(names))
+    path.write_text("\n".join([",".join(["regime", *names]), *(f"control,{row}" for _ in "123")]))
+    with open_data(path) as data:
+        source = csv_source(data, Naming(), "wide")
+        assert sum(len(c.codes) for c in source.chunks()) == 3
+
+
+@pytest.mark.parametrize("name", ["lab.csv", "lab.csv.gz", "lab.parquet"])
+def test_a_table_of_more_columns_than_can_be_used_is_refused(name, tmp_path, refused, monkeypatch):
+    from jigsaw_crl.study import limits
+
+    monkeypatch.setattr(limits, "MOST_COLUMNS", 1_000)
+    path = tmp_path / name
+    names = ["regime", *(f"x{i}" for i in range(1_000))]
+    if name.endswith("parquet"):
+        import pyarrow as pa
+        from pyarrow import parquet as files
+
+        files.write_table(
+            pa.table({n: ["control"] if n == "regime" else [0.5] for n in names}), path
+        )
+    else:
+        text = "\n".join([",".join(names), ",".join(["control", *["1"] * 1_000])]) + "\n"
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    refused(["check", path], name, "1001 columns")
+
+
+def test_a_compressed_line_without_an_end_is_refused(tmp_path, refused):
+    path = tmp_path / "lab.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(100):
+            file.write(b"x" * MEGABYTE)
+    refused(["check", path], "lab.csv.gz", "longer than 64 MB")
+
+
+# -- pipes, links and other files -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["lab.csv", "lab.tsv.gz", "lab.npz", "lab.parquet", "lab.h5ad", "study.toml"]
+)
+def test_a_pipe_is_refused_as_data_without_waiting(name, tmp_path, refused):
+    os.mkfifo(tmp_path / name)
+    refused(["check", tmp_path / name], name, "this is a pipe", "to a file first")
+
+
+def test_a_pipe_among_a_studys_files_is_refused(tmp_path, refused):
+    csv(good(), tmp_path / "lab-1.csv")
+    os.mkfifo(tmp_path / "lab-2.csv")
+    refused(["check", tmp_path], "lab-2.csv", "pipe")
+
+
+def test_a_pipe_among_the_parts_of_a_table_is_left_out(tmp_path):
+    parquet(good(), tmp_path / "lab" / "part-1.parquet")
+    os.mkfifo(tmp_path / "lab" / "part-2.parquet")
+    assert jc.read_client(tmp_path / "lab").labels == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["assemble", "PIPE"],
+        ["assemble", "FILE", "--keys", "PIPE"],
+        ["fragment", "FILE", "-o", "out.json", "--sign", "PIPE"],
+        ["fragment", "FILE", "-o", "PIPE"],
+        ["moments", "FILE", "-o", "PIPE"],
+    ],
+)
+def test_a_pipe_is_refused_wherever_a_file_is_asked_for(arguments, tmp_path, refused):
+    csv(good(), tmp_path / "lab.csv")
+    os.mkfifo(tmp_path / "pipe")
+    places = {"PIPE": tmp_path / "pipe", "FILE": tmp_path / "lab.csv"}
+    refused([places.get(a, a) for a in arguments], "this is a pipe")
+
+
+def test_a_pipe_in_place_of_a_result_is_refused(tmp_path, refused):
+    os.mkfifo(tmp_path / "result.json")
+    refused(["explain", tmp_path, "a", "b"], "result.json", "pipe")
+
+
+def test_a_link_to_the_root_of_the_disk_is_not_searched(tmp_path, monkeypatch):
+    csv(good(labels=("a", "b")), tmp_path / "lab-1.csv")
+    (tmp_path / "everything").symlink_to("/")
+    (tmp_path / "above").symlink_to(tmp_path.parent)
+    searched: list[str] = []
+    scan = os.scandir
+
+    def watched(path: object = ".") -> object:
+        searched.append(str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
+    assert [c.name for c in jc.read_study(tmp_path)] == ["lab-1"]
+    assert len(searched) <= 1
+
+
+def test_a_link_to_a_folder_of_parts_is_a_client(tmp_path):
+    parquet(good(), tmp_path / "data" / "deep" / "part-1.parquet")
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "lab-1").symlink_to(tmp_path / "data")
+    assert [c.name for c in jc.read_study(tmp_path / "study")] == ["lab-1"]
+
+
+def test_a_table_in_too_many_parts_is_refused(tmp_path, monkeypatch):
+    from jigsaw_crl.study import limits
+
+    monkeypatch.setattr(limits, "_MOST_ENTRIES", 3)
+    for i in range(5):
+        (tmp_path / f"{i}.txt").write_text("")
+    parquet(good(), tmp_path / "x.parquet")
+    with open_data(tmp_path) as data, pytest.raises(jc.InputError, match="more than 3 entries"):
+        parquet_source(data, Naming(), "lab")
+
+
+# -- AnnData ----------------------------------------------------------------------------------
+
+
+def _h5ad(path: Path) -> Path:
+    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        obs = pd.DataFrame(
+            {"perturbation": np.repeat(["control", "a", "b"], 20)},
+            index=[str(i) for i in range(60)],
+        )
+        rows = np.random.default_rng(0).normal(size=(60, 3))
+        anndata.AnnData(rows, obs=obs).write_h5ad(path)
+    return path
+
+
+def _external(file: object) -> None:
+    import h5py
+
+    file["uns/secret"] = h5py.ExternalLink("other.h5", "/X")
+
+
+def _linked_rows(file: object) -> None:
+    import h5py
+
+    del file["X"]
+    file["X"] = h5py.ExternalLink("other.h5", "/X")
+
+
+def _stored_elsewhere(file: object) -> None:
+    file["uns"].create_dataset("raw", (8,), "u1", external=[("/etc/hostname", 0, 8)])
+
+
+def _virtual(file: object) -> None:
+    import h5py
+
+    layout = h5py.VirtualLayout((60, 3), "f8")
+    layout[:] = h5py.VirtualSource("other.h5", "X", (60, 3))
+    file.create_virtual_dataset("uns/view", layout)
+
+
+@pytest.mark.parametrize("link", [_external, _linked_rows, _stored_elsewhere, _virtual])
+def test_an_anndata_file_that_refers_to_another_file_is_refused(
+    link: Callable[[object], None], tmp_path, refused
+):
+    _h5ad(tmp_path / "other.h5")
+    path = _h5ad(tmp_path / "lab.h5ad")
+    import h5py
+
+    with h5py.File(path, "a") as file:
+        link(file)
+    refused(["check", path], "lab.h5ad", "refers to another file")
+
+
+def test_an_anndata_file_that_claims_more_than_it_holds_is_refused(
+    tmp_path, refused, little_memory
+):
+    path = _h5ad(tmp_path / "lab.h5ad")
+    import h5py
+
+    with h5py.File(path, "a") as file:
+        file["uns"].create_dataset("huge", (10**10,), "f8", chunks=True)
+    refused(["check", path], "lab.h5ad", "'/uns/huge'", "10000000000")
+
+
+def test_an_anndata_file_with_links_inside_it_is_read(tmp_path):
+    path = _h5ad(tmp_path / "lab.h5ad")
+    import h5py
+
+    with h5py.File(path, "a") as file:
+        file["uns/again"] = h5py.SoftLink("/X")
+    assert jc.read_client(path).labels == ("a", "b")

@@ -1,0 +1,242 @@
+"""A full disk or a kill at any step of a write leaves the old files or the new ones, whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
+from jigsaw_crl.cli.simulated import write_study
+from jigsaw_crl.fragment.signing import generate_key
+from jigsaw_crl.report.figures import write_figures
+from jigsaw_crl.result.folder import write_folder
+from jigsaw_crl.study import write_moments
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+
+DONE, SURVIVED, REFUSED, BROKEN, KILLED = 0, 4, 3, 1, 9
+PAGE = '<meta name="generator" content="jigsaw-crl test"><p>'
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+def run_child(work: Callable[[], object], prepare: Callable[[], list[int]]) -> int:
+    """Run in a child process, prepared for faults; its exit code.
+
+    SURVIVED: there was a fault, and the work was done all the same.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # forking a process with threads
+        child = os.fork()
+    if child == 0:
+        code = BROKEN
+        try:
+            faults = prepare()
+            work()
+            code = SURVIVED if faults else DONE
+        except InputError as error:
+            code = REFUSED if "cannot be written" in str(error) else BROKEN
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def fault_at(step: int, place: Path, *, kill: bool) -> Callable[[], list[int]]:
+    """Fail at the given step that changes something below a folder."""
+    count = 0
+    faults: list[int] = []
+    sync = os.fsync
+
+    def at_step() -> None:
+        nonlocal count
+        count += 1
+        if count - 1 != step:
+            return
+        faults.append(step)
+        if kill:
+            os._exit(KILLED)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def watch(event: str, about: tuple[Any, ...]) -> None:
+        if not about or not str(about[0]).startswith(str(place)):
+            return
+        removing = event in ("os.remove", "os.rmdir", "shutil.rmtree")
+        writing = event == "open" and isinstance(about[2], int) and about[2] & _WRITES
+        # A full disk can be cleared.
+        if event in ("os.rename", "os.mkdir", "os.link") or writing or (removing and kill):
+            at_step()
+
+    def counted(handle: Any) -> None:
+        at_step()
+        sync(handle)
+
+    def prepare() -> list[int]:
+        os.fsync = counted
+        sys.addaudithook(watch)
+        return faults
+
+    return prepare
+
+
+def full_after(size: int) -> Callable[[], list[int]]:
+    """Let the system refuse every file larger than this."""
+
+    def prepare() -> list[int]:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        return []
+
+    return prepare
+
+
+def hidden(root: Path) -> list[str]:
+    return [p.name for p in root.rglob("*") if p.name.startswith(".")]
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, jc.Result]:
+    world = jc.simulate.setting("A", 0)
+    exact = jc.recover(world.clients())
+    evidence = jc.recover(world.clients(n_samples=500, seed=1))
+    paper = jc.recover(world.clients(), method="paper")
+    return {r.order.mode: r for r in (exact, evidence, paper)}
+
+
+@pytest.fixture(autouse=True)
+def quick_page(monkeypatch):
+    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: PAGE)
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(root.iterdir()) if p.is_file()}
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
+def test_a_fault_at_any_step_leaves_a_whole_result(kill, results, tmp_path):
+    whole = {m: _files(results[m].save(tmp_path / m)) for m in ("exact", "evidence")}
+    modes = []
+    for step in range(200):
+        root = tmp_path / f"out-{step}"
+        write_folder(results["exact"], root)
+        prepare = fault_at(step, root, kill=kill)
+        code = run_child(lambda root=root: results["evidence"].save(root), prepare)
+        modes.append(jc.load_result(root).order.mode)
+        if code == DONE:
+            break
+        assert code == KILLED if kill else code in (REFUSED, SURVIVED)
+        if code == SURVIVED:
+            # Making a folder that exists already.
+            modes.remove("evidence")
+        if not kill:
+            assert not hidden(root) or modes[-1] == "evidence"
+        # The next run cleans up whatever was left.
+        results["paper"].save(root)
+        assert jc.load_result(root).order.mode == "paper"
+        assert hidden(root) == []
+    assert code == DONE
+    assert _files(root) == whole["evidence"]
+    assert modes == sorted(modes, reverse=True)  # first "exact", then "evidence"
+    assert modes.count("exact") >= 15
+    assert modes.count("evidence") >= 5
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
+def test_a_fault_in_a_first_write_leaves_a_whole_result_or_none(kill, results, tmp_path):
+    for step in range(200):
+        root = tmp_path / f"out-{step}"
+        code = run_child(
+            lambda root=root: results["exact"].save(root), fault_at(step, root, kill=kill)
+        )
+        if code == DONE:
+            break
+        assert code == KILLED if kill else code in (REFUSED, SURVIVED)
+        if any((root / place / "result.json").exists() for place in ("", ".jigsaw-complete")):
+            assert jc.load_result(root).order.mode == "exact"
+        else:
+            assert kill or not root.exists()
+        results["paper"].save(root)
+        assert hidden(root) == []
+    assert code == DONE
+    assert step >= 20
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_result_that_does_not_fit_on_the_disk_leaves_the_old_one(share, results, tmp_path):
+    root = results["exact"].save(tmp_path / "out")
+    before = _files(root)
+    new = _files(results["evidence"].save(tmp_path / "new"))
+    size = int(share * max(len(data) for data in new.values()))
+    assert run_child(lambda: results["evidence"].save(root), full_after(size)) == REFUSED
+    assert _files(root) == before
+    assert hidden(root) == []
+
+
+def _world() -> Any:
+    return jc.simulate.setting("A", 0)
+
+
+WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, jc.Result]], object]]] = {
+    "text": ("a.txt", lambda path, _: write_text(path, "new")),
+    "moments": ("a.npz", lambda path, _: write_moments(_world().client(0), path)),
+    "key": ("a.key", lambda path, _: generate_key("lab-1", path)),
+    "report": ("a.html", lambda path, results: results["exact"].report(path)),
+    "graph": ("a.dot", lambda path, results: jc.export_graph(results["exact"].order, path)),
+    "figures": ("figures", lambda path, results: write_figures(results["exact"], path)),
+    "study": (
+        "study",
+        lambda path, _: write_study(_world(), path, 20, "gaussian", "csv", seed=0),
+    ),
+    "h5ad": ("study", lambda path, _: write_study(_world(), path, 20, "gaussian", "h5ad", seed=0)),
+}
+
+
+def _content(path: Path) -> object:
+    if path.is_dir():
+        return {str(p.relative_to(path)): p.stat().st_size for p in path.rglob("*.*")}
+    return path.read_bytes() if path.exists() else None
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
+@pytest.mark.parametrize("writer", ["text", "moments", "key", "report", "graph", "study"])
+def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, tmp_path):
+    name, write = WRITERS[writer]
+    reached = set()
+    for step in range(200):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        path = folder / name
+        code = run_child(lambda path=path: write(path, results), fault_at(step, folder, kill=kill))
+        reached.add(code)
+        if code == DONE:
+            break
+        if path.exists():
+            # Only what comes after the file has its name, such as the folder's synchronisation.
+            shown = _content(path)
+            path.rename(folder / "other") if path.is_dir() else path.unlink()
+            write(path, results)
+            assert writer == "key" or _content(path) == shown
+        if not kill:
+            assert hidden(folder) == []
+    assert reached - {SURVIVED} == {DONE, KILLED if kill else REFUSED}
+
+
+@pytest.mark.parametrize("writer", ["moments", "report", "graph", "study", "h5ad", "figures"])
+def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, results, tmp_path):
+    if writer == "h5ad":
+        pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
+    name, write = WRITERS[writer]
+    assert run_child(lambda: write(tmp_path / name, results), full_after(40)) == REFUSED
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
