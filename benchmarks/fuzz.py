@@ -314,13 +314,12 @@ def kinds(folder: Path) -> dict[str, Kind]:
         return read
 
     texts = [piece.to_json().encode() for piece in pieces]
-    purpose = {"study": "fuzz", "round_name": "first"}
     return {
         "fragment": Kind(texts, change_text, jc.Fragment.from_json, 0.55),
         "envelope": Kind(
-            [sign_fragment(pieces[0], key, **purpose).encode()],
+            [sign_fragment(pieces[0], key, study="fuzz", round_name="first").encode()],
             change_text,
-            lambda data: open_signed(data, {name: (public,)}, **purpose),
+            lambda data: open_signed(data, {name: (public,)}, study="fuzz", round_name="first"),
             0.15,
         ),
         "npz": Kind([wide.getvalue(), long.getvalue()], change_archive, file(".npz"), 0.12),
