@@ -156,7 +156,7 @@ def test_a_pair_that_no_client_saw_together_is_decided_only_by_entailment():
         sure = (np.abs(order.evidence) > np.log(2)) & (order.verdicts != OPEN)
         yes = transitive_closure(sure & (order.verdicts == YES))
         no = refuted(yes, sure & (order.verdicts == NO))
-        unseen = (order.evidence == 0) & ~eye
+        unseen = (np.abs(order.evidence) < 1e-9) & ~eye
         assert not (unseen & (order.verdicts == YES) & ~yes).any()
         assert not (unseen & (order.verdicts == NO) & ~no).any()
         decided_unseen += int((unseen & (order.verdicts != OPEN)).sum())

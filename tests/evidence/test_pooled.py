@@ -19,7 +19,9 @@ def random_factors(rng, p, n_scales=2):
     ancestor = rng.normal(size=(n_scales, p, p)) * 4
     ancestor[:, rng.random((p, p)) < 0.2] = np.nan
     single = tuple((rng.random(p) < 0.4).tolist())
-    return BayesFactors(tuple(range(n_scales)), ancestor, district, lean + lean.T, single)
+    settled = rng.random((p, p)) < 0.3
+    scales = tuple(range(n_scales))
+    return BayesFactors(scales, ancestor, district, lean + lean.T, single, settled)
 
 
 def same(one, other, tolerance=0.0):
@@ -59,7 +61,10 @@ def test_every_field_of_the_evidence_follows_the_labels(seed, order):
         factors.district[grid],
         factors.lean[grid],
         tuple(factors.single[i] for i in order),
+        factors.settled[grid],
     )
+    for name in BayesFactors.__dataclass_fields__:
+        np.testing.assert_array_equal(getattr(factors.at(index), name), getattr(permuted, name))
     np.testing.assert_array_equal(permuted.log_odds, factors.log_odds[grid])
     np.testing.assert_array_equal(permuted.district_log_odds, factors.district_log_odds[grid])
     np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
@@ -88,6 +93,28 @@ def test_a_client_whose_lines_never_meet_has_few_districts():
     joined = BayesFactors((0.5,), rng.normal(size=(1, p, p)), -none)
     assert clear.open_share() < 0.1
     assert joined.open_share() == 0.5
+
+
+def test_a_known_cause_raises_the_odds_of_a_district_and_explains_those_seen():
+    p = 12
+    none, inside = np.full((1, p, p), -3.0), np.full((p, p), -9.0)
+    inside[:6, :6] = 9.0
+    factors = BayesFactors((0.5,), none, inside)
+    known = np.zeros((p, p))
+    known[:6, :6] = 0.9
+    share = factors.open_share(joined=known)
+    assert share < 0.5 * factors.open_share()
+    log_open = factors.log_open(joined=known)
+    assert np.exp(log_open[0, 1]) == pytest.approx(share + 0.9 * (1.0 - share))
+    assert np.exp(log_open[7, 8]) == pytest.approx(share)
+
+
+def test_only_labels_that_may_have_been_missed_keep_a_single_direction_in_a_district():
+    apart = np.full((3, 3), -1.0)
+    factors = BayesFactors((0.5,), np.zeros((1, 3, 3)), apart, single=(True, True, False))
+    log_missed = factors.log_missed(np.array([1.0, 0.01, 0.5]))
+    assert log_missed[0, 2] == 0.0
+    assert log_missed[0, 1] == log_missed[2, 1] == pytest.approx(np.log(0.01))
 
 
 def test_a_missed_direction_is_counted_once_however_many_clients_saw_one():

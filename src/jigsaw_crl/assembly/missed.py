@@ -44,6 +44,14 @@ class Missed:
     share: float
 
     @property
+    def excuse(self) -> FloatArray:
+        """Probability that a label that shows one direction somewhere has two, shape (p,).
+
+        A label known to have ancestors is excused: a weak direction is weak at all clients.
+        """
+        return np.clip(self.chance, LEAST_LEAN, 1.0)
+
+    @property
     def leans(self) -> FloatArray:
         """Probability that a line of the pair leans, shape (p, p)."""
         one = np.where(self.chance > 0, np.clip(self.chance, LEAST_LEAN, MOST_LEAN), 0.0)

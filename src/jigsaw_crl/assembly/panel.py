@@ -7,7 +7,7 @@ order in which fragments arrived.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from jigsaw_crl.assembly.missed import Missed, missed_directions
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
@@ -40,8 +41,12 @@ class Claims:
         Yes, no or cannot say (1, 0, -1), where the client states rather than weighs.
     sure : bool
         The statements come from exact moments.
+    bayes : BayesFactors or None
+        Where the client weighs rather than states.
+    log_open : array, shape (p, p), or None
+        Log probability that each pair lies in one district there, where the client weighs.
     evidence : Pooled or None
-        Where the client weighs rather than states; zero where it cannot say.
+        The factors with districts averaged over; zero where the client cannot say.
     log_odds : array, shape (p, p)
         The client's own log-odds, as its fragment gives them: see `Fragment.evidence`.
     says : array of bool, shape (p, p)
@@ -58,6 +63,8 @@ class Claims:
     members: IntArray
     certain: npt.NDArray[np.int8] | None
     sure: bool
+    bayes: BayesFactors | None
+    log_open: FloatArray | None
     evidence: Pooled | None
     log_odds: FloatArray
     says: BoolArray
@@ -114,6 +121,17 @@ class Panel:
             out[k, c.members] = np.arange(len(c.members))
         return out
 
+    def joined(self, joined: Iterable[FloatArray]) -> Panel:
+        """The same, each client knowing how probably a cause hidden from it joins each pair."""
+        claims = []
+        for c, here in zip(self.claims, joined, strict=True):
+            if c.bayes is not None:
+                excuse = self.missed.excuse[c.members]
+                log_open, evidence = _weighed(c.bayes, excuse, self.n_scales, here)
+                c = replace(c, log_open=log_open, evidence=evidence)
+            claims.append(c)
+        return replace(self, claims=tuple(claims))
+
     def seen_by(self, a: int, d: int) -> list[tuple[int, int, int]]:
         """The clients that have both labels: number, and rows of a and d there."""
         at_a, at_d = self.where[:, a], self.where[:, d]
@@ -158,13 +176,19 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
     scales = [f.bayes.scales for f in ordered if f.bayes is not None]
     common = scales[0] if scales and all(s == scales[0] for s in scales) else (0.0,)
     missed = missed_directions(labels, ordered)
-    claims = tuple(_claims(f, position, len(common), missed.share) for f in ordered)
+    claims = tuple(_claims(f, position, len(common), missed.excuse) for f in ordered)
     return Panel(labels, claims, tuple(ordered), len(common), missed)
 
 
-def _claims(fragment: Fragment, position: dict[str, int], n_scales: int, missed: float) -> Claims:
+def _claims(
+    fragment: Fragment, position: dict[str, int], n_scales: int, excuse: FloatArray
+) -> Claims:
     members = np.array([position[label] for label in fragment.labels], dtype=np.intp)
-    certain, evidence, one_of, spouses = None, None, [], None
+    # Sums must not depend on how the client lists its labels, not even in the last digit.
+    listed = np.argsort(members)
+    members = members[listed]
+    grid = np.ix_(listed, listed)
+    bayes, certain, one_of, spouses = None, None, [], None
     sure = False
     if fragment.statements is not None:
         stated = fragment.statements
@@ -179,34 +203,44 @@ def _claims(fragment: Fragment, position: dict[str, int], n_scales: int, missed:
                 i, j = (fragment.index(label) for label in pair)
                 spouses[i, j] = spouses[j, i] = True
     elif fragment.bayes is not None:
-        evidence = fragment.bayes.averaged(missed)
-        says = evidence.n_clients > 0
-        if evidence.n_scales != n_scales:
-            evidence = evidence.at_scales(n_scales)
+        bayes = fragment.bayes.at(listed)
     else:
         certain, sure = _from_blocks(fragment), fragment.n_samples is None
-    if certain is not None:
-        says = (certain != CANNOT_SAY) & ~np.eye(len(members), dtype=bool)
+    if bayes is None:
+        assert certain is not None
+        log_open, evidence = None, None
+        says = ((certain != CANNOT_SAY) & ~np.eye(len(members), dtype=bool))[grid]
+    else:
+        log_open, evidence = _weighed(bayes, excuse[members], n_scales, None)
+        says = evidence.n_clients > 0
     groups = fragment.blocks if fragment.districts is None else fragment.districts
     together = np.zeros((len(members), len(members)), dtype=bool)
     for group in groups:
         inside = [fragment.index(label) for label in group]
         together[np.ix_(inside, inside)] = True
-    # Sums must not depend on how the client lists its labels, not even in the last digit.
-    listed = np.argsort(members)
-    grid = np.ix_(listed, listed)
     return Claims(
         client=fragment.client,
-        members=members[listed],
+        members=members,
         certain=None if certain is None else certain[grid],
         sure=sure,
-        evidence=None if evidence is None else evidence.of(listed),
+        bayes=bayes,
+        log_open=log_open,
+        evidence=evidence,
         log_odds=fragment.evidence[grid],
-        says=says[grid],
+        says=says,
         one_of=tuple(sorted(one_of)),
         spouses=None if spouses is None else spouses[grid],
         together=together[grid],
     )
+
+
+def _weighed(
+    bayes: BayesFactors, excuse: FloatArray, n_scales: int, joined: FloatArray | None
+) -> tuple[FloatArray, Pooled]:
+    """Log probabilities of districts, and the evidence averaged over them at the study's scales."""
+    log_open = bayes.log_open(excuse, joined)
+    evidence = bayes.averaged(log_open)
+    return log_open, evidence if evidence.n_scales == n_scales else evidence.at_scales(n_scales)
 
 
 def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.evidence.pooled import Pooled, unrelated
@@ -83,6 +83,18 @@ class BayesFactors(ReadOnlyArrays):
             np.zeros(factors.shape[1:], dtype=bool) if settled is None else settled,
         )
 
+    def at(self, index: IntArray) -> BayesFactors:
+        """The factors of some labels, in that order."""
+        rows, columns = np.ix_(index, index)
+        return BayesFactors(
+            self.scales,
+            self.ancestor[:, rows, columns],
+            self.district[rows, columns],
+            self.lean[rows, columns],
+            tuple(np.array(self.single)[index].tolist()),
+            self.settled[rows, columns],
+        )
+
     def own(self) -> Pooled:
         """The factors as evidence of one client, as they are; NaN where it cannot say."""
         says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
@@ -117,11 +129,14 @@ class BayesFactors(ReadOnlyArrays):
             against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-share))
             return np.asarray(np.round(for_it - against, DECIMALS))
 
-    def open_share(self, missed: float = MISSED) -> float:
+    def open_share(
+        self, missed: float | FloatArray = MISSED, joined: FloatArray | None = None
+    ) -> float:
         """Share of the client's pairs that lie in one district, by a few steps of EM.
 
         A client at which no two lines lean on each other has few hidden causes, and a pair that
-        looks like ancestry there is one.
+        looks like ancestry there is one. With `joined`, the share among pairs that no known cause
+        joins: see `log_open`.
         """
         with np.errstate(invalid="ignore"):
             ancestor = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
@@ -131,33 +146,51 @@ class BayesFactors(ReadOnlyArrays):
         logs = np.stack(
             [np.zeros(int(upper.sum())), ancestor[upper], ancestor.T[upper], district[upper]]
         )
+        by_cause = np.zeros(logs.shape[1]) if joined is None else joined[upper]
         shares = np.full(4, OPEN_SHARE)
         for _ in range(10):
-            each = logs + np.log(shares)[:, None]
+            own = shares[3]
+            inside = own + (1.0 - own) * by_cause
+            prior = np.vstack([shares[:3, None] * (1.0 - by_cause), inside])
+            each = logs + np.log(prior)
             each = np.exp(each - np.logaddexp.reduce(each, axis=0))
-            shares = (OPEN_PAIRS * OPEN_SHARE + each.sum(axis=1)) / (OPEN_PAIRS + each.shape[1])
+            # A district that a known cause explains says nothing about other causes.
+            each[3] *= own / inside
+            shares = (OPEN_PAIRS * OPEN_SHARE + each.sum(axis=1)) / (OPEN_PAIRS + each.sum())
             shares[1:3] = shares[1:3].mean()
         # In large districts about half of the pairs look like ancestry or like nothing.
         found = max(shares[3], min(OPEN_SHARE, 2.0 * shares[3]))
         return float(np.clip(found, 0.01, 0.5))
 
-    def log_missed(self, missed: float) -> FloatArray:
+    def log_missed(self, missed: float | FloatArray) -> FloatArray:
         """Log probability that a spouse of the pair's single-direction targets was missed, (p, p).
 
         A target with a spouse moves two directions (T1).
         """
-        single = np.array(self.single)
-        return np.asarray(np.log(missed) * (single[:, None] | single))
+        own = np.log(missed) * np.array(self.single)
+        return np.asarray(np.fmin(own[:, None], own))
 
-    def log_open(self, missed: float = MISSED) -> FloatArray:
-        """Log prior probability that each pair lies in one district, shape (p, p)."""
-        return np.asarray(np.log(self.open_share(missed)) + self.log_missed(missed))
+    def log_open(
+        self, missed: float | FloatArray = MISSED, joined: FloatArray | None = None
+    ) -> FloatArray:
+        """Log prior probability π that each pair lies in one district, shape (p, p).
 
-    def averaged(self, missed: float = MISSED) -> Pooled:
+        Parameters
+        ----------
+        missed : float or array of shape (p,)
+            Probability that the second direction of a target with a spouse was missed.
+        joined : array, shape (p, p), optional
+            Probability that a known cause, hidden from the client, joins the pair; zeros by
+            default. With s the share of pairs that other causes join, `π = s + (1 − s) joined`.
+        """
+        share = self.open_share(missed, joined)
+        inside = share if joined is None else share + (1.0 - share) * joined
+        return np.asarray(np.log(inside) + self.log_missed(missed))
+
+    def averaged(self, log_open: FloatArray | None = None) -> Pooled:
         """The client's evidence with districts averaged over.
 
-        With π the share of its pairs in one district (times `missed`, the probability that a second
-        direction is missed, if a target shows a single one),
+        With π the probability that a pair lies in one district,
 
             x_τ = log[(1 − π) e^{l_τ} + π e^{l_D}] − log[(1 − π) + π e^{l_D}] ,
 
@@ -165,10 +198,15 @@ class BayesFactors(ReadOnlyArrays):
         depends on what is hidden there, so it is averaged over before clients are added up. Where
         a hard intervention settles the pair, l_τ allows for hidden causes itself, and a district
         speaks against: `x_τ = l_τ − log[(1 − π) + π e^{l_D}]`.
+
+        Parameters
+        ----------
+        log_open : array, shape (p, p), optional
+            log π, by default what the client alone knows: see `log_open`.
         """
         says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
         np.fill_diagonal(says, False)
-        log_open = self.log_open(missed)
+        log_open = self.log_open() if log_open is None else log_open
         log_fixed = np.log1p(-np.exp(log_open))
         # A client that cannot speak of districts has none to allow for.
         open_ = log_open + np.where(np.isnan(self.district), -np.inf, self.district)

@@ -1,6 +1,7 @@
-"""Two reasons to doubt what clients see of a pair, each estimated from the study.
+"""Reasons to doubt what clients see of a pair, each estimated from the study.
 
 - The effect of an implied pair is a product and may be too small to see (`invisible_share`).
+- A common cause that a client lacks puts the pair in one district there (`joined_pairs`).
 - A hidden common cause with unequal loadings looks like ancestry at every client that lacks it
   (`common_cause`): once per pair, and only for a cause that has a name.
 """
@@ -16,12 +17,15 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled, Shares, mixed
 
-__all__ = ["CommonCause", "common_cause", "invisible_share"]
+__all__ = ["CommonCause", "common_cause", "invisible_share", "joined_pairs"]
 
 
 # Implied pairs: prior share of invisible effects, worth ten pairs; a label's own share is shrunk to
 # the study's with the weight of three pairs; beyond an invisible part nothing is expected.
 INVISIBLE, PRIOR_PAIRS, ROW_PAIRS, EXCUSED = 0.08, 10.0, 3.0, 0.9
+# A common ancestor that is hidden from a client shows there with this probability, as a district or
+# looking like ancestry; otherwise its effects are too small to see.
+SHOWS = 0.9
 # How often a hidden common cause looks like ancestry in one direction (.06 to .08 in simulations).
 MIMIC = 0.05
 # Common causes are weighed one by one: labels³ × clients operations, not beyond this.
@@ -69,6 +73,38 @@ def invisible_share(
     return np.where(excused, EXCUSED, own), excused
 
 
+def joined_pairs(panel: Panel, probability: FloatArray, above: FloatArray) -> list[FloatArray]:
+    """Probability that a label hidden from a client joins each pair of its labels, (p_k, p_k) each.
+
+    A label h that the client lacks puts i and j in one district there if it is an ancestor of both
+    and no label of the client lies between. With `a_i = above[h, i]` and B the probabilities among
+    the client's labels, the way from h to i is free with probability `f_i = a_i exp −Σ_z a_z B_zi`,
+    and h joins i and j with `f_i f_j`. Whether i lies between h and j, or j between h and i, is the
+    question, so these two terms are left out of the sums: `f_j` is multiplied by
+    `exp(a_i B_ij) ≈ 1 + a_i (exp B_ij − 1)`. The number of such h is about Poisson.
+
+    Parameters
+    ----------
+    panel : Panel
+    probability : array, shape (p, p)
+        Probability of every pair.
+    above : array, shape (p, p)
+        The same, and 0 where no client has both labels: a cause that is above j only because i
+        seems to be is no reason to doubt that i is.
+    """
+    out = []
+    for claims in panel.claims:
+        own = claims.members
+        hidden = np.flatnonzero(~np.isin(np.arange(len(probability)), own))
+        a, B = above[np.ix_(hidden, own)], probability[np.ix_(own, own)]
+        free = a * np.exp(-a @ B)
+        through, gain = a * free, np.exp(B) - 1.0
+        by_i = gain * (through.T @ free)
+        number = free.T @ free + by_i + by_i.T + gain * gain.T * (through.T @ through)
+        out.append(SHOWS * (1.0 - np.exp(-number)))
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class CommonCause:
     """The most probable common cause of every pair that would look like ancestry.
@@ -92,44 +128,43 @@ class CommonCause:
         return np.asarray(doubt - np.logaddexp(0.0, self.log_odds))
 
 
-def common_cause(panel: Panel, trust: FloatArray, probability: FloatArray) -> CommonCause | None:
+def common_cause(panel: Panel, trust: FloatArray, above: FloatArray) -> CommonCause | None:
     """Weigh every label h as a common cause of every pair; None where there are too many.
 
-    At a client without h, `H_k = log[½ + ½ e^max(l_A, l_A', l_D)] − log[1 − π + π e^{l_D}]`, with π
-    the client's share of pairs in one district. The weight of h is `MIMIC · P(h > i) P(h > j)` over
-    the expected number of common ancestors.
+    At a client without h, `H_k = log[1 − s + s e^max(l_A, l_A', l_D)] − log[1 − π + π e^{l_D}]`,
+    with s = `SHOWS` and π the probability that the pair lies in one district there. The weight of h
+    is `MIMIC` times `above[h, i] above[h, j]` over the expected number of common ancestors; `above`
+    as in `joined_pairs`.
     """
-    p, n = len(probability), len(panel.claims)
+    p, n = len(above), len(panel.claims)
     if float(p) ** 3 * n > MOST_WORK:
         return None
     H, single = np.zeros((n, p, p)), np.zeros((n, p, p), dtype=bool)
     has = panel.where >= 0
-    for k, (claims, fragment) in enumerate(zip(panel.claims, panel.fragments, strict=True)):
-        if fragment.bayes is None:
+    for k, claims in enumerate(panel.claims):
+        if claims.bayes is None or claims.log_open is None:
             continue
-        at = [fragment.index(panel.labels[i]) for i in claims.members]
-        here = np.ix_(at, at)
-        ancestor = np.nan_to_num(fragment.bayes.ancestor.max(axis=0)[here])
-        district = np.nan_to_num(fragment.bayes.district[here])
+        grid = np.ix_(claims.members, claims.members)
+        ancestor = np.nan_to_num(claims.bayes.ancestor.max(axis=0))
+        district = np.nan_to_num(claims.bayes.district)
         most = np.fmax(np.fmax(ancestor, ancestor.T), district)
-        mimics = np.logaddexp(0.0, most) - np.log(2.0)
-        log_open = fragment.bayes.log_open(panel.missed.share)[here]
-        own = mimics - np.logaddexp(np.log1p(-np.exp(log_open)), log_open + district)
-        H[k][np.ix_(claims.members, claims.members)] = trust[k] * own
-        alone = np.array(fragment.bayes.single)[at]
-        single[k][np.ix_(claims.members, claims.members)] = alone[:, None] | alone
-    total, above = H.sum(axis=0), np.log(np.clip(probability, 1e-9, 1.0))
+        mimics = np.logaddexp(np.log1p(-SHOWS), np.log(SHOWS) + most)
+        closed = np.log1p(-np.exp(claims.log_open))
+        H[k][grid] = trust[k] * (mimics - np.logaddexp(closed, claims.log_open + district))
+        alone = np.array(claims.bayes.single)
+        single[k][grid] = alone[:, None] | alone
+    total, log_above = H.sum(axis=0), np.log(np.clip(above, 1e-9, 1.0))
     log_missed = np.log(panel.missed.share)
     best, who = np.full((p, p), -np.inf), np.zeros((p, p), dtype=np.intp)
-    for h in np.flatnonzero(probability.max(axis=1) >= 0.01):
-        value = above[h][:, None] + above[h][None, :] + total - H[has[:, h]].sum(axis=0)
+    for h in np.flatnonzero(above.max(axis=1) >= 0.01):
+        value = log_above[h][:, None] + log_above[h][None, :] + total - H[has[:, h]].sum(axis=0)
         # Where h is hidden both targets have a second direction. That it was missed counts once:
         # a direction that is weak is weak at all clients.
         value += log_missed * single[~has[:, h]].any(axis=0)
         value[h] = value[:, h] = -np.inf
         better = value > best
         best[better], who[better] = value[better], h
-    shared = np.log(np.fmax(1.0, probability.T @ probability))
+    shared = np.log(np.fmax(1.0, above.T @ above))
     best = np.fmax(best, -700.0) + np.log(MIMIC) - shared
     inside = np.zeros((panel.n_scales + 1, p, p))
     for k, claims in enumerate(panel.claims):

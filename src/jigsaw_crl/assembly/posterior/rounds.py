@@ -24,6 +24,7 @@ from jigsaw_crl.assembly.posterior.doubts import (
     CommonCause,
     common_cause,
     invisible_share,
+    joined_pairs,
 )
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.assembly.posterior.weights import pool
@@ -61,16 +62,30 @@ class OrderModel:
     panel : Panel
     trust : array, shape (n_clients,)
     pooled : Pooled
+    rate : float
+        Error rate of statements that come without odds.
     """
 
     panel: Panel
     trust: FloatArray
     pooled: Pooled
+    rate: float
 
     @classmethod
     def of(cls, panel: Panel, trust: FloatArray, rate: float) -> OrderModel:
-        """`rate` is the error rate of statements that come without odds."""
-        return cls(panel, trust, pool(panel, trust, rate))
+        """What the clients say, pooled."""
+        return cls(panel, trust, pool(panel, trust, rate), rate)
+
+    def informed(self, probability: FloatArray | None) -> OrderModel:
+        """The model in which clients know of the common causes that are hidden from them."""
+        if probability is None:
+            return self
+        panel = self.panel.joined(joined_pairs(self.panel, probability, self._above(probability)))
+        return OrderModel.of(panel, self.trust, self.rate)
+
+    def _above(self, probability: FloatArray) -> FloatArray:
+        """Probabilities that count for common causes: of pairs that some client has."""
+        return np.where(self.pooled.n_clients > 0, probability, 0.0)
 
     def cover_shares(self, probability: FloatArray | None) -> list[float]:
         """Shares of the effect scales among covers, from the pairs that are probable covers."""
@@ -95,13 +110,16 @@ class OrderModel:
         evidence = self.pooled.log_odds(shares, self.panel.missed.leans)
         cause = None
         if probability is not None:
-            cause = common_cause(self.panel, self.trust, probability)
+            cause = common_cause(self.panel, self.trust, self._above(probability))
         if cause is not None:
             evidence = cause.doubted(evidence, shares)
         return evidence, cause
 
     def weights(self, probability: FloatArray | None) -> Weights:
         """What an order is worth, given the probabilities of the round before."""
+        return self.informed(probability)._weights(probability)
+
+    def _weights(self, probability: FloatArray | None) -> Weights:
         p = len(self.panel.labels)
         few = p <= MANY
         cost = cover_cost(p)
@@ -133,7 +151,7 @@ class OrderModel:
         where no ancestor of the label is likely: beside a likely one, a second costs nothing more.
         It says nothing about labels that no client has beside it: a hidden ancestor need not show.
         """
-        evidence, _ = self._direct(probability)
+        evidence, _ = self.informed(probability)._direct(probability)
         if probability is not None:
             alone = (probability.max(axis=0) < 0.5) & (self.pooled.n_clients > 0)
             evidence = evidence + np.minimum(self.panel.missed.ancestry, 0.0) * alone

@@ -1,0 +1,82 @@
+"""A common cause that a client lacks joins its effects there, and is counted once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from jigsaw_crl import Fragment, Verdict, assemble
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.posterior.doubts import SHOWS, joined_pairs
+from jigsaw_crl.evidence.factors import BayesFactors
+
+from .clients import lab
+
+ONE_CAUSE = SHOWS * (1.0 - np.exp(-1.0))
+
+
+def weighing(name: str, labels: str, odds: dict[str, tuple[float, float]]) -> Fragment:
+    """Log factors (ancestor, district) of some pairs; all other pairs look unrelated."""
+    p = len(labels)
+    ancestor, district = np.full((2, p, p), -3.0), np.full((p, p), -5.0)
+    ancestor[1] = -1.5
+    for pair, (yes, inside) in odds.items():
+        i, j = (labels.index(x) for x in pair)
+        ancestor[:, i, j] = yes
+        district[i, j] = district[j, i] = inside
+    bayes = BayesFactors((0.5, 0.08), ancestor, district)
+    return replace(lab(name, labels), statements=None, bayes=bayes, n_samples={"control": 1000})
+
+
+def joined(labels: str, pairs: list[str], seen: str) -> dict[str, float]:
+    """What `joined_pairs` says at a client that has `seen`, the order being certain."""
+    everything = weighing("all", labels, {})
+    panel = read_fragments([everything, weighing("some", seen, {})])
+    order = np.zeros((len(labels), len(labels)))
+    for a, d in pairs:
+        order[panel.position[a], panel.position[d]] = 1.0
+    found = joined_pairs(panel, order, order)[1]
+    return {seen[i] + seen[j]: found[i, j] for i in range(len(seen)) for j in range(i)}
+
+
+def test_a_hidden_parent_of_two_labels_joins_them_and_nothing_else_does():
+    assert joined("hijk", ["hi", "hj"], "ijk") == pytest.approx({"ji": ONE_CAUSE, "ki": 0, "kj": 0})
+    assert joined("hij", ["hi", "hj"], "hij") == pytest.approx({"ih": 0, "jh": 0, "ji": 0})
+
+
+def test_a_label_of_the_client_between_cause_and_effect_makes_a_district_less_probable():
+    blocked = joined("hijz", ["hz", "zi", "hi", "hj"], "ijz")
+    assert blocked["ji"] == pytest.approx(SHOWS * (1.0 - np.exp(-np.exp(-1.0))))
+    assert blocked["zj"] == pytest.approx(ONE_CAUSE)
+
+
+def test_that_one_label_is_above_the_other_does_not_make_it_a_label_between():
+    # Otherwise a false ancestor would explain away the cause that makes it look like one.
+    assert joined("hij", ["hi", "hj", "ij"], "ij")["ji"] == pytest.approx(ONE_CAUSE)
+
+
+def test_clients_without_the_cause_cannot_outvote_those_that_have_it():
+    # At clients without h, i looks like an ancestor of j, and a district explains that nearly as
+    # well; clients with h see nothing between i and j.
+    without = [weighing(f"w{k}", "ijmn", {"ij": (6.0, 5.0), "mn": (9.0, -9.0)}) for k in range(4)]
+    sees = {"hi": (9.0, -9.0), "hj": (9.0, -9.0), "mn": (9.0, -9.0)}
+    both = [weighing(f"b{k}", "hijmn", {**sees, "ij": (-0.5, -3.0)}) for k in range(2)]
+    order = assemble([*without, *both])
+    assert order.verdict("h", "i") is Verdict.ANCESTOR
+    assert order.verdict("h", "j") is Verdict.ANCESTOR
+    assert order.verdict("m", "n") is Verdict.ANCESTOR
+    assert order.verdict("i", "j") is not Verdict.ANCESTOR
+
+
+def test_the_same_evidence_is_believed_where_no_common_cause_is_hidden():
+    sees = [weighing(f"w{k}", "ijmn", {"ij": (6.0, 5.0), "mn": (9.0, -9.0)}) for k in range(4)]
+    assert assemble(sees).verdict("i", "j") is Verdict.ANCESTOR
+
+
+def test_a_cause_that_no_client_has_beside_the_other_label_raises_no_doubt():
+    # a is above c only if b is: that is no reason to doubt that b is.
+    first = [weighing(f"f{k}", "ab", {"ab": (8.0, 2.0)}) for k in range(2)]
+    second = [weighing(f"s{k}", "bc", {"bc": (8.0, 2.0)}) for k in range(2)]
+    assert assemble([*first, *second]).verdict("a", "c") is Verdict.ANCESTOR
