@@ -73,21 +73,30 @@ def invisible_share(
     return np.where(excused, EXCUSED, own), excused
 
 
-def joined_pairs(panel: Panel, probability: FloatArray) -> list[FloatArray]:
+def joined_pairs(panel: Panel, probability: FloatArray, above: FloatArray) -> list[FloatArray]:
     """Probability that a label hidden from a client joins each pair of its labels, (p_k, p_k) each.
 
     A label h that the client lacks puts i and j in one district there if it is an ancestor of both
-    and no label of the client lies between. With `a = P(h > i)` and B the probabilities among the
-    client's labels, the way from h to i is free with probability `f_i = a_i exp −Σ_z a_z B_zi`, and
-    h joins i and j with `f_i f_j`. Whether i lies between h and j, or j between h and i, is the
+    and no label of the client lies between. With `a_i = above[h, i]` and B the probabilities among
+    the client's labels, the way from h to i is free with probability `f_i = a_i exp −Σ_z a_z B_zi`,
+    and h joins i and j with `f_i f_j`. Whether i lies between h and j, or j between h and i, is the
     question, so these two terms are left out of the sums: `f_j` is multiplied by
     `exp(a_i B_ij) ≈ 1 + a_i (exp B_ij − 1)`. The number of such h is about Poisson.
+
+    Parameters
+    ----------
+    panel : Panel
+    probability : array, shape (p, p)
+        Probability of every pair.
+    above : array, shape (p, p)
+        The same, and 0 where no client has both labels: a cause that is above j only because i
+        seems to be is no reason to doubt that i is.
     """
     out = []
     for claims in panel.claims:
         own = claims.members
         hidden = np.flatnonzero(~np.isin(np.arange(len(probability)), own))
-        a, B = probability[np.ix_(hidden, own)], probability[np.ix_(own, own)]
+        a, B = above[np.ix_(hidden, own)], probability[np.ix_(own, own)]
         free = a * np.exp(-a @ B)
         through, gain = a * free, np.exp(B) - 1.0
         by_i = gain * (through.T @ free)
@@ -119,14 +128,15 @@ class CommonCause:
         return np.asarray(doubt - np.logaddexp(0.0, self.log_odds))
 
 
-def common_cause(panel: Panel, trust: FloatArray, probability: FloatArray) -> CommonCause | None:
+def common_cause(panel: Panel, trust: FloatArray, above: FloatArray) -> CommonCause | None:
     """Weigh every label h as a common cause of every pair; None where there are too many.
 
     At a client without h, `H_k = log[1 − s + s e^max(l_A, l_A', l_D)] − log[1 − π + π e^{l_D}]`,
     with s = `SHOWS` and π the probability that the pair lies in one district there. The weight of h
-    is `MIMIC · P(h > i) P(h > j)` over the expected number of common ancestors.
+    is `MIMIC` times `above[h, i] above[h, j]` over the expected number of common ancestors; `above`
+    as in `joined_pairs`.
     """
-    p, n = len(probability), len(panel.claims)
+    p, n = len(above), len(panel.claims)
     if float(p) ** 3 * n > MOST_WORK:
         return None
     H, single = np.zeros((n, p, p)), np.zeros((n, p, p), dtype=bool)
@@ -143,18 +153,18 @@ def common_cause(panel: Panel, trust: FloatArray, probability: FloatArray) -> Co
         H[k][grid] = trust[k] * (mimics - np.logaddexp(closed, claims.log_open + district))
         alone = np.array(claims.bayes.single)
         single[k][grid] = alone[:, None] | alone
-    total, above = H.sum(axis=0), np.log(np.clip(probability, 1e-9, 1.0))
+    total, log_above = H.sum(axis=0), np.log(np.clip(above, 1e-9, 1.0))
     log_missed = np.log(panel.missed.share)
     best, who = np.full((p, p), -np.inf), np.zeros((p, p), dtype=np.intp)
-    for h in np.flatnonzero(probability.max(axis=1) >= 0.01):
-        value = above[h][:, None] + above[h][None, :] + total - H[has[:, h]].sum(axis=0)
+    for h in np.flatnonzero(above.max(axis=1) >= 0.01):
+        value = log_above[h][:, None] + log_above[h][None, :] + total - H[has[:, h]].sum(axis=0)
         # Where h is hidden both targets have a second direction. That it was missed counts once:
         # a direction that is weak is weak at all clients.
         value += log_missed * single[~has[:, h]].any(axis=0)
         value[h] = value[:, h] = -np.inf
         better = value > best
         best[better], who[better] = value[better], h
-    shared = np.log(np.fmax(1.0, probability.T @ probability))
+    shared = np.log(np.fmax(1.0, above.T @ above))
     best = np.fmax(best, -700.0) + np.log(MIMIC) - shared
     inside = np.zeros((panel.n_scales + 1, p, p))
     for k, claims in enumerate(panel.claims):

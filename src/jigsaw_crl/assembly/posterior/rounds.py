@@ -80,8 +80,12 @@ class OrderModel:
         """The model in which clients know of the common causes that are hidden from them."""
         if probability is None:
             return self
-        panel = self.panel.joined(joined_pairs(self.panel, probability))
+        panel = self.panel.joined(joined_pairs(self.panel, probability, self._above(probability)))
         return OrderModel.of(panel, self.trust, self.rate)
+
+    def _above(self, probability: FloatArray) -> FloatArray:
+        """Probabilities that count for common causes: of pairs that some client has."""
+        return np.where(self.pooled.n_clients > 0, probability, 0.0)
 
     def cover_shares(self, probability: FloatArray | None) -> list[float]:
         """Shares of the effect scales among covers, from the pairs that are probable covers."""
@@ -106,7 +110,7 @@ class OrderModel:
         evidence = self.pooled.log_odds(shares, self.panel.missed.leans)
         cause = None
         if probability is not None:
-            cause = common_cause(self.panel, self.trust, probability)
+            cause = common_cause(self.panel, self.trust, self._above(probability))
         if cause is not None:
             evidence = cause.doubted(evidence, shares)
         return evidence, cause
