@@ -16,17 +16,14 @@ true beside the mean stated probability, and the number of pairs.
 
 from __future__ import annotations
 
-import json
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from records import Record, by_cell, cell_name, run
 from reporting import header, mean_and_error, options, row, share
 from threadpoolctl import threadpool_limits
 
@@ -36,8 +33,6 @@ from jigsaw_crl.truth.metrics import VerdictCounts
 # First seed of each family. No test, example or other benchmark uses seeds in these ranges.
 SEEDS = {"choose": 2_000_000, "judge": 3_000_000}
 BINS = ("below 1 %", "1–5 %", "5–20 %", "20–80 %", "80–95 %", "95–99 %", "above 99 %")
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -75,12 +70,8 @@ class Cell:
 
     def __str__(self) -> str:
         """The fields that differ from the defaults, after kind, shift and n."""
-        other = [
-            f"{f.name} {getattr(self, f.name)}"
-            for f in fields(self)[3:]
-            if getattr(self, f.name) != f.default
-        ]
-        return ", ".join([f"{self.kind}, shift {self.shift:g}, n = {self.n:,}", *other])
+        first = f"{self.kind}, shift {self.shift:g}, n = {self.n:,}"
+        return cell_name(self, first, skip=("kind", "shift", "n"))
 
 
 def run_world(cell: Cell, family: str, number: int) -> Record:
@@ -113,43 +104,9 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
         }
 
 
-def finished(path: Path) -> Iterator[Record]:
-    """The records of a file; a last line that was cut off is skipped."""
-    if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue
-
-
-def key(record: Record) -> tuple[Cell, str, int]:
-    return Cell(**record["cell"]), record["seeds"], record["world"]
-
-
-def run(cells: Iterable[Cell], family: str, worlds: int, jobs: int, out: Path) -> list[Record]:
-    """The records of all worlds, from the file where they are there."""
-    wanted = list(product(cells, [family], range(worlds)))
-    records = {key(r): r for r in finished(out)}
-    missing = [task for task in wanted if task not in records]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    torn = out.exists() and not out.read_text(encoding="utf-8").endswith("\n")
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    with out.open("a", encoding="utf-8") as file:
-        if torn and out.stat().st_size:
-            file.write("\n")
-        for record in parallel(delayed(run_world)(*task) for task in missing):
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            records[key(record)] = record
-    return [records[task] for task in wanted]
-
-
 def print_tables(records: Iterable[Record]) -> None:
     """The two tables, one row a cell each."""
-    groups: dict[Cell, list[Record]] = defaultdict(list)
-    for record in records:
-        groups[key(record)[0]].append(record)
+    groups = by_cell(Cell, records)
     names = ("E1", "decided", "wrong yes", "wrong no", "ancestors called no", "refused")
     header("interventions", "worlds", *names, "s a world")
     for cell, found in groups.items():
@@ -193,7 +150,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/calibration.jsonl"))
     given = vars(parser.parse_args())
     cells = [Cell(*values) for values in product(*(given[f.name] for f in fields(Cell)))]
-    records = run(cells, given["seeds"], given["worlds"], given["jobs"], given["out"])
+    tasks = [(cell, given["worlds"]) for cell in cells]
+    records = run(Cell, run_world, tasks, given["seeds"], given["jobs"], given["out"])
     print_tables(records)
 
 
