@@ -27,6 +27,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from records import Record, by_cell, cell_name, run
@@ -36,6 +37,7 @@ from threadpoolctl import threadpool_limits
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.verdict import NO
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.metrics import EdgeCounts, EffectScores, VerdictCounts
 
@@ -53,7 +55,7 @@ UNLIKELY = 0.01
 
 @dataclass(frozen=True)
 class Cell:
-    """One kind of world; n = 0 stands for exact moments."""
+    """One kind of world, and what its interventions are said to be; n = 0: exact moments."""
 
     part: str = "study"
     kind: str = "hard"
@@ -62,6 +64,7 @@ class Cell:
     clients: int = 15
     latent: int = 20
     coverage: float = 0.6
+    said: Literal["hard", "soft"] = "hard"
 
     def world(self, seed: int) -> jc.simulate.World:
         protocol = jc.simulate.Intervention.named(self.kind, shift=self.shift)
@@ -75,9 +78,15 @@ class Cell:
         return cell_name(self, first, ("part", "kind", "shift", "n", "clients", "latent"))
 
 
+SAID: tuple[Literal["hard", "soft"], ...] = ("hard", "soft")
 CELLS = {
-    "population": [Cell("population", n=0, clients=5, latent=10)],
-    "study": [Cell(shift=shift, clients=k) for shift in (1.0, 0.0) for k in (15, 5, 3)],
+    "population": [Cell("population", shift=s, n=0, clients=5, latent=10) for s in (1.0, 0.0)],
+    "study": [
+        Cell(shift=shift, clients=k, said=said)
+        for shift in (1.0, 0.0)
+        for k in (15, 5, 3)
+        for said in SAID
+    ],
     "client": [
         Cell("client", shift=shift, n=n, clients=1, latent=p, coverage=1.0)
         for shift in (1.0, 0.0)
@@ -106,14 +115,19 @@ def population(world: jc.simulate.World, result: jc.Result) -> Record:
         true = world.effects(labels)
         assert fragment.hard is not None
         T = np.where(np.eye(p, dtype=bool), 1.0, fragment.hard.total.value)
-        total.append(float(np.abs(T - true.total).max()))
-        direct.append(float(np.abs(np.eye(p) - np.linalg.inv(T) - true.direct).max()))
+        A = np.eye(p) - np.linalg.inv(T)
+        total.append(_gap(T, true.total, all(fragment.hard.moved)))
+        direct.append(_gap(A, true.direct, all(fragment.hard.moved)))
         latents.append(_latent_error(world.truth(k), fragment))
     order = result.order
     both = world.effects(order.labels)
-    assert order.direct_effects is not None
-    if not order.undetermined():
-        direct.append(float(np.abs(order.direct_effects.weight - both.direct).max()))
+    found, effects = order.direct_effects, order.effects
+    assert found is not None
+    assert effects is not None
+    # Edges that rest on a pair that nobody has together have an interval, all others none.
+    exact = found.error == 0
+    signed = bool(effects.oriented.all())
+    direct.append(_gap(found.weight[exact], both.direct[exact], signed))
     counts = jc.metrics.verdict_counts(world.order, order)
     return {
         "latents": max(latents),
@@ -121,11 +135,18 @@ def population(world: jc.simulate.World, result: jc.Result) -> Record:
         "direct": max(direct),
         "open": len(order.undetermined() & together),
         "pairs": len(together),
+        "edges": int((exact & (both.direct != 0)).sum()),
+        "all_edges": int((both.direct != 0).sum()),
         "wrong": counts.wrong_yes + counts.wrong_no,
         "districts": sum(
             len(d) > 1 for k in range(world.n_clients) for d in world.truth(k).districts
         ),
     }
+
+
+def _gap(found: np.ndarray, true: np.ndarray, signed: bool) -> float:
+    """Largest difference; of sizes where directions are arbitrary."""
+    return float(np.abs(found - true if signed else np.abs(found) - np.abs(true)).max())
 
 
 def _latent_error(truth: jc.simulate.Truth, fragment: jc.Fragment) -> float:
@@ -143,6 +164,8 @@ def study(world: jc.simulate.World, result: jc.Result) -> Record:
     true = world.effects(order.labels)
     return {
         "E1": jc.metrics.global_f1(world.order, order),
+        "E1_together": _e1_together(world, result),
+        "wrong_no": _wrong_no(world, true, order),
         "counts": asdict(jc.metrics.verdict_counts(world.order, order)),
         "effects": asdict(jc.metrics.effect_scores(true, order)),
         "edges": asdict(jc.metrics.edge_counts(true, order)),
@@ -152,6 +175,28 @@ def study(world: jc.simulate.World, result: jc.Result) -> Record:
             [world.truth(k) for k in range(world.n_clients)], result.fragments
         ),
     }
+
+
+def _e1_together(world: jc.simulate.World, result: jc.Result) -> float:
+    """E1 of the pairs that some client has both of."""
+    together = {
+        (a, d) for f in result.fragments.values() for a in f.labels for d in f.labels if a != d
+    }
+    guess = jc.metrics.scored_pairs(result.order)
+    return jc.metrics.global_f1(world.order.pairs() & together, guess & together)
+
+
+def _wrong_no(
+    world: jc.simulate.World, true: jc.simulate.TrueEffects, order: jc.GlobalOrder
+) -> list[tuple[float, bool]]:
+    """Size of the total effect of every wrong "no", and whether its bound excludes it."""
+    out = []
+    for a, d in np.argwhere((order.verdicts == NO) & (true.total != 0)).tolist():
+        if a != d and world.order.is_ancestor(order.labels[a], order.labels[d]):
+            size = abs(float(true.total[a, d]))
+            above = bool(order.bounds.in_sd[a, d] and size > order.bounds.value[a, d])
+            out.append((round(size, 4), above))
+    return out
 
 
 def _missed(true: jc.simulate.TrueEffects, order: jc.GlobalOrder) -> list[float]:
@@ -258,7 +303,7 @@ MEASURES = {
 
 
 def run_world(cell: Cell, family: str, number: int) -> Record:
-    """Recover one world, said to be hard, and measure what the cell's part asks for."""
+    """Recover one world and measure what the cell's part asks for."""
     seed = SEEDS[family] + number
     world = cell.world(seed)
     record: Record = {"cell": asdict(cell), "seeds": family, "world": number}
@@ -266,27 +311,29 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
     with threadpool_limits(1):
         # Samples of different sizes are independent: the size is part of their seed.
         clients = world.clients(cell.n or None, seed=seed + cell.n)
-        result = jc.recover(clients, interventions="hard")
+        result = jc.recover(clients, interventions=cell.said)
         record |= MEASURES[cell.part](world, result)
     return {**record, "seconds": time.perf_counter() - start}
 
 
 def print_population(groups: dict[Cell, list[Record]]) -> None:
     names = ("latents", "total", "direct")
-    header("exact", "worlds", *names, "districts", "open of pairs seen together", "wrong")
+    more = ("districts", "edges known exactly", "open of pairs seen together", "wrong")
+    header("exact", "worlds", *names, *more)
     for cell, found in groups.items():
         row(
             cell,
             len(found),
             *(f"{max(r[name] for r in found):.1e}" for name in names),
             sum(r["districts"] for r in found),
+            f"{sum(r['edges'] for r in found)} of {sum(r['all_edges'] for r in found)}",
             f"{sum(r['open'] for r in found)} of {sum(r['pairs'] for r in found)}",
             sum(r["wrong"] for r in found),
         )
 
 
 def print_study(groups: dict[Cell, list[Record]]) -> None:
-    order = ("E1", "decided", "wrong yes", "wrong no")
+    order = ("E1", "seen together", "decided", "wrong yes", "wrong no", "largest", "above bound")
     effect = ("rms", "cover", "of zero", "of effects")
     edge = ("edge F1", f"above {VISIBLE}", "false edges", "median missed")
     header("study", "worlds", *order, *effect, *edge, "latents")
@@ -302,9 +349,12 @@ def print_study(groups: dict[Cell, list[Record]]) -> None:
             cell,
             len(found),
             mean_and_error([r["E1"] for r in found]),
+            float(np.mean([r["E1_together"] for r in found])),
             counts.decided,
             share(counts.wrong_yes, counts.yes),
             share(counts.wrong_no, counts.no),
+            max((size for r in found for size, _ in r["wrong_no"]), default=0.0),
+            sum(above for r in found for _, above in r["wrong_no"]),
             f"{effects.rms:.4f}",
             effects.coverage,
             effects.coverage_of_zero,
