@@ -4,42 +4,44 @@
     python benchmarks/calibration.py --graph chain root-hub --n 1e3 1e4 --seeds judge
     python benchmarks/calibration.py --kind hard --shift 1 --batches own apart --offset 0 0.1 0.3 \\
         --column yes no
+    python benchmarks/calibration.py --page --seeds judge
 
-Every option that describes a world takes several values, and a cell is one combination of them.
-Worlds of `--seeds choose` are for choosing constants, those of `--seeds judge` for judging them; no
-world is in both. Each finished world is one line of JSON in the file `--out`, and a world that is
-there is not computed again: choose another file after a change of the code.
+`--page` runs the cells of `docs/calibration.md`. Otherwise every option that describes a world
+takes several values, and a cell is one combination of them. Worlds of `--seeds choose` are for
+choosing constants, those of `--seeds judge` for judging them; no world is in both. Each finished
+world is one line of JSON in the file `--out`, and a world that is there is not computed again:
+choose another file after a change of the code.
 
 The first table holds E1 (mean and standard error over worlds), the share of ordered pairs with a
 verdict, the share of "yes" and of "no" that are wrong, and the share of true ancestors that are
-called "no". The second table has, for each bin of stated probability, the share of pairs that are
-true beside the mean stated probability, and the number of pairs.
+called "no". A "no" comes with a bound: the size of effect that it excludes. Wrong "no" are counted
+twice, all of them and those whose true effect is larger than the bound. The second table has, for
+each bin of stated probability, the share of pairs that are true beside the mean stated probability,
+and the number of pairs.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from records import Record, by_cell, cell_name, run
 from reporting import header, mean_and_error, options, row, share
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
+from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.truth.metrics import VerdictCounts
 
 # First seed of each family. No test, example or other benchmark uses seeds in these ranges.
 SEEDS = {"choose": 2_000_000, "judge": 3_000_000}
 BINS = ("below 1 %", "1–5 %", "5–20 %", "20–80 %", "80–95 %", "95–99 %", "above 99 %")
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,64 @@ class Cell:
 
     def __str__(self) -> str:
         """The fields that differ from the defaults, after kind, shift and n."""
-        other = [
-            f"{f.name} {getattr(self, f.name)}"
-            for f in fields(self)[3:]
-            if getattr(self, f.name) != f.default
-        ]
-        return ", ".join([f"{self.kind}, shift {self.shift:g}, n = {self.n:,}", *other])
+        first = f"{self.kind}, shift {self.shift:g}, n = {self.n:,}"
+        return cell_name(self, first, skip=("kind", "shift", "n"))
+
+
+# Without and with a shift of the mean.
+BOTH: tuple[dict[str, Any], ...] = ({"kind": "paper"}, {"kind": "hard", "shift": 1.0})
+FAMILIES = ("sparse", "dense", "chain", "tree", "mid-hub", "root-hub", "layered")
+# The cells of docs/calibration.md, by section.
+PAGE = {
+    "Kinds of interventions": [
+        *(Cell(k, s) for k in ("paper", "hard", "mild", "shrink") for s in (0.0, 0.3, 1.0, 3.0)),
+        Cell("hard", 2.0, strength=0.4),
+        Cell("hard", 2.0, n=1_000),
+    ],
+    "One client": [
+        *(Cell(**x, clients=1, coverage=1.0) for x in BOTH),
+        Cell("knock-down", n=100_000, clients=1, latent=10, coverage=1.0),
+        *(Cell("hard", 2.0, 500, clients=1, latent=p, coverage=1.0) for p in (30, 60)),
+    ],
+    "Five clients": [Cell(**x, clients=5) for x in BOTH],
+    "Number of rows": [Cell(**x, n=n) for x in BOTH for n in (100, 300, 1_000, 100_000)],
+    "Laplace noise": [Cell(**x, noise="laplace") for x in BOTH],
+    "Families of graphs": [Cell(n=n, graph=g) for n in (1_000, 10_000) for g in FAMILIES],
+}
+
+
+def true_shares(world: jc.simulate.World) -> dict[tuple[str, str], float]:
+    """The size of each effect in the unit of a bound, from exact moments.
+
+    It is the mean of |⟨q_a, c_d⟩| / ‖c_d‖ over the clients that have both labels, and not in one
+    district, where it cannot be told from hidden common causes.
+    """
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for k in range(world.n_clients):
+        client, truth = world.client(k), world.truth(k)
+        district = {label: i for i, d in enumerate(truth.districts) for label in d}
+        shares = np.abs(read(client).sizes[0])
+        for a, d in truth.order.pairs():
+            share = float(shares[client.labels.index(a), client.labels.index(d)])
+            if district[a] != district[d] and not np.isnan(share):
+                found[a, d].append(share)
+    return {pair: float(np.mean(shares)) for pair, shares in found.items()}
+
+
+def above_bound(world: jc.simulate.World, order: jc.GlobalOrder) -> int:
+    """How many wrong "no" have a true effect above their bound.
+
+    A "no" without a bound, and an effect that no client shows, count as above.
+    """
+    wrong = [
+        (a, d)
+        for a, d in world.order.restrict(order.labels).pairs()
+        if order.verdict(a, d) is jc.Verdict.NOT_ANCESTOR
+    ]
+    if not wrong:
+        return 0
+    shares = true_shares(world)
+    return sum(not shares.get(pair, np.inf) <= order.bound(*pair) for pair in wrong)
 
 
 def run_world(cell: Cell, family: str, number: int) -> Record:
@@ -111,6 +165,7 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
                 **record,
                 "E1": jc.metrics.global_f1(world.order, ()),
                 "counts": asdict(VerdictCounts(pairs, true)),
+                "above": 0,
                 "bins": np.zeros((len(BINS), 3)).tolist(),
                 "refused": str(error),
                 "seconds": time.perf_counter() - start,
@@ -119,52 +174,20 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
             **record,
             "E1": jc.metrics.global_f1(world.order, order),
             "counts": asdict(jc.metrics.verdict_counts(world.order, order, labels)),
+            "above": above_bound(world, order),
             "bins": jc.metrics.reliability(world.order, order).tolist(),
             "seconds": time.perf_counter() - start,
         }
 
 
-def finished(path: Path) -> Iterator[Record]:
-    """The records of a file; a last line that was cut off is skipped."""
-    if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue
-
-
-def key(record: Record) -> tuple[Cell, str, int]:
-    return Cell(**record["cell"]), record["seeds"], record["world"]
-
-
-def run(cells: Iterable[Cell], family: str, worlds: int, jobs: int, out: Path) -> list[Record]:
-    """The records of all worlds, from the file where they are there."""
-    wanted = list(product(cells, [family], range(worlds)))
-    records = {key(r): r for r in finished(out)}
-    missing = [task for task in wanted if task not in records]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    torn = out.exists() and not out.read_text(encoding="utf-8").endswith("\n")
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    with out.open("a", encoding="utf-8") as file:
-        if torn and out.stat().st_size:
-            file.write("\n")
-        for record in parallel(delayed(run_world)(*task) for task in missing):
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            records[key(record)] = record
-    return [records[task] for task in wanted]
-
-
 def print_tables(records: Iterable[Record]) -> None:
     """The two tables, one row a cell each."""
-    groups: dict[Cell, list[Record]] = defaultdict(list)
-    for record in records:
-        groups[key(record)[0]].append(record)
-    names = ("E1", "decided", "wrong yes", "wrong no", "ancestors called no", "refused")
-    header("interventions", "worlds", *names, "s a world")
+    groups = by_cell(Cell, records)
+    wrong = ("wrong yes", "wrong no", "above bound", "ancestors called no", "above bound")
+    header("worlds", "number", "E1", "decided", *wrong, "refused", "s a world")
     for cell, found in groups.items():
         counts = sum((VerdictCounts(**r["counts"]) for r in found), VerdictCounts())
+        above = sum(r["above"] for r in found)
         row(
             cell,
             len(found),
@@ -172,7 +195,9 @@ def print_tables(records: Iterable[Record]) -> None:
             counts.decided,
             share(counts.wrong_yes, counts.yes),
             share(counts.wrong_no, counts.no),
+            share(above, counts.no),
             share(counts.wrong_no, counts.ancestors),
+            share(above, counts.ancestors),
             sum("refused" in r for r in found),
             f"{np.mean([r['seconds'] for r in found]):.1f}",
         )
@@ -200,11 +225,15 @@ def main() -> None:
             type=(lambda x: int(float(x))) if isinstance(f.default, int) else type(f.default),
             help=f"default: {f.default}",
         )
+    parser.add_argument("--page", action="store_true", help="the cells of docs/calibration.md")
     parser.add_argument("--seeds", choices=SEEDS, default="choose")
     parser.add_argument("--out", type=Path, default=Path("build/calibration.jsonl"))
     given = vars(parser.parse_args())
     cells = [Cell(*values) for values in product(*(given[f.name] for f in fields(Cell)))]
-    records = run(cells, given["seeds"], given["worlds"], given["jobs"], given["out"])
+    if given["page"]:
+        cells = [cell for section in PAGE.values() for cell in section]
+    tasks = [(cell, given["worlds"]) for cell in cells]
+    records = run(Cell, run_world, tasks, given["seeds"], given["jobs"], given["out"])
     print_tables(records)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.effects import pool_effects
+from jigsaw_crl.assembly.graph import direct_effects
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.simulate import Intervention
@@ -158,3 +159,25 @@ def test_effects_survive_saving(result, tmp_path):
     again = jc.load_result(result.save(tmp_path))
     assert again.effects.equals(result.effects)
     assert again.order.to_frame().equals(result.order.to_frame())
+
+
+def test_an_edge_that_two_open_pairs_could_explain_is_not_stated(result):
+    # a → k → d, and nobody has k together with a or with d: the effect of a on d may go through k.
+    a, k, d = range(3)
+    total = np.full((3, 3), np.nan)
+    total[a, d] = 0.2
+    seen = replace(
+        result.order.effects,
+        labels=("a", "k", "d"),
+        estimate=total,
+        error=np.where(np.isnan(total), np.nan, 0.0),
+    )
+    verdicts = np.zeros((3, 3), dtype=np.int8)
+    verdicts[[a, a, k], [k, d, d]] = 1
+    found = direct_effects(seen, verdicts, verdicts.astype(float))
+    assert found.rests_on_open[a, d]
+    assert found.error[a, d] > 0.05
+    assert found.verdict(a, d) == "undetermined"
+    # With k known to be no descendant of a, nothing is open.
+    verdicts[a, k] = 0
+    assert direct_effects(seen, verdicts, verdicts.astype(float)).verdict(a, d) == "direct"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.truth.simulate import Intervention
 
 
@@ -152,3 +153,16 @@ def test_a_fragment_with_effects_survives_its_file():
     assert again.to_json() == fragment.to_json()
     assert again.effects.equals(fragment.effects)
     assert np.array_equal(again.bayes.settled, fragment.bayes.settled)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_claim_without_shifts_does_not_change_which_line_is_chosen(seed):
+    # Without a shift a line can be taken for its c. The effects that follow from this look real.
+    world = jc.simulate.random_world(20, 2, 0.6, 718_000 + seed, intervention="hard")
+    for k in range(2):
+        client = world.client(k, n_samples=10_000)
+        soft, hard = (
+            read(client, hard=np.full(len(client.labels), said)) for said in (False, True)
+        )
+        assert np.array_equal(soft.arrow.reading, hard.arrow.reading)
+        assert np.array_equal(soft.margin, hard.margin)

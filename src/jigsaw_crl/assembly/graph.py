@@ -4,7 +4,8 @@ With M the matrix of total effects (rows the cause, ones on the diagonal), the d
 `I − M⁻¹` (T8). An entry that the order excludes is zero. An entry that nobody measured is open: it
 counts as zero with the variance of an effect that may be there, so that every edge which depends on
 it gets a wide interval. To first order `δ(M⁻¹) = −M⁻¹ δM M⁻¹`, and the variance of a direct effect
-is `Σ_kl (M⁻¹)_ik² (M⁻¹)_lj² Var M_kl`.
+is `Σ_kl (M⁻¹)_ik² (M⁻¹)_lj² Var M_kl`. Open pairs also count to second order, `M⁻¹ δM M⁻¹ δM M⁻¹`:
+if nobody has k together with i or with j, i → k → j shows only there.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def direct_effects(
     square = inverse**2
     own = square @ variance @ square
     # The pair itself is open where it was not measured; the others join through M⁻¹.
-    by_open = square @ unseen @ square
+    through = square @ unseen @ square
+    by_open = through + square @ unseen @ through
     weight = np.eye(p) - inverse
     total = own + by_open
     odds = _log_odds(weight, total, TYPICAL) - AGAINST

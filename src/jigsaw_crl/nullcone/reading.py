@@ -142,7 +142,10 @@ def read(
     sizes = quantities(targets.size[i], targets.size[j], len(whitened.L), ratio)
     density = densities(statistics, hypotheses, sizes)
     claimed = _with_effects(targets, hypotheses, sizes, density, known) if hard.any() else density
-    F = _agreement(targets, claimed.total, reduced.owner, whitened)
+    # A swapped line and its c can pass for effects that no intervention had: in samples the lines
+    # are chosen without the claim. In exact moments the claim breaks ties inside districts.
+    agreed = claimed if reduced.exact else density
+    F = _agreement(targets, agreed.total, reduced.owner, whitened)
     choice = choose_readings(F, targets.log_likelihood)
     weight = choice.log_weight(F, i, j)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.regime import fixed_rank_pinv
-from jigsaw_crl.truth.simulate import random_world, setting
+from jigsaw_crl.truth.simulate import Change, Intervention, random_world, setting
 
 from .strategies import worlds
 
@@ -146,3 +146,44 @@ def test_bad_arguments_are_refused_in_one_line(call, says):
     with pytest.raises(InputError, match=says) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_effects_are_what_a_push_does_in_standard_deviations():
+    world = random_world(7, 3, 0.6, 3, intervention=Intervention("hard", shift=1.0))
+    effects = world.effects()
+    deviation = np.sqrt(np.diag(world.sem.covariance()))
+    for j, cause in enumerate(effects.labels):
+        node = world.node(cause)
+        # Push the noise of one latent by one of its standard deviations, in its direction.
+        direction = np.sign(world.change(0, cause).mean)
+        push = Change(node, np.zeros(7), 0.0, direction * deviation[node])
+        moved = world.sem.changed(push).mean() / deviation
+        for i, effect in enumerate(effects.labels):
+            towards = np.sign(world.change(1, effect).mean)
+            assert effects.total[j, i] == pytest.approx(towards * moved[world.node(effect)])
+    assert np.array_equal(effects.total != 0, world.order.matrix | np.eye(7, dtype=bool))
+
+
+def test_direct_effects_are_those_of_the_latents_that_are_asked_for():
+    world = random_world(7, 3, 0.6, 3, intervention=Intervention("hard", shift=1.0))
+    whole = world.effects()
+    edges = {(world.names[j], world.names[i]) for i, j in np.argwhere(world.sem.A != 0)}
+    named = {(whole.labels[a], whole.labels[d]) for a, d in np.argwhere(whole.direct)}
+    assert named == edges
+    for k in range(3):
+        truth = world.truth(k)
+        some = world.effects(truth.labels)
+        assert some.labels == truth.labels
+        assert np.allclose(np.eye(len(some.labels)) - np.linalg.inv(some.total), some.direct)
+        named = {(some.labels[a], some.labels[d]) for a, d in np.argwhere(some.direct)}
+        assert named == truth.parents
+
+
+def test_without_a_shift_every_latent_grows_in_its_own_direction():
+    world = random_world(5, 2, 0.8, 4, intervention="hard")
+    deviation = np.sqrt(np.diag(world.sem.covariance()))
+    nodes = [world.node(label) for label in world.labels]
+    raw = (world.sem.A * deviation / deviation[:, None])[np.ix_(nodes, nodes)].T
+    assert np.allclose(world.effects().direct, raw)
+    with pytest.raises(InputError, match="no label"):
+        world.effects(["nowhere"])

@@ -18,6 +18,7 @@ from __future__ import annotations
 from jigsaw_crl.truth.simulate.assumptions import AssumptionReport, check_assumptions
 from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_graph
+from jigsaw_crl.truth.simulate.effects import TrueEffects
 from jigsaw_crl.truth.simulate.families import FAMILIES
 from jigsaw_crl.truth.simulate.interventions import INTERVENTIONS, Intervention
 from jigsaw_crl.truth.simulate.sem import SEM, Change
@@ -33,6 +34,7 @@ __all__ = [
     "Batches",
     "Change",
     "Intervention",
+    "TrueEffects",
     "Truth",
     "World",
     "check_assumptions",

@@ -16,6 +16,7 @@ from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.block_rq import block_rq
+from jigsaw_crl.truth.simulate.effects import TrueEffects, true_effects
 from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sampling import (
@@ -360,6 +361,31 @@ class World:
             Q=Q,
             marginal=self.sem.marginal(view.nodes),
         )
+
+    def effects(self, labels: Iterable[str] | None = None) -> TrueEffects:
+        """The true total and direct effects, in standard deviations of the control.
+
+        A latent counts as growing in the direction in which the interventions on it move it;
+        without a shift, in its own.
+
+        Parameters
+        ----------
+        labels : iterable of str, optional
+            In this order, by default all. Latents that are not among them are marginalised out:
+            an effect that goes through them alone is direct.
+
+        Examples
+        --------
+        >>> from jigsaw_crl.truth.simulate import random_world
+        >>> chain = random_world(3, 1, 1.0, graph="chain", intervention="hard")
+        >>> effects = chain.effects()
+        >>> int((effects.total != 0).sum()) - 3, int((effects.direct != 0).sum())
+        (3, 2)
+        """
+        chosen = self.labels if labels is None else tuple(labels)
+        nodes = np.array([self.node(label) for label in chosen], dtype=np.intp)
+        sign = np.array([-1.0 if self.change(0, label).mean < 0 else 1.0 for label in chosen])
+        return true_effects(self.sem, nodes, chosen, sign)
 
     def __repr__(self) -> str:
         return f"World({self.n_latent} latents, {self.n_clients} clients, seed {self.seed})"

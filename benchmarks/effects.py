@@ -1,0 +1,435 @@
+"""Effects, edges and latents from hard interventions: how close are they to the truth?
+
+    python benchmarks/effects.py --seeds judge
+    python benchmarks/effects.py --part study client --worlds 12 --seeds judge
+
+Parts:
+
+- population: exact moments of confounded worlds. Largest error of latents, total and direct
+  effects, and pairs that some client sees together and that stay open (100 worlds).
+- study: samples of several clients. E1 and decided pairs of the order, root mean square error and
+  interval coverage of effects, F1 of direct edges (all, and those above 0.05).
+- client: samples of one client that accesses every latent. Correlation of its latents with the true
+  ones, and F1 of direct edges.
+- claim: interventions that are said to be hard. Share of clients and of studies with the finding
+  `not-hard`: power where they are soft, false alarms where they are hard.
+- malice: a fifth of the sites sends wrong effects. Pooled effects that move by more than two of
+  their standard errors, with and without anything said about it.
+
+Worlds of `--seeds choose` are for choosing constants, those of `--seeds judge` for judging them.
+Each finished world is one line of JSON in the file `--out` and is not computed again: choose
+another file after a change of the code.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from records import Record, by_cell, cell_name, run
+from reporting import header, mean_and_error, options, row, share
+from threadpoolctl import threadpool_limits
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.verdict import NO
+from jigsaw_crl.evidence.effects import Effects, Sizes
+from jigsaw_crl.truth.metrics import EdgeCounts, EffectScores, VerdictCounts
+
+# First seed of each family. No test, example or other benchmark uses seeds in these ranges.
+SEEDS = {"choose": 4_000_000, "judge": 5_000_000}
+# Size of a direct effect, in standard deviations, that an edge of the second F1 must exceed.
+VISIBLE = 0.05
+# Standard errors of the honest estimate beyond which a pooled effect has moved.
+MOVED = 2.0
+# Share of malicious sites.
+MALICIOUS = 0.2
+# A pair counts as marked if the table of effects shows a chance of its disagreement below this.
+UNLIKELY = 0.01
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One kind of world, and what its interventions are said to be; n = 0: exact moments."""
+
+    part: str = "study"
+    kind: str = "hard"
+    shift: float = 1.0
+    n: int = 10_000
+    clients: int = 15
+    latent: int = 20
+    coverage: float = 0.6
+    said: Literal["hard", "soft"] = "hard"
+
+    def world(self, seed: int) -> jc.simulate.World:
+        protocol = jc.simulate.Intervention.named(self.kind, shift=self.shift)
+        return jc.simulate.random_world(
+            self.latent, self.clients, self.coverage, seed, intervention=protocol
+        )
+
+    def __str__(self) -> str:
+        rows = f"n = {self.n:,}" if self.n else "exact"
+        first = f"{self.kind}, shift {self.shift:g}, {rows}, K = {self.clients}, p = {self.latent}"
+        return cell_name(self, first, ("part", "kind", "shift", "n", "clients", "latent"))
+
+
+SAID: tuple[Literal["hard", "soft"], ...] = ("hard", "soft")
+CELLS = {
+    "population": [Cell("population", shift=s, n=0, clients=5, latent=10) for s in (1.0, 0.0)],
+    "study": [
+        Cell(shift=shift, clients=k, said=said)
+        for shift in (1.0, 0.0)
+        for k in (15, 5, 3)
+        for said in SAID
+    ],
+    "client": [
+        Cell("client", shift=shift, n=n, clients=1, latent=p, coverage=1.0)
+        for shift in (1.0, 0.0)
+        for p in (5, 10)
+        for n in (1_000, 10_000, 100_000)
+    ],
+    "claim": [
+        Cell("claim", kind=kind, n=n, clients=5, latent=10)
+        for kind in ("hard", "paper", "mild", "shrink")
+        for n in (1_000, 10_000)
+    ],
+    "malice": [Cell("malice")],
+}
+# Parts with more worlds than `--worlds` says, because their worlds are cheap.
+LEAST = {"population": 100, "client": 24, "claim": 24}
+
+
+def population(world: jc.simulate.World, result: jc.Result) -> Record:
+    """Largest errors, wrong verdicts, and open pairs that some client sees together."""
+    latents, total, direct = [0.0], [0.0], [0.0]
+    together: set[tuple[str, str]] = set()
+    for k, view in enumerate(world.views):
+        fragment = result.fragments[view.name]
+        labels, p = fragment.labels, len(fragment.labels)
+        together |= {(a, d) for a in labels for d in labels if a != d}
+        true = world.effects(labels)
+        assert fragment.hard is not None
+        T = np.where(np.eye(p, dtype=bool), 1.0, fragment.hard.total.value)
+        A = np.eye(p) - np.linalg.inv(T)
+        total.append(_gap(T, true.total, all(fragment.hard.moved)))
+        direct.append(_gap(A, true.direct, all(fragment.hard.moved)))
+        latents.append(_latent_error(world.truth(k), fragment))
+    order = result.order
+    both = world.effects(order.labels)
+    found, effects = order.direct_effects, order.effects
+    assert found is not None
+    assert effects is not None
+    # Edges that rest on a pair that nobody has together have an interval, all others none.
+    exact = found.error == 0
+    signed = bool(effects.oriented.all())
+    direct.append(_gap(found.weight[exact], both.direct[exact], signed))
+    counts = jc.metrics.verdict_counts(world.order, order)
+    return {
+        "latents": max(latents),
+        "total": max(total),
+        "direct": max(direct),
+        "open": len(order.undetermined() & together),
+        "pairs": len(together),
+        "edges": int((exact & (both.direct != 0)).sum()),
+        "all_edges": int((both.direct != 0).sum()),
+        "wrong": counts.wrong_yes + counts.wrong_no,
+        "districts": sum(
+            len(d) > 1 for k in range(world.n_clients) for d in world.truth(k).districts
+        ),
+    }
+
+
+def _gap(found: np.ndarray, true: np.ndarray, signed: bool) -> float:
+    """Largest difference; of sizes where directions are arbitrary."""
+    return float(np.abs(found - true if signed else np.abs(found) - np.abs(true)).max())
+
+
+def _latent_error(truth: jc.simulate.Truth, fragment: jc.Fragment) -> float:
+    """Largest coefficient error of the latents, as functions of the true ones in unit variance."""
+    at = [truth.labels.index(label) for label in fragment.labels]
+    assert fragment.basis is not None
+    deviation = np.sqrt(np.diag(np.linalg.inv(truth.marginal.precision())))
+    read = (fragment.basis @ truth.mixing * deviation)[:, at]
+    return float(np.abs(np.abs(read) - np.eye(len(at))).max())
+
+
+def study(world: jc.simulate.World, result: jc.Result) -> Record:
+    """Scores of the order, of effects and of edges."""
+    order = result.order
+    true = world.effects(order.labels)
+    return {
+        "E1": jc.metrics.global_f1(world.order, order),
+        "E1_together": _e1_together(world, result),
+        "wrong_no": _wrong_no(world, true, order),
+        "counts": asdict(jc.metrics.verdict_counts(world.order, order)),
+        "effects": asdict(jc.metrics.effect_scores(true, order)),
+        "edges": asdict(jc.metrics.edge_counts(true, order)),
+        "visible": asdict(jc.metrics.edge_counts(true, order, VISIBLE)),
+        "missed": _missed(true, order),
+        "latents": jc.metrics.latent_correlation(
+            [world.truth(k) for k in range(world.n_clients)], result.fragments
+        ),
+    }
+
+
+def _e1_together(world: jc.simulate.World, result: jc.Result) -> float:
+    """E1 of the pairs that some client has both of."""
+    together = {
+        (a, d) for f in result.fragments.values() for a in f.labels for d in f.labels if a != d
+    }
+    guess = jc.metrics.scored_pairs(result.order)
+    return jc.metrics.global_f1(world.order.pairs() & together, guess & together)
+
+
+def _wrong_no(
+    world: jc.simulate.World, true: jc.simulate.TrueEffects, order: jc.GlobalOrder
+) -> list[tuple[float, bool]]:
+    """Size of the total effect of every wrong "no", and whether its bound excludes it."""
+    out = []
+    for a, d in np.argwhere((order.verdicts == NO) & (true.total != 0)).tolist():
+        if a != d and world.order.is_ancestor(order.labels[a], order.labels[d]):
+            size = abs(float(true.total[a, d]))
+            above = bool(order.bounds.in_sd[a, d] and size > order.bounds.value[a, d])
+            out.append((round(size, 4), above))
+    return out
+
+
+def _missed(true: jc.simulate.TrueEffects, order: jc.GlobalOrder) -> list[float]:
+    """Sizes of the edges that are not stated."""
+    found = order.direct_effects
+    return [
+        round(abs(float(true.direct[a, d])), 4)
+        for a, d in np.argwhere(true.direct != 0).tolist()
+        if found is None or found.verdict(a, d) != "direct"
+    ]
+
+
+def claim(world: jc.simulate.World, result: jc.Result) -> Record:
+    """Clients and labels named by `not-hard`, by their own data and across sites."""
+    named = [f for f in result.diagnostics if f.check == "not-hard"]
+    across = {f.regime for f in named if f.client is None}
+    order = result.order
+    stated = 0 if order.effects is None else int(order.effects.known.sum())
+    scores = jc.metrics.effect_scores(world.effects(order.labels), order)
+    return {
+        "clients": world.n_clients,
+        "named": len({f.client for f in named if f.client is not None}),
+        "across": len(across),
+        "study": bool(named),
+        "stated": stated,
+        "effects": asdict(scores),
+    }
+
+
+@dataclass(frozen=True)
+class Lie:
+    """What a malicious site does to the effects and errors that it sends.
+
+    Effects are multiplied by `times`, `add` is added with a random sign a pair, and `nudge` of
+    their errors with the sign of plus; errors are multiplied by `shrink`.
+    """
+
+    times: float = 1.0
+    add: float = 0.0
+    nudge: float = 0.0
+    shrink: float = 1.0
+
+    def told(self, fragment: jc.Fragment, rng: np.random.Generator) -> jc.Fragment:
+        hard = fragment.hard
+        if hard is None:
+            return fragment
+        value, error = hard.total.value, hard.total.error
+        sign = rng.choice([-1.0, 1.0], value.shape)
+        sent = self.times * value + self.add * sign + self.nudge * error
+        total = Sizes(sent, self.shrink * error)
+        return replace(fragment, hard=Effects(hard.hard, hard.moved, total, hard.applied))
+
+
+# The last is the hardest to see: all liars move every effect the same way, within their errors.
+LIES = {
+    "shifted by 1": Lie(add=1.0),
+    "times 3": Lie(times=3.0),
+    "shifted by 0.2, errors / 100": Lie(add=0.2, shrink=0.01),
+    "all nudged by 4 errors": Lie(nudge=4.0),
+}
+
+
+def malice(world: jc.simulate.World, result: jc.Result) -> Record:
+    """Pooled effects that move, by the kind of lie."""
+    fragments = list(result.fragments.values())
+    honest = pool_effects(read_fragments(fragments))
+    assert honest is not None
+    rng = np.random.default_rng([world.seed, 8])
+    count = round(MALICIOUS * len(fragments))
+    bad = set(rng.choice(len(fragments), size=count, replace=False).tolist())
+    out: Record = {}
+    for name, lie in LIES.items():
+        sent = [lie.told(f, rng) if k in bad else f for k, f in enumerate(fragments)]
+        doubted = labels_not_hard(read_fragments(sent))
+        after = pool_effects(read_fragments([f.without_claims(doubted) for f in sent]))
+        known = honest.known & ~np.eye(len(honest.labels), dtype=bool)
+        if after is None:
+            out[name] = {"pairs": int(known.sum()), "withdrawn": int(known.sum())}
+            continue
+        left = known & after.known
+        moved = left & (np.abs(after.estimate - honest.estimate) > MOVED * honest.error)
+        marked = after.set_aside.any(axis=0) | (after.heterogeneity < UNLIKELY)
+        silent = moved & ~marked
+        out[name] = {
+            "pairs": int(known.sum()),
+            "withdrawn": int((known & ~left).sum()),
+            "moved": int(moved.sum()),
+            "silent": int(silent.sum()),
+            "silent_study": bool(silent.any()) and not (after.notes or doubted),
+            # Sites of the silent pairs, and how many of these lie.
+            "of": honest.sites[silent].tolist(),
+            "liars": (~np.isnan(honest.by_site.value[sorted(bad)])).sum(axis=0)[silent].tolist(),
+        }
+    return {"lies": out}
+
+
+MEASURES = {
+    "population": population,
+    "study": study,
+    "client": study,
+    "claim": claim,
+    "malice": malice,
+}
+
+
+def run_world(cell: Cell, family: str, number: int) -> Record:
+    """Recover one world and measure what the cell's part asks for."""
+    seed = SEEDS[family] + number
+    world = cell.world(seed)
+    record: Record = {"cell": asdict(cell), "seeds": family, "world": number}
+    start = time.perf_counter()
+    with threadpool_limits(1):
+        # Samples of different sizes are independent: the size is part of their seed.
+        clients = world.clients(cell.n or None, seed=seed + cell.n)
+        result = jc.recover(clients, interventions=cell.said)
+        record |= MEASURES[cell.part](world, result)
+    return {**record, "seconds": time.perf_counter() - start}
+
+
+def print_population(groups: dict[Cell, list[Record]]) -> None:
+    names = ("latents", "total", "direct")
+    more = ("districts", "edges known exactly", "open of pairs seen together", "wrong")
+    header("exact", "worlds", *names, *more)
+    for cell, found in groups.items():
+        row(
+            cell,
+            len(found),
+            *(f"{max(r[name] for r in found):.1e}" for name in names),
+            sum(r["districts"] for r in found),
+            f"{sum(r['edges'] for r in found)} of {sum(r['all_edges'] for r in found)}",
+            f"{sum(r['open'] for r in found)} of {sum(r['pairs'] for r in found)}",
+            sum(r["wrong"] for r in found),
+        )
+
+
+def print_study(groups: dict[Cell, list[Record]]) -> None:
+    order = ("E1", "seen together", "decided", "wrong yes", "wrong no", "largest", "above bound")
+    effect = ("rms", "cover", "of zero", "of effects")
+    edge = ("edge F1", f"above {VISIBLE}", "false edges", "median missed")
+    header("study", "worlds", *order, *effect, *edge, "latents")
+    for cell, found in groups.items():
+        counts = sum((VerdictCounts(**r["counts"]) for r in found), VerdictCounts())
+        effects = sum((EffectScores(**r["effects"]) for r in found), EffectScores())
+        edges, visible = (
+            sum((EdgeCounts(**r[name]) for r in found), EdgeCounts())
+            for name in ("edges", "visible")
+        )
+        missed = [size for r in found for size in r["missed"]]
+        row(
+            cell,
+            len(found),
+            mean_and_error([r["E1"] for r in found]),
+            float(np.mean([r["E1_together"] for r in found])),
+            counts.decided,
+            share(counts.wrong_yes, counts.yes),
+            share(counts.wrong_no, counts.no),
+            max((size for r in found for size, _ in r["wrong_no"]), default=0.0),
+            sum(above for r in found for _, above in r["wrong_no"]),
+            f"{effects.rms:.4f}",
+            effects.coverage,
+            effects.coverage_of_zero,
+            effects.coverage_of_effects,
+            edges.f1,
+            visible.f1,
+            f"{edges.stated - edges.right} of {edges.stated}",
+            f"{np.median(missed):.3f} ({len(missed)})" if missed else "–",
+            f"{np.mean([r['latents'] for r in found]):.4f}",
+        )
+
+
+def print_claim(groups: dict[Cell, list[Record]]) -> None:
+    names = ("clients named", "studies named", "effects left a study", "coverage of these")
+    header("said to be hard", "studies", *names)
+    for cell, found in groups.items():
+        effects = sum((EffectScores(**r["effects"]) for r in found), EffectScores())
+        row(
+            cell,
+            len(found),
+            share(sum(r["named"] for r in found), sum(r["clients"] for r in found)),
+            share(sum(r["study"] for r in found), len(found)),
+            f"{np.mean([r['stated'] for r in found]):.1f}",
+            effects.coverage,
+        )
+
+
+def print_malice(groups: dict[Cell, list[Record]]) -> None:
+    names = ("pairs", "withdrawn", "moved", "moved, not marked", "studies moved without a note")
+    for cell, found in groups.items():
+        header(f"{MALICIOUS:.0%} malicious; {cell}", "worlds", *names)
+        for lie in LIES:
+            told = [r["lies"][lie] for r in found]
+            row(
+                lie,
+                len(told),
+                *(sum(t.get(x, 0) for t in told) for x in ("pairs", "withdrawn", "moved")),
+                sum(t.get("silent", 0) for t in told),
+                sum(t.get("silent_study", False) for t in told),
+            )
+
+
+PRINTED = {
+    "population": print_population,
+    "study": print_study,
+    "client": print_study,
+    "claim": print_claim,
+    "malice": print_malice,
+}
+
+
+def print_tables(records: Iterable[Record]) -> None:
+    """One table a part."""
+    groups = by_cell(Cell, records)
+    for part, show in PRINTED.items():
+        own = {cell: found for cell, found in groups.items() if cell.part == part}
+        if own:
+            show(own)
+            print()
+
+
+def main() -> None:
+    parser = options(__doc__, worlds=12, jobs=2)
+    parser.add_argument("--part", nargs="+", choices=CELLS, default=list(CELLS))
+    parser.add_argument("--seeds", choices=SEEDS, default="choose")
+    parser.add_argument("--exactly", action="store_true", help="the same number for every part")
+    parser.add_argument("--out", type=Path, default=Path("build/effects.jsonl"))
+    given = parser.parse_args()
+    tasks = [
+        (cell, given.worlds if given.exactly else max(given.worlds, LEAST.get(part, 0)))
+        for part in given.part
+        for cell in CELLS[part]
+    ]
+    print_tables(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out))
+
+
+if __name__ == "__main__":
+    main()
