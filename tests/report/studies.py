@@ -10,7 +10,7 @@ import numpy as np
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.evidence.effects import Sizes
+from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Statements
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.truth.simulate import Intervention
@@ -60,6 +60,16 @@ def chain_fragment(client: str, *labels: str) -> Fragment:
         blocks,
         statements=Statements(np.triu(np.ones((p, p), dtype=np.int8), 1)),
     )
+
+
+def sized_fragment(client: str, *labels: str, error: float = 0.05) -> Fragment:
+    """The same, with hard interventions: every label has an effect of ±0.5 on those that follow."""
+    p = len(labels)
+    sign = np.where(np.arange(p) % 2, -1.0, 1.0)
+    value = 0.5 * np.triu(sign[:, None] * sign, 1)
+    sizes = Sizes(value, np.full((p, p), error))
+    hard = Effects((True,) * p, (1,) * p, sizes, sizes)
+    return replace(chain_fragment(client, *labels), hard=hard)
 
 
 def assembled(*fragments: Fragment, **about: object) -> Result:

@@ -32,6 +32,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, sole_writer, writable, write_file
 from jigsaw_crl.report.contents import client_log_odds
 from jigsaw_crl.report.drawing import Picture, draw_graph, draw_hasse
+from jigsaw_crl.report.layout import signed
 from jigsaw_crl.result.result import Result
 
 __all__ = [
@@ -96,21 +97,29 @@ def plot_graph(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     1
     """
     effects_of(order)
-    figure = _draw_picture(draw_graph(order), ax)
-    drawn = figure.axes[0] if ax is None else ax
+    picture = draw_graph(order)
+    if ax is None:
+        inches = (POINT / 72) * np.array([picture.width, picture.height])
+        # Room for the legend below.
+        _, ax = _axes(None, *np.clip(inches + np.array([0.0, 0.9]), (4.6, 2.0), 40.0))
+    figure = _draw_picture(picture, ax)
     handles = [
-        Line2D([], [], color=colour, linewidth=width, linestyle=style, label=text)
-        for colour, width, style, text in (
-            (BLUE, 3.0, "-", "direct, raises"),
-            (VERMILION, 3.0, "-", "direct, lowers"),
-            (GREY, 1.1, "--", "undetermined whether direct"),
-            (GREY, 0.8, "-", "ancestor, no direct effect known"),
+        Line2D([], [], label=text, color=SIGNS[sign], linewidth=width, linestyle="-")
+        for sign, width, text in (
+            ("plus", 3.0, "direct, raises"),
+            ("minus", 3.0, "direct, lowers"),
+            ("unclear", 0.8, "ancestor, no direct effect known"),
         )
     ]
-    drawn.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), frameon=False, fontsize=8,
+    may_be = Line2D([], [], label="undetermined whether direct", color=GREY, linestyle="--")
+    ax.legend(
+        handles=[*handles, may_be],
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        frameon=False,
+        fontsize=8,
         ncols=2,
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -143,7 +152,7 @@ def plot_effects(order: GlobalOrder, ax: Axes | None = None) -> Figure:
     _hatch(ax, unknown)
     if p <= MOST_NUMBERS:
         for r, c in np.argwhere(~np.isnan(value)):
-            text = f"{value[r, c]:+.2f}\n±{half[r, c]:.2f}"
+            text = f"{signed(value[r, c])}\n±{half[r, c]:.2f}"
             dark = abs(value[r, c]) > 0.6 * most
             ax.text(c, r, text, ha="center", va="center", size=7, color="white" if dark else INK)
     _name_pairs(ax, [order.labels[i] for i in chain])
@@ -178,10 +187,11 @@ def plot_forest(order: GlobalOrder, cause: str, effect: str, ax: Axes | None = N
     n = len(sites)
     figure, ax = _axes(ax, 5.0, float(np.clip(0.3 * n + 1.4, 2.0, 12.0)))
     ax.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
-    for y, site in enumerate(sites.itertuples()):
-        colour, mark, style = (ORANGE, "x", "--") if site.set_aside else (INK, "s", "-")
-        ax.plot([site.low, site.high], [y, y], color=colour, linewidth=1.4, linestyle=style)
-        ax.plot(site.total, y, mark, color=colour, ms=5)
+    low, high, total = (sites[name].to_numpy(float) for name in ("low", "high", "total"))
+    for y, aside in enumerate(sites["set_aside"]):
+        colour, mark, style = (ORANGE, "x", "--") if aside else (INK, "s", "-")
+        ax.plot([low[y], high[y]], [y, y], color=colour, linewidth=1.4, linestyle=style)
+        ax.plot(total[y], y, mark, color=colour, ms=5)
     ax.plot([effects.low[a, d], effects.high[a, d]], [n, n], color=BLUE, linewidth=2.4)
     ax.plot(effects.estimate[a, d], n, "D", color=BLUE, ms=6)
     names = [
@@ -189,7 +199,7 @@ def plot_forest(order: GlobalOrder, cause: str, effect: str, ax: Axes | None = N
         for name, aside in zip(sites["site"], sites["set_aside"], strict=True)
     ]
     ax.set_yticks(range(n + 1), [*(_plain(name) for name in names), "all sites"])
-    ax.invert_yaxis()
+    ax.set_ylim(n + 0.5, -0.5)
     ax.set(xlabel=f"effect of {_plain(cause[:24])} on {_plain(effect[:24])}, standard deviations")
     _bare(ax)
     return figure
@@ -220,7 +230,7 @@ def _draw_picture(picture: Picture, ax: Axes | None) -> Figure:
         if weight is not None and edge.number_at is not None:
             ax.text(
                 *edge.number_at,
-                f"{weight.value:+.2f}",
+                signed(weight.value),
                 ha="center",
                 va="center",
                 size=0.8 * size,

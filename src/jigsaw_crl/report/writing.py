@@ -28,6 +28,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
 from jigsaw_crl.report.drawing import Edge
+from jigsaw_crl.report.layout import signed
 from jigsaw_crl.result.exports import order_csv, to_graphml
 from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
@@ -143,11 +144,11 @@ def _effects(order: GlobalOrder) -> dict[str, Any] | None:
     verdicts = [[EDGE_CODES[direct.verdict(a, d)] for d in range(p)] for a in range(p)]
     sites = []
     for k, claims in enumerate(order.panel.claims):
-        own = np.ix_([k], claims.members, claims.members)
-        value = effects.by_site.value[own]
+        own = np.ix_(claims.members, claims.members)
+        value = effects.by_site.value[k][own]
         if not np.isnan(value).all():
-            parts = _floats(value), _floats(effects.by_site.error[own])
-            sites.append([k, pack(b"".join(parts) + _bytes(effects.set_aside[own]))])
+            parts = _floats(value), _floats(effects.by_site.error[k][own])
+            sites.append([k, pack(b"".join(parts) + _bytes(effects.set_aside[k][own]))])
     total = effects.estimate, effects.error, effects.heterogeneity
     return {
         "interval": INTERVAL,
@@ -222,7 +223,7 @@ def _environment() -> Environment:
     environment.filters["ticks"] = _ticks
     environment.filters["pluralise"] = pluralise
     environment.filters["edge_class"] = _edge_class
-    environment.filters["signed"] = _signed
+    environment.filters["signed"] = signed
     environment.filters["thousands"] = lambda value: f"{value:,}"
     return environment
 
@@ -231,12 +232,6 @@ def _edge_class(edge: Edge) -> str:
     if edge.weight is None:
         return ""
     return f" {'direct' if edge.weight.decided else 'maybe'} {edge.weight.sign}"
-
-
-def _signed(value: float) -> str:
-    """Two decimals and a sign; zero has none."""
-    text = f"{abs(value):.2f}"
-    return text if text == "0.00" else f"{'−' if value < 0 else '+'}{text}"
 
 
 def _ticks(text: str) -> Any:
