@@ -179,6 +179,14 @@ def test_exact_moments_exclude_every_size(visit, exact):
     assert page.locator("#bound").inner_text() == "Exact moments exclude an effect of any size."
 
 
+def test_exact_effects_have_no_interval(visit):
+    page = visit(assembled(sized_fragment("one", "a", "b", error=0.0)))
+    ask(page, "a", "b")
+    told = page.locator("#effect").inner_text()
+    assert "changes b by −0.50 (exact) standard deviations" in told
+    assert "Only one site measured it" in told
+
+
 def test_the_table_of_pairs_sorts_by_effect(visit, plant):
     page = visit(plant)
     page.locator("th button[data-sort=effect]").click()

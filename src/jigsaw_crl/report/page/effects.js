@@ -58,7 +58,7 @@ function signed(value) {
   return text === "0.00" ? text : `${value < 0 ? "−" : "+"}${text}`;
 }
 
-const range = ({ low, high }) => `${signed(low)} to ${signed(high)}`;
+const range = ({ low, high }) => (low === high ? "exact" : `${signed(low)} to ${signed(high)}`);
 
 // How large an effect a "no" excludes, in words and rounded up; empty for other verdicts.
 function boundText(pair) {
@@ -105,7 +105,7 @@ function arbitrary(a, d) {
 function totalText(a, d) {
   const pair = a * P + d;
   const size = around(effects.total[pair], effects.error[pair]);
-  const numbers = `${signed(size.value)} (95 % interval ${range(size)})`;
+  const numbers = `${signed(size.value)} (${size.low === size.high ? "" : "95 % interval "}${range(size)})`;
   if (pairs.verdict[pair] === 1) return `Measured: ${numbers} ${SIZE_UNIT}. It counts as zero, because ${labels[a]} is not an ancestor of ${labels[d]}.`;
   return `Moving ${labels[a]} by one standard deviation changes ${labels[d]} by ${numbers} ${SIZE_UNIT}.`;
 }
@@ -148,7 +148,7 @@ function forest(pair, sites) {
 // -- marks: intervals in table cells, on one scale --
 
 function shape(tag, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  const made = document.createElementNS($("hasse").namespaceURI, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
