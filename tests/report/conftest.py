@@ -12,7 +12,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.truth.demo import light_tunnel
 
-from .studies import hostile_result, random_result
+from .studies import hostile_result, plant_result, random_result
 
 # Milliseconds after which the browser hangs; nothing waits that long, however busy the machine.
 HANG = 300_000
@@ -49,6 +49,12 @@ def hostile() -> Result:
 @pytest.fixture(scope="session")
 def middling() -> Result:
     return random_result(24, 8, 0.4, seed=3)
+
+
+@pytest.fixture(scope="session")
+def plant() -> Result:
+    """A study with hard interventions."""
+    return plant_result()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,9 +10,30 @@ import numpy as np
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Statements
 from jigsaw_crl.result.result import Result
+from jigsaw_crl.truth.simulate import Intervention
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
+
+PLANT = ("pump", "valve", "flow", "tank", "heater", "mixer")
+PLANT_EFFECTS = (
+    ("pump", "valve", 0.9),
+    ("pump", "flow", 0.5),
+    ("valve", "flow", -1.1),
+    ("tank", "flow", 0.8),
+    ("heater", "mixer", 1.0),
+    ("flow", "mixer", 0.7),
+)
+PLANT_SITES = {
+    "north": ("pump", "valve", "tank", "flow"),
+    "east": ("pump", "valve", "tank", "flow"),
+    "south": ("pump", "valve", "tank", "flow"),
+    "west": ("flow", "heater", "mixer", "tank"),
+    "delta": ("valve", "flow", "tank", "mixer"),
+    "coast": ("pump", "valve", "flow"),
+}
+
 
 HOSTILE = (
     "<script>window.broken = 1</script>",
@@ -40,6 +62,16 @@ def chain_fragment(client: str, *labels: str) -> Fragment:
     )
 
 
+def sized_fragment(client: str, *labels: str, error: float = 0.05) -> Fragment:
+    """The same, with hard interventions: every label has an effect of ±0.5 on those that follow."""
+    p = len(labels)
+    sign = np.where(np.arange(p) % 2, -1.0, 1.0)
+    value = 0.5 * np.triu(sign[:, None] * sign, 1)
+    sizes = Sizes(value, np.full((p, p), error))
+    hard = Effects((True,) * p, (1,) * p, sizes, sizes)
+    return replace(chain_fragment(client, *labels), hard=hard)
+
+
 def assembled(*fragments: Fragment, **about: object) -> Result:
     order = jc.assemble(fragments)
     return Result({f.client: f for f in fragments}, order, **about)  # type: ignore[arg-type]
@@ -57,6 +89,35 @@ def hostile_result() -> Result:
         diagnostics=findings,
         provenance={"study": HOSTILE[0], "sources": {HOSTILE[0]: HOSTILE[1]}},
     )
+
+
+def plant_world() -> jc.simulate.World:
+    """Six sites of a plant, with hard interventions."""
+    effects = np.zeros((6, 6))
+    for cause, effect, strength in PLANT_EFFECTS:
+        effects[PLANT.index(effect), PLANT.index(cause)] = strength
+    return jc.simulate.world_from_graph(
+        effects,
+        list(PLANT_SITES.values()),
+        (6,) * len(PLANT_SITES),
+        seed=4,
+        names=PLANT,
+        client_names=list(PLANT_SITES),
+        intervention=Intervention("hard", shift=1.0),
+    )
+
+
+def plant_result() -> Result:
+    """The plant, with one site whose effect of pump on valve stands apart."""
+    found = jc.recover(plant_world().clients(n_samples=3_000), interventions="hard")
+    fragments = dict(found.fragments)
+    odd = fragments["coast"]
+    assert odd.hard is not None
+    value = odd.hard.total.value.copy()
+    value[odd.index("pump"), odd.index("valve")] += 0.8
+    total = Sizes(value, odd.hard.total.error)
+    fragments["coast"] = replace(odd, hard=replace(odd.hard, total=total))
+    return assembled(*fragments.values(), provenance={"study": "plant"})
 
 
 def random_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0) -> Result:

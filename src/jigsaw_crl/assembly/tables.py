@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["direct_graph", "effects_frame", "shift_frame", "site_effects_frame"]
+__all__ = ["direct_graph", "effects_frame", "effects_of", "shift_frame", "site_effects_frame"]
 
 
 _NUMBERS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
@@ -60,7 +60,7 @@ def site_effects_frame(order: GlobalOrder, cause: str, effect: str) -> pd.DataFr
     """
     import pandas as pd  # here for start-up time
 
-    effects = _of(order)
+    effects = effects_of(order)
     a, d = order.indices(cause, effect)
     value, error = effects.by_site.value[:, a, d], effects.by_site.error[:, a, d]
     has = ~np.isnan(value)
@@ -130,7 +130,7 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
     """
     import pandas as pd  # here for start-up time
 
-    effects = _of(order)
+    effects = effects_of(order)
     if not shifts:
         raise InputError("no label is pushed", 'Pass amounts by label, such as {"pump": 1.0}.')
     p = len(order.labels)
@@ -167,7 +167,8 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
     )
 
 
-def _of(order: GlobalOrder) -> PooledEffects:
+def effects_of(order: GlobalOrder) -> PooledEffects:
+    """The effects of an order; refused without hard interventions."""
     if order.effects is None:
         raise InputError(
             "there are no effects: no intervention is said to be hard",

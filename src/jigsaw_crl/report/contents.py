@@ -11,12 +11,12 @@ import numpy as np
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import Certificate, GlobalOrder
-from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.assembly.verdict import YES, Verdict
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
+from jigsaw_crl.report.drawing import Picture, draw_graph, draw_piece
 from jigsaw_crl.result.result import Result
 
 __all__ = [
@@ -88,11 +88,15 @@ class FindingCard:
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything the template shows."""
+    """Everything the template shows.
+
+    `diagram` is that of the global order, and `pushable` are the labels of which an effect is
+    known, those with most effects first; empty without hard interventions.
+    """
 
     result: Result
     title: str
-    hasse: Picture
+    diagram: Picture
     pieces: tuple[Piece, ...]
     cards: tuple[FindingCard, ...]
     warnings: str
@@ -100,6 +104,7 @@ class Contents:
     provenance: tuple[tuple[str, str], ...]
     size: int
     across: tuple[str, str, str] | None
+    pushable: tuple[str, ...]
     version: str = __version__
 
 
@@ -109,7 +114,7 @@ def describe(result: Result) -> Contents:
     return Contents(
         result=result,
         title=str(result.provenance.get("study") or "study"),
-        hasse=draw_hasse(order),
+        diagram=draw_graph(order),
         pieces=tuple(_piece(result, k) for k in range(len(order.fragments))),
         cards=_cards(result.diagnostics),
         warnings=_how_many(result.diagnostics),
@@ -117,7 +122,19 @@ def describe(result: Result) -> Contents:
         provenance=tuple(_provenance(result)),
         size=result.usual_size,
         across=_across(result),
+        pushable=_pushable(order),
     )
+
+
+def _pushable(order: GlobalOrder) -> tuple[str, ...]:
+    """Labels of which at least one effect is known, those that change most others first."""
+    if order.effects is None:
+        return ()
+    off = ~np.eye(len(order.labels), dtype=bool)
+    known = (order.effects.known & off).sum(axis=1)
+    changes = (order.effects.known & (order.verdicts == YES)).sum(axis=1)
+    ranked = sorted(range(len(order.labels)), key=lambda i: (-changes[i], order.labels[i]))
+    return tuple(order.labels[i] for i in ranked if known[i])
 
 
 def _across(result: Result) -> tuple[str, str, str] | None:

@@ -1,25 +1,44 @@
-"""The page's pictures as shapes: the global Hasse diagram, and one picture per client.
+"""The page's pictures as shapes: the global diagram, and one picture per client.
 
 They are plain data: the template turns them into SVG, `figures` into matplotlib.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.panel import read_fragments
-from jigsaw_crl.assembly.verdict import SAYS_YES
+from jigsaw_crl.assembly.tables import direct_graph
+from jigsaw_crl.assembly.verdict import SAYS_YES, YES
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
-__all__ = ["Chip", "Edge", "Outline", "Picture", "draw_hasse", "draw_piece", "smooth_path"]
+__all__ = [
+    "Chip",
+    "Edge",
+    "Outline",
+    "Picture",
+    "Weight",
+    "draw_graph",
+    "draw_hasse",
+    "draw_piece",
+    "smooth_path",
+]
 
 CHIP_HEIGHT, PADDING, SPACE = 26.0, 9.0, 8.0
 WIDEST_GROUP = 230.0
+# Undetermined edges that are drawn, as a multiple of the number of labels; the likeliest first.
+MOST_OPEN = 1.5
+# Width in pixels of an edge without effect, and of one of `FULL` standard deviations or more.
+THIN, THICK, FULL = 1.6, 6.5, 1.0
+# Room that an arrow's head takes at the end of a line.
+HEAD = 11.0
+# Half the width and height of an edge's number, and edges up to which they are written.
+NUMBER, MOST_NUMBERED = (21.0, 7.0), 60
 
 
 @dataclass(frozen=True)
@@ -47,11 +66,36 @@ class Outline:
 
 
 @dataclass(frozen=True)
+class Weight:
+    """The direct effect of an edge, its 95 % interval, and whether the edge is decided."""
+
+    value: float
+    low: float
+    high: float
+    decided: bool
+
+    @property
+    def sign(self) -> str:
+        """ "plus", "minus", or "unclear" where the edge is open and its interval contains zero."""
+        if not self.decided and self.low <= 0 <= self.high:
+            return "unclear"
+        return "plus" if self.value > 0 else "minus"
+
+    @property
+    def width(self) -> float:
+        """Width of the edge in pixels, by the size of the effect; open edges stay thin."""
+        if not self.decided:
+            return THIN
+        return THIN + (THICK - THIN) * min(abs(self.value) / FULL, 1.0)
+
+
+@dataclass(frozen=True)
 class Edge:
     """An edge from ancestor to descendant (labels, or any member of a block), and its points.
 
     `stated` is false where less is known than that the one label is an ancestor of the other:
-    between groups of labels, and where the client cannot say. `meaning` is what is known.
+    between groups of labels, and where the client cannot say. `meaning` is what is known. `weight`
+    is the direct effect, None where only the order is known; its number stands at `number_at`.
     """
 
     ancestor: str
@@ -59,10 +103,27 @@ class Edge:
     points: tuple[tuple[float, float], ...]
     stated: bool = True
     meaning: str = ""
+    weight: Weight | None = None
+    number_at: tuple[float, float] | None = None
 
     @property
     def path(self) -> str:
         return smooth_path(self.points)
+
+    @property
+    def path_to_head(self) -> str:
+        """The path up to where a large arrow's head begins."""
+        *rest, (x, y) = self.points
+        down = 1 if y >= rest[-1][1] else -1
+        return smooth_path((*rest, (x, y - down * HEAD)))
+
+    def at(self, share: float) -> tuple[float, float]:
+        """The point at a share (0 to 1) of the path, each of its curves counted alike."""
+        number, t = divmod(share * (len(self.points) - 1), 1.0)
+        (x, y), (u, v) = self.points[int(number)], self.points[int(number) + 1]
+        s = 1 - t
+        across = x * s * s * (1 + 2 * t) + u * t * t * (3 - 2 * t)
+        return across, y * s**3 + 1.5 * (y + v) * s * t + v * t**3
 
 
 @dataclass(frozen=True)
@@ -73,6 +134,7 @@ class Picture:
     edges: tuple[Edge, ...]
     outlines: tuple[Outline, ...] = ()
     layers: tuple[int, ...] = ()
+    not_drawn: int = 0
 
 
 def smooth_path(points: Sequence[tuple[float, float]]) -> str:
@@ -88,19 +150,109 @@ def smooth_path(points: Sequence[tuple[float, float]]) -> str:
 
 def draw_hasse(order: GlobalOrder) -> Picture:
     """The Hasse diagram of the decided pairs; chips follow `order.labels`."""
-    position = {label: i for i, label in enumerate(order.labels)}
-    graph = order.hasse()
-    pairs = sorted((position[a], position[d]) for a, d in graph.edges if a != d)
+    return _draw_pairs(order, dict.fromkeys(_covers(order)))
+
+
+def draw_graph(order: GlobalOrder) -> Picture:
+    """Direct effects, and relations of which only the order is known; chips follow `order.labels`.
+
+    Edges are the direct ones; decided ancestors that may be direct causes (undetermined); and pairs
+    of the Hasse diagram whose effect nobody measured (no weight). Without hard interventions it is
+    the Hasse diagram. `not_drawn` counts undetermined edges that are left out, because the order of
+    the pair is itself open or because there are too many.
+    """
+    effects, direct = order.effects, order.direct_effects
+    if effects is None or direct is None:
+        return draw_hasse(order)
+    sure: dict[tuple[int, int], Weight | None] = {}
+    maybe: dict[tuple[int, int], Weight | None] = {}
+    covers, left_out = _covers(order), 0
+    for a, d, about in direct_graph(order).edges(data=True):
+        pair = order.indices(a, d)
+        decided = about["verdict"] == "direct"
+        weight = Weight(about["weight"], about["low"], about["high"], decided)
+        if decided:
+            sure[pair] = weight
+        elif order.verdicts[pair] != YES:
+            left_out += 1
+        elif effects.known[pair] or pair not in covers:
+            maybe[pair] = weight
+    likely = sorted(maybe, key=lambda pair: (-float(direct.log_odds[pair]), pair))
+    most = round(MOST_OPEN * len(order.labels))
+    left_out += len(likely[most:])
+    chosen = dict.fromkeys(covers) | {pair: maybe[pair] for pair in likely[:most]} | sure
+    picture = _numbered(_spread_ends(_draw_pairs(order, chosen)))
+    return replace(picture, not_drawn=left_out)
+
+
+def _covers(order: GlobalOrder) -> set[tuple[int, int]]:
+    """The pairs of the Hasse diagram, by position."""
+    return {order.indices(a, d) for a, d in order.hasse().edges if a != d}
+
+
+def _draw_pairs(order: GlobalOrder, weights: Mapping[tuple[int, int], Weight | None]) -> Picture:
+    pairs = sorted(weights)
     most = 22 if len(order.labels) <= 60 else 12
     chips = [_chip(label, most) for label in order.labels]
     drawing = lay_out([(c.width, c.height) for c in chips], pairs)
     edges = tuple(
-        Edge(order.labels[a], order.labels[d], route)
+        Edge(order.labels[a], order.labels[d], route, weight=weights[a, d])
         for (a, d), route in zip(pairs, drawing.routes, strict=True)
     )
     corners = (box.corner for box in drawing.boxes)
     placed = tuple(replace(c, x=x, y=y) for c, (x, y) in zip(chips, corners, strict=True))
     return Picture(drawing.width, drawing.height, placed, edges, layers=drawing.layer)
+
+
+def _spread_ends(picture: Picture) -> Picture:
+    """The picture with the ends of its edges side by side along each label, for thick arrows."""
+    chips = {chip.label: chip for chip in picture.chips}
+    points = [list(edge.points) for edge in picture.edges]
+    for end, beside in ((0, 1), (-1, -2)):
+        rims: dict[tuple[str, float], list[int]] = {}
+        for k, edge in enumerate(picture.edges):
+            label = edge.ancestor if end == 0 else edge.descendant
+            rims.setdefault((label, edge.points[end][1]), []).append(k)
+        for (label, y), here in rims.items():
+            here.sort(key=lambda k: picture.edges[k].points[beside][0])
+            room = chips[label].width - 2 * PADDING
+            step = min(room / len(here), 3 * PADDING)
+            middle = chips[label].x + chips[label].width / 2
+            for place, k in enumerate(here):
+                points[k][end] = (middle + (place - (len(here) - 1) / 2) * step, y)
+    edges = (
+        replace(edge, points=tuple(route))
+        for edge, route in zip(picture.edges, points, strict=True)
+    )
+    return replace(picture, edges=tuple(edges))
+
+
+def _numbered(picture: Picture) -> Picture:
+    """The picture with places for the numbers of decided edges, clear of each other and of labels.
+
+    A number without such a place has none; a picture with many edges has none at all.
+    """
+    if len(picture.edges) > MOST_NUMBERED:
+        return picture
+    taken = [(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.chips]
+    edges = []
+    for edge in picture.edges:
+        place = None
+        if edge.weight is not None and edge.weight.decided:
+            for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8):
+                x, y = edge.at(share)
+                box = (x - NUMBER[0], y - NUMBER[1], x + NUMBER[0], y + NUMBER[1])
+                if not any(_meet(box, other) for other in taken):
+                    taken.append(box)
+                    place = (x, y)
+                    break
+        edges.append(replace(edge, number_at=place))
+    return replace(picture, edges=tuple(edges))
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two boxes (left, top, right, bottom) overlap."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def draw_piece(fragment: Fragment) -> Picture:

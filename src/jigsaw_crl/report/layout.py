@@ -17,7 +17,7 @@ from fast_sugiyama import from_edges
 
 from jigsaw_crl.base.arrays import FloatArray
 
-__all__ = ["Box", "Drawing", "lay_out", "shorten", "text_width"]
+__all__ = ["Box", "Drawing", "lay_out", "shorten", "signed", "text_width"]
 
 Size = tuple[float, float]
 Point = tuple[float, float]
@@ -92,6 +92,18 @@ def shorten(text: str, most: int = 22) -> str:
             break
         kept += character
     return kept + "…"
+
+
+def signed(value: float) -> str:
+    """The number with two decimals and its sign; zero has none.
+
+    Examples
+    --------
+    >>> signed(0.5), signed(-0.001)
+    ('+0.50', '0.00')
+    """
+    text = f"{abs(value):.2f}"
+    return text if text == "0.00" else f"{'−' if value < 0 else '+'}{text}"
 
 
 def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:

@@ -16,23 +16,40 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.effects import INTERVAL, UNEQUAL
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
+from jigsaw_crl.report.drawing import Edge
+from jigsaw_crl.report.layout import signed
 from jigsaw_crl.result.exports import order_csv, to_graphml
 from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
 
 __all__ = ["render_report", "write_report"]
 
-SCRIPTS = ("data.js", "why.js", "diagram.js", "matrix.js", "table.js", "evidence.js", "start.js")
+SCRIPTS = (
+    "data.js",
+    "effects.js",
+    "why.js",
+    "diagram.js",
+    "matrix.js",
+    "table.js",
+    "evidence.js",
+    "whatif.js",
+    "start.js",
+)
 # Evidence in hundredths as int16; the ends of the range mean certainty and no statement.
 HUNDREDTHS, SURE, SILENT = 100.0, 32_000, -32_768
+# The codes of `order.verdicts + 1`.
+EDGE_CODES = {"undetermined": 0, "not direct": 1, "direct": 2}
 
 
 def write_report(result: Result, path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -90,8 +107,8 @@ def _data(contents: Contents) -> dict[str, Any]:
             np.round(off * 10_000).astype("<u2").tobytes(),
         ]
     )
-    layers = contents.hasse.layers
-    across = [chip.x for chip in contents.hasse.chips]
+    layers = contents.diagram.layers
+    across = [chip.x for chip in contents.diagram.chips]
     layered = sorted(range(len(order.labels)), key=lambda i: (layers[i], across[i]))
     return {
         "mode": order.mode,
@@ -109,11 +126,51 @@ def _data(contents: Contents) -> dict[str, Any]:
             for k, claims in enumerate(order.panel.claims)
         ],
         "pooled": pack(_hundredths(order.evidence)) if order.mode == "evidence" else None,
+        "bounds": pack(_floats(order.bounds.value) + _bytes(order.bounds.in_sd)),
+        "effects": _effects(order),
         "files": {
             "order.csv": pack(order_csv(order).encode()),
             "hasse.graphml": pack(to_graphml(order).encode()),
         },
     }
+
+
+def _effects(order: GlobalOrder) -> dict[str, Any] | None:
+    """Total and direct effects, over all sites and by site; None without hard interventions."""
+    effects, direct = order.effects, order.direct_effects
+    if effects is None or direct is None:
+        return None
+    p = len(order.labels)
+    verdicts = [[EDGE_CODES[direct.verdict(a, d)] for d in range(p)] for a in range(p)]
+    sites = []
+    for k, claims in enumerate(order.panel.claims):
+        own = np.ix_(claims.members, claims.members)
+        value = effects.by_site.value[k][own]
+        if not np.isnan(value).all():
+            parts = _floats(value), _floats(effects.by_site.error[k][own])
+            sites.append([k, pack(b"".join(parts) + _bytes(effects.set_aside[k][own]))])
+    total = effects.estimate, effects.error, effects.heterogeneity
+    return {
+        "interval": INTERVAL,
+        "unequal": UNEQUAL,
+        "oriented": effects.oriented.tolist(),
+        "total": pack(b"".join(_floats(table) for table in total)),
+        "direct": pack(
+            _floats(direct.weight)
+            + _floats(direct.error)
+            + _bytes(np.array(verdicts))
+            + _bytes(direct.rests_on_open)
+        ),
+        "sites": sites,
+    }
+
+
+def _floats(table: FloatArray) -> bytes:
+    return table.astype("<f4").tobytes()
+
+
+def _bytes(table: npt.NDArray[Any]) -> bytes:
+    return table.astype(np.uint8).tobytes()
 
 
 def _hundredths(log_odds: FloatArray) -> bytes:
@@ -165,8 +222,16 @@ def _environment() -> Environment:
     environment.filters["px"] = lambda value: f"{value:.1f}"
     environment.filters["ticks"] = _ticks
     environment.filters["pluralise"] = pluralise
+    environment.filters["edge_class"] = _edge_class
+    environment.filters["signed"] = signed
     environment.filters["thousands"] = lambda value: f"{value:,}"
     return environment
+
+
+def _edge_class(edge: Edge) -> str:
+    if edge.weight is None:
+        return ""
+    return f" {'direct' if edge.weight.decided else 'maybe'} {edge.weight.sign}"
 
 
 def _ticks(text: str) -> Any:

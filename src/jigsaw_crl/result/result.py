@@ -267,6 +267,21 @@ class Result:
         figure: Figure = face("result.plot_pairs")(self.order, ax)
         return figure
 
+    def plot_graph(self, ax: Axes | None = None) -> Figure:
+        """Direct effects as a graph: sign by colour, size by width. Needs hard interventions."""
+        figure: Figure = face("result.plot_graph")(self.order, ax)
+        return figure
+
+    def plot_effects(self, ax: Axes | None = None) -> Figure:
+        """Total effects as a heat map, with their intervals. Needs hard interventions."""
+        figure: Figure = face("result.plot_effects")(self.order, ax)
+        return figure
+
+    def plot_forest(self, cause: str, effect: str, ax: Axes | None = None) -> Figure:
+        """One effect at every site, and at all together. Needs hard interventions."""
+        figure: Figure = face("result.plot_forest")(self.order, cause, effect, ax)
+        return figure
+
     def plot_spectrum(self, ax: Axes | None = None) -> Figure:
         """The eigenvalues of each client's data; filled marks carry latents."""
         figure: Figure = face("result.plot_spectrum")(self, ax)

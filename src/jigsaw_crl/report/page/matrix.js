@@ -84,10 +84,16 @@ function drawCursor(pen) {
   pen.strokeRect(grid.left + grid.column * grid.cell - 1, grid.top + grid.row * grid.cell - 1, grid.cell + 1, grid.cell + 1);
 }
 
+function cellText(a, d) {
+  if (a === d) return labels[a];
+  const pair = a * P + d;
+  const effect = known(pair) && pairs.verdict[pair] !== 1 ? `, total effect ${signed(effects.total[pair])}` : "";
+  return `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}${effect}. ${boundText(pair)}`.trim();
+}
+
 function sayCell() {
   const [a, d] = [grid.order[grid.row], grid.order[grid.column]];
-  const pair = a * P + d;
-  $("cell").textContent = a === d ? labels[a] : `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}`;
+  $("cell").textContent = cellText(a, d);
 }
 
 function moveCursor(row, column) {
@@ -120,9 +126,7 @@ function cellAt(event) {
 canvas.addEventListener("pointermove", (event) => {
   const at = cellAt(event);
   if (!at) return;
-  const pair = grid.order[at[0]] * P + grid.order[at[1]];
-  const [a, d] = [grid.order[at[0]], grid.order[at[1]]];
-  $("cell").textContent = a === d ? labels[a] : `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}`;
+  $("cell").textContent = cellText(grid.order[at[0]], grid.order[at[1]]);
 });
 canvas.addEventListener("click", (event) => {
   const at = cellAt(event);

@@ -52,7 +52,8 @@ if (!("DecompressionStream" in window)) {
   document.querySelector("main").prepend(element("p", { class: "note warn" },
     "This browser is too old to unpack the pairs and certificates: use one from 2023 or later."));
 }
-readPairs().then(async () => {
+Promise.all([readPairs(), readEffects()]).then(async () => {
+  startWhatIf();
   await filterPairs();
   await drawHeat();
   document.documentElement.dataset.ready = "yes";

@@ -51,7 +51,19 @@ async function filterPairs() {
 const KEYS = {
   a: (pair) => Math.floor(pair / P), d: (pair) => pair % P, verdict: (pair) => pairs.verdict[pair],
   probability: (pair) => pairs.probability[pair], yes: (pair) => pairs.yes[pair], no: (pair) => pairs.no[pair],
+  effect: (pair) => effectSize(pair),
 };
+
+// Pairs without a known effect come last.
+function effectSize(pair) {
+  if (pairs.verdict[pair] === 1) return 0;
+  return known(pair) ? Math.abs(effects.total[pair]) : -1;
+}
+
+function effectCell(pair) {
+  if (pairs.verdict[pair] === 1) return "none";
+  return known(pair) ? signed(effects.total[pair]) : "unknown";
+}
 
 function sortPairs() {
   const key = KEYS[view.key];
@@ -72,6 +84,7 @@ function drawRows() {
       element("td", { class: "num" }, chance(pair)),
       element("td", { class: "num" }, String(pairs.yes[pair])),
       element("td", { class: `num${pairs.yes[pair] && pairs.no[pair] ? " hot" : ""}` }, String(pairs.no[pair])),
+      ...(sized ? [element("td", { class: "num" }, effectCell(pair))] : []),
       element("td", {}, element("button", { type: "button", class: "pair", "aria-label": `Why: ${labels[a]} to ${labels[d]}` }, "why?")));
     row.addEventListener("click", () => explain(a, d, row.querySelector("button")));
     return row;

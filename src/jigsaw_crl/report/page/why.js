@@ -50,7 +50,7 @@ async function explain(a, d, from = null) {
   if (from) returnTo = from;
   const pair = a * P + d;
   const code = pairs.verdict[pair];
-  const [text, said, sum] = await Promise.all([certificate(a, d), testimony(a, d), together(a, d)]);
+  const [text, said, sum, effect] = await Promise.all([certificate(a, d), testimony(a, d), together(a, d), effectPanel(a, d)]);
   if (turn !== asked) return;
   const gauge = element("i");
   gauge.style.width = `${pairs.probability[pair] / 100}%`;
@@ -71,7 +71,8 @@ async function explain(a, d, from = null) {
   const note = element("p", { class: "tiny" }, sum === null
     ? "A client with exact moments is certain, or cannot say."
     : "Log-odds: 0 is no evidence, ±1.1 three to one, ±4.6 a hundred to one. “All together” is the pooled evidence about this pair, which certificates quote. It is not the sum of the lines above: clients are weighted, and doubts about a label are judged over all its clients.");
-  openWhy(`${labels[a]} → ${labels[d]}?`, line, STATES ? "" : element("div", { class: "gauge", "aria-hidden": "true" }, gauge), proof,
+  const bound = boundText(pair) ? element("p", { id: "bound" }, boundText(pair)) : "";
+  openWhy(`${labels[a]} → ${labels[d]}?`, line, STATES ? "" : element("div", { class: "gauge", "aria-hidden": "true" }, gauge), bound, ...effect, proof,
     element("h3", {}, said.length ? `What ${said.length === 1 ? "the client that has both labels says" : `the ${said.length} clients that have both labels say`}` : "No client has both labels"),
     ...(said.length ? [table, STATES ? "" : note] : []),
     element("button", { type: "button", class: "tool", onclick: () => explain(d, a) }, "The other way round"));

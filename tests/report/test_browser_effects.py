@@ -1,0 +1,241 @@
+"""Effects in a real browser: the diagram, the panel of one effect, what-if, bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .conftest import HANG
+from .studies import HOSTILE, assembled, sized_fragment
+from .test_browser import certificate_on, explained
+
+
+def ask(page, a: str, d: str) -> None:
+    """Ask about a pair through the page's form."""
+    page.fill("#ask-a", a)
+    page.fill("#ask-d", d)
+    page.click("#ask button")
+    page.wait_for_function(
+        "t => document.getElementById('why-title').textContent === t", arg=f"{a} → {d}?"
+    )
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-").replace("×", "").strip())
+
+
+def test_direct_edges_are_thick_and_coloured_and_open_ones_dashed(visit, plant):
+    page = visit(plant)
+    style = "(e, name) => getComputedStyle(e.querySelector('.line'))[name]"
+    widths, colours = {}, {}
+    for a, d, about in plant.graph.edges(data=True):
+        edge = page.locator(f".edge[data-a={a}][data-d={d}]:not(.number)")
+        if about["verdict"] == "direct":
+            assert edge.evaluate(style, "strokeDasharray") == "none"
+            widths[abs(about["weight"])] = float(
+                edge.evaluate(style, "strokeWidth").removesuffix("px")
+            )
+            colours.setdefault(about["weight"] > 0, set()).add(edge.evaluate(style, "stroke"))
+    in_order = [widths[size] for size in sorted(widths)]
+    assert in_order == sorted(in_order)
+    assert in_order[0] > 1.6
+    assert in_order[-1] > in_order[0] + 1
+    assert len(colours[True]) == len(colours[False]) == 1
+    assert colours[True] != colours[False]
+    dashed = page.locator(".edge.maybe").first
+    assert dashed.evaluate(style, "strokeDasharray") != "none"
+    assert page.locator("#order .legend").inner_text().count("undetermined") == 1
+
+
+def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, capsys):
+    page = visit(plant)
+    page.locator(".edge[data-a=pump][data-d=valve] .hit").dispatch_event("click")
+    page.wait_for_selector("#forest")
+    frame = plant.site_effects("pump", "valve")
+    rows = page.locator("#forest tbody tr:not(.axis)")
+    assert rows.locator("th").all_inner_texts() == [*frame.site, "all sites"]
+    shown = rows.locator("td.num").evaluate_all("list => list.map(e => e.firstChild.textContent)")
+    pooled = plant.order.effects.estimate[plant.order.indices("pump", "valve")]
+    assert [number(x) for x in shown] == pytest.approx([*frame.total, pooled], abs=0.00501)
+    assert page.locator("#forest tr.aside th").all_inner_texts() == ["coast"]
+    told = page.locator("#effect").inner_text()
+    assert "Moving pump by one standard deviation changes valve by +0.66" in told
+    assert "Direct effect, not through other labels" in told
+    assert "The sites agree" in told
+    assert "set aside" in told
+    assert certificate_on(page) == explained(capsys, folder(plant), "pump", "valve")
+
+
+def test_marks_of_the_forest_lie_where_their_numbers_say(visit, plant):
+    page = visit(plant)
+    ask(page, "pump", "valve")
+    frame = plant.site_effects("pump", "valve")
+    ends = page.locator("#forest tbody tr:not(.sum, .axis) .span").evaluate_all(
+        "list => list.map(e => [e.getAttribute('x1'), e.getAttribute('x2')])"
+    )
+    given = np.array([[float(x.rstrip("%")) for x in pair] for pair in ends])
+    true = frame[["low", "high"]].to_numpy()
+    slope, offset = np.polyfit(true.ravel(), given.ravel(), 1)
+    assert slope > 0
+    assert np.allclose(given, slope * true + offset, atol=0.05)
+    assert given.min() >= 0
+    assert given.max() <= 100
+
+
+def test_an_effect_that_nobody_measured_is_undetermined(visit, plant):
+    page = visit(plant)
+    ask(page, "pump", "heater")
+    assert "Undetermined: no site" in page.locator("#effect").inner_text()
+    assert page.locator("#forest").count() == 0
+
+
+def table_of(page) -> dict[str, str]:
+    rows = page.locator("#shifts tbody tr:not(.axis)").evaluate_all(
+        "list => list.map(r => [r.dataset.label, r.lastElementChild.textContent])"
+    )
+    return dict(rows)
+
+
+def says_as_predicted(page, plant, shifts) -> None:
+    shown = table_of(page)
+    for row in plant.predict_shift(shifts).itertuples():
+        if np.isnan(row.change):
+            assert shown[row.label] == "undetermined"
+            continue
+        value, _, between = shown[row.label].partition(" (")
+        assert number(value) == pytest.approx(row.change, abs=0.00501)
+        if between:
+            low, high = between.rstrip(")").split(" to ")
+            assert number(low) == pytest.approx(row.low, abs=0.00501)
+            assert number(high) == pytest.approx(row.high, abs=0.00501)
+        else:
+            assert row.low == row.high
+
+
+def test_what_if_says_what_predict_shift_computes(visit, plant):
+    page = visit(plant)
+    says_as_predicted(page, plant, {"pump": 1.0})
+    assert "undetermined" in table_of(page).values()
+    slider = page.locator("#pushes input").first
+    slider.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowLeft")
+    says_as_predicted(page, plant, {"pump": 0.5})
+    assert slider.get_attribute("aria-valuetext") == "+0.5 standard deviations"
+    page.select_option("#push", "tank")
+    page.click("#push-add")
+    page.locator("#pushes input").nth(1).fill("-2")
+    says_as_predicted(page, plant, {"pump": 0.5, "tank": -2.0})
+    page.locator("#pushes li button").first.click()
+    says_as_predicted(page, plant, {"tank": -2.0})
+    page.click("#push-add")
+    assert page.locator("#pushes li").count() == 1
+
+
+def test_a_no_says_which_effect_it_excludes(visit, plant):
+    page = visit(plant)
+    order = plant.order
+    ask(page, "flow", "pump")
+    told = page.locator("#bound").inner_text()
+    size = float(told.removeprefix("An effect above ").split()[0])
+    assert told.endswith("standard deviations is excluded (95 %).")
+    assert order.bound("flow", "pump") <= size < order.bound("flow", "pump") + 0.01
+    ask(page, "mixer", "pump")
+    assert "No client measured this pair" in page.locator("#bound").inner_text()
+    ask(page, "pump", "valve")
+    assert page.locator("#bound").count() == 0
+
+
+def test_without_hard_interventions_a_no_speaks_of_a_share(visit, tunnel):
+    page = visit(tunnel)
+    order = tunnel.order
+    said = 0
+    for a in order.labels:
+        for d in order.labels:
+            if a == d or order.verdict(a, d).value != "not ancestor":
+                continue
+            ask(page, a, d)
+            told = page.locator("#bound").inner_text()
+            bound = order.bound(a, d)
+            if bound < 0.99:
+                said += 1
+                assert f"% of what the intervention on {d} changed is excluded" in told
+                share = float(told.removeprefix("An effect above ").split()[0])
+                assert 100 * bound <= share + 0.011 <= 100 * bound + 1.1
+    assert said
+    assert page.locator("#effect").count() == 0
+    assert page.locator("#push").count() == 0
+
+
+def test_exact_moments_exclude_every_size(visit, exact):
+    page = visit(exact)
+    a, d = next(
+        (a, d)
+        for a in exact.order.labels
+        for d in exact.order.labels
+        if a != d and exact.order.verdict(a, d).value == "not ancestor"
+    )
+    ask(page, a, d)
+    assert page.locator("#bound").inner_text() == "Exact moments exclude an effect of any size."
+
+
+def test_exact_effects_have_no_interval(visit):
+    page = visit(assembled(sized_fragment("one", "a", "b", error=0.0)))
+    ask(page, "a", "b")
+    told = page.locator("#effect").inner_text()
+    assert "changes b by −0.50 (exact) standard deviations" in told
+    assert "Only one site measured it" in told
+
+
+def test_the_table_of_pairs_sorts_by_effect(visit, plant):
+    page = visit(plant)
+    page.locator("th button[data-sort=effect]").click()
+    shown = page.locator("#rows tr td:nth-child(7)").all_inner_texts()
+    sizes = [0.0 if x == "none" else -1.0 if x == "unknown" else abs(number(x)) for x in shown]
+    assert sizes == sorted(sizes, reverse=True)
+    frame = plant.effects
+    assert sizes[0] == pytest.approx(frame.total.abs().max(), abs=0.00501)
+
+
+def test_hostile_labels_do_not_break_effects(visit):
+    result = assembled(sized_fragment(HOSTILE[1], *HOSTILE[:5]), sized_fragment("x", *HOSTILE[4:]))
+    page = visit(result, width=390)
+    page.locator(".edge .hit").first.dispatch_event("click")
+    page.wait_for_selector("#forest")
+    assert set(table_of(page)) == set(HOSTILE)
+    assert page.evaluate("window.broken") is None
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_every_control_of_effects_can_be_reached_with_tab(visit, plant):
+    page = visit(plant)
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    slider = page.locator("#pushes input").get_attribute("id")
+    assert {"push", "push-add", slider} <= reached
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_effects_have_no_serious_accessibility_findings(browser, folder, plant, width, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+    )
+    context.set_default_timeout(HANG)
+    page = context.new_page()
+    page.goto((folder(plant) / "report.html").as_uri())
+    page.wait_for_selector("html[data-ready=yes]")
+    page.locator(".edge[data-a=pump][data-d=valve] .hit").dispatch_event("click")
+    page.wait_for_selector("#forest")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    grave = [
+        (v["id"], [n["html"][:120] for n in v["nodes"]][:4])
+        for v in Axe().run(page).response["violations"]
+        if v["impact"] in ("serious", "critical")
+    ]
+    assert not grave
+    context.close()
