@@ -178,6 +178,18 @@ def reproduce(
     what: Annotated[
         Literal["figures", "tables"], typer.Argument(help="Which of the paper's results.")
     ],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="A part to run, such as A or A-laplace of the figures, p, K, q or p20-K15-q0.6 of "
+            "the tables; may be repeated.",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METHOD", help="A method to run; may be repeated. Default: both."),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer replicates.")] = False,
     workers: Annotated[
         int | None,
@@ -198,8 +210,16 @@ def reproduce(
     """
     from jigsaw_crl.truth.experiments.reproduce import run
 
-    cores = workers or os.cpu_count() or 1
-    done = run(what, out=out, quick=quick, workers=cores, cluster=cluster, force=force)
+    done = run(
+        what,
+        out=out,
+        quick=quick,
+        workers=workers or os.cpu_count() or 1,
+        cluster=cluster,
+        methods=tuple(method or ("paper", "null-cone")),
+        only=only or (),
+        force=force,
+    )
     if as_json:
         pictures = [str(p) for p in done.pictures]
         print_json({"page": str(done.html), "markdown": str(done.markdown), "pictures": pictures})

@@ -91,7 +91,7 @@ def test_a_worker_killed_during_a_sweep_loses_no_replicate(two_workers, tmp_path
 
 
 def dies_on_one(plan, task, tau):
-    if task.key == "A-gaussian-n1000-e0001":
+    if task.key == "A-gaussian-n1000-paper-e0001":
         os.kill(os.getpid(), signal.SIGKILL)
     return reproduce_run_task(plan, task, tau)
 
@@ -104,11 +104,11 @@ def test_a_task_that_always_dies_is_named_and_the_others_are_kept(
 ):
     monkeypatch.setattr(reproduce, "run_task", dies_on_one)
     plan = tiny(replicates=2, calibration_runs=1)
-    with pytest.raises(InputError, match="the task A-gaussian-n1000-e0001 ended every worker"):
+    with pytest.raises(InputError, match="task A-gaussian-n1000-paper-e0001 ended every worker"):
         reproduce.run_plan(plan, tmp_path, cluster=two_workers.scheduler_address, progress=silent)
     kept = {path.stem for path in (tmp_path / "figures" / "replicates").iterdir()}
     every = {task.key for task in [*plan.calibrations(), *plan.evaluations()]}
-    assert every - kept == {"A-gaussian-n1000-e0001"}
+    assert every - kept == {"A-gaussian-n1000-paper-e0001"}
     # Once repaired, the same command runs the missing task only.
     monkeypatch.setattr(reproduce, "run_task", reproduce_run_task)
     done = reproduce.run_plan(plan, tmp_path, progress=silent)

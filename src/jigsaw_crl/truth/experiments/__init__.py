@@ -8,7 +8,8 @@
 `store`         finished tasks on disk, one file each
 `execution`     many tasks on several processes, or on a cluster
 `summary`       means and standard errors
-`plots`         one picture per scenario
+`results`       the results file
+`plots`         one picture per scenario or table
 `pages`         the comparison with the printed numbers, in Markdown and HTML
 `reproduce`     the whole run: `reproduce.run("tables", out="reproduce/")`
 ==============  ===============================================================================

@@ -42,6 +42,10 @@ class Row:
         found: tuple[float, ...] = getattr(self, metric)
         return found[SAMPLE_SIZES.index(n)]
 
+    def changed(self, what: str) -> float:
+        """p, K or q of this row."""
+        return {"p": self.n_latent, "K": self.n_clients, "q": self.coverage}[what]
+
 
 @dataclass(frozen=True)
 class Table:

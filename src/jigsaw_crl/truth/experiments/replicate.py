@@ -1,8 +1,9 @@
-"""One task: a calibration run, or an evaluation of every method on one data set."""
+"""One task: a calibration run, or the evaluation of a method on one data set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -27,49 +28,54 @@ def run_task(plan: Plan, task: Task, tau: float | None) -> Record:
         world_seed, sample_seed = task.seeds()
         world = task.scenario.world(world_seed)
         clients = world.clients(task.n, task.scenario.noise, sample_seed)
-        record: Record = {"task": task.key, "fingerprint": plan.fingerprint}
+        record: Record = {
+            "task": task.key,
+            "fingerprint": plan.fingerprint(task.method),
+            "date": date.today().isoformat(),
+        }
         if task.phase == "calibration":
             scores = {}
-            for candidate in plan.grid:
-                done = recover_with("paper", clients, tau=candidate, budget=plan.budget)
+            for candidate in plan.candidates(task.scenario):
+                done = recover_with(task.method, clients, tau=candidate, budget=plan.budget)
                 e1, e2, e3 = _errors(world, done)
                 scores[str(candidate)] = e1 - e2 - e3
             return {**record, "scores": scores}
-        rows = []
-        for method in plan.methods:
-            warm_up(method)
-            used = tau if method == "paper" and task.n is not None else None
-            done = recover_with(method, clients, tau=used, budget=plan.budget)
-            e1, e2, e3 = _errors(world, done)
-            rows.append(
-                {
-                    "scenario": task.scenario.key,
-                    "n": task.n,
-                    "replicate": task.replicate,
-                    "method": method,
-                    "tau": used,
-                    "e1": e1,
-                    "e2": e2,
-                    "e3": e3,
-                    "clients": world.n_clients,
-                    "stopped": done.stopped,
-                    "seconds": round(done.seconds, 4),
-                }
-            )
-        return {**record, "rows": rows}
+        warm_up(task.method)
+        done = recover_with(task.method, clients, tau=tau, budget=plan.budget)
+        e1, e2, e3 = _errors(world, done)
+        row = {
+            "scenario": task.scenario.key,
+            "n": task.n,
+            "replicate": task.replicate,
+            "method": task.method,
+            "tau": tau,
+            "e1": e1,
+            "e2": e2,
+            "e3": e3,
+            "clients": world.n_clients,
+            "stopped": done.stopped,
+            "seconds": round(done.seconds, 4),
+        }
+        return {**record, "row": row}
 
 
 def chosen_tau(plan: Plan, task: Task, finished: Mapping[str, Record]) -> float | None:
-    """τ with the best mean score over the calibration runs of the task's scenario and n."""
-    if task.n is None or "paper" not in plan.methods:
+    """τ with the best mean score over the calibration runs of the task's scenario and n.
+
+    None for exact moments, and for methods that do not use τ.
+    """
+    if task.n is None or task.method != "paper":
         return None
     scores = [
         {float(tau): score for tau, score in finished[other.key]["scores"].items()}
         for other in (
-            Task(task.scenario, task.n, "calibration", r) for r in range(plan.calibration_runs)
+            Task(task.scenario, task.n, "calibration", r, task.method)
+            for r in range(plan.calibration_runs)
         )
     ]
-    return calibrate_tau([s.__getitem__ for s in scores], plan.grid) if scores else DEFAULT_TAU
+    if not scores:
+        return DEFAULT_TAU
+    return calibrate_tau([s.__getitem__ for s in scores], plan.candidates(task.scenario))
 
 
 def _errors(world: World, done: Recovered) -> tuple[float, float, float]:

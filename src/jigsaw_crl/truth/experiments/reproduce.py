@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from jigsaw_crl.base.files import sole_writer, write_text
 from jigsaw_crl.truth.experiments import pages
 from jigsaw_crl.truth.experiments.execution import Call, progress_bar, results_of
 from jigsaw_crl.truth.experiments.methods import METHODS
-from jigsaw_crl.truth.experiments.plots import plot_scenario
+from jigsaw_crl.truth.experiments.plots import plot_scenario, plot_table
 from jigsaw_crl.truth.experiments.replicate import chosen_tau, run_task
+from jigsaw_crl.truth.experiments.results import Results, read_results, write_results
 from jigsaw_crl.truth.experiments.scenarios import Plan, Task, plan_of
 from jigsaw_crl.truth.experiments.store import Store
 from jigsaw_crl.truth.experiments.summary import summarise, write_csv
 
-__all__ = ["Reproduction", "run", "run_plan"]
+__all__ = ["Reproduction", "run", "run_plan", "write_pages"]
 
 # The sub-folder of finished tasks, by which the folder of an earlier run is known again.
 REPLICATES = "replicates"
@@ -33,13 +34,16 @@ class Reproduction:
     ----------
     csv : Path
         Every replicate.
+    results : Path
+        The cells, from which the page is made; see `jigsaw_crl.truth.experiments.results`.
     markdown, html : Path
         The page.
     pictures : tuple of Path
-        One PNG per scenario; empty for tables.
+        One PNG per scenario of the figures, or per table.
     """
 
     csv: Path
+    results: Path
     markdown: Path
     html: Path
     pictures: tuple[Path, ...]
@@ -53,6 +57,7 @@ def run(
     cluster: str | None = None,
     progress: Progress | None = None,
     methods: tuple[str, ...] = ("paper", "null-cone"),
+    only: Sequence[str] = (),
     force: bool = False,
 ) -> Reproduction:
     """Reproduce the paper's figures or tables.
@@ -74,7 +79,10 @@ def run(
     progress : function of (done, total), optional
         Called whenever a task finishes; by default a bar on the terminal.
     methods : tuple of str
-        Methods to compare, on the same data.
+        Methods to compare, on the same data. Each keeps its own results, so a method can be added
+        later, or run alone.
+    only : sequence of str
+        Parts to run; see `plan_of`.
     force : bool
         Overwrite files in `out` that no earlier run has written.
     """
@@ -82,7 +90,7 @@ def run(
         raise InputError("no method is given", f"Choose from {', '.join(METHODS)}.")
     for method in methods:
         choose(method, METHODS, "method")
-    plan = plan_of(kind, quick=quick, methods=tuple(methods))
+    plan = plan_of(kind, quick=quick, methods=tuple(methods), only=only)
     folder = Path(out) / plan.kind
     if not force and folder.exists() and not (folder / REPLICATES).is_dir():
         raise InputError(
@@ -105,7 +113,7 @@ def run_plan(
     if progress is None:
         with progress_bar(f"reproduce {plan.kind}") as bar:
             return run_plan(plan, out, workers=workers, cluster=cluster, progress=bar)
-    store = Store(out / plan.kind / REPLICATES, plan.fingerprint)
+    store = Store(out / plan.kind / REPLICATES)
     with sole_writer(store.folder):
         calibrations, evaluations = plan.calibrations(), plan.evaluations()
         total = len(calibrations) + len(evaluations)
@@ -118,13 +126,13 @@ def run_plan(
         taus = {task.key: chosen_tau(plan, task, calibrated) for task in evaluations}
         done = len(calibrations)
         evaluated = _finish(plan, store, evaluations, taus, lambda d: count(done + d), **place)
-        rows = [row for task in evaluations for row in evaluated[task.key]["rows"]]
-        used = {
-            (task.scenario.key, task.n): tau
-            for task in evaluations
-            if task.n is not None and (tau := taus[task.key]) is not None
+        rows = [evaluated[task.key]["row"] for task in evaluations]
+        days = {
+            method: max(evaluated[t.key]["date"] for t in evaluations if t.method == method)
+            for method in plan.methods
         }
-        return _write(plan, out / plan.kind, rows, used)
+        write_csv(rows, out / plan.kind / "replicates.csv")
+        return write_pages(Results(plan, days, summarise(rows)), out / plan.kind)
 
 
 def _finish(
@@ -136,7 +144,11 @@ def _finish(
     **place: Any,
 ) -> dict[str, dict[str, Any]]:
     """Records of all tasks; those that are not on disk are run and written."""
-    finished = {task.key: record for task in tasks if (record := store.get(task.key)) is not None}
+    finished = {
+        task.key: record
+        for task in tasks
+        if (record := store.get(task.key, plan.fingerprint(task.method))) is not None
+    }
     progress(len(finished))
     calls: list[Call] = [
         (run_task, (plan, task, taus.get(task.key))) for task in tasks if task.key not in finished
@@ -148,22 +160,26 @@ def _finish(
     return finished
 
 
-def _write(
-    plan: Plan, out: Path, rows: list[dict[str, Any]], taus: dict[tuple[str, int], float]
-) -> Reproduction:
-    done = pages.Run(plan, summarise(rows), taus)
-    write_csv(rows, out / "replicates.csv")
+def write_pages(results: Results, out: Path) -> Reproduction:
+    """Write the results file, and from it the pictures and the page."""
+    kind = results.plan.kind
+    # Read back, so that the page shows the rounded numbers of the file.
+    kept = read_results(write_results(results, out / "results.jsonl"))
     pictures: dict[str, Path] = {}
-    if plan.kind == "figures":
-        for scenario in plan.scenarios:
+    if kind == "figures":
+        for scenario in kept.plan.scenarios:
             pictures[scenario.key] = out / f"{scenario.key}.png"
-            plot_scenario(scenario, plan.sizes, plan.methods, done.cells, pictures[scenario.key])
-        sections = pages.figure_sections(done, pictures)
-        title = "E1, E2 and E3 against the sample size, settings A, B and C"
+            plot_scenario(scenario, kept, pictures[scenario.key])
+        sections = pages.figure_sections(kept, pictures)
     else:
-        sections = pages.table_sections(done)
-        title = "Tables 1 to 3: sensitivity to p, K and q"
-    markdown, html = out / f"{plan.kind}.md", out / f"{plan.kind}.html"
-    write_text(markdown, pages.markdown_page(title, done, sections))
-    write_text(html, pages.html_page(title, done, sections))
-    return Reproduction(out / "replicates.csv", markdown, html, tuple(pictures.values()))
+        for table in pages.shown_tables(kept):
+            pictures[table.varies] = out / f"table-{table.number}.png"
+            plot_table(table, kept, pictures[table.varies])
+        sections = pages.table_sections(kept, pictures)
+    title = pages.title_of(kind)
+    markdown, html = out / f"{kind}.md", out / f"{kind}.html"
+    write_text(markdown, pages.markdown_page(title, kept, sections))
+    write_text(html, pages.html_page(title, kept, sections))
+    return Reproduction(
+        out / "replicates.csv", out / "results.jsonl", markdown, html, tuple(pictures.values())
+    )

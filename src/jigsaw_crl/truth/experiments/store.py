@@ -20,23 +20,20 @@ class Store:
     Parameters
     ----------
     folder : Path
-    fingerprint : str
-        Fingerprint of the plan.
     """
 
-    def __init__(self, folder: Path, fingerprint: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.fingerprint = fingerprint
         with writable(folder, "the folder"):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        """The record of a finished task, or None."""
+    def get(self, key: str, fingerprint: str) -> dict[str, Any] | None:
+        """The record of a finished task with this fingerprint of its plan, or None."""
         try:
             record = json.loads((self.folder / f"{key}.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        if not isinstance(record, dict) or record.get("fingerprint") != self.fingerprint:
+        if not isinstance(record, dict) or record.get("fingerprint") != fingerprint:
             return None
         return record if record.get("task") == key else None
 

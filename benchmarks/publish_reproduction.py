@@ -1,0 +1,56 @@
+"""Put results of `jigsaw reproduce` into the documentation.
+
+    jigsaw reproduce figures --out build/reproduce
+    jigsaw reproduce tables --out build/reproduce
+    python benchmarks/publish_reproduction.py build/reproduce
+
+Published cells of the same scenario, sample size and method are replaced, and all others stay. So
+one method can be run again alone (`--method null-cone`), or one table (`--only p`). The pages,
+their pictures, and the table that the README and the overview show are made from the results files.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from jigsaw_crl.truth.experiments.pages import headline_table
+from jigsaw_crl.truth.experiments.reproduce import write_pages
+from jigsaw_crl.truth.experiments.results import read_results
+
+ROOT = Path(__file__).resolve().parents[1]
+PUBLISHED = ROOT / "docs" / "reproduction"
+# Pages with the table of `headline_table`, between these two comments.
+SHOWN_IN = (ROOT / "README.md", PUBLISHED / "index.md")
+BETWEEN = re.compile(r"(<!-- E1 of both methods -->\n).*?(\n<!-- end -->)", re.S)
+
+
+def publish(source: Path, kind: str) -> None:
+    """Add a results file to the published one, and write its page and pictures again."""
+    kept, results = PUBLISHED / kind / "results.jsonl", read_results(source)
+    if kept.exists():
+        results = read_results(kept).updated(results)
+    with tempfile.TemporaryDirectory() as folder:
+        done = write_pages(results, Path(folder))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        for file in (done.results, done.markdown, *done.pictures):
+            shutil.copyfile(file, kept.parent / file.name)
+
+
+def main(folder: str) -> None:
+    for kind in ("figures", "tables"):
+        source = Path(folder) / kind / "results.jsonl"
+        if source.exists():
+            publish(source, kind)
+            print(f"{PUBLISHED / kind} is written")
+    table = headline_table(read_results(PUBLISHED / "tables" / "results.jsonl"))
+    for page in SHOWN_IN:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(BETWEEN.sub(rf"\g<1>{table}\g<2>", text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
