@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.pipeline import Options, recover_checked
+from jigsaw_crl.pipeline import Options, null_cone_only, recover_checked
 
 __all__ = ["BlockRecovery"]
 
@@ -40,6 +41,9 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         the control: fit with a warning, as scikit-learn's estimators do, or raise.
     client : str, default="client"
         The client's name, which its fragment carries into an order.
+    interventions : {"soft", "hard"} or mapping of label to one of these, optional
+        Which interventions are hard: see `Client.with_interventions`. `transform` then gives the
+        latents of hard labels themselves, with standard deviation 1 in the control.
 
     Attributes
     ----------
@@ -80,6 +84,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_latent: int | None = None,
         unfit: Literal["warn", "raise"] = "warn",
         client: str = "client",
+        interventions: Kinds | None = None,
     ) -> None:
         self.control = control
         self.method = method
@@ -87,6 +92,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_latent = n_latent
         self.unfit = unfit
         self.client = client
+        self.interventions = interventions
 
     def fit(self, X: Any, y: Any) -> BlockRecovery:
         """Recover the client whose rows are `X`.
@@ -109,6 +115,9 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             features=None if names is None else list(names),
             control_name=str(self.control_),
         )
+        if self.interventions is not None:
+            null_cone_only(self.method, "interventions")
+            client = client.with_interventions(self.interventions, strict=True)
         self.fragment_ = self._recovered(client)
         self.labels_ = self.fragment_.labels
         self.blocks_ = self.fragment_.blocks

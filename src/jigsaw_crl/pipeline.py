@@ -20,7 +20,7 @@ from typing import Any, Literal
 from jigsaw_crl import baseline
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import assemble
-from jigsaw_crl.assembly.effects import labels_not_hard
+from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
@@ -50,6 +50,7 @@ __all__ = [
     "Options",
     "Recovered",
     "add_sites",
+    "null_cone_only",
     "recover",
     "recover_checked",
     "recover_client",
@@ -230,9 +231,11 @@ def recover_fragment(
     >>> fragment.outcome.ok, set(fragment.blocks) == set(world.truth(0).blocks)
     (True, True)
     """
+    options = Options(method, tau, budget, confounding, rank_one)
     if interventions is not None:
-        (client,) = Study(client.name, (client,)).with_interventions(interventions).clients
-    return recover_checked(client, Options(method, tau, budget, confounding, rank_one))
+        null_cone_only(method, "interventions")
+        client = client.with_interventions(interventions, strict=True)
+    return recover_checked(client, options)
 
 
 # -- all clients ----------------------------------------------------------------------------------
@@ -317,11 +320,14 @@ def recover(
     """
     options = Options(method, tau, budget, confounding, rank_one)
     given = _as_study(study)
+    if smallest_effect is not None:
+        null_cone_only(method, "smallest_effect")
     if interventions is not None:
+        null_cone_only(method, "interventions")
         given = given.with_interventions(interventions)
     checks = check_study(given, _map(n_jobs, check_client, [(c,) for c in given.clients]))
     recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
-    doubted = labels_not_hard(read_fragments(r.fragment for r in recovered))
+    doubted = labels_not_hard(pool_effects(read_fragments(r.fragment for r in recovered)))
     if doubted:
         soft = given.with_interventions(dict.fromkeys(doubted, "soft"))
         recovered, report = recover_clients(soft, checks, options, n_jobs=n_jobs)
@@ -380,6 +386,7 @@ def add_sites(
         )
     chosen = Options(method=method, **options)
     if interventions is not None:
+        null_cone_only(method, "interventions")
         clients = list(Study("new", tuple(clients)).with_interventions(interventions).clients)
     recovered: dict[str, Recovered] = {}
     with one_thread():
@@ -428,6 +435,14 @@ def _with_sites(
         more = {name: _spectrum(r.report) for name, r in recovered.items()}
         out["spectra"] = {**out["spectra"], **more}
     return out
+
+
+def null_cone_only(method: Method, option: str) -> None:
+    """Refuse an option that the paper's method does not have."""
+    if method == "paper":
+        raise InputError(
+            f"{option} belongs to the null-cone method", 'Drop it, or pass method="null-cone".'
+        )
 
 
 def _as_study(study: Iterable[Client]) -> Study:

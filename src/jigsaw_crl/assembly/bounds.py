@@ -22,7 +22,7 @@ from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["SD", "SHARE", "Bounds", "effect_bounds"]
+__all__ = ["SD", "SHARE", "Bounds", "effect_bounds", "size_in_words"]
 
 SD, SHARE = "standard deviations", "share of the change"
 # One-sided 95 % point of the normal distribution.
@@ -53,6 +53,20 @@ class Bounds:
 
     def unit(self, a: int, d: int) -> str:
         return SD if self.in_sd[a, d] else SHARE
+
+
+def size_in_words(size: float, unit: str, descendant: str) -> str:
+    """A size of effect for people.
+
+    Examples
+    --------
+    >>> size_in_words(0.081, SD, "tank"), size_in_words(0.12, SHARE, "tank")
+    ('0.081 standard deviations', 'a share of 0.12 of what the intervention on tank changed')
+    """
+    number = f"{size:.2g}"
+    if unit == SD:
+        return f"{number} {SD}"
+    return f"a share of {number} of what the intervention on {descendant} changed"
 
 
 def effect_bounds(panel: Panel, weights: FloatArray, effects: PooledEffects | None) -> Bounds:

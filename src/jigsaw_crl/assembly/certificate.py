@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from jigsaw_crl.assembly.bounds import size_in_words
 from jigsaw_crl.assembly.verdict import SAYS_NO, SAYS_YES, Verdict
+from jigsaw_crl.base.text import pluralise
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly.panel import Panel
 
-__all__ = ["RULES", "Certificate", "Fact", "Step", "say", "sides"]
+__all__ = ["RULES", "Certificate", "Fact", "Step", "TotalEffect", "say", "sides"]
 
 RULES = {
     "stated": "stated by {who}",
@@ -37,6 +39,7 @@ RULES = {
         "by {because}: {client} finds {about} confounded, and every latent variable has a label "
         "(closed world)"
     ),
+    "small": "{bound} are excluded (95 %), and smaller ones do not matter (smallest_effect)",
     "posterior": (
         "no single statement implies it; {subject} is an ancestor of {object} in {share} of the "
         "sampled orders"
@@ -109,6 +112,35 @@ class Step:
 
 
 @dataclass(frozen=True)
+class TotalEffect:
+    """The total effect of one label on another, of all sites together, and its 95 % interval.
+
+    Parameters
+    ----------
+    total, standard_error, low, high : float
+        In standard deviations of both labels in the control.
+    sites : int
+        Sites that the estimate rests on.
+    set_aside : tuple of str
+        Sites that stand apart from the others and do not count.
+    """
+
+    total: float
+    standard_error: float
+    low: float
+    high: float
+    sites: int
+    set_aside: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        aside = f"; set aside: {', '.join(self.set_aside)}" if self.set_aside else ""
+        return (
+            f"{self.total:+.2f} standard deviations (95 % interval {self.low:+.2f} to "
+            f"{self.high:+.2f}), from {pluralise(self.sites, 'site')}{aside}"
+        )
+
+
+@dataclass(frozen=True)
 class Certificate:
     """Why the verdict on one ordered pair is what it is.
 
@@ -127,6 +159,15 @@ class Certificate:
     mode : str
     seed : int
     closed_world : bool
+    smallest_effect : float or None
+        The size of effect that matters, if the user named one.
+    bound : float or None
+        The size of effect that the data exclude with 95 %; None where no client measured the pair,
+        for ancestors, and for exact statements.
+    bound_unit : str
+        "standard deviations" or "share of the change"; empty without a bound.
+    effect : TotalEffect or None
+        None without hard interventions on both labels, and where the verdict is "not ancestor".
 
     Examples
     --------
@@ -155,6 +196,10 @@ class Certificate:
     mode: str
     seed: int = 0
     closed_world: bool = False
+    smallest_effect: float | None = None
+    bound: float | None = None
+    bound_unit: str = ""
+    effect: TotalEffect | None = None
 
     @property
     def weakest(self) -> Step | None:
@@ -166,6 +211,13 @@ class Certificate:
     def rules(self) -> frozenset[str]:
         """The rules it uses."""
         return frozenset(step.rule for step in self.steps)
+
+    @property
+    def excluded(self) -> str:
+        """The effects that the data exclude, in words; empty without a bound."""
+        if self.bound is None:
+            return ""
+        return f"effects above {size_in_words(self.bound, self.bound_unit, self.descendant)}"
 
     def __str__(self) -> str:
         head = {
@@ -183,6 +235,10 @@ class Certificate:
         lines = [f"{head}."]
         for number, step in enumerate(self.steps, start=1):
             lines.append(f"  {number}. {step.fact}: {self._why(step)}")
+        if self.effect is not None:
+            lines.append(f"  Total effect of {self.ancestor} on {self.descendant}: {self.effect}.")
+        if self.verdict is Verdict.NOT_ANCESTOR and self.excluded and "small" not in self.rules:
+            lines.append(f"  E{self.excluded[1:]} are excluded (95 %).")
         return "\n".join(lines)
 
     def _why(self, step: Step) -> str:
@@ -202,6 +258,7 @@ class Certificate:
             subject=step.fact.subject,
             object=step.fact.object,
             log_odds=0.0 if step.log_odds is None else step.log_odds,
+            bound=self.excluded,
             share="" if self.probability is None else f"{100 * self.probability:.0f} %",
         )
 

@@ -56,7 +56,7 @@ class CertificateChecker:
         self.fragments = tuple(fragments)
         self._by_client = {f.client: f for f in self.fragments}
         self._panel = read_fragments(self.fragments)
-        self._orders: dict[tuple[str, int, bool], GlobalOrder] = {}
+        self._orders: dict[tuple[str, int, bool, float | None], GlobalOrder] = {}
 
     def check(self, certificate: Certificate) -> str:
         """What is wrong with the certificate; empty if nothing is."""
@@ -87,26 +87,37 @@ class CertificateChecker:
         a, d = certificate.ancestor, certificate.descendant
         if order.mode != certificate.mode or order.verdict(a, d) != certificate.verdict:
             return "the fragments give another verdict"
-        if order.explain(a, d).reason != certificate.reason:
+        again = order.explain(a, d)
+        if again.reason != certificate.reason:
             return "the fragments give another reason"
+        if again.bound_unit != certificate.bound_unit or not _alike(
+            (again.bound,), (certificate.bound,)
+        ):
+            return "the fragments give another bound"
+        if not _alike(_numbers(again), _numbers(certificate)):
+            return "the fragments give another effect"
         if certificate.mode == "evidence":
             p = certificate.probability
             if p is None or abs(p - order.probability(a, d)) > 1e-9:
                 return "the fragments give another probability"
             if (certificate.verdict is Verdict.ANCESTOR and p <= CERTAIN_YES) or (
-                certificate.verdict is Verdict.NOT_ANCESTOR and p >= CERTAIN_NO
+                certificate.verdict is Verdict.NOT_ANCESTOR
+                and p >= CERTAIN_NO
+                and "small" not in certificate.rules
             ):
                 return "the probability does not reach the threshold of the verdict"
         return ""
 
     def _order(self, certificate: Certificate) -> GlobalOrder:
-        key = (certificate.mode, certificate.seed, certificate.closed_world)
+        smallest = certificate.smallest_effect
+        key = (certificate.mode, certificate.seed, certificate.closed_world, smallest)
         if key not in self._orders:
             self._orders[key] = assemble(
                 self.fragments,
                 method="paper" if certificate.mode == "paper" else "evidence",
                 seed=certificate.seed,
                 closed_world=certificate.closed_world,
+                smallest_effect=smallest,
             )
         return self._orders[key]
 
@@ -115,7 +126,9 @@ class CertificateChecker:
     def _follows(self, step: Step, premises: Sequence[Fact], certificate: Certificate) -> bool:
         fact = step.fact
         known = set(premises)
-        if step.rule in ("stated", "weighed", "posterior", "algorithm-3"):
+        if step.rule == "small" and not self._is_small(fact, certificate):
+            return False
+        if step.rule in ("stated", "weighed", "posterior", "small", "algorithm-3"):
             return self._said(step, certificate)
         if step.rule == "chain":
             return _chained(fact, premises)
@@ -139,6 +152,13 @@ class CertificateChecker:
         )
         return follows_across_hidden(step, given)
 
+    def _is_small(self, fact: Fact, certificate: Certificate) -> bool:
+        """Does the bound of the pair's effect lie below the size that matters?"""
+        if certificate.smallest_effect is None or fact.holds:
+            return False
+        bound = self._order(certificate).bound(fact.subject, fact.object)
+        return bool(bound <= certificate.smallest_effect)
+
     def _said(self, step: Step, certificate: Certificate) -> bool:
         """Are the clients that the step names exactly those that state its fact?"""
         fact = step.fact
@@ -157,6 +177,23 @@ class CertificateChecker:
             and step.log_odds is not None
             and abs(net - step.log_odds) < 1e-5
         )
+
+
+def _numbers(certificate: Certificate) -> tuple[float | str | None, ...]:
+    """The total effect as a row of values."""
+    effect = certificate.effect
+    if effect is None:
+        return (None,)
+    size = (effect.total, effect.standard_error, effect.low, effect.high)
+    return (*size, effect.sites, *effect.set_aside)
+
+
+def _alike(given: Sequence[object], other: Sequence[object]) -> bool:
+    """Are two rows equal, numbers up to rounding?"""
+    return len(given) == len(other) and all(
+        abs(x - y) < 1e-9 if isinstance(x, float) and isinstance(y, float) else x == y
+        for x, y in zip(given, other, strict=True)
+    )
 
 
 def _ancestor(a: str, d: str, holds: bool) -> Fact:

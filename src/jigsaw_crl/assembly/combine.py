@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.decision import decide
-from jigsaw_crl.assembly.effects import labels_not_hard
+from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
 from jigsaw_crl.assembly.order import GlobalOrder
@@ -103,11 +103,16 @@ def assemble(
         raise InputError(
             f"there is no assembly method {method!r}", "Choose 'null-cone' or 'paper'."
         )
-    doubted = labels_not_hard(panel)
+    effects = pool_effects(panel)
+    doubted = labels_not_hard(effects)
+    claims = []
     if doubted:
         given = [fragment.without_claims(doubted) for fragment in given]
         panel = read_fragments(given)
-    claims = [f"{NOT_HARD}: {few(doubted)}; nothing is concluded from it"] if doubted else []
+        effects = pool_effects(panel)
+        claims = [f"{NOT_HARD}: {few(doubted)}; nothing is concluded from it"]
+    if effects is not None:
+        claims += effects.notes
     if not panel.all_sure:
         notes = ["closed_world needs exact statements and was not used"] if closed_world else []
         notes += claims
@@ -117,11 +122,11 @@ def assemble(
     except Contradiction as contradiction:
         why = _who_contradicts(panel, contradiction)
         return _by_evidence(panel, seed, closed_world, [why, *claims], smallest_effect)
-    return _by_entailment(panel, deduction, seed, closed_world)
+    return _by_entailment(panel, deduction, seed, closed_world, claims)
 
 
 def _by_entailment(
-    panel: Panel, deduction: Deduction, seed: int, closed_world: bool
+    panel: Panel, deduction: Deduction, seed: int, closed_world: bool, notes: list[str]
 ) -> GlobalOrder:
     knowledge = deduction.knowledge
     verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
@@ -134,7 +139,7 @@ def _by_entailment(
         decoded=knowledge.yes,
         sampled=None,
         client_weights={c.client: 1.0 for c in panel.claims},
-        notes=deduction.notes,
+        notes=(*deduction.notes, *notes),
         fragments=panel.fragments,
         seed=seed,
         closed_world=closed_world,

@@ -24,7 +24,7 @@ from scipy.stats import chi2
 
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.text import few
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import Sizes
 
 __all__ = ["PooledEffects", "SiteEffects", "labels_not_hard", "pool_effects"]
@@ -46,6 +46,8 @@ MOST_OF_PAIR = 8.0
 SWEEPS, MOST_CLIENTS = 6, 60
 # Probability, over all pairs of a study, below which sites' effects contradict "hard".
 NOT_ALL_HARD = 1e-3
+# Pairs up to which every site that is set aside gets a note for each pair.
+MOST_PAIRS = 5
 # Rounding of exact moments.
 ROUNDING = 1e-6
 
@@ -339,22 +341,30 @@ def _about_directions(
 def _about_sites(
     labels: tuple[str, ...], names: tuple[str, ...], value: FloatArray, aside: BoolArray
 ) -> Iterable[str]:
-    """Notes on the sites that were set aside, one a pair."""
-    for a, d in np.argwhere(aside.any(axis=0)):
+    """Notes on the sites that were set aside, one a pair, or one a site if there are many."""
+    pairs = np.argwhere(aside.any(axis=0))
+    if len(pairs) > MOST_PAIRS:
+        for k in np.flatnonzero(aside.any(axis=(1, 2))):
+            which = [f"{labels[a]} on {labels[d]}" for a, d in np.argwhere(aside[k])]
+            yield (
+                f"{names[k]} stands apart from the others in {pluralise(len(which), 'effect')} and "
+                f"is set aside there: {few(which, 3)}"
+            )
+        return
+    for a, d in pairs:
         own = aside[:, a, d]
         rest = float(np.nanmedian(value[~own, a, d]))
         who = ", ".join(f"{names[k]} finds {value[k, a, d]:.2f}" for k in np.flatnonzero(own))
         yield (f"effect of {labels[a]} on {labels[d]}: {who}, the others {rest:.2f}; set aside")
 
 
-def labels_not_hard(panel: Panel) -> dict[str, float]:
+def labels_not_hard(effects: PooledEffects | None) -> dict[str, float]:
     """Labels whose interventions cannot all have been hard, by how surely sites differ.
 
     The effect of a on d is one number if the intervention on d is hard. If the sites' effects on d
     differ beyond chance, and no single site is the reason, the claim is wrong for d. The value is
     the smallest probability of such a difference, times the number of pairs that were tested.
     """
-    effects = pool_effects(panel)
     if effects is None:
         return {}
     tested = effects.sites > 1
@@ -363,6 +373,6 @@ def labels_not_hard(panel: Panel) -> dict[str, float]:
     least = chance.min(axis=0)
     return {
         label: float(value)
-        for label, value in zip(panel.labels, least, strict=True)
+        for label, value in zip(effects.labels, least, strict=True)
         if value < NOT_ALL_HARD
     }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import heapq
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, say, sides
+from jigsaw_crl.assembly.bounds import size_in_words
+from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say, sides
 from jigsaw_crl.assembly.exact import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import (
@@ -63,6 +65,30 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
         mode=order.mode,
         seed=order.seed,
         closed_world=order.closed_world,
+        smallest_effect=order.smallest_effect,
+        effect=None if said == NO else _effect(order, a, d),
+        **_bound(order, a, d, said),
+    )
+
+
+def _bound(order: GlobalOrder, a: int, d: int, said: int) -> dict[str, Any]:
+    """The size of effect that the data exclude, for pairs that are not stated as ancestors."""
+    value = float(order.bounds.value[a, d]) if said != YES and order.mode == "evidence" else np.nan
+    return {} if np.isnan(value) else {"bound": value, "bound_unit": order.bounds.unit(a, d)}
+
+
+def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
+    effects = order.effects
+    if effects is None or not effects.known[a, d]:
+        return None
+    aside = np.flatnonzero(effects.set_aside[:, a, d])
+    return TotalEffect(
+        total=float(effects.estimate[a, d]),
+        standard_error=float(effects.error[a, d]),
+        low=float(effects.low[a, d]),
+        high=float(effects.high[a, d]),
+        sites=int(effects.sites[a, d]),
+        set_aside=tuple(effects.by_site.clients[k] for k in aside),
     )
 
 
@@ -72,6 +98,8 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
 def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
     """Yes: the widest path of direct evidence. No: the strongest denial that implies it."""
     E = order.evidence
+    if not holds and _rests_on_size(order, a, d):
+        return (replace(_weighed(order, a, d, False), rule="small"),)
     if holds:
         width, following = _paths(order, d, up=True)
         if not np.isfinite(width[a]):
@@ -99,6 +127,14 @@ def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Ste
         return tuple(steps)
     fact = Fact("ancestor", order.labels[a], order.labels[d], False)
     return (*steps, Step(fact, "excluded", tuple(heads)))
+
+
+def _rests_on_size(order: GlobalOrder, a: int, d: int) -> bool:
+    """Is "not ancestor" due to the size of effect that matters, not to evidence against it?"""
+    if order.smallest_effect is None or order.sampled is None:
+        return False
+    against = order.sampled[a, d] < CERTAIN_NO and order.evidence[a, d] < -LEAST_AGAINST
+    return not against and bool(order.bounds.value[a, d] <= order.smallest_effect)
 
 
 def _denial(
@@ -239,6 +275,10 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
     if order.sampled is None:
         return ""
     chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
+    bound, matters = float(order.bounds.value[a, d]), order.smallest_effect
+    if chance < CERTAIN_NO and matters is not None and bound > matters:
+        size = size_in_words(bound, order.bounds.unit(a, d), order.labels[d])
+        return f"effects up to {size} are possible, and effects above {matters:g} matter"
     if chance < CERTAIN_NO:
         return (
             "the probability is low because few pairs are related at all, or because other pairs "

@@ -20,8 +20,9 @@ from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
+    from jigsaw_crl.client.checks import Kinds
     from jigsaw_crl.client.client import Client
-    from jigsaw_crl.fragment.fragment import Outcome
+    from jigsaw_crl.fragment.fragment import Fragment, Outcome
 
 __all__ = ["register"]
 
@@ -36,6 +37,7 @@ def register(app: typer.Typer) -> None:
 
 def check(
     study: opt.Study,
+    interventions: opt.Interventions = None,
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
@@ -57,8 +59,11 @@ def check(
     from jigsaw_crl.result.left_out import left_out
     from jigsaw_crl.study import read_any
 
+    kinds = opt.kinds_of(interventions)
     with working("reading"):
         data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
+    for kind in kinds:
+        data = data.with_interventions(kind)
     with working("checking"):
         report = check_study(data)
     refusal: InputError | None = None
@@ -107,6 +112,7 @@ def moments(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Moments file (.npz) to write.")
     ],
+    interventions: opt.Interventions = None,
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
@@ -130,8 +136,10 @@ def moments(
 
     # Moments that rows are added to may be replaced by the sum.
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
+    kinds = opt.kinds_of(interventions)
     client = _read(
         table,
+        kinds,
         regime=regime,
         control=control,
         name=name,
@@ -141,6 +149,9 @@ def moments(
     )
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
+        if not kinds:
+            # Nothing is said of the new rows: they are like the earlier ones.
+            client = client.with_interventions(dict.fromkeys(earlier.hard, "hard"))
         client = merge_clients(earlier, client)
     write_moments(client, output, force=force)
     sizes = client.n_samples
@@ -153,6 +164,7 @@ def moments(
                 "n_features": client.n_features,
                 "n_latent": client.n_latent,
                 "n_samples": sizes,
+                "hard": sorted(client.hard),
             }
         )
         return
@@ -161,6 +173,8 @@ def moments(
         f"{client.name}: {rows}, {pluralise(client.n_features, 'feature')}, "
         f"{pluralise(len(client.labels), 'label')} written to {output}"
     )
+    if client.hard:
+        typer.echo(f"hard interventions: {', '.join(sorted(client.hard))}")
 
 
 def fragment(
@@ -196,6 +210,7 @@ def fragment(
     tau: opt.Tau = None,
     confounding: opt.Confounding = "allow",
     rank_one: opt.RankOne = "no-ancestor",
+    interventions: opt.Interventions = None,
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
@@ -214,6 +229,8 @@ def fragment(
     from jigsaw_crl.pipeline import recover_fragment
 
     options = opt.method_options(method, tau, confounding, rank_one)
+    opt.null_cone_only(method, interventions=interventions)
+    kinds = opt.kinds_of(interventions)
     if output is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     if output is not None:
@@ -222,6 +239,7 @@ def fragment(
     signed = opt.signer(sign, study, round_name)
     client = _read(
         table,
+        kinds,
         regime=regime,
         control=control,
         name=name,
@@ -245,6 +263,7 @@ def fragment(
                 **({"fragment": piece.to_document()} if show else {}),
                 "labels": list(piece.labels),
                 "blocks": [sorted(b) for b in piece.blocks],
+                "hard": _hard(piece),
                 "outcome": {"code": piece.outcome.code, "message": piece.outcome.message},
             }
         )
@@ -256,18 +275,29 @@ def fragment(
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
     typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
     say(f"outcome: {piece.outcome}")
+    if _hard(piece):
+        say(f"hard interventions: {', '.join(_hard(piece))}")
     if piece.findings:
         print_findings(piece.findings)
     if output is not None:
         typer.echo(f"{'signed and ' if signed is not None else ''}written to {output}")
 
 
-def _read(table: Path, **options: Any) -> Client:
+def _hard(piece: Fragment) -> list[str]:
+    """Labels whose interventions count as hard."""
+    if piece.hard is None:
+        return []
+    return [label for label, hard in zip(piece.labels, piece.hard.hard, strict=True) if hard]
+
+
+def _read(table: Path, kinds: list[Kinds], **options: Any) -> Client:
     """The client of a file; what was noticed about its columns goes to stderr."""
     from jigsaw_crl.study import read_client_with_findings
 
     with working(f"reading {table}"):
         client, findings = read_client_with_findings(table, **options)
+    for kind in kinds:
+        client = client.with_interventions(kind, strict=True)
     for finding in findings:
         note(str(finding))
     return client

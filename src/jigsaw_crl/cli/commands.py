@@ -22,6 +22,7 @@ COMMANDS = {
     "check": ("client", "Is this data fit for the method, and if not, why not?"),
     "recover": ("order", "Recover the global order of a study."),
     "explain": ("order", "Why is this the verdict on a pair of labels?"),
+    "predict": ("order", "What changes if some labels are moved?"),
     "report": ("order", "Write the one-file HTML report of a result."),
     "design": ("order", "Which latents should the next client access?"),
     "moments": ("client", "Turn rows into sufficient statistics."),

@@ -11,10 +11,14 @@ import typer
 from jigsaw_crl.base.errors import InputError
 
 if TYPE_CHECKING:
+    from jigsaw_crl.client.checks import Kind, Kinds
     from jigsaw_crl.fragment.fragment import Fragment
 
 Study = Annotated[
     Path, typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file.")
+]
+ResultFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Force = Annotated[
@@ -56,6 +60,24 @@ ClosedWorld = Annotated[
         "pairs.",
     ),
 ]
+Interventions = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND",
+        help="hard or soft, for all labels, or LABEL=hard for one; may be repeated. Use hard only "
+        "if the target no longer responds to its causes: a held setpoint, a knock-out, a "
+        "randomised dose. Effects and direct edges are then given.",
+    ),
+]
+SmallestEffect = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SIZE",
+        help='The size of effect that matters. "Not ancestor" then means that no effect is larger: '
+        "in standard deviations under hard interventions, else as a share of what the "
+        "intervention on the descendant changed.",
+    ),
+]
 Regime = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="Column with the regime of a row (default: regime)."),
@@ -82,6 +104,44 @@ Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the assembl
 NLatent = Annotated[
     int | None, typer.Option(metavar="N", help="Latents the client accesses (default: its labels).")
 ]
+
+
+_KINDS: dict[str, Kind] = {"soft": "soft", "hard": "hard"}
+
+
+def kinds_of(given: list[str] | None) -> list[Kinds]:
+    """What --interventions says: kinds for all labels, then for single ones.
+
+    Each is for `with_interventions`, in this order.
+    """
+    for_all: list[Kinds] = []
+    by_label: dict[str, Kind] = {}
+    for text in given or ():
+        label, equals, said = text.rpartition("=")
+        kind = _KINDS.get(said)
+        if kind is None or (equals and not label):
+            raise InputError(
+                f"--interventions is {text!r}",
+                "Write hard or soft for all labels, or LABEL=hard for one.",
+            )
+        if equals:
+            by_label[label] = kind
+        else:
+            for_all.append(kind)
+    if len(set(for_all)) > 1:
+        raise InputError(
+            "--interventions says both hard and soft of all labels", "Name the labels of one kind."
+        )
+    return [*for_all, *([by_label] if by_label else [])]
+
+
+def null_cone_only(method: str, **given: object) -> None:
+    """Refuse options that the paper's method does not have."""
+    for name, value in given.items():
+        if method == "paper" and value:
+            raise InputError(
+                f"--{name.replace('_', '-')} belongs to --method null-cone", "Leave it out."
+            )
 
 
 def method_options(

@@ -20,6 +20,7 @@ from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
+from jigsaw_crl.cli.effects import effects_document, print_effects
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ OutOption = Annotated[
 ]
 # Pairs that `design` lists for people, and undetermined pairs of the best guess.
 MOST_PAIRS, MOST_OPEN = 40, 10
-ResultArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -58,6 +56,8 @@ def recover(
     tau: opt.Tau = None,
     confounding: opt.Confounding = "allow",
     rank_one: opt.RankOne = "no-ancestor",
+    interventions: opt.Interventions = None,
+    smallest_effect: opt.SmallestEffect = None,
     closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
@@ -83,10 +83,16 @@ def recover(
             path=out,
         )
     options = opt.method_options(method, tau, confounding, rank_one)
+    opt.null_cone_only(method, interventions=interventions, smallest_effect=smallest_effect)
     if closed_world:
         options["closed_world"] = True
+    if smallest_effect is not None:
+        options["smallest_effect"] = smallest_effect
+    kinds = opt.kinds_of(interventions)
     with working("reading"):
         data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
+    for kind in kinds:
+        data = data.with_interventions(kind)
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
     _answer(result, out, force, as_json)
@@ -123,6 +129,7 @@ def assemble(
         Path | None, typer.Option(metavar="KEY", help="Sign the result with this private key.")
     ] = None,
     method: opt.Method = "null-cone",
+    smallest_effect: opt.SmallestEffect = None,
     closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
     force: opt.Force = False,
@@ -134,7 +141,8 @@ def assemble(
     """
     from jigsaw_crl.fragment.reading import read_fragment_files
 
-    known = None if into is None else _known(into, method, closed_world, seed)
+    opt.null_cone_only(method, smallest_effect=smallest_effect)
+    known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
     out = into if out is None else out
     _check_out(out, [*fragments, keys, sign], force)
     if (keys is None) != (round_name is None):
@@ -155,6 +163,8 @@ def assemble(
         options: dict[str, Any] = {"method": method}
         if method == "null-cone":
             options |= {"seed": seed, "closed_world": closed_world}
+        if smallest_effect is not None:
+            options["smallest_effect"] = smallest_effect
         with working("assembling"):
             if known is None:
                 result = _result_of(pieces, provenance, options)
@@ -187,13 +197,15 @@ def _result_of(
     return Result(pieces, order, findings, provenance, options)
 
 
-def _known(folder: Path, method: str, closed_world: bool, seed: int) -> Result:
+def _known(
+    folder: Path, method: str, closed_world: bool, seed: int, smallest_effect: float | None
+) -> Result:
     """The result that fragments are added to."""
     from jigsaw_crl.result.result import load_result
 
-    if (method, closed_world, seed) != ("null-cone", False, 0):
+    if (method, closed_world, seed, smallest_effect) != ("null-cone", False, 0, None):
         raise InputError(
-            "--method, --closed-world and --seed cannot be changed with --into",
+            "--method, --closed-world, --smallest-effect and --seed cannot be changed with --into",
             "Drop them: the result keeps its own.",
         )
     return load_result(folder)
@@ -210,7 +222,7 @@ def _grown(known: Result, pieces: dict[str, Fragment], provenance: dict[str, Any
 
 
 def explain(
-    folder: ResultArgument,
+    folder: opt.ResultFolder,
     ancestor: Annotated[
         str, typer.Argument(metavar="ANCESTOR", help="Is this label an ancestor …")
     ],
@@ -241,6 +253,9 @@ def explain(
                 "probability": None
                 if order.mode == "paper"
                 else float(order.probability(ancestor, descendant)),
+                "excludes_above": certificate.bound,
+                "excludes_unit": certificate.bound_unit,
+                "effect": None if certificate.effect is None else asdict(certificate.effect),
                 "certificate": str(certificate),
             }
         )
@@ -249,7 +264,7 @@ def explain(
 
 
 def design(
-    folder: ResultArgument,
+    folder: opt.ResultFolder,
     size: Annotated[
         int, typer.Option(metavar="N", min=2, help="Latents the next client accesses.")
     ],
@@ -293,7 +308,7 @@ def design(
 
 
 def report(
-    folder: ResultArgument,
+    folder: opt.ResultFolder,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="HTML file to write.")
     ] = None,
@@ -356,6 +371,7 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
                 "pairs": sorted([list(pair) for pair in order.pairs()]),
                 "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
                 "hasse": [list(edge) for edge in covers],
+                **effects_document(result),
                 "clients": {
                     name: {
                         "outcome": piece.outcome.code,
@@ -382,6 +398,7 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         edges = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
         print_table("Decided ancestors (without pairs that others imply)", columns, edges)
     _print_counts(order)
+    print_effects(result)
     print_left_out(result.left_out, result.lost_labels)
     for text in order.notes:
         say(f"note: {text}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import label_fault, label_key, normal_label
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Moments
 
@@ -67,6 +67,32 @@ def kinds_by_label(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
                 "Name each label once.",
             )
     return given
+
+
+def check_named(
+    kinds: Kinds, labels: Sequence[str], who: str, *, client: str | None = None
+) -> None:
+    """Refuse a mapping from labels to kinds that names an unknown label."""
+    for label in () if isinstance(kinds, str) else kinds_by_label(kinds):
+        if label not in labels:
+            raise InputError(
+                f"interventions names the label {label!r}, which {who}",
+                did_you_mean(label, labels) or f"The labels are {few(labels)}.",
+                client=client,
+            )
+
+
+def hard_among(hard: bool | Iterable[str], labels: Sequence[str], *, client: str) -> frozenset[str]:
+    """The labels that the argument `hard` of a constructor names: all if True."""
+    if isinstance(hard, bool):
+        return frozenset(labels if hard else ())
+    if isinstance(hard, str | Mapping) or not isinstance(hard, Iterable):
+        raise InputError(
+            f"hard is {hard!r}", "Pass True, or a list of the labels that are hard.", client=client
+        )
+    given: dict[str, Kind] = dict.fromkeys((normal_label(str(label)) for label in hard), "hard")
+    check_named(given, labels, "the client does not have", client=client)
+    return frozenset(given)
 
 
 def matrices_of(value: Any) -> list[Any]:

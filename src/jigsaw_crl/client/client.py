@@ -6,7 +6,7 @@ type and differ only in `Moments.n`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,11 @@ from jigsaw_crl.client.checks import (
     check_features,
     check_latents,
     check_moments,
+    check_named,
     check_names,
     check_rank,
     column_names,
+    hard_among,
     hard_labels,
     in_order,
     matrices_of,
@@ -76,7 +78,8 @@ class Client:
     """Second moments of one client, regime by regime.
 
     Use a constructor: `from_samples`, `from_covariances`, `from_precisions`, `from_moments` or
-    `from_table`.
+    `from_table`. In the first four, `hard` says which interventions are hard: True for all, or a
+    list of labels; see `with_interventions`.
 
     Parameters
     ----------
@@ -131,6 +134,7 @@ class Client:
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
         batch: Mapping[str, RowBatches] | None = None,
+        hard: bool | Iterable[str] = False,
     ) -> Client:
         """A client from rows: matrices of shape (n_rows, n_features), one per regime.
 
@@ -156,7 +160,7 @@ class Client:
         return cls._build(
             name, observational, interventions, None, n_latent, features, control_name, compute,
             batch,
-        )  # fmt: skip
+        )._called(hard)  # fmt: skip
 
     @classmethod
     def from_covariances(
@@ -169,6 +173,7 @@ class Client:
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
+        hard: bool | Iterable[str] = False,
     ) -> Client:
         """A client from covariances (shape (n_features, n_features)) about the control mean.
 
@@ -182,7 +187,7 @@ class Client:
 
         return cls._build(
             name, observational, interventions, n_samples, n_latent, features, control_name, compute
-        )
+        )._called(hard)
 
     @classmethod
     def from_precisions(
@@ -195,6 +200,7 @@ class Client:
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
+        hard: bool | Iterable[str] = False,
     ) -> Client:
         """A client from the pseudo-inverses Θ of its covariances (rank `n_latent`).
 
@@ -216,7 +222,7 @@ class Client:
 
         return cls._build(
             name, observational, interventions, n_samples, n_latent, features, control_name, compute
-        )
+        )._called(hard)
 
     @classmethod
     def from_moments(
@@ -228,6 +234,7 @@ class Client:
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
+        hard: bool | Iterable[str] = False,
     ) -> Client:
         """A client from moments that are computed already, for instance from a stream."""
         check_names(name, interventions, control_name)
@@ -237,7 +244,8 @@ class Client:
         }
         for regime, moments in ((control_name, (control,)), *regimes.items()):
             check_moments(moments, client=name, regime=regime)
-        return cls._checked(name, control, regimes, n_latent, features, control_name)
+        client = cls._checked(name, control, regimes, n_latent, features, control_name)
+        return client._called(hard)
 
     @classmethod
     def from_table(
@@ -249,6 +257,7 @@ class Client:
         name: str,
         n_latent: int | None = None,
         batch: str | None = None,
+        interventions: Kinds | None = None,
     ) -> Client:
         """A client from a pandas, polars or pyarrow table with one row per sample.
 
@@ -267,11 +276,15 @@ class Client:
         batch : str, optional
             Name of the column with the batch of each row (plate, day, run): all rows of a batch may
             be offset together.
+        interventions : {"soft", "hard"} or mapping of label to one of these, optional
+            Which interventions are hard: see `with_interventions`.
         """
         client: Client = face("client.from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent, batch=batch
         )
-        return client
+        if interventions is None:
+            return client
+        return client.with_interventions(interventions, strict=True)
 
     @classmethod
     def _build(
@@ -327,7 +340,11 @@ class Client:
 
     # -- contents -------------------------------------------------------------------------------
 
-    def with_interventions(self, kinds: Kinds) -> Client:
+    def _called(self, hard: bool | Iterable[str]) -> Client:
+        said = hard_among(hard, self.labels, client=self.name)
+        return replace(self, hard=said) if said else self
+
+    def with_interventions(self, kinds: Kinds, *, strict: bool = False) -> Client:
         """The same client, with the user's word on which interventions are hard.
 
         An intervention is *hard* if its target no longer listens to its causes while it lasts: a
@@ -339,7 +356,11 @@ class Client:
         kinds : {"soft", "hard"} or mapping of label to one of these
             For all labels, or by label; labels that are not named keep their kind. Names of labels
             that this client does not have are ignored, so that one mapping serves a whole study.
+        strict : bool
+            Refuse such names instead.
         """
+        if strict:
+            check_named(kinds, self.labels, "the client does not have", client=self.name)
         return replace(self, hard=hard_labels(kinds, self.labels, self.hard))
 
     @property

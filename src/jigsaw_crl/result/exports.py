@@ -1,8 +1,9 @@
 """The order as a graph for other programs: GraphML, DOT, node-link JSON and an adjacency table.
 
 Each function takes a `GlobalOrder` and writes the Hasse diagram of its decided pairs, or with
-``closure=True`` all of them, edges from ancestor to descendant. All can be read back by networkx.
-`order_csv` writes every ordered pair with its verdict.
+``closure=True`` all of them, edges from ancestor to descendant. With ``direct=True`` it writes the
+direct effects that hard interventions reveal, with weights and intervals. All can be read back by
+networkx. `order_csv` writes every ordered pair with its verdict, `effects_csv` every total effect.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import networkx as nx
 import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.tables import direct_graph, effects_frame
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.labels import csv_cell
 
 __all__ = [
     "FORMATS",
+    "effects_csv",
     "export_graph",
     "order_csv",
     "to_adjacency_csv",
@@ -31,7 +34,7 @@ __all__ = [
 ]
 
 
-def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
+def to_graphml(order: GlobalOrder, *, closure: bool = False, direct: bool = False) -> str:
     """GraphML text, nodes named by their labels.
 
     Examples
@@ -42,10 +45,10 @@ def to_graphml(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> sorted(nx.parse_graphml(to_graphml(order)).edges) == sorted(order.hasse().edges)
     True
     """
-    return "\n".join(nx.generate_graphml(_graph(order, closure))) + "\n"
+    return "\n".join(nx.generate_graphml(_graph(order, closure, direct))) + "\n"
 
 
-def to_dot(order: GlobalOrder, *, closure: bool = False) -> str:
+def to_dot(order: GlobalOrder, *, closure: bool = False, direct: bool = False) -> str:
     """DOT text for Graphviz; ancestors on top.
 
     Examples
@@ -55,15 +58,20 @@ def to_dot(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> print(to_dot(order).splitlines()[0])
     digraph order {
     """
-    graph = _graph(order, closure)
+    graph = _graph(order, closure, direct)
     lines = ["digraph order {", "  rankdir=TB;", "  node [shape=box, style=rounded];"]
     lines += [f"  {_quoted(label)};" for label in graph]
     for a, d, about in graph.edges(data=True):
-        lines.append(f"  {_quoted(a)} -> {_quoted(d)} [probability={about['probability']:.4f}];")
+        if direct:
+            style = "solid" if about["verdict"] == "direct" else "dashed"
+            said = f'label="{about["weight"]:+.2f}", style={style}'
+        else:
+            said = f"probability={about['probability']:.4f}"
+        lines.append(f"  {_quoted(a)} -> {_quoted(d)} [{said}];")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
+def to_json(order: GlobalOrder, *, closure: bool = False, direct: bool = False) -> str:
     """Node-link JSON, as `networkx.node_link_graph(..., edges="edges")` reads it.
 
     Examples
@@ -74,14 +82,15 @@ def to_json(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> sorted(json.loads(to_json(order)))
     ['directed', 'edges', 'graph', 'multigraph', 'nodes']
     """
-    document = nx.node_link_data(_graph(order, closure), edges="edges")
+    document = nx.node_link_data(_graph(order, closure, direct), edges="edges")
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
-def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
+def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False, direct: bool = False) -> str:
     """CSV table with one row and one column per label: 1 where the row is above the column.
 
     A label that a spreadsheet would take as a formula begins with an apostrophe.
+    For direct effects it has their weights, and 0 where there is no edge or it is undetermined.
 
     Examples
     --------
@@ -90,9 +99,13 @@ def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False) -> str:
     >>> to_adjacency_csv(order).splitlines()[0]
     ',z1,z2,z3,z4,z5'
     """
-    table = nx.to_pandas_adjacency(_graph(order, closure), dtype=np.dtype(int))
+    graph = _graph(order, closure, direct)
+    if direct:
+        open_edges = [(a, d) for a, d in graph.edges if graph[a][d]["verdict"] != "direct"]
+        graph.remove_edges_from(open_edges)
+    table = nx.to_pandas_adjacency(graph, dtype=np.dtype(float if direct else int))
     table = table.rename(index=csv_cell, columns=csv_cell)
-    return str(table.to_csv(lineterminator="\n"))
+    return str(table.to_csv(lineterminator="\n", float_format="%.6g"))
 
 
 def order_csv(order: GlobalOrder) -> str:
@@ -113,6 +126,14 @@ def order_csv(order: GlobalOrder) -> str:
     return str(frame.to_csv(index=False, lineterminator="\n", float_format="%.4f"))
 
 
+def effects_csv(order: GlobalOrder) -> str:
+    """The table of `Result.effects` as CSV, numbers with six digits."""
+    table = effects_frame(order, order.effects)
+    for column in ("cause", "effect"):
+        table[column] = table[column].map(csv_cell)
+    return str(table.to_csv(index=False, lineterminator="\n", float_format="%.6g"))
+
+
 FORMATS = {".graphml": to_graphml, ".dot": to_dot, ".json": to_json, ".csv": to_adjacency_csv}
 
 # How the files of each format begin.
@@ -130,6 +151,7 @@ def export_graph(
     *,
     closure: bool = False,
     force: bool = False,
+    direct: bool = False,
 ) -> Path:
     """Write the order's graph in the format that the file's ending names.
 
@@ -142,6 +164,8 @@ def export_graph(
         Every ancestor pair rather than the Hasse diagram.
     force : bool
         Overwrite an existing file even if it holds no such graph.
+    direct : bool
+        The graph of direct effects, as `Result.graph`; it needs hard interventions.
 
     Returns
     -------
@@ -166,13 +190,22 @@ def export_graph(
             f"Use one of {', '.join(FORMATS)}.",
             path=target,
         )
-    text = write(order, closure=closure)
+    text = write(order, closure=closure, direct=direct)
     beginning = re.compile(_BEGINNINGS[target.suffix.lower()])
     check_output(target, lambda seen: bool(beginning.match(seen)), force=force, what="such a graph")
     return write_text(target, text)
 
 
-def _graph(order: GlobalOrder, closure: bool) -> nx.DiGraph[str]:
+def _graph(order: GlobalOrder, closure: bool, direct: bool = False) -> nx.DiGraph[str]:
+    if direct:
+        if closure:
+            raise InputError("closure and direct name two graphs", "Pass one of them.")
+        if order.effects is None:
+            raise InputError(
+                "there are no direct effects: no intervention is said to be hard",
+                'If the interventions are, recover with interventions="hard".',
+            )
+        return direct_graph(order)
     if not closure:
         return order.hasse()
     graph: nx.DiGraph[str] = nx.DiGraph()

@@ -1,10 +1,11 @@
 """The result folder, written in one step.
 
 A result folder has `result.json` (the whole result), `order.csv`, `hasse.graphml` and
-`report.html` (derived from it). It is written with a journal: all files go to a hidden
-sub-folder (the stage), one rename marks the stage as complete, and then its files are moved into
-place. A run killed before the rename leaves the old result. A run killed after it leaves the new
-one, because readers look into a complete stage first and the next writer moves its files out.
+`report.html` (derived from it), and with hard interventions `effects.csv` and `graph.graphml`.
+It is written with a journal: all files go to a hidden sub-folder (the stage), one rename marks the
+stage as complete, and then its files are moved into place. A run killed before the rename leaves
+the old result. A run killed after it leaves the new one, because readers look into a complete
+stage first and the next writer moves its files out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["COMPLETE", "RESULT", "check_folder", "is_report", "write_folder"]
 
 RESULT, ORDER, HASSE, REPORT = "result.json", "order.csv", "hasse.graphml", "report.html"
+# Only with hard interventions. An empty one in the stage stands for none, so that one of an older
+# result is removed, also when the move is repeated after an interruption.
+EFFECTS, GRAPH = "effects.csv", "graph.graphml"
 _STAGE_PREFIX, COMPLETE = ".jigsaw-stage-", ".jigsaw-complete"
 
 
@@ -44,8 +49,9 @@ def is_report(seen: bytes) -> bool:
 
 
 def _is_graph(seen: bytes) -> bool:
-    # An order without edges has no attributes.
-    return b"<graphml " in seen[:200] and (b'"probability"' in seen or b"<edge" not in seen)
+    # A graph without edges has no attributes.
+    named = b'"probability"' in seen or b'"verdict"' in seen
+    return b"<graphml " in seen[:200] and (named or b"<edge" not in seen)
 
 
 _OURS: dict[str, Ours] = {
@@ -53,6 +59,8 @@ _OURS: dict[str, Ours] = {
     ORDER: lambda seen: seen.startswith(b"ancestor,descendant,verdict,"),
     HASSE: _is_graph,
     REPORT: is_report,
+    EFFECTS: lambda seen: seen.startswith(b"cause,effect,total,"),
+    GRAPH: _is_graph,
 }
 
 
@@ -107,12 +115,15 @@ def check_folder(root: Path, *, inputs: Iterable[Path | None] = (), force: bool 
 
 def _write_files(result: Result, stage: Path) -> None:
     # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
-    from jigsaw_crl.result.exports import order_csv, to_graphml
+    from jigsaw_crl.result.exports import effects_csv, order_csv, to_graphml
 
     document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
     write_text(stage / RESULT, document)
     write_text(stage / ORDER, order_csv(result.order))
     write_text(stage / HASSE, to_graphml(result.order))
+    given = result.order.effects is not None
+    for name, write in ((EFFECTS, effects_csv), (GRAPH, partial(to_graphml, direct=True))):
+        write_text(stage / name, write(result.order) if given else "")
     result.report(stage / REPORT)
 
 
@@ -122,7 +133,11 @@ def _finish(root: Path) -> None:
     if complete.is_dir():
         # result.json goes last: until then, readers take it from the stage.
         for name in sorted(os.listdir(complete), key=lambda name: (name == RESULT, name)):
-            os.replace(complete / name, root / name)
+            if name in (EFFECTS, GRAPH) and not (complete / name).stat().st_size:
+                (root / name).unlink(missing_ok=True)
+                (complete / name).unlink()
+            else:
+                os.replace(complete / name, root / name)
         sync_folder(root)
         complete.rmdir()
     for left in root.glob(f"{_STAGE_PREFIX}*"):

@@ -8,6 +8,7 @@ Everything in the manifest is optional::
     batch = "plate"                 # column with the batch of each row; also per client
     ignore = ["operator"]           # columns that are not features; also per client
     labels = ["pump", "valve"]      # the permitted labels
+    interventions = "hard"          # or "soft" (default), or a table; also per client
 
     [rename]                        # regime value -> label; also per client
     "pump (5 V)" = "pump"
@@ -15,6 +16,7 @@ Everything in the manifest is optional::
     [clients.lab-1]
     file = "data/first lab.csv"     # relative to the manifest
     n_latent = 7
+    interventions = {pump = "soft"}   # this client's word counts before the one above
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from jigsaw_crl.base.files import read_file, readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import label_key, normal_label
-from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.client.checks import Kinds, kinds_by_label
+from jigsaw_crl.base.text import did_you_mean, pluralise
+from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
 from jigsaw_crl.study.regimes import Naming
@@ -41,7 +43,14 @@ __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries"]
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
-_COMMON = {"regime": str, "control": str, "batch": str, "ignore": list, "rename": dict}
+_COMMON: dict[str, Any] = {
+    "regime": str,
+    "control": str,
+    "batch": str,
+    "ignore": list,
+    "rename": dict,
+    "interventions": str | dict,
+}
 _TOP = {**_COMMON, "name": str, "labels": list, "clients": dict}
 _CLIENT = {**_COMMON, "file": str, "n_latent": int}
 
@@ -97,13 +106,7 @@ class Study:
         kinds : {"soft", "hard"} or mapping of label to one of these
             As for `Client.with_interventions`; a label that no client has is refused.
         """
-        if not isinstance(kinds, str):
-            for label in kinds_by_label(kinds):
-                if label not in self.labels:
-                    raise InputError(
-                        f"interventions names the label {label!r}, which no client has",
-                        did_you_mean(label, self.labels) or f"The labels are {few(self.labels)}.",
-                    )
+        check_named(kinds, self.labels, "no client has")
         clients = tuple(client.with_interventions(kinds) for client in self.clients)
         return replace(self, clients=clients)
 
@@ -167,6 +170,17 @@ class Entry:
     path: Path
     naming: Naming
     n_latent: int | None = None
+    interventions: Kinds | None = None
+
+
+@dataclass(frozen=True)
+class Described:
+    """A study before its clients are read: name, clients, permitted labels, kinds for all."""
+
+    name: str
+    entries: list[Entry]
+    labels: tuple[str, ...] | None
+    interventions: Kinds | None
 
 
 def manifest_entries(
@@ -176,8 +190,8 @@ def manifest_entries(
     control: str | None,
     ignore: tuple[str, ...],
     batch: str | None = None,
-) -> tuple[str, list[Entry], tuple[str, ...] | None]:
-    """Name, clients and permitted labels of a study folder or manifest."""
+) -> Described:
+    """What a study folder or manifest says of its clients."""
     with readable(path):
         if not path.exists():
             raise FileNotFoundError
@@ -192,7 +206,8 @@ def manifest_entries(
     for name, table in manifest.get("clients", {}).items():
         target = _file_of(name, table, folder, found, file)
         used.add(target)
-        entries.append(Entry(name, target, _naming(manifest, table, given), table.get("n_latent")))
+        naming, n_latent = _naming(manifest, table, given), table.get("n_latent")
+        entries.append(Entry(name, target, naming, n_latent, table.get("interventions")))
     for target in found:
         if target not in used:
             entries.append(Entry(None, target, _naming(manifest, {}, given)))
@@ -203,7 +218,8 @@ def manifest_entries(
             path=path,
         )
     labels = manifest.get("labels")
-    return manifest["name"], entries, None if labels is None else tuple(map(normal_label, labels))
+    permitted = None if labels is None else tuple(map(normal_label, labels))
+    return Described(manifest["name"], entries, permitted, manifest.get("interventions"))
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -301,13 +317,21 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return {"name": path.parent.resolve().name, **document}
 
 
-def _check_table(
-    table: Mapping[str, Any], known: Mapping[str, type], where: str, fail: Any
-) -> None:
+def _check_table(table: Mapping[str, Any], known: Mapping[str, Any], where: str, fail: Any) -> None:
     for key, value in table.items():
         if key not in known:
             raise fail(f"{where} has an unknown field {key!r}; it knows {', '.join(sorted(known))}")
+        if key == "interventions":
+            _check_kinds(value, where, fail)
+            continue
         wrong = not isinstance(value, known[key]) or isinstance(value, bool)
         items = value if isinstance(value, list) else value.values() if key == "rename" else ()
         if wrong or not all(isinstance(item, str) for item in items):
             raise fail(f"{where}: the field {key!r} is not a {known[key].__name__} of texts")
+
+
+def _check_kinds(value: object, where: str, fail: Any) -> None:
+    kinds = value.values() if isinstance(value, dict) else [value]
+    for kind in kinds:
+        if kind not in ("soft", "hard"):
+            raise fail(f'{where}: interventions has {kind!r} in place of "soft" or "hard"')

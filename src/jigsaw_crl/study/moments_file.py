@@ -1,6 +1,7 @@
 """The moments file, which `jigsaw moments` writes and every command accepts in place of rows.
 
-It is a NumPy archive without pickles. `header` is JSON text (client, labels, features, versions).
+It is a NumPy archive without pickles. `header` is JSON text (client, labels, features, hard
+interventions, versions).
 The arrays have one entry per regime, the control first: counts (−1 for exact moments), means,
 covariances and, where known, third and fourth central moments. Arrays named `part_…` hold those of
 consecutive stretches of the control's rows. Arrays named `batch_…` hold rows and mean of each batch
@@ -81,6 +82,7 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         "labels": labels,
         "n_latent": int(client.n_latent),
         "features": list(client.features),
+        "hard": sorted(client.hard),
     }
     arrays: Arrays = {"header": np.array(json.dumps(header)), **_stack("", regimes)}
     if client.batches:
@@ -176,6 +178,7 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         n_latent=header["n_latent"] if n_latent is None else n_latent,
         features=header["features"],
         control_name=header["control"],
+        hard=header.get("hard", []),
     )
 
 
@@ -185,6 +188,9 @@ def _check_header(header: dict[str, Any], fail: Fail) -> None:
             raise fail(f"the header's {key!r} is missing or not a {kind.__name__}")
     if not all(isinstance(x, str) for x in (*header["labels"], *header["features"])):
         raise fail("the header's labels or features are not text")
+    hard = header.get("hard", [])
+    if not isinstance(hard, list) or not all(label in header["labels"] for label in hard):
+        raise fail("the header's 'hard' is not a list of its labels")
     if isinstance(header.get("n_latent"), bool) or not isinstance(header.get("n_latent"), int):
         raise fail("the header's 'n_latent' is missing or not a whole number")
 
@@ -300,6 +306,13 @@ def merge_clients(earlier: Client, later: Client) -> Client:
                 "Merge moments with the same strengths of a label.",
                 regime=label,
             )
+    unlike = sorted((earlier.hard ^ later.hard) & set(earlier.labels) & set(later.labels))
+    if unlike:
+        raise fail(
+            "the intervention is hard in one part of the rows and soft in the other",
+            "Say the same of both with --interventions, or give the new rows another label.",
+            regime=unlike[0],
+        )
     return Client.from_moments(
         earlier.name,
         control=earlier.control.merge(later.control.select(order)),
@@ -307,6 +320,7 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         n_latent=max(earlier.n_latent, later.n_latent, len(merged)),
         features=earlier.features,
         control_name=earlier.control_name,
+        hard=earlier.hard | later.hard,
     )
 
 

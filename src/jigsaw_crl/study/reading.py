@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
     ENDINGS,
     MANIFEST,
+    Described,
     Entry,
     Study,
     client_name,
@@ -36,6 +39,7 @@ def read_client(
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    interventions: Kinds | None = None,
 ) -> Client:
     """One client from a file.
 
@@ -43,7 +47,7 @@ def read_client(
     ----------
     path : path
         `.csv` (also `.tsv`, also with `.gz`), `.parquet` (a file, or a folder of parts), `.npz`,
-        `.h5ad`, or a moments file.
+        `.h5ad`, a moments file, or a manifest `study.toml` with this client alone.
     regime : str, optional
         Column with the regime of each row; by default ``"regime"``, in AnnData
         ``"perturbation"``.
@@ -58,6 +62,9 @@ def read_client(
     batch : str, optional
         Column with the batch of each row (plate, day, run): all rows of a batch may be offset
         together. A moments file knows its batches already.
+    interventions : {"soft", "hard"} or mapping of label to one of these, optional
+        Which interventions are hard: see `Client.with_interventions`. By default what a moments
+        file says, and otherwise "soft".
 
     Returns
     -------
@@ -85,6 +92,7 @@ def read_client(
         n_latent=n_latent,
         ignore=ignore,
         batch=batch,
+        interventions=interventions,
     )
     warn_of_truths(findings, stacklevel=2)
     return client
@@ -99,10 +107,38 @@ def read_client_with_findings(
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    interventions: Kinds | None = None,
 ) -> tuple[Client, list[Finding]]:
     """One client and the findings from reading it: ignored and constant columns."""
-    one = _read(Entry(name, Path(path), _naming(regime, control, ignore, batch), n_latent))
-    return one.client, list(one.findings)
+    entry = Entry(name, Path(path), _naming(regime, control, ignore, batch), n_latent)
+    said = None
+    if entry.path.suffix == ".toml":
+        described = manifest_entries(
+            entry.path, regime=regime, control=control, ignore=tuple(ignore), batch=batch
+        )
+        entry, said = _only(described, entry), described.interventions
+    one = _read(entry)
+    client = one.client if said is None else one.client.with_interventions(said)
+    for kinds in (entry.interventions, interventions):
+        if kinds is not None:
+            client = client.with_interventions(kinds, strict=True)
+    return client, list(one.findings)
+
+
+def _only(described: Described, given: Entry) -> Entry:
+    """The only client of a manifest; a name or number of latents that is given comes first."""
+    if len(described.entries) != 1:
+        raise InputError(
+            f"the manifest has {pluralise(len(described.entries), 'client')}, and one is asked for",
+            "Name the client's own file, or keep each client in a folder of its own.",
+            path=given.path,
+        )
+    (entry,) = described.entries
+    return replace(
+        entry,
+        name=entry.name if given.name is None else given.name,
+        n_latent=entry.n_latent if given.n_latent is None else given.n_latent,
+    )
 
 
 def read_study(
@@ -142,12 +178,13 @@ def read_study(
     (5, ('z1', 'z2', 'z3', 'z4', 'z5'))
     """
     given = Path(path)
-    name, entries, permitted = manifest_entries(
+    described = manifest_entries(
         given, regime=regime, control=control, ignore=tuple(ignore), batch=batch
     )
-    _refuse_two_files_of_one_client(entries)
+    permitted = described.labels
+    _refuse_two_files_of_one_client(described.entries)
     read = []
-    for entry in entries:
+    for entry in described.entries:
         one = _read(entry, hashed=True)
         strangers = [x for x in one.client.labels if permitted is not None and x not in permitted]
         if strangers:
@@ -159,7 +196,22 @@ def read_study(
                 path=entry.path,
             )
         read.append(one)
-    return _study(name, read)
+    return _with_kinds(_study(described.name, read), described, given)
+
+
+def _with_kinds(study: Study, described: Described, path: Path) -> Study:
+    """The study with the kinds of interventions that its manifest states."""
+    try:
+        if described.interventions is not None:
+            study = study.with_interventions(described.interventions)
+        own = [entry.interventions for entry in described.entries]
+        clients = tuple(
+            client if kinds is None else client.with_interventions(kinds, strict=True)
+            for client, kinds in zip(study.clients, own, strict=True)
+        )
+    except InputError as error:
+        raise error.located(path=path) from None
+    return replace(study, clients=clients)
 
 
 def read_any(
