@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.result.result import Result
 
-__all__ = ["effects_document", "print_effects", "register"]
+__all__ = ["effects_document", "predict", "print_effects"]
 
 # Effects that are printed for people, the largest first.
 MOST_EFFECTS = 15
-
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: jigsaw predict result/ pump=+1.0")(predict)
 
 
 def predict(
@@ -65,9 +61,8 @@ def print_effects(result: Result) -> None:
         return
     frame = result.effects[result.effects.verdict == "ancestor"]
     frame = frame.reindex(frame.total.abs().sort_values(ascending=False, kind="stable").index)
-    direct: dict[Any, str] = {
-        (a, d): about["verdict"] for a, d, about in result.graph.edges(data=True)
-    }
+    edges = result.graph.edges(data=True)
+    direct: dict[Any, str] = {(a, d): about["verdict"] for a, d, about in edges}
     rows = [
         (
             row.cause,

@@ -20,7 +20,7 @@ from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.effects import effects_document, print_effects
+from jigsaw_crl.cli.effects import effects_document, predict, print_effects
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def register(app: typer.Typer) -> None:
         "jigsaw assemble new.fragment.json --into result/)"
     )(assemble)
     app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
+    app.command(epilog="Example: jigsaw predict result/ pump=+1.0")(predict)
     app.command(epilog="Example: jigsaw design result/ --size 6")(design)
     app.command(epilog="Example: jigsaw report result/ -o report.html")(report)
 
