@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import jigsaw_crl as jc
 from jigsaw_crl import Fragment, assemble
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment import BayesFactors, Statements
-from jigsaw_crl.truth.simulate import World, random_world
+from jigsaw_crl.truth.simulate import Intervention, World, random_world
 
 from .clients import lab, noisy, perfect, small_world
 
@@ -144,3 +145,13 @@ def test_a_client_that_shares_no_pair_with_others_keeps_its_weight():
         lab("lab-4", "xy", yes=[("x", "y")]),
     ]
     assert assemble(labs).client_weights["lab-4"] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sound_clients_with_hard_interventions_are_not_said_to_disagree(seed):
+    # Evidence for both directions of a pair, against "unrelated", is no contradiction.
+    intervention = Intervention("hard", shift=1.0)
+    world = random_world(6, 4, 0.8, 910_003 + seed, intervention=intervention)
+    order = jc.recover(world.clients(n_samples=3_000), interventions="hard").order
+    assert not order.disagreement
+    assert order.notes == ()

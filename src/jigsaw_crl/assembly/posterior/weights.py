@@ -94,6 +94,18 @@ def client_evidence(claims: Claims, rate: float, n_scales: int) -> Pooled:
     )
 
 
+def _opinion(claims: Claims, rate: float, n_scales: int) -> FloatArray:
+    """What a client says about each pair on its own: log-odds of a → d against all else.
+
+    Evidence is given against "unrelated". Both directions may be more likely than that, and only
+    one of them can hold. Statements say no to the other direction themselves.
+    """
+    odds = client_evidence(claims, rate, n_scales).log_odds()
+    if claims.evidence is None:
+        return odds
+    return np.asarray(odds - np.logaddexp(0.0, odds.T))
+
+
 def pool(panel: Panel, weights: FloatArray, rate: float) -> Pooled:
     """Weighted sum of what all clients say."""
     everyone = np.arange(len(panel.claims))
@@ -159,7 +171,7 @@ def _first_weights(panel: Panel) -> FloatArray:
         return np.ones(n)
     said = np.zeros((n, p * p), dtype=np.float32)
     for k, c in enumerate(panel.claims):
-        odds = client_evidence(c, FIRST_RATE, panel.n_scales).log_odds()
+        odds = _opinion(c, FIRST_RATE, panel.n_scales)
         firm = np.sign(odds) * (np.abs(odds) > SPEAKS)
         said[k, (c.members[:, None] * p + c.members[None, :]).ravel()] = firm.ravel()
     spoke = np.abs(said)
@@ -186,7 +198,7 @@ def _agreement(
     |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
     """
     grid = np.ix_(claims.members, claims.members)
-    mean, says = client_evidence(claims, rate, n_scales).log_odds(), claims.says
+    mean, says = _opinion(claims, rate, n_scales), claims.says
     theirs = order[grid]
     direct = rest[grid]
     # Evidence for a pair that was too little for the others' order is no contradiction of it.
