@@ -105,3 +105,20 @@ def test_latents_are_centred_at_the_control_s_mean(rows):
     X, y = rows
     model = jc.BlockRecovery().fit(X + 100, y)
     np.testing.assert_allclose(model.transform(X + 100)[y == "control"].mean(axis=0), 0, atol=1e-9)
+
+
+def test_hard_interventions_give_effects_and_latents_of_unit_variance():
+    world = jc.simulate.random_world(
+        4, 1, 1.0, 731_000, intervention=jc.simulate.Intervention("hard", shift=2.0)
+    )
+    control, regimes = world.rows(0, 4_000)
+    X = np.vstack([control, *regimes.values()])
+    y = np.repeat(["control", *regimes], 4_000)
+    assert jc.BlockRecovery().fit(X, y).fragment_.hard is None
+    model = jc.BlockRecovery(interventions="hard").fit(X, y)
+    assert set(model.fragment_.effects.effect) == set(regimes)
+    assert np.allclose(model.transform(control).std(axis=0), 1.0, atol=0.1)
+    with pytest.raises(jc.InputError, match="'nowhere', which the client does not have"):
+        jc.BlockRecovery(interventions={"nowhere": "hard"}).fit(X, y)
+    with pytest.raises(jc.InputError, match="interventions belongs to the null-cone method"):
+        jc.BlockRecovery(method="paper", interventions="hard").fit(X, y)

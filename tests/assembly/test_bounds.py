@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import permutations
+
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.assembly import CertificateChecker
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
 from jigsaw_crl.nullcone.reading import read
 
@@ -66,3 +70,54 @@ def test_pairs_that_no_client_has_together_have_no_bound(world):
     ]
     assert apart
     assert all(np.isnan(order.bound(a, d)) for a, d in apart)
+
+
+@pytest.fixture(scope="module")
+def plain(clients):
+    return jc.recover(clients).order
+
+
+def test_an_explanation_of_a_no_states_the_effect_that_it_excludes(plain):
+    a, d = (plain.labels[i] for i in np.argwhere(~np.isnan(plain.bounds.value) & no(plain))[0])
+    certificate = plain.explain(a, d)
+    assert certificate.bound == plain.bound(a, d)
+    assert certificate.bound_unit == "share of the change"
+    size = f"a share of {certificate.bound:.2g} of what the intervention on {d} changed"
+    assert str(certificate).endswith(f"  Effects above {size} are excluded (95 %).")
+    assert CertificateChecker(plain.fragments).check(certificate) == ""
+    forged = replace(certificate, bound=0.5 * certificate.bound)
+    assert "another bound" in CertificateChecker(plain.fragments).check(forged)
+
+
+def no(order):
+    return (order.verdicts == NO) & ~np.eye(len(order), dtype=bool)
+
+
+def test_certificates_under_a_smallest_effect_check_out_and_say_what_rests_on_it(clients, plain):
+    size = float(np.nanquantile(plain.bounds.value[no(plain)], 0.6))
+    order = jc.recover(clients, smallest_effect=size).order
+    checker, rules, reasons = CertificateChecker(order.fragments), set(), 0
+    for a, d in permutations(order.labels, 2):
+        certificate = order.explain(a, d)
+        assert checker.check(certificate) == "", str(certificate)
+        rules |= certificate.rules
+        if f"effects above {size:g} matter" in certificate.reason:
+            reasons += 1
+            assert order.bound(a, d) > size
+    assert reasons > 0
+    # Pairs that the evidence leaves open and whose effects are small anyway.
+    wide = jc.recover(clients, smallest_effect=2.5).order
+    became = no(wide) & (plain.verdicts == OPEN) & ~np.isnan(wide.bounds.value)
+    a, d = (wide.labels[i] for i in np.argwhere(became)[0])
+    certificate = wide.explain(a, d)
+    assert certificate.rules == {"small"}
+    assert "are excluded (95 %), and smaller ones do not matter" in str(certificate)
+    assert CertificateChecker(wide.fragments).check(certificate) == ""
+    claimed = replace(certificate, smallest_effect=None)
+    assert CertificateChecker(wide.fragments).check(claimed) != ""
+
+
+def test_options_of_the_null_cone_method_are_refused_with_the_paper_s(clients):
+    for option in ({"smallest_effect": 0.1}, {"interventions": "hard"}):
+        with pytest.raises(jc.InputError, match="belongs to the null-cone method"):
+            jc.recover(clients, method="paper", **option)

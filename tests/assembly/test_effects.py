@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl import assemble
+from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
 from jigsaw_crl.assembly.graph import direct_effects
 from jigsaw_crl.assembly.panel import read_fragments
@@ -181,3 +183,38 @@ def test_an_edge_that_two_open_pairs_could_explain_is_not_stated(result):
     # With k known to be no descendant of a, nothing is open.
     verdicts[a, k] = 0
     assert direct_effects(seen, verdicts, verdicts.astype(float)).verdict(a, d) == "direct"
+
+
+def test_notes_about_sites_reach_the_order_and_many_are_one_a_site(world, result):
+    fragments = upwards(world, result)
+    liar = max(fragments, key=lambda f: int(f.hard.total.known.sum()))
+    value = liar.hard.total.value + 3.0
+    lied = [fragment_with(f, value) if f is liar else f for f in fragments]
+    pooled = pool_effects(read_fragments(lied))
+    about = [n for n in pooled.notes if n.startswith(liar.client) and "stands apart" in n]
+    assert len(about) == 1
+    assert len(pooled.notes) <= len(fragments) + len(result.order.labels)
+    order = assemble(lied)
+    assert order.effects is not None
+    assert order.effects.notes
+    assert set(order.effects.notes) <= set(order.notes)
+
+
+def test_an_explanation_states_the_total_effect_and_its_sites(result):
+    order = result.order
+    row = result.effects[result.effects.verdict == "ancestor"].iloc[0]
+    certificate = order.explain(row.cause, row.effect)
+    assert certificate.effect.total == row.total
+    assert certificate.effect.sites == row.sites
+    assert f"Total effect of {row.cause} on {row.effect}: {row.total:+.2f} standard" in str(
+        certificate
+    )
+    assert certificate.bound is None
+    assert check_certificate(certificate, order.fragments) == ""
+    forged = replace(certificate, effect=replace(certificate.effect, total=5.0))
+    assert "another effect" in check_certificate(forged, order.fragments)
+    row = result.effects[result.effects.verdict == "not ancestor"].iloc[0]
+    certificate = order.explain(row.cause, row.effect)
+    assert certificate.effect is None
+    assert certificate.bound_unit == "standard deviations"
+    assert f"  Effects above {certificate.bound:.2g} standard deviations are" in str(certificate)

@@ -143,3 +143,50 @@ def test_unknown_endings_and_closed_folders_are_refused(order, tmp_path):
 
 def test_hostile_labels_are_among_those_tried(order):
     assert np.isin(HOSTILE, order.labels).all() or order.labels[0].startswith("z")
+
+
+@pytest.fixture(scope="module")
+def hard():
+    world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention="hard")
+    return jc.recover(world.clients(), interventions="hard")
+
+
+def test_direct_effects_are_exported_with_weights_and_verdicts(hard, tmp_path):
+    true = hard.graph
+    assert true.edges
+    graphml = nx.read_graphml(jc.export_graph(hard.order, tmp_path / "a.graphml", direct=True))
+    document = json.loads(
+        jc.export_graph(hard.order, tmp_path / "a.json", direct=True).read_text(encoding="utf-8")
+    )
+    for graph in (graphml, nx.node_link_graph(document, edges="edges")):
+        assert set(graph) == set(true)
+        for a, d, about in true.edges(data=True):
+            assert graph.edges[a, d]["verdict"] == about["verdict"]
+            assert graph.edges[a, d]["weight"] == pytest.approx(about["weight"])
+    table = pd.read_csv(jc.export_graph(hard.order, tmp_path / "a.csv", direct=True), index_col=0)
+    for a, d in true.edges:
+        if true.edges[a, d]["verdict"] == "direct":
+            assert table.loc[a, d] == pytest.approx(true.edges[a, d]["weight"], rel=1e-4)
+    assert int((table.to_numpy() != 0).sum()) <= len(true.edges)
+    dot = jc.export_graph(hard.order, tmp_path / "a.dot", direct=True).read_text(encoding="utf-8")
+    assert dot.count(" -> ") == len(true.edges)
+    assert "style=solid" in dot
+
+
+def test_direct_effects_need_hard_interventions(hard, tmp_path):
+    soft = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    with pytest.raises(jc.InputError, match="no intervention is said to be hard"):
+        jc.export_graph(soft, tmp_path / "a.dot", direct=True)
+    with pytest.raises(jc.InputError, match="two graphs"):
+        jc.export_graph(hard.order, tmp_path / "a.dot", direct=True, closure=True)
+
+
+def test_a_result_folder_has_effects_and_graph_only_with_hard_interventions(hard, tmp_path):
+    folder = hard.save(tmp_path / "result")
+    effects = pd.read_csv(folder / "effects.csv")
+    assert list(effects.columns) == list(hard.effects.columns)
+    assert effects.total.to_numpy() == pytest.approx(hard.effects.total.to_numpy(), rel=1e-4)
+    assert set(nx.read_graphml(folder / "graph.graphml").edges) == set(hard.graph.edges)
+    jc.recover(jc.simulate.setting("A", 0).clients()).save(folder)
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"result.json", "order.csv", "hasse.graphml", "report.html"}

@@ -1,0 +1,158 @@
+"""Saying that interventions are hard: manifests, readers, constructors, moments files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli.simulated import write_table
+from jigsaw_crl.study import merge_clients, write_moments
+
+from .tables import frame_of, regimes_of
+
+
+def study(root: Path, manifest: str) -> Path:
+    root.mkdir(exist_ok=True)
+    write_table(regimes_of(seed=1), root / "lab-1.csv", "csv")
+    write_table(regimes_of(seed=2), root / "lab-2.csv", "csv")
+    (root / "study.toml").write_text(manifest)
+    return root
+
+
+def said(root: Path) -> dict[str, set[str]]:
+    return {client.name: set(client.hard) for client in jc.read_study(root)}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "first", "second"),
+    [
+        ("", set(), set()),
+        ('interventions = "hard"', {"pump", "valve"}, {"pump", "valve"}),
+        ('[interventions]\npump = "hard"', {"pump"}, {"pump"}),
+        ('[clients.lab-2]\ninterventions = "hard"', set(), {"pump", "valve"}),
+        ('[clients.lab-2.interventions]\nvalve = "hard"', set(), {"valve"}),
+        (
+            'interventions = "hard"\n[clients.lab-2]\ninterventions = {pump = "soft"}',
+            {"pump", "valve"},
+            {"valve"},
+        ),
+    ],
+)
+def test_a_manifest_says_it_for_all_by_label_and_by_client(tmp_path, manifest, first, second):
+    assert said(study(tmp_path / "s", manifest)) == {"lab-1": first, "lab-2": second}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ('interventions = "firm"', "'firm' in place of"),
+        ("interventions = true", "True in place of"),
+        ("[interventions]\npump = 1", "1 in place of"),
+        ('[interventions]\npunp = "hard"', "Did you mean 'pump'"),
+        ('[clients.lab-2.interventions]\ntank = "hard"', "client 'lab-2'.*'tank', which the"),
+    ],
+)
+def test_a_manifest_with_another_kind_or_an_unknown_label_is_refused(tmp_path, manifest, message):
+    with pytest.raises(jc.InputError, match=message) as caught:
+        jc.read_study(study(tmp_path / "s", manifest))
+    assert "\n" not in str(caught.value)
+    assert "study.toml" in str(caught.value) or str(tmp_path) in str(caught.value)
+
+
+def test_readers_and_tables_take_the_kind_as_an_argument(tmp_path):
+    path = tmp_path / "lab-1.csv"
+    write_table(regimes_of(seed=1), path, "csv")
+    assert jc.read_client(path).hard == frozenset()
+    assert jc.read_client(path, interventions="hard").hard == {"pump", "valve"}
+    with pytest.raises(jc.InputError, match="which the client does not have"):
+        jc.read_client(path, interventions={"tank": "hard"})
+    frame = frame_of(regimes_of(seed=1))
+    client = jc.Client.from_table(frame, name="lab-1", interventions={"pump": "hard"})
+    assert client.hard == {"pump"}
+
+
+def test_one_client_may_be_read_from_its_own_manifest(tmp_path):
+    root = tmp_path / "site"
+    root.mkdir()
+    write_table(regimes_of(seed=1), root / "lab-1.csv", "csv")
+    (root / "study.toml").write_text('interventions = "hard"\n[clients.lab-1]\nn_latent = 3\n')
+    client = jc.read_client(root / "study.toml")
+    assert (client.name, client.n_latent, client.hard) == ("lab-1", 3, {"pump", "valve"})
+    # What is passed comes before what the file says.
+    soft = jc.read_client(root / "study.toml", name="a", interventions={"pump": "soft"})
+    assert (soft.name, soft.hard) == ("a", {"valve"})
+    write_table(regimes_of(seed=2), root / "lab-2.csv", "csv")
+    with pytest.raises(jc.InputError, match="has 2 clients, and one is asked for"):
+        jc.read_client(root / "study.toml")
+
+
+def constructors():
+    client = jc.simulate.setting("A", 0).client(0, n_samples=500)
+    matrices = {k: v[0].covariance for k, v in client.interventions.items()}
+    inverse = {k: np.linalg.inv(m + np.eye(len(m))) for k, m in matrices.items()}
+    control = client.control.covariance
+    rows, regimes = jc.simulate.setting("A", 0).rows(0, 200)
+    yield (
+        "samples",
+        lambda **more: jc.Client.from_samples(
+            "a", observational=rows, interventions=regimes, **more
+        ),
+    )
+    yield (
+        "covariances",
+        lambda **more: jc.Client.from_covariances(
+            "a", observational=control, interventions=matrices, n_samples=500, **more
+        ),
+    )
+    yield (
+        "precisions",
+        lambda **more: jc.Client.from_precisions(
+            "a",
+            observational=np.linalg.inv(control + np.eye(len(control))),
+            interventions=inverse,
+            n_samples=500,
+            **more,
+        ),
+    )
+    yield (
+        "moments",
+        lambda **more: jc.Client.from_moments(
+            "a", control=client.control, interventions=client.interventions, **more
+        ),
+    )
+
+
+BUILDERS = dict(constructors())
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_constructors_take_all_labels_or_a_list_as_hard(kind):
+    build = BUILDERS[kind]
+    labels = build().labels
+    assert build().hard == frozenset()
+    assert build(hard=True).hard == set(labels)
+    assert build(hard=[labels[1]]).hard == {labels[1]}
+    for wrong in ("hard", {labels[0]: "hard"}, 1.5):
+        with pytest.raises(jc.InputError, match="Pass True, or a list of the labels"):
+            build(hard=wrong)
+    with pytest.raises(jc.InputError, match="'tank', which the client does not have"):
+        build(hard=["tank"])
+
+
+def test_a_moments_file_keeps_the_kind(tmp_path):
+    client = jc.simulate.setting("A", 0).client(0, n_samples=500)
+    some = client.with_interventions({client.labels[1]: "hard"})
+    path = write_moments(some, tmp_path / "a.moments.npz")
+    assert jc.read_client(path).hard == {client.labels[1]}
+    assert jc.read_client(path, interventions="soft").hard == frozenset()
+
+
+def test_rows_of_another_kind_are_not_added_to_moments():
+    first, second = (jc.Client.from_table(frame_of(regimes_of(seed=s)), name="a") for s in (1, 2))
+    both = merge_clients(first.with_interventions("hard"), second.with_interventions("hard"))
+    assert both.hard == set(first.labels)
+    with pytest.raises(jc.InputError, match="hard in one part of the rows and soft in the other"):
+        merge_clients(first.with_interventions("hard"), second)
