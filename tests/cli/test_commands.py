@@ -19,7 +19,7 @@ from jigsaw_crl.cli import app as cli
 HANG = 300
 
 COMMANDS = [
-    "recover", "check", "moments", "fragment", "assemble", "explain", "design", "report",
+    "recover", "check", "moments", "fragment", "assemble", "explain", "predict", "design", "report",
     "simulate", "reproduce", "demo",
 ]  # fmt: skip
 

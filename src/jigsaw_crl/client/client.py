@@ -7,7 +7,6 @@ type and differ only in `Moments.n`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.base.threads import allowed_threads, one_thread
 from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
     Kinds,
@@ -43,6 +41,7 @@ from jigsaw_crl.client.checks import (
     sizes_of,
     validate_client,
 )
+from jigsaw_crl.client.each import moments_of_each
 from jigsaw_crl.client.latents import LatentCount, count_from_moments
 from jigsaw_crl.moments.checks import check_rows, check_second_moment
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
@@ -54,23 +53,6 @@ __all__ = ["CONTROL", "RANK_TOLERANCE", "Client"]
 
 FloatArray = npt.NDArray[np.float64]
 CONTROL = "control"
-# With at least this many values (some hundredths of a second) regimes are summed in parallel.
-PARALLEL_VALUES = 10_000_000
-# Data of one regime, the regime's name, and its sample size or its batches if given.
-Given = tuple[Any, str, Any]
-
-
-def _moments_of_each(
-    compute: Callable[[Any, str, Any], Moments], given: list[Given]
-) -> list[Moments]:
-    """Moments of each regime, computed in parallel if there are many values."""
-    workers = 1
-    if sum(getattr(x, "size", 0) for x, _, _ in given) >= PARALLEL_VALUES:
-        workers = min(allowed_threads(), len(given))
-    if workers == 1:
-        return [compute(*one) for one in given]
-    with one_thread(), ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda one: compute(*one), given))
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +291,7 @@ class Client:
         given = [(observational, control_name, beside[control_name][0])]
         for label, value in interventions.items():
             given += [(x, label, y) for x, y in zip(matrices_of(value), beside[label], strict=True)]
-        control, *others = _moments_of_each(compute, given)
+        control, *others = moments_of_each(compute, given)
         regimes: dict[str, tuple[Moments, ...]] = dict.fromkeys(interventions, ())
         for (_, label, _), moments in zip(given[1:], others, strict=True):
             regimes[label] += (moments,)

@@ -1,0 +1,166 @@
+"""Hard interventions, effects and bounds on the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("cli") / "study"
+    world = ["--latent", "4", "--clients", "3", "--coverage", "0.9", "--seed", "3"]
+    options = [*world, "--intervention", "hard", "--shift", "1", "--samples", "2000"]
+    assert cli.run(["simulate", *options, "--format", "csv", "--out", str(root)]) == 0
+    return root
+
+
+@pytest.fixture(scope="module")
+def folder(study, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("cli") / "result"
+    assert cli.run(["recover", str(study), "--interventions", "hard", "--out", str(out)]) == 0
+    return out
+
+
+def run(arguments: list[object], capsys, code: int = 0) -> str:
+    capsys.readouterr()
+    assert cli.run([str(a) for a in arguments]) == code
+    captured = capsys.readouterr()
+    return captured.out if code == 0 else captured.err
+
+
+def test_recover_prints_effects_and_direct_edges_of_hard_interventions_only(study, folder, capsys):
+    result = jc.load_result(folder)
+    out = run(["recover", study, "--interventions", "hard"], capsys)
+    row = result.effects[result.effects.verdict == "ancestor"].iloc[0]
+    assert f"{row.cause}\t{row.effect}\t{row.total:+.3f}\t" in out
+    stated = sum(v == "direct" for _, _, v in result.graph.edges(data="verdict"))
+    assert re.search(rf"graph: {stated} direct edges?, \d+ undetermined", out)
+    soft = run(["recover", study], capsys)
+    assert "Total effects" not in soft
+    assert "graph:" not in soft
+    assert {"effects.csv", "graph.graphml"} <= {path.name for path in folder.iterdir()}
+
+
+def test_recover_as_json_has_effects_edges_and_notes(study, folder, capsys):
+    document = json.loads(run(["recover", study, "--interventions", "hard", "--json"], capsys))
+    result = jc.load_result(folder)
+    assert len(document["effects"]) == len(result.effects)
+    assert {(e["cause"], e["effect"]) for e in document["direct_edges"]} == set(result.graph.edges)
+    assert isinstance(document["order"]["notes"], list)
+    assert "effects" not in json.loads(run(["recover", study, "--json"], capsys))
+
+
+def test_the_kind_is_given_by_label_and_refused_in_one_line(study, capsys):
+    label = jc.read_study(study).labels[0]
+    out = run(["check", study, "--interventions", f"{label}=hard", "--json"], capsys)
+    assert json.loads(out)["fit"]
+    both = ["--interventions", "hard", "--interventions", f"{label}=soft"]
+    document = json.loads(run(["recover", study, *both, "--json"], capsys))
+    assert document["effects"]
+    assert label not in {row["effect"] for row in document["effects"]}
+    for wrong, message in (
+        (["firm"], "--interventions is 'firm'"),
+        (["=hard"], "--interventions is '=hard'"),
+        (["nowhere=hard"], "'nowhere', which no client has"),
+        (["hard", "soft"], "both hard and soft"),
+    ):
+        options = [x for kind in wrong for x in ("--interventions", kind)]
+        err = run(["recover", study, *options], capsys, code=2)
+        assert message in err
+        assert len(err.strip().splitlines()) == 1
+    for option in (["--interventions", "hard"], ["--smallest-effect", "0.1"]):
+        err = run(["recover", study, "--method", "paper", *option], capsys, code=2)
+        assert f"{option[0]} belongs to --method null-cone" in err
+
+
+def test_moments_and_fragments_carry_the_kind_to_the_coordinator(study, folder, tmp_path, capsys):
+    pieces = []
+    for table in sorted(study.glob("*.csv")):
+        moments, piece = tmp_path / f"{table.stem}.npz", tmp_path / f"{table.stem}.json"
+        out = run(["moments", table, "-o", moments, "--interventions", "hard", "--json"], capsys)
+        assert json.loads(out)["hard"] == sorted(jc.read_client(table).labels)
+        document = json.loads(run(["fragment", moments, "-o", piece, "--json"], capsys))
+        assert set(document["hard"]) == set(document["labels"])
+        pieces.append(piece)
+    run(["assemble", *pieces, "--out", tmp_path / "result"], capsys)
+    apart, together = jc.load_result(tmp_path / "result"), jc.load_result(folder)
+    assert apart.effects.drop(columns="verdict").equals(together.effects.drop(columns="verdict"))
+
+
+def test_rows_added_to_moments_are_of_the_kind_of_the_earlier_ones(study, tmp_path, capsys):
+    table = min(study.glob("*.csv"))
+    lines = table.read_text().splitlines()
+    halves = []
+    for part in (0, 1):
+        path = tmp_path / f"{part}" / table.name
+        path.parent.mkdir()
+        path.write_text("\n".join([lines[0], *lines[1 + part :: 2]]) + "\n")
+        halves.append(path)
+    first, both = tmp_path / "first.npz", tmp_path / "both.npz"
+    run(["moments", halves[0], "-o", first, "--interventions", "hard"], capsys)
+    run(["moments", halves[1], "-o", both, "--add-to", first], capsys)
+    assert jc.read_client(both).hard == set(jc.read_client(table).labels)
+    again = ["moments", halves[1], "-o", both, "--add-to", first, "--interventions", "soft"]
+    assert "hard in one part of the rows" in run(again, capsys, code=2)
+
+
+def test_a_site_says_it_in_its_own_manifest(study, tmp_path, capsys):
+    table = min(study.glob("*.csv"))
+    (tmp_path / table.name).write_bytes(table.read_bytes())
+    (tmp_path / "study.toml").write_text('interventions = "hard"\n')
+    out = run(["fragment", tmp_path / "study.toml", "-o", tmp_path / "piece.json"], capsys)
+    labels = jc.read_client(table).labels
+    assert f"hard interventions: {', '.join(labels)}" in out
+
+
+def test_explain_shows_the_effect_and_what_a_no_excludes(folder, capsys):
+    result = jc.load_result(folder)
+    yes = result.effects[result.effects.verdict == "ancestor"].iloc[0]
+    assert f"{yes.total:+.2f} standard deviations (95 %" in run(
+        ["explain", folder, yes.cause, yes.effect], capsys
+    )
+    no = result.effects[result.effects.verdict == "not ancestor"].iloc[0]
+    document = json.loads(run(["explain", folder, no.cause, no.effect, "--json"], capsys))
+    assert document["excludes_above"] == result.order.bound(no.cause, no.effect)
+    assert document["excludes_unit"] == "standard deviations"
+    assert document["effect"] is None
+    assert "are excluded (95 %)." in document["certificate"]
+
+
+def test_a_smallest_effect_changes_what_no_means(study, folder, tmp_path, capsys):
+    plain = jc.load_result(folder).order
+    size = float(np.nanmedian(plain.bounds.value))
+    options = ["--interventions", "hard", "--smallest-effect", size]
+    run(["recover", study, *options, "--out", tmp_path / "r"], capsys)
+    order = jc.load_result(tmp_path / "r").order
+    assert order.smallest_effect == size
+    measured = (order.verdicts == 0) & ~np.isnan(order.bounds.value)
+    assert (order.bounds.value[measured] <= size).all()
+    err = run(["recover", study, "--smallest-effect", "-1"], capsys, code=2)
+    assert "above 0" in err
+
+
+def test_predict_prints_the_change_of_every_label(folder, capsys):
+    result = jc.load_result(folder)
+    label = result.order.labels[0]
+    frame = result.predict_shift({label: -0.5})
+    out = run(["predict", folder, f"{label}=-0.5"], capsys)
+    for row in frame.itertuples():
+        change = "undetermined" if np.isnan(row.change) else f"{row.change:+.3f}"
+        assert f"{row.label}\t{change}\t" in out
+    document = json.loads(run(["predict", folder, f"{label}=-0.5", "--json"], capsys))
+    assert [x["label"] for x in document["changes"]] == list(frame.label)
+    for wrong in ("pump", f"{label}=much", "=1", f"{label}=nan"):
+        err = run(["predict", folder, wrong], capsys, code=2)
+        assert "Write LABEL=AMOUNT" in err
+    assert "no client has the label" in run(["predict", folder, "nowhere=1"], capsys, code=2)
+    err = run(["predict", folder, f"{label}=1", f"{label}=2"], capsys, code=2)
+    assert "two amounts" in err
