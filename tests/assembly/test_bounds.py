@@ -51,8 +51,13 @@ def test_the_smallest_effect_that_matters_decides_what_no_means(clients):
     order = jc.recover(clients, smallest_effect=size).order
     off = ~np.eye(len(order), dtype=bool)
     measured = ~np.isnan(bound) & off
-    assert (bound[measured & (order.verdicts == NO)] <= size).all()
-    assert (order.verdicts[measured & (bound > size) & (plain.verdicts == NO)] == OPEN).all()
+    # What is above cannot be below, whatever its size.
+    opposite = order.verdicts.T == YES
+    assert (bound[measured & (order.verdicts == NO) & ~opposite] <= size).all()
+    above = measured & (bound > size) & (plain.verdicts == NO)
+    assert (order.verdicts[above & ~opposite] == OPEN).all()
+    assert (order.verdicts[above & opposite] == NO).all()
+    assert (above & opposite).any()
     assert np.array_equal(order.verdicts == YES, plain.verdicts == YES)
     with pytest.raises(jc.InputError, match="above 0"):
         jc.recover(clients, smallest_effect=-1.0)

@@ -66,8 +66,8 @@ def assemble(
         The size of effect that matters, in standard deviations where interventions are hard, and
         as a share of the change elsewhere (see `GlobalOrder.bound`). "Not ancestor" then means
         that no effect is larger, as in an equivalence test: pairs whose bound lies above it are
-        undetermined, and pairs below it that are not ancestors are "not ancestor". Exact moments
-        do not need it.
+        undetermined, unless the opposite is an ancestor pair, and pairs below it that are not
+        ancestors are "not ancestor". Exact moments do not need it.
 
     Returns
     -------
@@ -199,7 +199,9 @@ def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.i
     with np.errstate(invalid="ignore"):
         small = bound <= smallest_effect
     measured = ~np.isnan(bound)
-    verdicts[measured & ~small & (verdicts == NO)] = OPEN
+    # What is above cannot be below: decided ancestors exclude the opposite, whatever its size.
+    ancestors = transitive_closure(verdicts == YES)
+    verdicts[measured & ~small & (verdicts == NO) & ~ancestors.T] = OPEN
     verdicts[small & (verdicts == OPEN)] = NO
     np.fill_diagonal(verdicts, NO)
     return verdicts

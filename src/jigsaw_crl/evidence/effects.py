@@ -24,10 +24,17 @@ def rounded(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArra
     A fragment then says no more about the data than it must, and equals the one in its file.
     Exact values (error 0) keep twelve digits.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        digits = np.where(error > 0, np.ceil(np.log10(20.0 / error)), 12.0)
-    step = 10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0)
+    step = _step(error)
+    # Rounding may take an error to a power of ten, which justifies one digit less: rounding what
+    # is rounded must change nothing.
+    step = _step((np.round(error / step) * step).round(12))
     return (np.round(value / step) * step).round(12), (np.round(error / step) * step).round(12)
+
+
+def _step(error: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = np.where(error > 0, np.ceil(np.log10(20.0 / error) - 1e-9), 12.0)
+    return np.asarray(10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0))
 
 
 @dataclass(frozen=True, eq=False)
