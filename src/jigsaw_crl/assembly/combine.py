@@ -24,6 +24,7 @@ from jigsaw_crl.assembly.verdict import (
     YES,
 )
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.base.text import few
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.fragment.fragment import Fragment
