@@ -270,7 +270,7 @@ def malice(world: jc.simulate.World, result: jc.Result) -> Record:
     out: Record = {}
     for name, lie in LIES.items():
         sent = [lie.told(f, rng) if k in bad else f for k, f in enumerate(fragments)]
-        doubted = labels_not_hard(read_fragments(sent))
+        doubted = labels_not_hard(pool_effects(read_fragments(sent)))
         after = pool_effects(read_fragments([f.without_claims(doubted) for f in sent]))
         known = honest.known & ~np.eye(len(honest.labels), dtype=bool)
         if after is None:
