@@ -29,7 +29,7 @@ SD, SHARE = "standard deviations", "share of the change"
 ONE_SIDED = 1.644854
 LEVEL = 0.95
 # Spread of a pair's share between clients, relative to it.
-UNLIKE = 0.5
+UNLIKE = 0.25
 # Shares at which the likelihood is evaluated: dense near zero, up to more than all.
 GRID = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 120)])
 # Pairs that are worked on together, which bounds the memory.
