@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
-from jigsaw_crl.assembly.combine import LEAST_AGAINST
-from jigsaw_crl.assembly.verdict import CERTAIN_NO
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, LEAST_AGAINST
 from jigsaw_crl.fragment.fragment import BayesFactors
 
 

@@ -297,8 +297,8 @@ def test_a_pipe_among_the_parts_of_a_table_is_left_out(tmp_path):
     "arguments",
     [
         ["assemble", "PIPE"],
-        ["assemble", "FILE", "--keys", "PIPE"],
-        ["fragment", "FILE", "-o", "out.json", "--sign", "PIPE"],
+        ["assemble", "FILE", "--keys", "PIPE", "--round", "first"],
+        ["fragment", "FILE", "-o", "out.json", "--sign", "PIPE", "--study", "s", "--round", "r"],
         ["fragment", "FILE", "-o", "PIPE"],
         ["moments", "FILE", "-o", "PIPE"],
     ],

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.extremes import Form, Regimes
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import estimate
@@ -90,7 +91,9 @@ def test_rows_of_the_control_are_rarely_taken_for_an_intervention(p, n):
     vectors = np.swapaxes(np.linalg.eigh(M)[1][:, :, [0, -1]], 1, 2)
     form = Form(Regimes(tuple(M), np.zeros((1_000, p))), np.eye(p))
     for use_mean in (True, False):
-        arrows = estimate(form, d, vectors, np.full(1_000, float(n)), 1e9, 1e9, use_mean=use_mean)
+        rows = np.full(1_000, float(n))
+        errors = MeanErrors.plain(rows, 1e9)
+        arrows = estimate(form, d, vectors, rows, errors, 1e9, use_mean=use_mean)
         # One in a thousand; a dozen rows in few dimensions are less Gaussian than that.
         assert arrows.seen.sum() <= (12 if n == 12 else 6)
 

@@ -262,11 +262,15 @@ class Client:
             Which interventions are hard: see `with_interventions`.
         """
         client: Client = face("client.from_table")(
-            frame, regime=regime, control=control, name=name, n_latent=n_latent, batch=batch
+            frame,
+            regime=regime,
+            control=control,
+            name=name,
+            n_latent=n_latent,
+            batch=batch,
+            interventions=interventions,
         )
-        if interventions is None:
-            return client
-        return client.with_interventions(interventions, strict=True)
+        return client
 
     @classmethod
     def _build(

@@ -220,6 +220,9 @@ class Gathering:
                 f"{max(min_sites, 1)} are needed ({states})",
                 "Run the round again when the sites can answer.",
             )
+        # Answers kept from a run that was killed may not be in the log yet.
+        for one in used:
+            self._log(one)
         result = _assemble(self._provenance(used, standings), used, standings, options)
         result.save(self.folder)
         if self.settings.sign is not None:

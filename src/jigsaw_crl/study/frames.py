@@ -10,6 +10,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.regimes import (
@@ -32,6 +33,7 @@ def client_from_table(
     name: str,
     n_latent: int | None = None,
     batch: str | None = None,
+    interventions: Kinds | None = None,
 ) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
     table = _narwhals_frame(frame, name)
@@ -56,7 +58,9 @@ def client_from_table(
     naming = Naming(regime=regime, control=str(control), batch=batch)
     client, findings = client_from_source(source, name=name, naming=naming, n_latent=n_latent)
     warn_of_truths(findings, stacklevel=3)
-    return client
+    return (
+        client if interventions is None else client.with_interventions(interventions, strict=True)
+    )
 
 
 def _narwhals_frame(frame: Any, client: str) -> Any:

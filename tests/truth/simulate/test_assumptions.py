@@ -53,7 +53,7 @@ def test_a_change_that_cancels_along_two_paths_is_found(monkeypatch):
     assert report.holds[2]
     assert report.unseen == ("h",)
 
-    def cancelling(self, sem, target, rng, dose=0):
+    def cancelling(self, sem, target, rng, dose=0, sign=None):
         weights = np.where(sem.A[target] != 0, [1.0, 0.0, -1.0], 0.0)
         return Change(target, weights, 1.0)
 
