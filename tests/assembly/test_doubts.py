@@ -9,12 +9,12 @@ import pytest
 
 from jigsaw_crl import Fragment, Verdict, assemble
 from jigsaw_crl.assembly.panel import read_fragments
-from jigsaw_crl.assembly.posterior.doubts import SHOWS, joined_pairs
+from jigsaw_crl.assembly.posterior.doubts import JOINS, joined_pairs
 from jigsaw_crl.evidence.factors import BayesFactors
 
 from .clients import lab
 
-ONE_CAUSE = SHOWS * (1.0 - np.exp(-1.0))
+ONE_CAUSE = JOINS * (1.0 - np.exp(-1.0))
 
 
 def weighing(name: str, labels: str, odds: dict[str, tuple[float, float]]) -> Fragment:
@@ -48,7 +48,7 @@ def test_a_hidden_parent_of_two_labels_joins_them_and_nothing_else_does():
 
 def test_a_label_of_the_client_between_cause_and_effect_makes_a_district_less_probable():
     blocked = joined("hijz", ["hz", "zi", "hi", "hj"], "ijz")
-    assert blocked["ji"] == pytest.approx(SHOWS * (1.0 - np.exp(-np.exp(-1.0))))
+    assert blocked["ji"] == pytest.approx(JOINS * (1.0 - np.exp(-np.exp(-1.0))))
     assert blocked["zj"] == pytest.approx(ONE_CAUSE)
 
 
