@@ -19,7 +19,8 @@ def main(kit, job, seconds):
         identifier = session.submit_job(job)
         while time.monotonic() < end:
             meta = session.get_job_meta(identifier)
-            if str(meta["status"]).startswith("FINISHED"):
+            # The server writes the status first, and what each site said a moment later.
+            if str(meta["status"]).startswith("FINISHED") and "job_deploy_detail" in meta:
                 break
             time.sleep(0.5)
         else:

@@ -21,9 +21,9 @@ def test_standard_scores_have_unit_spread_whatever_the_offsets(layout, offset):
 
 
 def scores(batches: Batches | None) -> tuple[float, int, float]:
-    """E1, wrong "yes", and the share of pairs decided, over two worlds."""
+    """E1, wrong "yes", and the share of pairs decided, over six worlds."""
     values, wrong, decided = [], 0, []
-    for seed in (76_000, 76_001):
+    for seed in range(76_000, 76_006):
         kind = Intervention.named("hard", shift=1.0)
         world = random_world(20, 15, 0.6, seed=seed, intervention=kind)
         try:
@@ -42,7 +42,7 @@ def scores(batches: Batches | None) -> tuple[float, int, float]:
 def test_the_batch_column_restores_what_offsets_cost_and_costs_nothing_without():
     clean, _, decided = scores(None)
     # Without controls in their batches, the means of the regimes say next to nothing.
-    for layout, least in (("own", clean - 0.07), ("apart", clean - 0.09)):
+    for layout, least in (("own", clean - 0.05), ("apart", clean - 0.09)):
         for offset in (0.1, 0.3):
             e1, wrong, _ = scores(Batches(offset, layout))
             assert e1 >= least

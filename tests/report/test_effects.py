@@ -149,7 +149,8 @@ def test_labels_never_become_markup_beside_their_effects():
 
 def test_a_table_of_effects_is_json_without_nan(plant):
     text = Reader(render_report(plant)).texts["script"][0]
-    json.loads(text, parse_constant=pytest.fail)
+    assert "NaN" not in text
+    assert json.loads(text, parse_constant=pytest.fail)
 
 
 # -- figures --------------------------------------------------------------------------------------
