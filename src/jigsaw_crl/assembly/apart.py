@@ -4,8 +4,8 @@ With three or more sites of a pair, let z be the distance of a site's effect fro
 in standard errors. A site is set aside
 
 - for one pair, if |z| exceeds `APART` there;
-- for all pairs, if it stands apart in many: the mean of `min(z², CAP)` over its pairs, about 1 for a
-  site that measures the same effects as the others, exceeds `FAR` and twice that of a typical
+- for all pairs, if it stands apart in many: the mean of `min(z², CAP)` over its pairs, about 1 for
+  a site that measures the same effects as the others, exceeds `FAR` and twice that of a typical
   site. The worst sites are set aside first, and the rest is judged again without them. If a third
   of the sites or more would go, none does: then the sites disagree, which is another finding.
 """

@@ -163,7 +163,7 @@ def pool_effects(
         oriented=np.asarray(moved.any(axis=0)),
         notes=(
             *(_about_directions(panel.labels, names, turned) if quantity == "total" else ()),
-            *(stands_apart(name, *counts) for name, counts in apart.items()),
+            *(_stands_apart(name, *counts) for name, counts in apart.items()),
             *_about_sites(panel.labels, names, value, aside & ~outside[:, None, None]),
             *_about_signs(panel.labels, unsigned),
         ),
@@ -299,11 +299,12 @@ def _about_directions(
         )
 
 
-def stands_apart(site: str, far: int, pairs: int) -> str:
+def _stands_apart(site: str, far: int, pairs: int) -> str:
     """What is said about a site that is set aside in all pairs."""
     return (
-        f"the effects that {site} finds stand apart from the other sites' ({far} of "
-        f"{pluralise(pairs, 'effect')} differ by more than two standard errors); none of them is used"
+        f"{site} stands apart from the other sites in its effects ({far} of "
+        f"{pluralise(pairs, 'effect')} differ by more than two standard errors); none of them is "
+        "used"
     )
 
 
