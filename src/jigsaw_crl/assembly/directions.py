@@ -5,8 +5,8 @@ moved it. Where no shift shows, the sign of label i at client k, s_ki, is arbitr
 effects that two clients both see say how their signs fit together: if k and l both have the effect
 of j on i, and it is clearly not zero, then `s_ki s_kj s_li s_lj` is the product of the two signs
 they find. With signs as bits these are linear equations over {0, 1}. One direction per label may
-be chosen freely. What the equations and these choices leave open is arbitrary: an effect whose sign depends
-on it has a size and no sign (`open_signs`).
+be chosen freely. What the equations and these choices leave open is arbitrary: an effect whose sign
+depends on it has a size and no sign (`open_signs`).
 """
 
 from __future__ import annotations
