@@ -25,32 +25,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from lies import malice, print_malice
 from records import Record, by_cell, cell_name, run
 from reporting import header, mean_and_error, options, row, share
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
-from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.graph import DirectEffects
 from jigsaw_crl.assembly.verdict import NO
-from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.metrics import EdgeCounts, EffectScores, VerdictCounts
 
 # First seed of each family. No test, example or other benchmark uses seeds in these ranges.
 SEEDS = {"choose": 4_000_000, "judge": 5_000_000}
 # Size of a direct effect, in standard deviations, that an edge of the second F1 must exceed.
 VISIBLE = 0.05
-# Standard errors of the honest estimate beyond which a pooled effect has moved.
-MOVED = 2.0
-# Share of malicious sites.
-MALICIOUS = 0.2
-# A pair counts as marked if the table of effects shows a chance of its disagreement below this.
-UNLIKELY = 0.01
 
 
 @dataclass(frozen=True)
@@ -143,11 +136,19 @@ def population(world: jc.simulate.World, result: jc.Result) -> Record:
         "pairs": len(together),
         "edges": int((exact & (both.direct != 0)).sum()),
         "all_edges": int((both.direct != 0).sum()),
-        "wrong": counts.wrong_yes + counts.wrong_no,
+        "wrong": counts.wrong_yes + counts.wrong_no + _wrong_edges(found, both),
+        "unsigned": int((~np.isnan(effects.unsigned)).sum()),
         "districts": sum(
             len(d) > 1 for k in range(world.n_clients) for d in world.truth(k).districts
         ),
     }
+
+
+def _wrong_edges(found: DirectEffects, true: jc.simulate.TrueEffects) -> int:
+    """Edges that are stated or excluded against the truth."""
+    pairs = np.argwhere(~np.eye(len(found.labels), dtype=bool)).tolist()
+    said = [(found.verdict(a, d), abs(float(true.direct[a, d]))) for a, d in pairs]
+    return sum(v == ("direct" if size == 0 else "not direct") for v, size in said)
 
 
 def _gap(found: np.ndarray, true: np.ndarray, signed: bool) -> float:
@@ -232,73 +233,6 @@ def claim(world: jc.simulate.World, result: jc.Result) -> Record:
     }
 
 
-@dataclass(frozen=True)
-class Lie:
-    """What a malicious site does to the effects and errors that it sends.
-
-    Effects are multiplied by `times`, `add` is added with a random sign a pair, and `nudge` of
-    their errors with the sign of plus; errors are multiplied by `shrink`.
-    """
-
-    times: float = 1.0
-    add: float = 0.0
-    nudge: float = 0.0
-    shrink: float = 1.0
-
-    def told(self, fragment: jc.Fragment, rng: np.random.Generator) -> jc.Fragment:
-        hard = fragment.hard
-        if hard is None:
-            return fragment
-        value, error = hard.total.value, hard.total.error
-        sign = rng.choice([-1.0, 1.0], value.shape)
-        sent = self.times * value + self.add * sign + self.nudge * error
-        total = Sizes(sent, self.shrink * error)
-        return replace(fragment, hard=Effects(hard.hard, hard.moved, total, hard.applied))
-
-
-# The last is the hardest to see: all liars move every effect the same way, within their errors.
-LIES = {
-    "shifted by 1": Lie(add=1.0),
-    "times 3": Lie(times=3.0),
-    "shifted by 0.2, errors / 100": Lie(add=0.2, shrink=0.01),
-    "all nudged by 4 errors": Lie(nudge=4.0),
-}
-
-
-def malice(world: jc.simulate.World, result: jc.Result) -> Record:
-    """Pooled effects that move, by the kind of lie."""
-    fragments = list(result.fragments.values())
-    honest = pool_effects(read_fragments(fragments))
-    assert honest is not None
-    rng = np.random.default_rng([world.seed, 8])
-    count = round(MALICIOUS * len(fragments))
-    bad = set(rng.choice(len(fragments), size=count, replace=False).tolist())
-    out: Record = {}
-    for name, lie in LIES.items():
-        sent = [lie.told(f, rng) if k in bad else f for k, f in enumerate(fragments)]
-        doubted = labels_not_hard(pool_effects(read_fragments(sent)))
-        after = pool_effects(read_fragments([f.without_claims(doubted) for f in sent]))
-        known = honest.known & ~np.eye(len(honest.labels), dtype=bool)
-        if after is None:
-            out[name] = {"pairs": int(known.sum()), "withdrawn": int(known.sum())}
-            continue
-        left = known & after.known
-        moved = left & (np.abs(after.estimate - honest.estimate) > MOVED * honest.error)
-        marked = after.set_aside.any(axis=0) | (after.heterogeneity < UNLIKELY)
-        silent = moved & ~marked
-        out[name] = {
-            "pairs": int(known.sum()),
-            "withdrawn": int((known & ~left).sum()),
-            "moved": int(moved.sum()),
-            "silent": int(silent.sum()),
-            "silent_study": bool(silent.any()) and not (after.notes or doubted),
-            # Sites of the silent pairs, and how many of these lie.
-            "of": honest.sites[silent].tolist(),
-            "liars": (~np.isnan(honest.by_site.value[sorted(bad)])).sum(axis=0)[silent].tolist(),
-        }
-    return {"lies": out}
-
-
 MEASURES = {
     "population": population,
     "study": study,
@@ -324,7 +258,7 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
 
 def print_population(groups: dict[Cell, list[Record]]) -> None:
     names = ("latents", "total", "direct")
-    more = ("clients with an open line", "districts", "edges known exactly")
+    more = ("clients with an open line", "districts", "edges known exactly", "without a sign")
     header("exact", "worlds", *names, *more, "open of pairs seen together", "wrong")
     for cell, found in groups.items():
         row(
@@ -334,6 +268,7 @@ def print_population(groups: dict[Cell, list[Record]]) -> None:
             f"{sum(r['unread'] for r in found)} of {sum(r['clients'] for r in found)}",
             sum(r["districts"] for r in found),
             f"{sum(r['edges'] for r in found)} of {sum(r['all_edges'] for r in found)}",
+            sum(r["unsigned"] for r in found),
             f"{sum(r['open'] for r in found)} of {sum(r['pairs'] for r in found)}",
             sum(r["wrong"] for r in found),
         )
@@ -387,21 +322,6 @@ def print_claim(groups: dict[Cell, list[Record]]) -> None:
             f"{np.mean([r['stated'] for r in found]):.1f}",
             effects.coverage,
         )
-
-
-def print_malice(groups: dict[Cell, list[Record]]) -> None:
-    names = ("pairs", "withdrawn", "moved", "moved, not marked", "studies moved without a note")
-    for cell, found in groups.items():
-        header(f"{MALICIOUS:.0%} malicious; {cell}", "worlds", *names)
-        for lie in LIES:
-            told = [r["lies"][lie] for r in found]
-            row(
-                lie,
-                len(told),
-                *(sum(t.get(x, 0) for t in told) for x in ("pairs", "withdrawn", "moved")),
-                sum(t.get("silent", 0) for t in told),
-                sum(t.get("silent_study", False) for t in told),
-            )
 
 
 PRINTED = {

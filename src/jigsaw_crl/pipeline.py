@@ -20,8 +20,7 @@ from typing import Any, Literal
 from jigsaw_crl import baseline
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import assemble
-from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
-from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.claims import claims_across
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
@@ -35,7 +34,6 @@ from jigsaw_crl.diagnostics import (
     check_coverage,
     check_districts,
     check_study,
-    not_hard_across,
     usable,
 )
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS
@@ -327,12 +325,11 @@ def recover(
         given = given.with_interventions(interventions)
     checks = check_study(given, _map(n_jobs, check_client, [(c,) for c in given.clients]))
     recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
-    doubted = labels_not_hard(pool_effects(read_fragments(r.fragment for r in recovered)))
+    doubted, across = claims_across(r.fragment for r in recovered)
     if doubted:
         soft = given.with_interventions(dict.fromkeys(doubted, "soft"))
         recovered, report = recover_clients(soft, checks, options, n_jobs=n_jobs)
-        across = (not_hard_across(label, value) for label, value in doubted.items())
-        report = replace(report, across=(*report.across, *across))
+    report = replace(report, across=(*report.across, *across))
     assembly: dict[str, Any] = {"method": method}
     if method == "null-cone":
         assembly |= {"seed": seed, "closed_world": closed_world}

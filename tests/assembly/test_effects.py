@@ -173,6 +173,7 @@ def test_an_edge_that_two_open_pairs_could_explain_is_not_stated(result):
         labels=("a", "k", "d"),
         estimate=total,
         error=np.where(np.isnan(total), np.nan, 0.0),
+        unsigned=np.full((3, 3), np.nan),
     )
     verdicts = np.zeros((3, 3), dtype=np.int8)
     verdicts[[a, a, k], [k, d, d]] = 1
@@ -218,3 +219,41 @@ def test_an_explanation_states_the_total_effect_and_its_sites(result):
     assert certificate.effect is None
     assert certificate.bound_unit == "standard deviations"
     assert f"  Effects above {certificate.bound:.2g} standard deviations are" in str(certificate)
+
+
+def test_no_edge_is_direct_where_the_order_leaves_the_pair_open(result):
+    # a → d is measured and clear, but the order does not say that a is a cause of d.
+    total = np.full((2, 2), np.nan)
+    total[0, 1], total[1, 0] = 0.5, 0.0
+    seen = replace(
+        result.order.effects,
+        labels=("a", "d"),
+        estimate=total,
+        error=np.where(np.isnan(total), np.nan, 0.02),
+        unsigned=np.full((2, 2), np.nan),
+    )
+    verdicts = np.zeros((2, 2), dtype=np.int8)
+    for said, expected in ((1, "direct"), (-1, "undetermined"), (0, "not direct")):
+        verdicts[0, 1] = said
+        found = direct_effects(seen, verdicts, np.full((2, 2), 0.5))
+        assert found.verdict(0, 1) == expected
+
+
+def test_a_clear_effect_is_an_ancestor_in_the_order():
+    # A hidden common cause shows no effect under hard interventions, so it is no reason for doubt.
+    world = jc.simulate.random_world(
+        16, 4, 0.7, 731_005, intervention=Intervention("hard", shift=1.0)
+    )
+    order = assemble(
+        [
+            jc.recover_fragment(client, interventions="hard")
+            for client in world.clients(n_samples=10_000)
+        ]
+    )
+    z = np.nan_to_num(np.abs(order.effects.estimate) / order.effects.error)
+    clear = (z > 10) & (z.T < 3)
+    assert clear.sum() > 10
+    assert (order.verdicts[clear] == 1).all()
+    direct = order.direct_effects
+    for a, d in np.argwhere(order.verdicts != 1).tolist():
+        assert direct.verdict(a, d) != "direct"

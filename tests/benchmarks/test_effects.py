@@ -48,7 +48,7 @@ def test_soft_interventions_that_are_said_to_be_hard_are_named(effects):
 
 def test_liars_seldom_move_an_effect_unseen(effects):
     lies = one(effects, "malice", latent=8, n=5_000)["lies"]
-    assert set(lies) == set(effects.LIES)
+    assert set(lies) == set(importlib.import_module("lies").LIES)
     for told in lies.values():
         assert told["pairs"] > 40
     assert lies["shifted by 1"]["silent"] == 0

@@ -164,3 +164,18 @@ def test_predict_prints_the_change_of_every_label(folder, capsys):
     assert "no client has the label" in run(["predict", folder, "nowhere=1"], capsys, code=2)
     err = run(["predict", folder, f"{label}=1", f"{label}=2"], capsys, code=2)
     assert "two amounts" in err
+
+
+def test_check_names_labels_whose_sites_contradict_the_claim_as_recover_does(tmp_path, capsys):
+    root = tmp_path / "soft"
+    world = ["--latent", "6", "--clients", "6", "--coverage", "0.9", "--seed", "5"]
+    options = [*world, "--intervention", "mild", "--shift", "1", "--samples", "20000"]
+    assert cli.run(["simulate", *options, "--out", str(root)]) == 0
+    found = []
+    for command in ("check", "recover"):
+        document = json.loads(run([command, root, "--interventions", "hard", "--json"], capsys))
+        findings = document.get("findings", document.get("diagnostics"))
+        found.append(
+            {f["regime"] for f in findings if f["check"] == "not-hard" and not f["client"]}
+        )
+    assert found[0] == found[1] != set()

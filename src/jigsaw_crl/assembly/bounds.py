@@ -18,15 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.assembly.effects import PooledEffects
+from jigsaw_crl.assembly.effects import ONE_SIDED, PooledEffects
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["SD", "SHARE", "Bounds", "effect_bounds", "size_in_words"]
 
 SD, SHARE = "standard deviations", "share of the change"
-# One-sided 95 % point of the normal distribution.
-ONE_SIDED = 1.644854
 LEVEL = 0.95
 # Spread of a pair's share between clients, relative to it.
 UNLIKE = 0.25

@@ -5,9 +5,9 @@ clients are estimates of one quantity. For each pair:
 
 - *Direction.* A latent counts as growing in the direction in which its intervention moved it. A
   client whose intervention shows no shift, or moved it the other way, is turned around so that its
-  effects agree with those of the others; the second case is noted.
-- *Sites that stand apart.* With three or more sites, one whose effect lies more than `APART` errors
-  from the median of all is set aside and noted.
+  effects agree with those of the others; the second case is noted. Where the data leave open
+  which way it must be turned, the effect has a size and no sign (`directions`).
+- *Sites that stand apart*, in one pair or in many, are set aside and noted (`apart`).
 - *Pooling.* Inverse variance. No site has more than half of the weight, however small its error is
   said to be. `Q = Σ w (E − Ê)²` tests whether sites agree; where they do not (p < `UNEQUAL`), the
   spread between sites joins the error (random effects, DerSimonian and Laird).
@@ -15,13 +15,15 @@ clients are estimates of one quantity. For each pair:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
+from jigsaw_crl.assembly.apart import pairs_apart, sites_apart
+from jigsaw_crl.assembly.directions import ROUNDING, directions, open_signs, precision
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import few, pluralise
@@ -31,25 +33,17 @@ __all__ = ["PooledEffects", "SiteEffects", "labels_not_hard", "pool_effects"]
 
 IntMatrix = npt.NDArray[np.int32]
 
-# 95 % of a normal distribution.
+# 95 % of a normal distribution, both sides and one.
 INTERVAL = 1.959964
-# Errors from the median beyond which a site is set aside: 1 in 150,000 by chance.
-APART = 4.5
+ONE_SIDED = 1.644854
 # Probability of such a disagreement by chance below which sites count as different.
 UNEQUAL = 0.01
-# Half the log-odds, before the data, that two interventions on a label move it the same way.
-SAME_WAY = 10.0
-# Half the log-odds of a pair's sign from which it may carry the sign of one label to another.
-CLEAR_PAIR = 2.0
-MOST_OF_PAIR = 8.0
-# Rounds of the search for directions, and clients up to which all pairs of them are compared.
-SWEEPS, MOST_CLIENTS = 6, 60
 # Probability, over all pairs of a study, below which sites' effects contradict "hard".
 NOT_ALL_HARD = 1e-3
 # Pairs up to which every site that is set aside gets a note for each pair.
 MOST_PAIRS = 5
-# Rounding of exact moments.
-ROUNDING = 1e-6
+# Errors up to which an effect of unknown sign may be zero.
+MAY_BE_ZERO = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +63,17 @@ class PooledEffects:
     ----------
     labels : tuple of str
     estimate, error : array
-        NaN where no client says anything.
+        NaN where no client says anything, and where the sign of the effect is not determined.
+    unsigned : array
+        Size of the effects whose sign is not determined; NaN elsewhere.
     sites : array of int
         Clients that the estimate rests on.
     heterogeneity : array
         Probability of a disagreement between the sites as large as theirs by chance; NaN with one.
     set_aside : array of bool, shape (n_clients, p, p)
+    apart : mapping of str to tuple of int
+        Clients whose effects stand apart in many pairs and are set aside in all: the number of
+        pairs in which they do, and of those that others have too.
     by_site : SiteEffects
         In the common direction of every label.
     oriented : array of bool, shape (p,)
@@ -85,9 +84,11 @@ class PooledEffects:
     labels: tuple[str, ...]
     estimate: FloatArray
     error: FloatArray
+    unsigned: FloatArray
     sites: IntMatrix
     heterogeneity: FloatArray
     set_aside: BoolArray
+    apart: Mapping[str, tuple[int, int]]
     by_site: SiteEffects
     oriented: BoolArray
     notes: tuple[str, ...]
@@ -121,10 +122,60 @@ def pool_effects(
     random_effects : bool
         The spread between sites joins the error of every pair, not only where they disagree.
     """
-    p, names = len(panel.labels), tuple(f.client for f in panel.fragments)
-    shape = (len(names), p, p)
+    if all(fragment.hard is None for fragment in panel.fragments):
+        return None
+    names = tuple(f.client for f in panel.fragments)
+    value, error, moved, hard = _tables(panel, "total")
+    sign, turned = directions(value, error, moved)
+    pairs = sign[:, :, None] * sign[:, None, :]
+    outside = sites_apart(value * pairs, error)
+    inside = np.where(outside[:, None, None], np.nan, value)
+    if outside.any():
+        again, turned = directions(inside, error, moved & ~outside[:, None])
+        sign = np.where(outside[:, None], sign, again)
+        pairs = sign[:, :, None] * sign[:, None, :]
+    masks = open_signs(inside * pairs, error, hard & ~outside[:, None], moved)
+    if quantity == "applied":
+        value, error, _, _ = _tables(panel, quantity)
+        pairs = np.broadcast_to(sign[:, None, :], value.shape)
+    if np.isnan(value).all():
+        return None
+    value = value * pairs
+    aside = outside[:, None, None] & ~np.isnan(value)
+    apart = _counted(names, value, error, outside)
+    aside |= pairs_apart(np.where(aside, np.nan, value), error)
+    used = np.where(aside, np.nan, value)
+    unsure = np.zeros(used.shape[1:], dtype=bool)
+    if masks is not None:
+        used, unsure = _with_one_sign(used, error, masks, of_cause=quantity == "total")
+    estimate, deviation, chance = _combine(used, error, random_effects)
+    estimate, deviation, unsigned = _without_sign(estimate, deviation, unsure)
+    return PooledEffects(
+        labels=panel.labels,
+        estimate=estimate,
+        error=deviation,
+        unsigned=unsigned,
+        sites=(~np.isnan(used)).sum(axis=0).astype(np.int32),
+        heterogeneity=chance,
+        set_aside=aside,
+        apart=apart,
+        by_site=SiteEffects(names, value, error),
+        oriented=np.asarray(moved.any(axis=0)),
+        notes=(
+            *(_about_directions(panel.labels, names, turned) if quantity == "total" else ()),
+            *(_stands_apart(name, *counts) for name, counts in apart.items()),
+            *_about_sites(panel.labels, names, value, aside & ~outside[:, None, None]),
+            *_about_signs(panel.labels, unsigned),
+        ),
+    )
+
+
+def _tables(panel: Panel, quantity: str) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
+    """What every client says, (n_clients, p, p) twice; labels moved and hard, (n_clients, p)."""
+    p = len(panel.labels)
+    shape = (len(panel.fragments), p, p)
     value, error = np.full(shape, np.nan), np.full(shape, np.nan)
-    moved = np.zeros((len(names), p), dtype=bool)
+    moved, hard = np.zeros((2, *shape[:2]), dtype=bool)
     for k, fragment in enumerate(panel.fragments):
         if fragment.hard is None:
             continue
@@ -133,151 +184,61 @@ def pool_effects(
         grid = np.ix_(members, members)
         value[k][grid], error[k][grid] = sizes.value, sizes.error
         moved[k, members] = np.array(fragment.hard.moved, dtype=bool)
-    if np.isnan(value).all():
-        return None
-    notes: list[str] = []
-    sign = np.ones((len(names), p))
-    if quantity == "total":
-        sign, turned = _directions(value, error, moved)
-        value = value * sign[:, :, None] * sign[:, None, :]
-        notes += _about_directions(panel.labels, names, turned)
-    aside = _apart(value, error)
-    notes += _about_sites(panel.labels, names, value, aside)
-    used = np.where(aside, np.nan, value)
-    estimate, deviation, chance = _combine(used, error, random_effects)
-    return PooledEffects(
-        labels=panel.labels,
-        estimate=estimate,
-        error=deviation,
-        sites=(~np.isnan(used)).sum(axis=0).astype(np.int32),
-        heterogeneity=chance,
-        set_aside=aside,
-        by_site=SiteEffects(names, value, error),
-        oriented=np.asarray(moved.any(axis=0)),
-        notes=tuple(notes),
-    )
+        hard[k, members] = np.array(fragment.hard.hard)
+    return value, error, moved, hard
 
 
-def _precision(error: FloatArray) -> FloatArray:
-    """`1/error²`, 0 where there is no estimate."""
-    return np.asarray(np.nan_to_num(1.0 / np.maximum(error, ROUNDING) ** 2))
+def _counted(
+    names: tuple[str, ...], value: FloatArray, error: FloatArray, outside: BoolArray
+) -> dict[str, tuple[int, int]]:
+    """For each site that is set aside: pairs in which it differs by two errors, and its pairs."""
+    rest = np.where(outside[:, None, None], np.nan, value)
+    middle, deviation, _ = _combine(rest, error, False)
+    out = {}
+    for k in np.flatnonzero(outside):
+        with np.errstate(invalid="ignore"):
+            far = np.abs(value[k] - middle) > 2 * np.hypot(error[k], deviation)
+        out[names[k]] = int(far.sum()), int((~np.isnan(value[k]) & ~np.isnan(middle)).sum())
+    return out
 
 
-def _directions(
-    value: FloatArray, error: FloatArray, moved: BoolArray
-) -> tuple[FloatArray, list[tuple[int, int]]]:
-    """Sign of every client's labels (n_clients, p), and those turned against their own shift.
+def _with_one_sign(
+    value: FloatArray, error: FloatArray, masks: npt.NDArray[np.object_], *, of_cause: bool
+) -> tuple[FloatArray, BoolArray]:
+    """Effects of clients whose signs fit together, and the pairs whose common sign is open.
 
-    A client's signs s maximise the agreement `Σ_ij J_ij s_i s_j + Σ_i b_i s_i` with the others: J
-    is the weighted product of its effect and theirs, b the belief that interventions on one label
-    move it one way.
+    Of a pair, the clients whose sign is determined are kept. If there are none, those that agree
+    with one another and weigh most.
     """
-    K, p = moved.shape
-    sign = np.ones((K, p))
-    has = ~np.isnan(value)
-    v, weight = np.nan_to_num(value), np.where(has, np.minimum(_precision(error), 1e8), 0.0)
-    here = np.asarray((has | np.swapaxes(has, 1, 2)).any(axis=2))
-    belief = np.where(moved, SAME_WAY, 0.0)
-    # Clients that say most first: the others follow them.
-    order = np.argsort(-(weight * v**2).sum(axis=(1, 2)), kind="stable")
-    for sweep in range(SWEEPS):
-        before = sign.copy()
-        for position, k in enumerate(order):
-            others = order[:position] if sweep == 0 else np.delete(order, position)
-            if len(others):
-                S = sign[others, :, None] * sign[others, None, :]
-                J = _agreement(v[k], weight[k], v[others] * S, weight[others])
-                sign[k] = _aligned(J, belief[k])
-        # Clients may agree in two camps about one label: all of them together, label by label.
-        for j in range(p if K <= MOST_CLIENTS else 0):
-            mine = np.flatnonzero(here[:, j])
-            if len(mine) > 1:
-                C = _camps(v[mine], weight[mine], sign[mine], j)
-                sign[mine, j] = _aligned(C, belief[mine, j])
-        if sweep and np.array_equal(sign, before):
-            break
-    # The direction of a label is that in which most of its interventions moved it.
-    moved = moved & here
-    against = ((sign < 0) & moved).sum(axis=0) * 2 > moved.sum(axis=0)
-    sign[:, against] *= -1.0
-    turned = [(k, int(j)) for k in range(K) for j in np.flatnonzero((sign[k] < 0) & moved[k])]
-    return sign, turned
+    value, unsure = value.copy(), np.zeros(value.shape[1:], dtype=bool)
+    open_: BoolArray = (masks != 0).any(axis=0)
+    touched = open_[:, None] | open_ if of_cause else np.broadcast_to(open_, unsure.shape)
+    for a, d in np.argwhere(touched & ~np.isnan(value).all(axis=0)).tolist():
+        weights: dict[int, float] = {}
+        sites = np.flatnonzero(~np.isnan(value[:, a, d])).tolist()
+        mask = {k: masks[k, d] ^ (masks[k, a] if of_cause else 0) for k in sites}
+        for k in sites:
+            own = float(precision(error[k, a, d]))
+            weights[mask[k]] = weights.get(mask[k], 0.0) + own
+        kept = 0 if 0 in weights else max(weights, key=lambda m: (weights[m], m))
+        unsure[a, d] = kept != 0
+        for k in sites:
+            if mask[k] != kept:
+                value[k, a, d] = np.nan
+    return value, unsure
 
 
-def _agreement(
-    own: FloatArray, weight: FloatArray, others: FloatArray, weights: FloatArray
-) -> FloatArray:
-    """J: log likelihood of equal signs of a pair at a client and at the others, halved, (p, p)."""
-    total = weights.sum(axis=0)
-    mean = np.divide(
-        (weights * others).sum(axis=0), total, out=np.zeros_like(total), where=total > 0
-    )
-    seen = (weight > 0) & (total > 0)
-    both = np.divide(weight * total, weight + total, out=np.zeros_like(total), where=seen)
-    # One pair counts at most so much: a false effect does not turn the labels of a client.
-    J = np.clip(both * own * mean, -MOST_OF_PAIR, MOST_OF_PAIR)
-    return np.asarray(J + J.T)
-
-
-def _camps(v: FloatArray, weight: FloatArray, sign: FloatArray, j: int) -> FloatArray:
-    """The same between every two clients, for the effects on and of one label, (K, K)."""
-    C = np.zeros((len(v), len(v)))
-    for x, w in ((v[:, :, j], weight[:, :, j]), (v[:, j], weight[:, j])):
-        turned = x * sign
-        seen = (w > 0).astype(float)
-        both = w[:, None] * w / np.maximum(w[:, None] + w, 1e-300)
-        J = both * turned[:, None] * turned * (seen[:, None] * seen)
-        C += np.clip(J, -MOST_OF_PAIR, MOST_OF_PAIR).sum(axis=2)
-    np.fill_diagonal(C, 0.0)
-    return C
-
-
-def _aligned(J: FloatArray, field: FloatArray) -> FloatArray:
-    """Signs with nearly the best `½ Σ J s s + Σ field s`: strongest pairs first, then single."""
-    p = len(J)
-    group, sign = np.arange(p), np.ones(p)
-    a, b = np.triu_indices(p, 1)
-    strength = np.abs(J[a, b])
-    for e in np.argsort(-strength, kind="stable"):
-        if strength[e] < CLEAR_PAIR:
-            break
-        i, j = a[e], b[e]
-        if group[i] == group[j]:
-            continue
-        mine = group == group[j]
-        if sign[i] * sign[j] * J[i, j] < 0:
-            sign[mine] *= -1.0
-        group[mine] = group[i]
-    for g in np.unique(group):
-        mine = group == g
-        if float((field * sign)[mine].sum()) < 0:
-            sign[mine] *= -1.0
-    for _ in range(10 * p):
-        gain = -2.0 * sign * (J @ sign + field)
-        best = int(gain.argmax())
-        if not gain[best] > 0:
-            break
-        sign[best] *= -1.0
-    return sign
-
-
-def _apart(value: FloatArray, error: FloatArray) -> BoolArray:
-    """Sites that stand apart from the median of three or more, shape (n_clients, p, p)."""
-    count = (~np.isnan(value)).sum(axis=0)
-    several = count >= 3
-    aside = np.zeros(value.shape, dtype=bool)
-    if not several.any():
-        return aside
-    v, e = value[:, several], np.maximum(error[:, several], ROUNDING)
-    middle = np.nanmedian(v, axis=0)
-    # The median of k estimates has about 1.25² / k of their variance.
-    of_middle = 1.5625 * np.nanmedian(e**2, axis=0) / count[several]
-    with np.errstate(invalid="ignore"):
-        far = np.abs(v - middle) > APART * np.sqrt(e**2 + of_middle)
-    # Where half or more stand apart, nobody does: the sites disagree, and the test says so.
-    far[:, 2 * far.sum(axis=0) >= count[several]] = False
-    aside[:, several] = far
-    return aside
+def _without_sign(
+    estimate: FloatArray, error: FloatArray, unsure: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Effects whose sign is open: 0 with both signs in the interval, or a size and no estimate."""
+    size = np.abs(estimate)
+    may_be_zero = unsure & (size <= np.maximum(MAY_BE_ZERO * error, ROUNDING))
+    exact = may_be_zero & (error == 0)
+    estimate = np.where(may_be_zero, 0.0, np.where(unsure, np.nan, estimate))
+    wide = np.where(exact, 0.0, error + size / ONE_SIDED)
+    deviation = np.where(may_be_zero, wide, np.where(unsure, np.nan, error))
+    return estimate, deviation, np.where(unsure & ~may_be_zero, size, np.nan)
 
 
 def _combine(
@@ -287,7 +248,7 @@ def _combine(
     has = ~np.isnan(value)
     count = has.sum(axis=0)
     v = np.where(has, value, 0.0)
-    w = np.where(has, _precision(error), 0.0)
+    w = np.where(has, precision(error), 0.0)
     variance = np.where(has, np.maximum(error, ROUNDING) ** 2, 0.0)
     mean, _ = _weighted(v, w, variance, count)
     Q = (w * (v - mean) ** 2 * has).sum(axis=0)
@@ -335,6 +296,29 @@ def _about_directions(
         yield (
             f"the intervention on {labels[j]} seems to have moved it the other way at {few(who)} "
             "than at most sites; effects are given in the direction of most sites"
+        )
+
+
+def _stands_apart(site: str, far: int, pairs: int) -> str:
+    """What is said about a site that is set aside in all pairs."""
+    return (
+        f"{site} stands apart from the other sites in its effects ({far} of "
+        f"{pluralise(pairs, 'effect')} differ by more than two standard errors); none of them is "
+        "used"
+    )
+
+
+def _about_signs(labels: tuple[str, ...], unsigned: FloatArray) -> Iterable[str]:
+    """A note on the effects that have a size and no sign."""
+    which = [
+        f"{labels[a]} on {labels[d]} ({unsigned[a, d]:.2f})"
+        for a, d in np.argwhere(~np.isnan(unsigned))
+    ]
+    if which:
+        yield (
+            f"the sign of {pluralise(len(which), 'effect')} is not determined, because no shift "
+            "shows the direction of a label and no effect that several sites share does: "
+            f"{few(which, 3)}; sizes in brackets"
         )
 
 

@@ -5,7 +5,13 @@ With M the matrix of total effects (rows the cause, ones on the diagonal), the d
 counts as zero with the variance of an effect that may be there, so that every edge which depends on
 it gets a wide interval. To first order `δ(M⁻¹) = −M⁻¹ δM M⁻¹`, and the variance of a direct effect
 is `Σ_kl (M⁻¹)_ik² (M⁻¹)_lj² Var M_kl`. Open pairs also count to second order, `M⁻¹ δM M⁻¹ δM M⁻¹`:
-if nobody has k together with i or with j, i → k → j shows only there.
+if nobody has k together with i or with j, i → k → j shows only there. An effect of which only the
+size is known is open with that size.
+
+Whether an open pair has an effect is one question, so an edge is weighed twice, with no effect in
+open pairs and with one in all of them, and the two are averaged: with π the probability of an
+effect in the open pairs on which the edge depends, `P = (1 − π) P₀ + π P₁`. An edge is a direct
+cause only if the order says that it is a cause at all.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.effects import PooledEffects
-from jigsaw_crl.assembly.verdict import NO, OPEN
+from jigsaw_crl.assembly.verdict import NO, OPEN, YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["DirectEffects", "EdgeVerdict", "direct_effects"]
@@ -28,6 +34,8 @@ EdgeVerdict = Literal["direct", "not direct", "undetermined"]
 TYPICAL, AGAINST = 0.3, 1.0
 # Log-odds beyond which an edge is decided: 19 to 1.
 DECIDED = float(np.log(19.0))
+# Variance of an effect that exact moments give.
+NEGLIGIBLE = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +67,11 @@ class DirectEffects:
 
 
 def direct_effects(
-    effects: PooledEffects, verdicts: npt.NDArray[np.int8], probabilities: FloatArray
+    effects: PooledEffects,
+    verdicts: npt.NDArray[np.int8],
+    probabilities: FloatArray,
+    *,
+    entailed: bool = False,
 ) -> DirectEffects:
     """Direct effects from total effects and the order.
 
@@ -70,6 +82,8 @@ def direct_effects(
         Of the order: see `verdict`.
     probabilities : array, shape (p, p)
         Of ancestry, for pairs that are open.
+    entailed : bool
+        Decide only edges that no open pair can explain, however improbable, as in exact mode.
     """
     p = len(effects.labels)
     possible = verdicts != NO
@@ -80,21 +94,20 @@ def direct_effects(
     M[measured] += effects.estimate[measured]
     variance = np.zeros((p, p))
     variance[measured] = effects.error[measured] ** 2
-    chance = np.where(verdicts == OPEN, probabilities, 1.0)
-    unseen = np.where(open_, TYPICAL**2 * chance, 0.0)
+    chance = np.where(open_, np.where(verdicts == OPEN, probabilities, 1.0), 0.0)
+    size = np.where(np.isnan(effects.unsigned), TYPICAL, np.fmax(effects.unsigned, TYPICAL))
     inverse = np.linalg.inv(M)
     square = inverse**2
     own = square @ variance @ square
-    # The pair itself is open where it was not measured; the others join through M⁻¹.
-    through = square @ unseen @ square
-    by_open = through + square @ unseen @ through
+    by_open, if_all = (_by_open(square, open_ * size**2 * share) for share in (chance, 1.0))
     weight = np.eye(p) - inverse
     total = own + by_open
-    odds = _log_odds(weight, total, TYPICAL) - AGAINST
-    exact = total <= 1e-18
-    odds = np.where(exact, np.where(np.abs(weight) > 1e-7, np.inf, -np.inf), odds)
+    odds = _averaged(_edge_odds(weight, own), _edge_odds(weight, own + if_all), by_open, if_all)
     odds[~possible] = -np.inf
-    odds[open_] = np.clip(odds[open_], -DECIDED, DECIDED)
+    unsure = open_ | (entailed & possible & (if_all > NEGLIGIBLE))
+    odds[unsure] = np.clip(odds[unsure], -DECIDED, DECIDED)
+    # One judge says whether there is an effect: the order.
+    odds = np.where(verdicts == YES, odds, np.minimum(odds, DECIDED))
     np.fill_diagonal(weight, 0.0)
     weight[~possible] = 0.0
     return DirectEffects(
@@ -104,6 +117,35 @@ def direct_effects(
         log_odds=odds,
         rests_on_open=possible & (by_open > own),
     )
+
+
+def _by_open(square: FloatArray, unseen: FloatArray) -> FloatArray:
+    """Variance that open pairs of these variances bring to every edge."""
+    through = square @ unseen @ square
+    return np.asarray(through + square @ unseen @ through)
+
+
+def _averaged(
+    none: FloatArray, all_: FloatArray, by_open: FloatArray, if_all: FloatArray
+) -> FloatArray:
+    """Log-odds of edges, averaged over whether open pairs have an effect."""
+    chance = np.divide(by_open, if_all, out=np.zeros_like(by_open), where=if_all > NEGLIGIBLE)
+    with np.errstate(divide="ignore"):
+        logs = np.log1p(-np.clip(chance, 0.0, 1.0)), np.log(np.clip(chance, 0.0, 1.0))
+        yes, no = (
+            np.logaddexp(
+                logs[0] - np.logaddexp(0.0, -s * none), logs[1] - np.logaddexp(0.0, -s * all_)
+            )
+            for s in (1.0, -1.0)
+        )
+    return np.where(chance > 0, yes - no, none)
+
+
+def _edge_odds(weight: FloatArray, variance: FloatArray) -> FloatArray:
+    """Log-odds of an edge of typical size against none."""
+    odds = _log_odds(weight, variance, TYPICAL) - AGAINST
+    sure = np.where(np.abs(weight) > 1e-7, np.inf, -np.inf)
+    return np.where(variance <= NEGLIGIBLE, sure, odds)
 
 
 def _log_odds(weight: FloatArray, variance: FloatArray, size: float) -> FloatArray:

@@ -307,7 +307,8 @@ class GlobalOrder(ReadOnlyArrays):
         """The weighted causal graph; None without hard interventions."""
         if self.effects is None:
             return None
-        return direct_effects(self.effects, self.verdicts, self.probabilities)
+        exact = self.mode == "exact"
+        return direct_effects(self.effects, self.verdicts, self.probabilities, entailed=exact)
 
     @cached_property
     def rests_on(self) -> dict[tuple[str, str], str]:

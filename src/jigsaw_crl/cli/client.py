@@ -6,7 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,6 +54,7 @@ def check(
     the gap is how many times larger the weakest latent direction is; weakest is the label whose
     regime is nearest to the control (1 is the edge of chance).
     """
+    from jigsaw_crl.assembly.claims import claims_across
     from jigsaw_crl.diagnostics import check_study
     from jigsaw_crl.pipeline import Options, recover_clients
     from jigsaw_crl.result.left_out import left_out
@@ -71,6 +72,8 @@ def check(
     try:
         with working("recovering"):
             recovered, report = recover_clients(data, report, Options())
+            _, across = claims_across(r.fragment for r in recovered)
+        report = replace(report, across=(*report.across, *across))
         outcomes = {r.fragment.client: r.fragment.outcome for r in recovered}
     except InputError as error:
         refusal = error

@@ -16,7 +16,6 @@ from jigsaw_crl.diagnostics.checks import (
     usable,
 )
 from jigsaw_crl.diagnostics.coverage import check_coverage, check_districts, unseen_pairs
-from jigsaw_crl.diagnostics.labels import not_hard_across
 
 __all__ = [
     "ClientReport",
@@ -26,7 +25,6 @@ __all__ = [
     "check_districts",
     "check_study",
     "is_fit",
-    "not_hard_across",
     "unseen_pairs",
     "usable",
 ]

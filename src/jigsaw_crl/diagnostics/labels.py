@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jigsaw_crl.base.findings import Finding, Unread
+from jigsaw_crl.base.text import pluralise
 
 __all__ = [
     "CLEARLY",
@@ -134,6 +135,20 @@ def not_hard_across(label: str, value: float) -> Finding:
         "not respond to its causes.",
         value=value,
         regime=label,
+    )
+
+
+def effects_apart(client: str, far: int, pairs: int) -> Finding:
+    """The effects of a site stand apart from those of the other sites in many pairs."""
+    return Finding(
+        "effects-apart",
+        "warning",
+        "the effects that its hard interventions show stand apart from those of the other sites: "
+        f"{far} of {pluralise(pairs, 'effect')} differ by more than two standard errors",
+        "None of its effects is used. Check its labels, which of its interventions are hard, and "
+        "whether it measures the same system.",
+        value=round(far / max(pairs, 1), 2),
+        client=client,
     )
 
 

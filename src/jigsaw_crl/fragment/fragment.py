@@ -269,7 +269,8 @@ class Fragment(ReadOnlyArrays):
         """The fragment with nothing concluded from hard interventions on these labels.
 
         What was settled by them is left open: the client's evidence as if they were soft is not
-        part of the fragment.
+        part of the fragment. Where no shift shows the line of such a label, it may be the wrong
+        line, and what it says as a cause is left open too.
         """
         mine = np.array([label in set(labels) for label in self.labels])
         if self.hard is None or not (mine & np.array(self.hard.hard)).any():
@@ -278,9 +279,10 @@ class Fragment(ReadOnlyArrays):
         bayes = self.bayes
         if bayes is not None:
             ancestor = bayes.ancestor.copy()
-            dropped = bayes.settled & mine
+            unsure = mine & (np.array(hard.moved) == 0)
+            dropped = bayes.settled & (mine | unsure[:, None])
             ancestor[:, dropped] = np.nan
-            bayes = replace(bayes, ancestor=ancestor, settled=bayes.settled & ~mine)
+            bayes = replace(bayes, ancestor=ancestor, settled=bayes.settled & ~dropped)
         return replace(self, hard=hard, bayes=bayes)
 
     def without_basis(self) -> Fragment:

@@ -21,7 +21,7 @@ from jigsaw_crl.nullcone.effects import effects_of
 from jigsaw_crl.nullcone.reading import Reading, read
 from jigsaw_crl.nullcone.whitening import Start
 
-__all__ = ["Contradicted", "effect_tables", "functionals", "read_claimed"]
+__all__ = ["Contradicted", "effect_tables", "functionals", "read_claimed", "representatives"]
 
 # Chance that a client whose interventions are hard is told that they are not.
 FALSE_ALARM = 1e-3
@@ -69,7 +69,7 @@ def read_claimed(
 
 
 def _contradictions(client: Client, reading: Reading) -> tuple[Contradicted, ...]:
-    regime, known = _regimes(reading, len(client.labels))
+    regime, known = representatives(reading, len(client.labels))
     known = known & reading.hard
     labels = np.flatnonzero(known)
     if len(labels) < 2:
@@ -102,7 +102,7 @@ def _contradictions(client: Client, reading: Reading) -> tuple[Contradicted, ...
     return tuple(out[label] for label in sorted(out))
 
 
-def _regimes(reading: Reading, p: int) -> tuple[IntArray, BoolArray]:
+def representatives(reading: Reading, p: int) -> tuple[IntArray, BoolArray]:
     """The regime that stands for each label, and whether its line is known for sure."""
     regime, best = np.zeros(p, dtype=np.intp), np.full(p, -np.inf)
     sure = reading.usable & (reading.exact | (reading.margin > SURE))
@@ -122,7 +122,7 @@ def effect_tables(reading: Reading, p: int) -> Effects:
     p : int
         Number of labels.
     """
-    regime, known = _regimes(reading, p)
+    regime, known = representatives(reading, p)
     effect, cause = np.nonzero(~np.eye(p, dtype=bool) & (reading.hard & known)[:, None] & known)
     total, applied = np.full((2, p, p), np.nan), np.full((2, p, p), np.nan)
     shifted = _shifted(reading, regime, known)
@@ -160,7 +160,7 @@ def functionals(reading: Reading, p: int) -> tuple[FloatArray, BoolArray]:
     h : array, shape (p, d)
     known : array of bool, shape (p,)
     """
-    regime, known = _regimes(reading, p)
+    regime, known = representatives(reading, p)
     arrow = reading.arrow
     h = (arrow.u - arrow.c)[regime]
     return h / np.linalg.norm(h, axis=1, keepdims=True), known & reading.hard

@@ -21,7 +21,7 @@ from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, Statements
 from jigsaw_crl.moments.regime import solve_lower
 from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
-from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed
+from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.spikes import SEVERAL
@@ -130,14 +130,30 @@ class Recovery:
     def settled(self) -> BoolArray:
         """`[a, d]`: a hard intervention on d settles whether a is its ancestor, shape (p, p)."""
         hard = self.reading.hard & (~self.single | self.reading.exact)
-        settled = hard & self.seen & self.seen[:, None]
+        settled = hard & self._sure & self._sure[:, None]
         np.fill_diagonal(settled, False)
         return np.asarray(settled)
 
     @cached_property
+    def _sure(self) -> BoolArray:
+        """Labels whose line is known for sure, shape (p,); in exact moments, those that are seen.
+
+        A line that is taken for its c gives effects that no intervention had. So a pair of lines
+        that are not sure says what it would say if the interventions were soft. The line of a soft
+        intervention is sure only if a shift of the mean shows it: it may be one whose effects
+        contradicted the claim because it is the wrong line.
+        """
+        if self.reading.exact or self.effects is None:
+            return self.seen
+        _, known = representatives(self.reading, len(self.labels))
+        return np.asarray(known & (self.reading.hard | (np.array(self.effects.moved) > 0)))
+
+    @cached_property
     def bayes(self) -> BayesFactors:
         """The reading's factors, without those of labels about whose ancestors nothing is said."""
-        return self._bayes(self.reading.claimed, self.settled)
+        sure = self._sure & self._sure[:, None]
+        factors = np.where(sure, self.reading.claimed, self.reading.factors)
+        return self._bayes(factors, self.settled)
 
     @cached_property
     def _without_claims(self) -> BayesFactors:

@@ -136,7 +136,9 @@ def common_cause(panel: Panel, trust: FloatArray, above: FloatArray) -> CommonCa
     """Weigh every label h as a common cause of every pair; None where there are too many.
 
     At a client without h, `H_k = log[1 − s + s e^max(l_A, l_A', l_D)] − log[1 − π + π e^{l_D}]`,
-    with s = `SHOWS` and π the probability that the pair lies in one district there. The weight of h
+    with s = `SHOWS` and π the probability that the pair lies in one district there. Where a hard
+    intervention settles the pair, no hidden cause looks like an effect (T8), and only l_D counts in
+    the first term. The weight of h
     is `MIMIC` times `above[h, i] above[h, j]` over the expected number of common ancestors; `above`
     as in `joined_pairs`.
     """
@@ -152,6 +154,7 @@ def common_cause(panel: Panel, trust: FloatArray, above: FloatArray) -> CommonCa
         ancestor = np.nan_to_num(claims.bayes.ancestor.max(axis=0))
         district = np.nan_to_num(claims.bayes.district)
         most = np.fmax(np.fmax(ancestor, ancestor.T), district)
+        most = np.where(claims.bayes.settled, district, most)
         mimics = np.logaddexp(np.log1p(-SHOWS), np.log(SHOWS) + most)
         closed = np.log1p(-np.exp(claims.log_open))
         H[k][grid] = trust[k] * (mimics - np.logaddexp(closed, claims.log_open + district))

@@ -1,0 +1,240 @@
+"""The direction of every latent at every client, and where the data leave it open.
+
+A latent is known up to its sign. It counts as growing in the direction in which its intervention
+moved it. Where no shift shows, the sign of label i at client k, s_ki, is arbitrary, and only
+effects that two clients both see say how their signs fit together: if k and l both have the effect
+of j on i, and it is clearly not zero, then `s_ki s_kj s_li s_lj` is the product of the two signs
+they find. With signs as bits these are linear equations over {0, 1}. One direction per label may
+be chosen freely. What the equations and these choices leave open is arbitrary: an effect whose sign
+depends on it has a size and no sign (`open_signs`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+
+__all__ = ["ROUNDING", "directions", "open_signs", "precision"]
+
+# Half the log-odds, before the data, that two interventions on a label move it the same way.
+SAME_WAY = 10.0
+# Half the log-odds of a pair's sign from which it may carry the sign of one label to another.
+CLEAR_PAIR = 2.0
+MOST_OF_PAIR = 8.0
+# Half the log-odds from which a pair settles how the signs of two clients fit together.
+SETTLES = 4.0
+# Rounds of the search for directions, and clients up to which all pairs of them are compared.
+SWEEPS, MOST_CLIENTS = 6, 60
+# Rounding of exact moments.
+ROUNDING = 1e-6
+
+Masks = npt.NDArray[np.object_]
+
+
+def precision(error: FloatArray) -> FloatArray:
+    """`1/error²`, 0 where there is no estimate."""
+    return np.asarray(np.nan_to_num(1.0 / np.maximum(error, ROUNDING) ** 2))
+
+
+def directions(
+    value: FloatArray, error: FloatArray, moved: BoolArray
+) -> tuple[FloatArray, list[tuple[int, int]]]:
+    """Sign of every client's labels (n_clients, p), and those turned against their own shift.
+
+    A client's signs s maximise the agreement `Σ_ij J_ij s_i s_j + Σ_i b_i s_i` with the others: J
+    is the weighted product of its effect and theirs, b the belief that interventions on one label
+    move it one way.
+    """
+    K, p = moved.shape
+    sign = np.ones((K, p))
+    has = ~np.isnan(value)
+    v, weight = np.nan_to_num(value), np.where(has, np.minimum(precision(error), 1e8), 0.0)
+    here = np.asarray((has | np.swapaxes(has, 1, 2)).any(axis=2))
+    belief = np.where(moved, SAME_WAY, 0.0)
+    # Clients that say most first: the others follow them.
+    order = np.argsort(-(weight * v**2).sum(axis=(1, 2)), kind="stable")
+    for sweep in range(SWEEPS):
+        before = sign.copy()
+        for position, k in enumerate(order):
+            others = order[:position] if sweep == 0 else np.delete(order, position)
+            if len(others):
+                S = sign[others, :, None] * sign[others, None, :]
+                J = _agreement(v[k], weight[k], v[others] * S, weight[others])
+                sign[k] = _aligned(J, belief[k])
+        # Clients may agree in two camps about one label: all of them together, label by label.
+        for j in range(p if K <= MOST_CLIENTS else 0):
+            mine = np.flatnonzero(here[:, j])
+            if len(mine) > 1:
+                C = _camps(v[mine], weight[mine], sign[mine], j)
+                sign[mine, j] = _aligned(C, belief[mine, j])
+        if sweep and np.array_equal(sign, before):
+            break
+    # The direction of a label is that in which most of its interventions moved it.
+    moved = moved & here
+    against = ((sign < 0) & moved).sum(axis=0) * 2 > moved.sum(axis=0)
+    sign[:, against] *= -1.0
+    turned = [(k, int(j)) for k in range(K) for j in np.flatnonzero((sign[k] < 0) & moved[k])]
+    return sign, turned
+
+
+def _agreement(
+    own: FloatArray, weight: FloatArray, others: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """J: log likelihood of equal signs of a pair at a client and at the others, halved, (p, p)."""
+    total = weights.sum(axis=0)
+    mean = np.divide(
+        (weights * others).sum(axis=0), total, out=np.zeros_like(total), where=total > 0
+    )
+    seen = (weight > 0) & (total > 0)
+    both = np.divide(weight * total, weight + total, out=np.zeros_like(total), where=seen)
+    # One pair counts at most so much: a false effect does not turn the labels of a client.
+    J = np.clip(both * own * mean, -MOST_OF_PAIR, MOST_OF_PAIR)
+    return np.asarray(J + J.T)
+
+
+def _camps(v: FloatArray, weight: FloatArray, sign: FloatArray, j: int) -> FloatArray:
+    """The same between every two clients, for the effects on and of one label, (K, K).
+
+    With the effect itself at its best value, the log likelihood of signs s is, up to a constant,
+    `½ (Σ_k s_k w_k v_k)² / Σ_k w_k`, so two clients share `w_k w_l / Σ w` and not more.
+    """
+    C = np.zeros((len(v), len(v)))
+    for x, w in ((v[:, :, j], weight[:, :, j]), (v[:, j], weight[:, j])):
+        turned = x * sign
+        seen = (w > 0).astype(float)
+        both = w[:, None] * w / np.maximum(w.sum(axis=0), 1e-300)
+        J = both * turned[:, None] * turned * (seen[:, None] * seen)
+        C += np.clip(J, -MOST_OF_PAIR, MOST_OF_PAIR).sum(axis=2)
+    np.fill_diagonal(C, 0.0)
+    return C
+
+
+def _aligned(J: FloatArray, field: FloatArray) -> FloatArray:
+    """Signs with nearly the best `½ Σ J s s + Σ field s`, from two starts."""
+    found = [_climbed(J, field, start) for start in (_joined(J, field), np.ones(len(J)))]
+    return max(found, key=lambda s: float(s @ J @ s / 2 + field @ s))
+
+
+def _joined(J: FloatArray, field: FloatArray) -> FloatArray:
+    """Signs that follow the strongest pairs first, and the field as groups."""
+    p = len(J)
+    group, sign = np.arange(p), np.ones(p)
+    a, b = np.triu_indices(p, 1)
+    strength = np.abs(J[a, b])
+    for e in np.argsort(-strength, kind="stable"):
+        if strength[e] < CLEAR_PAIR:
+            break
+        i, j = a[e], b[e]
+        if group[i] == group[j]:
+            continue
+        mine = group == group[j]
+        if sign[i] * sign[j] * J[i, j] < 0:
+            sign[mine] *= -1.0
+        group[mine] = group[i]
+    for g in np.unique(group):
+        mine = group == g
+        if float((field * sign)[mine].sum()) < 0:
+            sign[mine] *= -1.0
+    return sign
+
+
+def _climbed(J: FloatArray, field: FloatArray, sign: FloatArray) -> FloatArray:
+    """Signs from a start by the best single changes."""
+    for _ in range(10 * len(J)):
+        gain = -2.0 * sign * (J @ sign + field)
+        best = int(gain.argmax())
+        if not gain[best] > 0:
+            break
+        sign[best] *= -1.0
+    return sign
+
+
+def open_signs(
+    value: FloatArray, error: FloatArray, here: BoolArray, moved: BoolArray
+) -> Masks | None:
+    """What is open about the sign of each client's labels; None if nothing is.
+
+    Parameters
+    ----------
+    value, error : array, shape (n_clients, p, p)
+        In the directions of `directions`.
+    here, moved : array of bool, shape (n_clients, p)
+        Labels that a client reads, and those among them whose direction a shift shows.
+
+    Returns
+    -------
+    array of int, shape (n_clients, p)
+        Bits, one for each independent sign that is open. The sign of an effect of j on i at client
+        k is determined if the masks of (k, i) and (k, j) are equal, and two clients agree about it
+        if the exclusive or of these masks is the same at both.
+    """
+    has = ~np.isnan(value)
+    free = here & ~moved
+    if not free.any():
+        return None
+    bit: Masks = np.zeros(free.shape, dtype=object)
+    for number, (k, i) in enumerate(np.argwhere(free).tolist()):
+        bit[k, i] = 1 << number
+    weight = np.where(has, np.minimum(precision(error), 1e8), 0.0)
+    clear = np.nan_to_num(value) ** 2 * weight
+    basis = _Basis()
+    for i, j in np.argwhere((clear > SETTLES).sum(axis=0) > 1).tolist():
+        k = int(clear[:, i, j].argmax())
+        both = weight[k, i, j] * weight[:, i, j]
+        both = both / np.maximum(weight[k, i, j] + weight[:, i, j], 1e-300)
+        said = both * np.abs(np.nan_to_num(value[:, i, j] * value[k, i, j]))
+        for other in np.flatnonzero(said > SETTLES).tolist():
+            basis.add(bit[k, i] ^ bit[k, j] ^ bit[other, i] ^ bit[other, j])
+    _choose_directions(basis, bit, clear > 2 * SETTLES, here, (moved & here).any(axis=0))
+    for k, i in np.argwhere(free).tolist():
+        bit[k, i] = basis.rest(bit[k, i])
+    return bit if bit.any() else None
+
+
+def _choose_directions(
+    basis: _Basis, bit: Masks, clear: BoolArray, here: BoolArray, oriented: BoolArray
+) -> None:
+    """Choose one direction for every label that no intervention orients.
+
+    The choice makes the signs of effects determined: as many as there are labels to orient, in a
+    forest over the labels, whose root is an oriented label or a direction of its own.
+    """
+    group = np.where(oriented, -1, np.arange(len(oriented)))
+    order = np.argsort(-clear.sum(axis=(1, 2)), kind="stable").tolist()
+    for k in order:
+        for i, j in np.argwhere(clear[k]).tolist():
+            if group[i] != group[j]:
+                basis.add(bit[k, i] ^ bit[k, j])
+                low, high = sorted((group[i], group[j]))
+                group[group == high] = low
+    for i in range(len(oriented)):
+        own = [k for k in order if here[k, i]]
+        if group[i] == i and own:
+            basis.add(bit[own[0], i])
+
+
+class _Basis:
+    """Linear equations over {0, 1}, each the bits of the unknowns whose sum is known."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, int] = {}
+
+    def rest(self, bits: int) -> int:
+        """What the equations leave open of a sum of unknowns: 0 if they determine it."""
+        left = 0
+        while bits:
+            top = bits.bit_length() - 1
+            row = self.rows.get(top)
+            if row is None:
+                left |= 1 << top
+                bits ^= 1 << top
+            else:
+                bits ^= row
+        return left
+
+    def add(self, bits: int) -> None:
+        bits = self.rest(bits)
+        if bits:
+            self.rows[bits.bit_length() - 1] = bits

@@ -1,0 +1,118 @@
+"""A fifth of the sites sends wrong effects: they are named, and the effects of the others stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly.apart import sites_apart
+from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.evidence.effects import Effects, Sizes
+from jigsaw_crl.truth.simulate import Intervention
+
+SEEDS = (760_001, 760_002)
+
+
+@pytest.fixture(scope="module")
+def studies():
+    out = {}
+    for seed in SEEDS:
+        world = jc.simulate.random_world(
+            14, 10, 0.6, seed, intervention=Intervention("hard", shift=1.0)
+        )
+        clients = world.clients(n_samples=10_000)
+        out[seed] = [jc.recover_fragment(client, interventions="hard") for client in clients]
+    return out
+
+
+def lie(fragment, kind, rng):
+    hard, p = fragment.hard, len(fragment.labels)
+    value, error = hard.total.value, hard.total.error
+    if kind == "permuted":
+        order = rng.permutation(p)
+        value, error = value[order][:, order], error[order][:, order]
+    elif kind == "inverted":
+        value = -value
+    elif kind == "inflated":
+        value = 3.0 * value
+    elif kind == "shifted":
+        value = value + rng.choice([-1.0, 1.0], value.shape)
+    elif kind == "sure":
+        value, error = value + 0.2 * rng.choice([-1.0, 1.0], value.shape), error / 100
+    else:
+        value = value + 4.0 * error
+    total = Sizes(value, error)
+    return replace(fragment, hard=Effects(hard.hard, hard.moved, total, hard.applied))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_honest_sites_are_not_set_aside(studies, seed):
+    honest = pool_effects(read_fragments(studies[seed]))
+    assert honest.apart == {}
+    assert labels_not_hard(honest) == {}
+    # Interventions on one label shift it the same way at all sites, or the noise turned it.
+    assert not any("the other way" in note for note in honest.notes)
+
+
+@pytest.mark.parametrize("kind", ["inflated", "permuted", "inverted", "shifted", "sure", "nudged"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_fifth_of_liars_moves_no_effect_without_a_note(studies, seed, kind):
+    fragments, rng = studies[seed], np.random.default_rng(seed)
+    bad = set(rng.choice(len(fragments), 2, replace=False).tolist())
+    told = [lie(f, kind, rng) if k in bad else f for k, f in enumerate(fragments)]
+    liars = {fragments[k].client for k in bad}
+    honest = pool_effects(read_fragments(fragments))
+    pooled = pool_effects(read_fragments(told))
+    doubted = labels_not_hard(pooled)
+    after = pool_effects(read_fragments([f.without_claims(doubted) for f in told]))
+    known = honest.known & ~np.eye(len(honest.labels), dtype=bool)
+    # Pairs that only liars have cannot stay.
+    assert (after.known & known).sum() >= 0.85 * known.sum()
+    moved = known & (np.abs(after.estimate - honest.estimate) > 2 * honest.error)
+    marked = after.set_aside.any(axis=0) | (after.heterogeneity < 0.01)
+    if kind == "inverted":
+        # Most of the wrong signs look like interventions that went the other way: notes name them.
+        named = {
+            label
+            for label in honest.labels
+            if any(f"the intervention on {label} seems" in note for note in after.notes)
+        }
+        turned = np.array([label in named for label in honest.labels])
+        marked = marked | turned[:, None] | turned
+    else:
+        assert set(pooled.apart) == liars
+        assert all(any(client in note for note in pooled.notes) for client in liars)
+    assert not (moved & ~marked).any()
+
+
+def test_a_study_in_which_all_sites_differ_blames_no_site():
+    rng = np.random.default_rng(3)
+    value = rng.normal(size=(9, 8, 8))
+    error = np.full(value.shape, 0.01)
+    assert not sites_apart(value, error).any()
+
+
+def test_two_sites_that_differ_blame_nobody():
+    value = np.zeros((2, 5, 5))
+    value[1] += 1.0
+    assert not sites_apart(value, np.full(value.shape, 0.01)).any()
+
+
+def test_recover_names_a_site_that_stands_apart():
+    world = jc.simulate.random_world(
+        8, 6, 0.9, 760_003, intervention=Intervention("hard", shift=1.0)
+    )
+    other = jc.simulate.random_world(
+        8, 6, 0.9, 760_004, intervention=Intervention("hard", shift=1.0)
+    )
+    clients = world.clients(n_samples=5_000)
+    clients[2] = replace(other.client(2, n_samples=5_000), name=clients[2].name)
+    result = jc.recover(clients, interventions="hard")
+    found = [f for f in result.diagnostics if f.check == "effects-apart"]
+    assert [f.client for f in found] == [clients[2].name]
+    assert result.order.effects.set_aside[:, :, :].any(axis=(1, 2)).sum() >= 1
+    assert clients[2].name in result.order.effects.apart
