@@ -41,10 +41,12 @@ from jigsaw_crl.client.checks import (
     sizes_of,
     validate_client,
 )
+from jigsaw_crl.client.counting import count_rows
 from jigsaw_crl.client.each import moments_of_each
 from jigsaw_crl.client.latents import LatentCount, count_from_moments
 from jigsaw_crl.moments.checks import check_rows, check_second_moment
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
+from jigsaw_crl.moments.stream import MOST_PARTS, few_parts
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -128,7 +130,7 @@ class Client:
         def compute(rows: npt.ArrayLike, regime: str, batches: RowBatches | None) -> Moments:
             rows = in_order(rows, features, client=name, regime=regime)
             x = check_rows(rows, client=name, regime=regime)
-            parts = regime == control_name
+            parts = MOST_PARTS if regime == control_name else few_parts(x.shape[1])
             try:
                 if batches is None:
                     return Moments.from_rows(x, parts=parts)
@@ -226,8 +228,8 @@ class Client:
         }
         for regime, moments in ((control_name, (control,)), *regimes.items()):
             check_moments(moments, client=name, regime=regime)
-        client = cls._checked(name, control, regimes, n_latent, features, control_name)
-        return client._called(hard)
+        built = cls._checked(name, control, regimes, n_latent, features, control_name)
+        return built._called(hard)
 
     @classmethod
     def from_table(
@@ -318,6 +320,8 @@ class Client:
         client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
         # Checked with the number of labels first: only moments that fit together can be pooled.
         validate_client(client)
+        control, regimes = count_rows(control, regimes, p)
+        client = replace(client, control=control, interventions=FrozenMapping(regimes))
         if n_latent is None:
             others = [m for moments in regimes.values() for m in moments]
             counted = count_from_moments(control, others, len(regimes))
@@ -367,10 +371,8 @@ class Client:
         """Rows per regime (summed over the strengths of a label); None for exact moments."""
         if self.control.n is None:
             return None
-        sizes = {self.control_name: self.control.rows or 0}
-        for label, regimes in self.interventions.items():
-            sizes[label] = sum(m.rows or 0 for m in regimes)
-        return sizes
+        own = {x: sum(m.rows or 0 for m in ms) for x, ms in self.interventions.items()}
+        return {self.control_name: self.control.rows or 0, **own}
 
     @property
     def batches(self) -> tuple[str, ...]:
@@ -389,9 +391,8 @@ class Client:
         return [second_moment_about(m, self.control.mean) for m in self.interventions[label]]
 
     def __repr__(self) -> str:
-        size = (
-            "population" if self.is_population else pluralise(self.control.rows or 0, "control row")
-        )
+        rows = pluralise(self.control.rows or 0, "control row")
+        size = "population" if self.is_population else rows
         return (
             f"Client({self.name!r}: {pluralise(len(self.labels), 'label')}, "
             f"{pluralise(self.n_latent, 'latent')}, "

@@ -23,7 +23,7 @@ from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import LARGEST_VALUE
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, few_parts
 from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, quoted
 
 __all__ = [
@@ -258,7 +258,9 @@ class _RegimeStreams:
                 f"there are more than {MOST_CELLS} combinations of regime and batch",
                 "Name the right column with --batch, or merge batches.",
             )
-        stream = MomentStream(len(self.features), parts=regime == self.naming.control)
+        d = len(self.features)
+        own = MOST_PARTS if regime == self.naming.control else few_parts(d)
+        stream = MomentStream(d, parts=own)
         self.streams.setdefault(regime, {})[batch] = stream
         self.n_cells += 1
         return stream
