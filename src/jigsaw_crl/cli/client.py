@@ -41,6 +41,8 @@ def check(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    trim: opt.Trim = None,
+    drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -61,7 +63,15 @@ def check(
 
     kinds = opt.kinds_of(interventions)
     with working("reading"):
-        data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
+        data = read_any(
+            study,
+            regime=regime,
+            control=control,
+            ignore=ignore or (),
+            batch=batch,
+            trim=trim,
+            missing=opt.missing(drop_missing),
+        )
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("checking"):
@@ -116,6 +126,8 @@ def moments(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    trim: opt.Trim = None,
+    drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
@@ -146,6 +158,8 @@ def moments(
         n_latent=n_latent,
         ignore=ignore or (),
         batch=batch,
+        trim=trim,
+        missing=opt.missing(drop_missing),
     )
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
@@ -214,6 +228,8 @@ def fragment(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    trim: opt.Trim = None,
+    drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
@@ -246,6 +262,8 @@ def fragment(
         n_latent=n_latent,
         ignore=ignore or (),
         batch=batch,
+        trim=trim,
+        missing=opt.missing(drop_missing),
     )
     with working("recovering"):
         piece = recover_fragment(client, **options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -241,6 +241,8 @@ class Client:
         name: str,
         n_latent: int | None = None,
         batch: str | None = None,
+        trim: float = 0.0,
+        missing: Literal["refuse", "drop"] = "refuse",
         interventions: Kinds | None = None,
     ) -> Client:
         """A client from a pandas, polars or pyarrow table with one row per sample.
@@ -249,10 +251,8 @@ class Client:
         ----------
         frame : table
             A column `regime` says which regime a row belongs to; every other column is a feature.
-        regime : str
-            Name of that column.
-        control : str
-            Its value on observational rows.
+        regime, control : str
+            Name of that column, and its value on observational rows.
         name : str
             The client's name.
         n_latent : int, optional
@@ -260,18 +260,15 @@ class Client:
         batch : str, optional
             Name of the column with the batch of each row (plate, day, run): all rows of a batch may
             be offset together.
+        trim, missing
+            Which rows to leave out: see `read_client`.
         interventions : {"soft", "hard"} or mapping of label to one of these, optional
             Which interventions are hard: see `with_interventions`.
         """
         client: Client = face("client.from_table")(
-            frame,
-            regime=regime,
-            control=control,
-            name=name,
-            n_latent=n_latent,
-            batch=batch,
-            interventions=interventions,
-        )
+            frame, regime=regime, control=control, name=name, n_latent=n_latent, batch=batch,
+            trim=trim, missing=missing, interventions=interventions,
+        )  # fmt: skip
         return client
 
     @classmethod
