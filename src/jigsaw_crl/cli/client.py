@@ -41,6 +41,8 @@ def check(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    trim: opt.Trim = None,
+    drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -62,7 +64,15 @@ def check(
 
     kinds = opt.kinds_of(interventions)
     with working("reading"):
-        data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
+        data = read_any(
+            study,
+            regime=regime,
+            control=control,
+            ignore=ignore or (),
+            batch=batch,
+            trim=trim,
+            missing=opt.missing(drop_missing),
+        )
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("checking"):
@@ -119,6 +129,8 @@ def moments(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    trim: opt.Trim = None,
+    drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
@@ -149,6 +161,8 @@ def moments(
         n_latent=n_latent,
         ignore=ignore or (),
         batch=batch,
+        trim=trim,
+        missing=opt.missing(drop_missing),
     )
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
@@ -217,6 +231,8 @@ def fragment(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    trim: opt.Trim = None,
+    drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
@@ -249,6 +265,8 @@ def fragment(
         n_latent=n_latent,
         ignore=ignore or (),
         batch=batch,
+        trim=trim,
+        missing=opt.missing(drop_missing),
     )
     with working("recovering"):
         piece = recover_fragment(client, **options)

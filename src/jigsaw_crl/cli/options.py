@@ -93,6 +93,18 @@ Batch = Annotated[
         help="Column with the batch of a row (plate, day, run); a batch may offset all its rows.",
     ),
 ]
+Trim = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        min=0.0,
+        max=0.4,
+        help="Leave out this share of each regime's rows, those that lie farthest out (0.05).",
+    ),
+]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
+]
 Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column that is not a feature; may be repeated."),
@@ -182,3 +194,8 @@ def signer(
 
     private = read_private_key(key)
     return lambda piece: sign_fragment(piece, private, study=study, round_name=round_name)
+
+
+def missing(drop: bool) -> Literal["drop"] | None:
+    """What `--drop-missing` asks for; None leaves it to the manifest."""
+    return "drop" if drop else None

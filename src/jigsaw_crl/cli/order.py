@@ -65,6 +65,8 @@ def recover(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    trim: opt.Trim = None,
+    drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -91,7 +93,15 @@ def recover(
         options["smallest_effect"] = smallest_effect
     kinds = opt.kinds_of(interventions)
     with working("reading"):
-        data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
+        data = read_any(
+            study,
+            regime=regime,
+            control=control,
+            ignore=ignore or (),
+            batch=batch,
+            trim=trim,
+            missing=opt.missing(drop_missing),
+        )
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("recovering"):

@@ -70,9 +70,9 @@ class MeanErrors:
     Parameters
     ----------
     n : array, shape (r,)
-        Rows of the regimes.
+        Rows of the regimes, as many as their means count for (`Moments.mean_rows`).
     n_control : float
-        Rows of the control, n_0.
+        The same of the control, n_0.
     base : array, shape (r,)
         One without batches; more where offsets of batches add to the error.
     shared : array, shape (r, r)
@@ -159,8 +159,8 @@ def batch_means(client: Client, spectrum: Spectrum) -> Means:
     """The means of a client's regimes without the offsets of their batches."""
     moments = [m for label in client.labels for m in client.interventions[label]]
     means = np.array([m.mean for m in moments])
-    n = np.array([m.rows for m in moments], dtype=np.float64)
-    plain = MeanErrors.plain(n, float(client.control.rows or 0))
+    n = np.array([m.mean_rows for m in moments])
+    plain = MeanErrors.plain(n, client.control.mean_rows)
     if len(client.batches) < 2:
         return Means(client.control.mean, means, plain)
     names = client.batches
@@ -195,11 +195,11 @@ def batch_means(client: Client, spectrum: Spectrum) -> Means:
 
 
 def _cells(m: Moments, names: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
-    """Rows of a regime in each batch, and the batch's mean less the regime's."""
+    """Rows in each batch that a regime's mean counts for, and the batch's mean less its own."""
     position = {name: i for i, name in enumerate(names)}
     counts, difference = np.zeros(len(names)), np.zeros((len(names), m.n_features))
     for batch in m.batches:
-        counts[position[batch.name]] = batch.n
+        counts[position[batch.name]] = batch.n / (1.0 if m.counted is None else m.counted.mean)
         difference[position[batch.name]] = batch.mean - m.mean
     return counts, difference
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,10 +41,12 @@ from jigsaw_crl.client.checks import (
     sizes_of,
     validate_client,
 )
+from jigsaw_crl.client.counting import count_rows
 from jigsaw_crl.client.each import moments_of_each
 from jigsaw_crl.client.latents import LatentCount, count_from_moments
 from jigsaw_crl.moments.checks import check_rows, check_second_moment
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
+from jigsaw_crl.moments.stream import MOST_PARTS, few_parts
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -128,7 +130,7 @@ class Client:
         def compute(rows: npt.ArrayLike, regime: str, batches: RowBatches | None) -> Moments:
             rows = in_order(rows, features, client=name, regime=regime)
             x = check_rows(rows, client=name, regime=regime)
-            parts = regime == control_name
+            parts = MOST_PARTS if regime == control_name else few_parts(x.shape[1])
             try:
                 if batches is None:
                     return Moments.from_rows(x, parts=parts)
@@ -226,8 +228,8 @@ class Client:
         }
         for regime, moments in ((control_name, (control,)), *regimes.items()):
             check_moments(moments, client=name, regime=regime)
-        client = cls._checked(name, control, regimes, n_latent, features, control_name)
-        return client._called(hard)
+        built = cls._checked(name, control, regimes, n_latent, features, control_name)
+        return built._called(hard)
 
     @classmethod
     def from_table(
@@ -239,6 +241,8 @@ class Client:
         name: str,
         n_latent: int | None = None,
         batch: str | None = None,
+        trim: float = 0.0,
+        missing: Literal["refuse", "drop"] = "refuse",
         interventions: Kinds | None = None,
     ) -> Client:
         """A client from a pandas, polars or pyarrow table with one row per sample.
@@ -247,10 +251,8 @@ class Client:
         ----------
         frame : table
             A column `regime` says which regime a row belongs to; every other column is a feature.
-        regime : str
-            Name of that column.
-        control : str
-            Its value on observational rows.
+        regime, control : str
+            Name of that column, and its value on observational rows.
         name : str
             The client's name.
         n_latent : int, optional
@@ -258,18 +260,15 @@ class Client:
         batch : str, optional
             Name of the column with the batch of each row (plate, day, run): all rows of a batch may
             be offset together.
+        trim, missing
+            Which rows to leave out: see `read_client`.
         interventions : {"soft", "hard"} or mapping of label to one of these, optional
             Which interventions are hard: see `with_interventions`.
         """
         client: Client = face("client.from_table")(
-            frame,
-            regime=regime,
-            control=control,
-            name=name,
-            n_latent=n_latent,
-            batch=batch,
-            interventions=interventions,
-        )
+            frame, regime=regime, control=control, name=name, n_latent=n_latent, batch=batch,
+            trim=trim, missing=missing, interventions=interventions,
+        )  # fmt: skip
         return client
 
     @classmethod
@@ -318,6 +317,8 @@ class Client:
         client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
         # Checked with the number of labels first: only moments that fit together can be pooled.
         validate_client(client)
+        control, regimes = count_rows(control, regimes, p)
+        client = replace(client, control=control, interventions=FrozenMapping(regimes))
         if n_latent is None:
             others = [m for moments in regimes.values() for m in moments]
             counted = count_from_moments(control, others, len(regimes))
@@ -367,10 +368,8 @@ class Client:
         """Rows per regime (summed over the strengths of a label); None for exact moments."""
         if self.control.n is None:
             return None
-        sizes = {self.control_name: self.control.rows or 0}
-        for label, regimes in self.interventions.items():
-            sizes[label] = sum(m.rows or 0 for m in regimes)
-        return sizes
+        own = {x: sum(m.rows or 0 for m in ms) for x, ms in self.interventions.items()}
+        return {self.control_name: self.control.rows or 0, **own}
 
     @property
     def batches(self) -> tuple[str, ...]:
@@ -389,9 +388,8 @@ class Client:
         return [second_moment_about(m, self.control.mean) for m in self.interventions[label]]
 
     def __repr__(self) -> str:
-        size = (
-            "population" if self.is_population else pluralise(self.control.rows or 0, "control row")
-        )
+        rows = pluralise(self.control.rows or 0, "control row")
+        size = "population" if self.is_population else rows
         return (
             f"Client({self.name!r}: {pluralise(len(self.labels), 'label')}, "
             f"{pluralise(self.n_latent, 'latent')}, "

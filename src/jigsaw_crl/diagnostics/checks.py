@@ -23,8 +23,9 @@ from jigsaw_crl.diagnostics.copies import check_copies
 from jigsaw_crl.diagnostics.coverage import check_coverage
 from jigsaw_crl.diagnostics.drift import check_drift
 from jigsaw_crl.diagnostics.labels import after_recovery
-from jigsaw_crl.diagnostics.quality import check_spectrum, check_tails
+from jigsaw_crl.diagnostics.quality import check_spectrum
 from jigsaw_crl.diagnostics.regimes import check_regimes
+from jigsaw_crl.diagnostics.rows import check_rows
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
 
@@ -134,7 +135,7 @@ def check_client(client: Client) -> ClientReport:
     findings = (
         *about_regimes,
         *check_spectrum(client, spectrum),
-        *check_tails(client),
+        *check_rows(client),
         *check_drift(client, spectrum),
         *check_batches(client, batch_means(client, spectrum)),
     )

@@ -82,13 +82,20 @@ def excess_spread(moments: Moments, *, worst: bool = False) -> float:
     """The factor by which heavy tails increase the variance of a variance: `(κ − 1)/2`, at least 1.
 
     κ is the mean kurtosis of the features, or the largest if `worst`. Divided by this factor, n is
-    the number of Gaussian rows with the same error.
+    the number of Gaussian rows with the same error; what `n` contains already is left out.
     """
     own = kurtosis(moments)
     if own is None or not own.any():
         return 1.0
     value = float(own.max()) if worst else float(own[own > 0].mean())
-    return max(1.0, (value - 1) / 2)
+    counted = moments.counted
+    if counted is None:
+        return max(1.0, (value - 1) / 2)
+    factor = (value - 1) / 2
+    if worst and counted.mean == 1:
+        # Tails of a latent are heavier than those of directions on average: see `client/counting`.
+        factor = max(factor, 1 + (counted.covariance - 1) * (len(own) + 2) / 3)
+    return max(1.0, factor / counted.covariance)
 
 
 def gaussian_kurtosis(n: int, level: float) -> float:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import sqrt
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
@@ -19,6 +22,10 @@ FloatArray = npt.NDArray[np.float64]
 # When more than half of the control's variance along some direction is drift, its covariance is not
 # that of the system, and no regime can be compared with it.
 MOSTLY_DRIFT = 0.5
+# Standard deviations by which neighbouring stretches must be more alike than distant ones.
+TRENDING = 3.0
+# Chance that the middle step between neighbours is called larger than independent rows allow.
+AGREEING = 0.05
 
 
 def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
@@ -26,7 +33,8 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
     when the mean stands still (W whitens by the control), and the covariances of the first and
-    second half differ by no more than chance.
+    second half differ by no more than chance. Autocorrelated rows increase both, but no more over
+    long distances than between neighbouring stretches; then there is no drift.
     """
     parts = _long_enough(client.control.parts, 2 * spectrum.rank)
     if len(parts) < 2:
@@ -37,7 +45,7 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
     steps = _steps(client.control, parts, W)
     moved, degrees = _moved(steps)
     edge = float(chdtri(degrees, FALSE_ALARM))
-    if moved > edge:
+    if moved > edge and (_trends(steps) or _neighbours_agree(parts, W)):
         rows = sum(part.n or 0 for part in parts)
         mostly = float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > MOSTLY_DRIFT * rows
         what = "the mean of the control rows moves"
@@ -45,7 +53,11 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
         if mostly:
             what, severity = f"{what}, by more than its rows vary,", "error"
         findings.append(_drift(client, what, moved, edge, severity))
+    spreads = np.array([(W @ part.covariance @ W.T).ravel() for part in parts])
     first, second = _halves(parts)
+    if client.control.counted is not None and not _trends(spreads):
+        known = client.control.counted.covariance
+        first, second = first.counting(1.0, known), second.counting(1.0, known)
     inner = [spectrum.basis.T @ m.covariance @ spectrum.basis for m in (first, second)]
     c = contrast(inner[0], inner[1], edges(spectrum.rank, first, second, FALSE_ALARM))
     if c.seen:
@@ -57,13 +69,43 @@ def wandering(control: Moments, W: FloatArray) -> float:
     """The factor by which the means of stretches of the control vary more than chance, at least 1.
 
     Rows that follow one another in time carry the information of fewer: this many times fewer, or
-    less. `W` whitens by the control.
+    less. What the control's `n` contains already is left out. `W` whitens by the control.
     """
     parts = _long_enough(control.parts, 2 * len(W))
     if len(parts) < 2:
         return 1.0
     moved, degrees = _moved(_steps(control, parts, W))
-    return moved / degrees if moved > float(chdtri(degrees, FALSE_ALARM)) else 1.0
+    if moved <= float(chdtri(degrees, FALSE_ALARM)):
+        return 1.0
+    known = 1.0 if control.counted is None else control.counted.covariance
+    return max(moved / degrees / known, 1.0)
+
+
+def _trends(values: FloatArray) -> bool:
+    """Do values of consecutive stretches, shape (K, dims), follow one another more than chance?
+
+    Von Neumann's ratio `η = Σ|x_{k+1} − x_k|²/Σ|x_k − x|²` is 2 on average if the stretches are
+    exchangeable, however much they vary, with the variance `4(K − 2)/((K² − 1) dims)`. Drift makes
+    it smaller. Of two stretches it is always 2, and nothing can be told: they count as a trend.
+    """
+    K, dims = values.shape
+    if K < 3:
+        return True
+    away = values - values.mean(axis=0)
+    ratio = float(np.sum(np.diff(values, axis=0) ** 2) / max(np.sum(away**2), np.finfo(float).tiny))
+    return ratio < 2 - TRENDING * sqrt(4 * (K - 2) / ((K**2 - 1) * dims))
+
+
+def _neighbours_agree(parts: list[Moments], W: FloatArray) -> bool:
+    """Is the middle one of the steps between neighbouring stretches within chance?
+
+    Then rows are independent from one stretch to the next, and the mean moves by a few jumps.
+    """
+    squares = []
+    for a, b in pairwise(parts):
+        step = W @ (b.mean - a.mean)
+        squares.append(float(step @ step) / (1 / (a.n or 1) + 1 / (b.n or 1)))
+    return sorted(squares)[(len(squares) - 1) // 2] <= float(chdtri(len(W), AGREEING))
 
 
 def _steps(control: Moments, parts: list[Moments], W: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Checks of one client's moments: number of latents, sensor noise, heavy tails."""
+"""Checks of one client's moments: number of latents and sensor noise."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.latents import count_latents
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, HEAVY, gaussian_kurtosis, kurtosis
-from jigsaw_crl.moments.regime import Moments
 
-__all__ = ["check_spectrum", "check_tails"]
+__all__ = ["check_spectrum"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Rows that carry the variance of a feature are called outliers when they are fewer than a share of
-# 1/27 of all; no sample of Gaussian or Laplace rows comes near that.
-FEW = 3 * HEAVY
 # A tenth of the weakest direction's variance being noise is where the floor's own error begins to
 # show in the answer.
 NOISY = 0.1
@@ -156,55 +151,3 @@ def _noise(client: Client, spectrum: Spectrum) -> Finding:
         threshold=NOISY,
         client=client.name,
     )
-
-
-def check_tails(client: Client) -> list[Finding]:
-    """Findings about regimes whose variance is carried by a few rows."""
-    findings = []
-    regimes = _regimes(client)
-    level = FALSE_ALARM / (len(regimes) * client.n_features)
-    for regime, m in regimes:
-        own = kurtosis(m)
-        if own is None or m.n is None:
-            continue
-        worst = int(np.argmax(own))
-        value = float(own[worst])
-        if value <= max(HEAVY, gaussian_kurtosis(m.n, level)):
-            continue
-        # Rows that effectively carry the variance: (Σx²)² / Σx⁴ = n/κ.
-        carrying = m.n / value
-        name = client.features[worst]
-        few = min(client.n_latent + 1.0, m.n / FEW)
-        if carrying < few:
-            findings.append(
-                Finding(
-                    "outliers",
-                    "error",
-                    f"a few rows carry the variance of {name!r}: it is that of {carrying:.1f} rows",
-                    "Look for outliers; remove or winsorise them, or transform the feature.",
-                    value=carrying,
-                    threshold=few,
-                    client=client.name,
-                    regime=regime,
-                )
-            )
-        else:
-            findings.append(
-                Finding(
-                    "heavy-tails",
-                    "warning",
-                    f"the tails of {name!r} are so heavy (kurtosis {value:.3g}) that variances "
-                    f"are as uncertain as from {2 * m.n / (value - 1):.0f} rows",
-                    "Transform or winsorise the feature; otherwise probabilities are too extreme.",
-                    value=value,
-                    threshold=HEAVY,
-                    client=client.name,
-                    regime=regime,
-                )
-            )
-    return findings
-
-
-def _regimes(client: Client) -> list[tuple[str, Moments]]:
-    regimes = [(client.control_name, client.control)]
-    return regimes + [(label, m) for label, ms in client.interventions.items() for m in ms]

@@ -9,6 +9,9 @@ batch, and every batch costs a degree of freedom: with n_b rows, mean μ_b and c
     n = Σ_b (n_b − 1) + 1 ,      C = Σ_b n_b C_b / n ,      μ = Σ_b n_b μ_b / Σ_b n_b ,
 
 so that `n C/(n − 1)` is unbiased whatever the offsets are. The n_b and μ_b are kept.
+
+Rows may depend on one another or have heavy tails. Then `n` is the number of independent Gaussian
+rows whose covariance is as uncertain (`counted`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from jigsaw_crl.moments.stream import MomentStream, Summary, coarsened
 
 __all__ = [
     "Batch",
+    "Counted",
     "Moments",
     "column_space",
     "fixed_rank_pinv",
@@ -48,6 +52,31 @@ class Batch(ReadOnlyArrays):
         self._copy_read_only("mean")
 
 
+@dataclass(frozen=True)
+class Counted:
+    """How many times more the moments of a regime vary than those of independent Gaussian rows.
+
+    Parameters
+    ----------
+    n : int
+        Degrees of freedom as if the rows were independent and Gaussian: the rows, less one for
+        every batch but the first.
+    mean : float
+        The factor of the mean's variance, at least 1: serial dependence, groups.
+    covariance : float
+        The factor of the covariance's variance, at least 1: also heavy tails.
+    """
+
+    n: int
+    mean: float
+    covariance: float
+
+    @property
+    def effective(self) -> int:
+        """Number of independent Gaussian rows whose covariance is as uncertain."""
+        return round((self.n - 1) / self.covariance) + 1
+
+
 @dataclass(frozen=True, eq=False)
 class Moments(ReadOnlyArrays):
     """Mean and covariance of one regime.
@@ -56,6 +85,7 @@ class Moments(ReadOnlyArrays):
     ----------
     n : int or None
         Number of rows, less one for every batch but the first; None for exact population moments.
+        If `counted`, the number of independent Gaussian rows they count for.
     mean : array, shape (d,)
     covariance : array, shape (d, d)
         About `mean`, or about the mean of each batch; with divisor n.
@@ -68,6 +98,8 @@ class Moments(ReadOnlyArrays):
         off their means.
     batches : tuple of Batch
         Rows and mean of each batch, sorted by name; empty where batches are unknown.
+    counted : Counted, optional
+        How `n` follows from the rows; None if rows are taken as independent and Gaussian.
 
     Examples
     --------
@@ -85,20 +117,21 @@ class Moments(ReadOnlyArrays):
     fourth: FloatArray | None = None
     parts: tuple[Moments, ...] = ()
     batches: tuple[Batch, ...] = ()
+    counted: Counted | None = None
 
     def __post_init__(self) -> None:
         # Copies: later changes to the caller's arrays have no effect.
         self._copy_read_only("mean", "covariance", "third", "fourth")
 
     @classmethod
-    def from_rows(cls, rows: ArrayLike, *, parts: bool = False) -> Moments:
+    def from_rows(cls, rows: ArrayLike, *, parts: bool | int = False) -> Moments:
         """Moments of rows in memory, shape (n, d), equal to those of a stream to the last bit.
 
         Parameters
         ----------
         rows : array, shape (n, d)
-        parts : bool
-            Also keep the moments of consecutive stretches of the rows.
+        parts : bool or int
+            Also keep the moments of consecutive stretches of the rows: see `MomentStream`.
         """
         x = as_numbers(rows)
         try:
@@ -160,7 +193,26 @@ class Moments(ReadOnlyArrays):
     @property
     def rows(self) -> int | None:
         """Number of rows; None for exact population moments."""
-        return sum(b.n for b in self.batches) if self.batches else self.n
+        if self.batches:
+            return sum(b.n for b in self.batches)
+        return self.n if self.counted is None else self.counted.n
+
+    @property
+    def mean_rows(self) -> float:
+        """Number of independent rows whose mean is as uncertain; of estimates only."""
+        return (self.rows or 0) / (1.0 if self.counted is None else self.counted.mean)
+
+    def uncounted(self) -> Moments:
+        """The same, with rows taken as independent and Gaussian."""
+        return self if self.counted is None else replace(self, n=self.counted.n, counted=None)
+
+    def counting(self, mean: float, covariance: float, *, least: int = 2) -> Moments:
+        """The same, whose mean and covariance vary by these factors more than rows suggest."""
+        plain = self.uncounted()
+        if plain.n is None:
+            return plain
+        counted = Counted(plain.n, mean, covariance)
+        return replace(plain, n=max(counted.effective, min(least, plain.n)), counted=counted)
 
     def _moved(self, step: FloatArray) -> Moments:
         """The same with another mean."""
@@ -190,6 +242,8 @@ class Moments(ReadOnlyArrays):
                 "moments with batches cannot be merged with moments without",
                 "Name the batch column for both, or for neither.",
             )
+        if self.counted or other.counted:
+            return self.uncounted().merge(other.uncounted()).counting(*_pooled_factors(self, other))
         if self.batches:
             return self._merge_batches(other)
         a, b = (
@@ -222,7 +276,19 @@ class Moments(ReadOnlyArrays):
             None if self.fourth is None else self.fourth[features],
             tuple(part.select(features) for part in self.parts),
             tuple(replace(b, mean=b.mean[features]) for b in self.batches),
+            self.counted,
         )
+
+
+def _pooled_factors(a: Moments, b: Moments) -> tuple[float, float]:
+    """Factors of rows taken together: the averages by rows; an unknown one is as the other."""
+    x, y = a.counted or b.counted, b.counted or a.counted
+    assert x is not None
+    assert y is not None
+    here, there = a.rows or 0, b.rows or 0
+    share = there / max(here + there, 1)
+    mean = x.mean + share * (y.mean - x.mean)
+    return mean, x.covariance + share * (y.covariance - x.covariance)
 
 
 def second_moment_about(moments: Moments, centre: FloatArray) -> FloatArray:

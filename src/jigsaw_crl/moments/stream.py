@@ -19,7 +19,9 @@ reads it. Fewer rows than one block are summed by numpy, because loading numba t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
+from functools import reduce
 from typing import NamedTuple, Protocol, Self, TypeGuard, TypeVar
 
 import numpy as np
@@ -29,11 +31,21 @@ from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import LARGEST_VALUE, check_values
 
-__all__ = ["MOST_BLOCK_ROWS", "MOST_PARTS", "MomentStream", "Summary", "block_rows", "coarsened"]
+__all__ = [
+    "MOST_BLOCK_ROWS",
+    "MOST_PARTS",
+    "MomentStream",
+    "Summary",
+    "block_rows",
+    "coarsened",
+    "few_parts",
+]
 
 
-# Eight stretches show a trend or a jump, and cost eight matrices.
+# Eight stretches show a trend or a jump, and cost eight matrices; of many features, fewer are kept
+# where only their spread is asked for, because many entries of few matrices show it as well.
 MOST_PARTS = 8
+_PART_VALUES = MOST_PARTS * 128**2
 # A block of 2**17 numbers (1 MB) stays in a core's cache. From about 350 features on, a block has
 # as many rows as features, so that updating the d-by-d sums never costs more than the product.
 _BLOCK_VALUES = 1 << 17
@@ -54,6 +66,11 @@ def block_rows(n_features: int) -> int:
     fitting = min(MOST_BLOCK_ROWS, _BLOCK_VALUES // max(n_features, 1))
     stretch = max(fitting // _STRETCHES_PER_BLOCK, -(-n_features // _STRETCHES_PER_BLOCK))
     return stretch * _STRETCHES_PER_BLOCK
+
+
+def few_parts(n_features: int) -> int:
+    """Number of stretches whose moments show how far moments vary: from 2 to `MOST_PARTS`."""
+    return min(max(_PART_VALUES // max(n_features, 1) ** 2, 2), MOST_PARTS)
 
 
 # -- summaries ------------------------------------------------------------------------------------
@@ -211,45 +228,49 @@ class _RunningSums:
 class _Stretches:
     """Summaries of consecutive stretches of rows, which grow longer as rows arrive.
 
-    When there are `MOST_PARTS` of them, neighbours are merged, and from then on stretches are twice
-    as long.
+    When there are `most` of them, neighbours are merged, and from then on stretches are twice as
+    long.
     """
 
-    def __init__(self, n_features: int) -> None:
-        self._n_features = n_features
+    def __init__(self, n_features: int, most: int) -> None:
+        self._n_features, self._most = n_features, most
         # One full block at least is added, so shorter stretches would be merged at once.
-        self._rows = _stretch_rows(block_rows(n_features), n_features)
+        self._rows = _stretch_rows(block_rows(n_features), n_features, most)
         self._done: tuple[Summary, ...] = ()
         self._open = _RunningSums(n_features)
 
-    def add(self, rows: FloatArray, block: _Block, work: _Workspace) -> None:
+    def pieces(self, rows: FloatArray) -> Iterator[FloatArray]:
+        """The rows, cut where stretches end; each piece must be added before the next is taken."""
         start = 0
         while start < len(rows):
             taken = rows[start : start + self._rows - self._open.n]
             start += len(taken)
-            self._open.add(block if len(taken) == len(rows) else _Block(taken, work))
-            if self._open.n < self._rows:
-                continue
-            self._done += (self._open.summary(),)
-            self._open = _RunningSums(self._n_features)
-            if len(self._done) == MOST_PARTS:
-                self._done = coarsened(self._done, MOST_PARTS // 2)
-                self._rows *= 2
+            yield taken
+
+    def add(self, block: _Block) -> None:
+        self._open.add(block)
+        if self._open.n < self._rows:
+            return
+        self._done += (self._open.summary(),)
+        self._open = _RunningSums(self._n_features)
+        if len(self._done) == self._most:
+            self._done = coarsened(self._done, self._most // 2)
+            self._rows *= 2
 
     def summaries(self) -> tuple[Summary, ...]:
         return self._done + ((self._open.summary(),) if self._open.n else ())
 
 
-def _stretch_rows(n: int, n_features: int) -> int:
-    """Rows per stretch when there are `n` in all: few, but with fewer than `MOST_PARTS` full."""
+def _stretch_rows(n: int, n_features: int, most: int) -> int:
+    """Rows per stretch when there are `n` in all: few, but with fewer than `most` full."""
     rows = block_rows(n_features) // _STRETCHES_PER_BLOCK
-    while rows < _FEWEST_STRETCH_ROWS or n // rows >= MOST_PARTS:
+    while rows < _FEWEST_STRETCH_ROWS or n // rows >= most:
         rows *= 2
     return rows
 
 
-def _stretches_of_few(rows: FloatArray) -> tuple[Summary, ...]:
-    n, length = len(rows), _stretch_rows(*rows.shape)
+def _stretches_of_few(rows: FloatArray, most: int) -> tuple[Summary, ...]:
+    n, length = len(rows), _stretch_rows(len(rows), rows.shape[1], most)
     return tuple(_summary_of_few(rows[start : start + length]) for start in range(0, n, length))
 
 
@@ -265,8 +286,9 @@ class MomentStream:
     Parameters
     ----------
     n_features : int
-    parts : bool
-        Also keep the moments of consecutive stretches of the rows.
+    parts : bool or int
+        Also keep the moments of consecutive stretches of the rows: at most this many, 2 or more;
+        `MOST_PARTS` if True.
 
     Examples
     --------
@@ -280,16 +302,17 @@ class MomentStream:
     [[1.0, 0.0], [0.0, 0.0]]
     """
 
-    def __init__(self, n_features: int, *, parts: bool = False) -> None:
+    def __init__(self, n_features: int, *, parts: bool | int = False) -> None:
         self.n_features = n_features
         self._block = block_rows(n_features)
         self._waiting = np.empty((0, n_features))
         self._filled = 0
         self._sums = _RunningSums(n_features)
-        self._stretches = _Stretches(n_features) if parts else None
+        self._most = MOST_PARTS if parts is True else int(parts)
+        self._stretches = _Stretches(n_features, self._most) if parts else None
 
     @classmethod
-    def over(cls, rows: npt.NDArray[np.generic], *, parts: bool = False) -> MomentStream:
+    def over(cls, rows: npt.NDArray[np.generic], *, parts: bool | int = False) -> MomentStream:
         """A stream that has received `rows`; it copies no rows, so they must not change."""
         stream = cls(rows.shape[1], parts=parts)
         if not _summable_in_place(rows):
@@ -328,10 +351,7 @@ class MomentStream:
             work = work or _Workspace(self._block, self.n_features)
             self._filled = 0
             full = taken if whole else self._waiting
-            block = _Block(full, work)
-            self._sums.add(block)
-            if self._stretches is not None:
-                self._stretches.add(full, block, work)
+            _sum(full, work, self._sums, self._stretches)
 
     def _wait(self, rows: npt.NDArray[np.generic]) -> None:
         """Keep rows until a block is full."""
@@ -352,16 +372,27 @@ class MomentStream:
         sums, stretches, rows = self._sums, self._stretches, self._waiting[: self._filled]
         if sums.n == 0:
             check_values(rows)
-            return _summary_of_few(rows), () if stretches is None else _stretches_of_few(rows)
+            if stretches is None:
+                return _summary_of_few(rows), ()
+            parts = _stretches_of_few(rows, self._most)
+            return reduce(Summary.merge, parts), parts
         if self._filled:
-            work = _Workspace(len(rows), self.n_features)
-            block = _Block(rows, work)
-            sums = deepcopy(sums)
-            sums.add(block)
-            if stretches is not None:
-                stretches = deepcopy(stretches)
-                stretches.add(rows, block, work)
+            sums, stretches = deepcopy(sums), deepcopy(stretches)
+            _sum(rows, _Workspace(len(rows), self.n_features), sums, stretches)
         return sums.summary(), () if stretches is None else stretches.summaries()
+
+
+def _sum(
+    rows: FloatArray, work: _Workspace, sums: _RunningSums, stretches: _Stretches | None
+) -> None:
+    """Add a block of rows to the sums and to those of their stretches; each row is summed once."""
+    if stretches is None:
+        sums.add(_Block(rows, work))
+        return
+    for piece in stretches.pieces(rows):
+        block = _Block(piece, work)
+        sums.add(block)
+        stretches.add(block)
 
 
 def _summable_in_place(rows: npt.NDArray[np.generic]) -> TypeGuard[FloatArray]:

@@ -6,6 +6,8 @@ Everything in the manifest is optional::
     regime = "arm"                  # column with the regime; also per client
     control = "untreated"           # its value on observational rows; also per client
     batch = "plate"                 # column with the batch of each row; also per client
+    trim = 0.05                     # share of rows to leave out, farthest first; also per client
+    missing = "drop"                # leave rows with missing values out; also per client
     ignore = ["operator"]           # columns that are not features; also per client
     labels = ["pump", "valve"]      # the permitted labels
     interventions = "hard"          # or "soft" (default), or a table; also per client
@@ -38,7 +40,7 @@ from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
 from jigsaw_crl.study.regimes import Naming
 
-__all__ = ["MANIFEST", "Entry", "Study", "manifest_entries"]
+__all__ = ["MANIFEST", "Entry", "Study", "manifest_entries", "naming_of"]
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
@@ -47,6 +49,8 @@ _COMMON: dict[str, Any] = {
     "regime": str,
     "control": str,
     "batch": str,
+    "trim": float,
+    "missing": str,
     "ignore": list,
     "rename": dict,
     "interventions": str | dict,
@@ -183,15 +187,8 @@ class Described:
     interventions: Kinds | None
 
 
-def manifest_entries(
-    path: Path,
-    *,
-    regime: str | None,
-    control: str | None,
-    ignore: tuple[str, ...],
-    batch: str | None = None,
-) -> Described:
-    """What a study folder or manifest says of its clients."""
+def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
+    """What a study folder or manifest says of its clients; what is given comes first."""
     with readable(path):
         if not path.exists():
             raise FileNotFoundError
@@ -201,16 +198,15 @@ def manifest_entries(
         if file.exists():
             manifest = _read_manifest(file)
         found = _client_files(folder)
-    given = {"regime": regime, "control": control, "batch": batch, "ignore": list(ignore) or None}
     entries, used = [], set[Path]()
     for name, table in manifest.get("clients", {}).items():
         target = _file_of(name, table, folder, found, file)
         used.add(target)
-        naming, n_latent = _naming(manifest, table, given), table.get("n_latent")
+        naming, n_latent = naming_of(manifest, table, given), table.get("n_latent")
         entries.append(Entry(name, target, naming, n_latent, table.get("interventions")))
     for target in found:
         if target not in used:
-            entries.append(Entry(None, target, _naming(manifest, {}, given)))
+            entries.append(Entry(None, target, naming_of(manifest, {}, given)))
     if not entries:
         raise InputError(
             "the folder holds no client file",
@@ -284,7 +280,11 @@ def client_name(path: Path) -> str:
     return name.removesuffix(".moments") or name
 
 
-def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[str, Any]) -> Naming:
+def naming_of(
+    common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[str, Any]
+) -> Naming:
+    """How to read one client: as given, else as its own table says, else as the manifest's head."""
+
     def choose(key: str, default: Any) -> Any:
         # First the command line, then the client's own table, then the manifest's head.
         return next((s[key] for s in (given, own, common) if s.get(key) is not None), default)
@@ -296,6 +296,8 @@ def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[st
         ignore=tuple(choose("ignore", [])),
         strict_rename="rename" in own,
         batch=choose("batch", None),
+        trim=choose("trim", 0.0),
+        missing=choose("missing", "refuse"),
     )
 
 

@@ -15,6 +15,7 @@ from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.regimes import (
     Chunk,
+    Missing,
     Naming,
     Source,
     chunk_rows,
@@ -33,6 +34,8 @@ def client_from_table(
     name: str,
     n_latent: int | None = None,
     batch: str | None = None,
+    trim: float = 0.0,
+    missing: Missing = "refuse",
     interventions: Kinds | None = None,
 ) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
@@ -55,7 +58,7 @@ def client_from_table(
                 client=name,
             )
     source = Source(features, partial(_chunks, table, features, regime, batch), ignored)
-    naming = Naming(regime=regime, control=str(control), batch=batch)
+    naming = Naming(regime=regime, control=str(control), batch=batch, trim=trim, missing=missing)
     client, findings = client_from_source(source, name=name, naming=naming, n_latent=n_latent)
     warn_of_truths(findings, stacklevel=3)
     return (

@@ -6,7 +6,9 @@ The arrays have one entry per regime, the control first: counts (−1 for exact 
 covariances and, where known, third and fourth central moments. Arrays named `part_…` hold those of
 consecutive stretches of the control's rows. Arrays named `batch_…` hold rows and mean of each batch
 of each regime: `batch_regime` is the regime's position and `batch_name` the position in the
-header's list of batches. The covariances are then those within batches.
+header's list of batches. The covariances are then those within batches. `factors` holds how many
+times more the mean and the covariance of each regime vary than those of independent Gaussian rows
+(since version 2).
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from jigsaw_crl.study.npz import Member, archive_members, read_array
 __all__ = ["is_moments", "is_moments_file", "merge_clients", "read_moments", "write_moments"]
 
 FORMAT = "jigsaw-crl/moments"
-VERSION = 1
+# Version 2 may have `factors`; files without them are still written as version 1.
+VERSION, WITHOUT_FACTORS = 2, 1
 LARGEST_HEADER = 1 << 26
 _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
@@ -75,7 +78,7 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     labels = [label for label, ms in client.interventions.items() for _ in ms]
     header = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if any(m.counted for m in regimes) else WITHOUT_FACTORS,
         "written_by": f"jigsaw-crl {__version__}",
         "client": client.name,
         "control": client.control_name,
@@ -89,6 +92,8 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         header["batches"] = list(client.batches)
         arrays["header"] = np.array(json.dumps(header))
         arrays |= _batch_arrays(regimes, client.batches)
+    if any(m.counted for m in regimes):
+        arrays["factors"] = np.array([_factors(m) for m in regimes])
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
     # Second moments of few rows come near to the rows: they are readable by their owner only.
@@ -107,9 +112,13 @@ def _batch_arrays(regimes: list[Moments], names: tuple[str, ...]) -> Arrays:
     }
 
 
+def _factors(m: Moments) -> tuple[float, float]:
+    return (1.0, 1.0) if m.counted is None else (m.counted.mean, m.counted.covariance)
+
+
 def _stack(prefix: str, moments: list[Moments]) -> Arrays:
     arrays: Arrays = {
-        f"{prefix}n": np.array([-1 if m.n is None else m.n for m in moments], dtype=np.int64),
+        f"{prefix}n": np.array([m.uncounted().n or -1 for m in moments], dtype=np.int64),
         f"{prefix}mean": np.array([m.mean for m in moments]),
         f"{prefix}covariance": np.array([m.covariance for m in moments]),
     }
@@ -141,14 +150,15 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise fail("this is not a jigsaw-crl moments file")
     version = header.get("version")
-    if version != VERSION or type(version) is not int:
+    if version not in (WITHOUT_FACTORS, VERSION) or type(version) is not int:
         newer = isinstance(version, int) and version > VERSION
         raise fail(
             f"the moments have format version {version!r}, this program reads {VERSION}",
             remedy="Upgrade jigsaw-crl." if newer else again,
         )
     _check_header(header, fail)
-    known = _ARRAYS | _PARTS | set(_BATCHES) | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
+    known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
+    known |= {*_BATCHES, "factors"}
     if not set(members) <= known:
         raise fail(f"the file has unknown arrays {', '.join(sorted(set(members) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
@@ -159,12 +169,17 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
     check_columns(d, lambda what, _: fail(what))
     for prefix, names in regimes.items():
         _check_shapes(_shapes(prefix, members, d, len(names)), members, fail)
+    if "factors" in members:
+        _check_shapes({"factors": (1 + len(labels), 2)}, members, fail)
     batches = _batch_shapes(members, header, fail)
     _check_shapes(batches, members, fail)
     own = header["client"] if name is None else name
     arrays = {key: read_array(data, member, broken) for key, member in members.items()}
     every = _unstack("", arrays, regimes[""], own, fail)
-    control, *rest = _with_batches(every, arrays, header, fail) if batches else every
+    every = _with_batches(every, arrays, header, fail) if batches else every
+    if "factors" in arrays:
+        every = _counted(every, arrays["factors"], header["n_latent"], fail)
+    control, *rest = every
     if "part_" in regimes:
         parts = _unstack("part_", arrays, regimes["part_"], own, fail)
         control = replace(control, parts=tuple(parts))
@@ -248,6 +263,14 @@ def _with_batches(
     return found
 
 
+def _counted(regimes: list[Moments], factors: AnyArray, p: int, fail: Fail) -> list[Moments]:
+    """The moments with the numbers of rows that they count for."""
+    if not (np.isfinite(factors) & (factors >= 1)).all():
+        raise fail("the array factors has entries that are not numbers of at least 1")
+    found = zip(regimes, factors.tolist(), strict=True)
+    return [m.counting(mean, covariance, least=p + 2) for m, (mean, covariance) in found]
+
+
 def _unstack(
     prefix: str, arrays: Arrays, regimes: list[str], client: str, fail: Fail
 ) -> list[Moments]:
@@ -327,7 +350,7 @@ def merge_clients(earlier: Client, later: Client) -> Client:
 def _same_regime(earlier: Moments, later: Moments) -> bool:
     """Do both have the same rows, as a whole or in a stretch that was merged earlier?"""
     return any(
-        a.n == b.n
+        a.rows == b.rows
         and a.mean.shape == b.mean.shape
         and np.array_equal(a.mean, b.mean)
         and np.array_equal(a.covariance, b.covariance)

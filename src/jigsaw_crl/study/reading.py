@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import Kinds
-from jigsaw_crl.client.client import CONTROL, Client
+from jigsaw_crl.client.client import Client
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
     ENDINGS,
@@ -22,10 +23,11 @@ from jigsaw_crl.study.folder import (
     client_name,
     is_partitioned,
     manifest_entries,
+    naming_of,
 )
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
-from jigsaw_crl.study.regimes import Naming, Source, client_from_source, warn_of_truths
+from jigsaw_crl.study.regimes import Missing, Naming, Source, client_from_source, warn_of_truths
 
 __all__ = ["read_any", "read_client", "read_client_with_findings", "read_study"]
 
@@ -39,6 +41,8 @@ def read_client(
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    trim: float | None = None,
+    missing: Missing | None = None,
     interventions: Kinds | None = None,
 ) -> Client:
     """One client from a file.
@@ -62,6 +66,12 @@ def read_client(
     batch : str, optional
         Column with the batch of each row (plate, day, run): all rows of a batch may be offset
         together. A moments file knows its batches already.
+    trim : float, optional
+        Share of the rows of each regime to leave out, those that lie farthest out by their robust
+        Mahalanobis distance; by default none. The rows of a client are then held in memory.
+    missing : {"refuse", "drop"}, optional
+        What to do with rows that have missing values: refuse the file (the default), or leave them
+        out.
     interventions : {"soft", "hard"} or mapping of label to one of these, optional
         Which interventions are hard: see `Client.with_interventions`. By default what a moments
         file says, and otherwise "soft".
@@ -92,6 +102,8 @@ def read_client(
         n_latent=n_latent,
         ignore=ignore,
         batch=batch,
+        trim=trim,
+        missing=missing,
         interventions=interventions,
     )
     warn_of_truths(findings, stacklevel=2)
@@ -107,15 +119,16 @@ def read_client_with_findings(
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    trim: float | None = None,
+    missing: Missing | None = None,
     interventions: Kinds | None = None,
 ) -> tuple[Client, list[Finding]]:
     """One client and the findings from reading it: ignored and constant columns."""
-    entry = Entry(name, Path(path), _naming(regime, control, ignore, batch), n_latent)
+    given = _given(regime, control, ignore, batch, trim, missing)
+    entry = Entry(name, Path(path), naming_of({}, {}, given), n_latent)
     said = None
     if entry.path.suffix == ".toml":
-        described = manifest_entries(
-            entry.path, regime=regime, control=control, ignore=tuple(ignore), batch=batch
-        )
+        described = manifest_entries(entry.path, given)
         entry, said = _only(described, entry), described.interventions
     one = _read(entry)
     client = one.client if said is None else one.client.with_interventions(said)
@@ -148,6 +161,8 @@ def read_study(
     control: str | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    trim: float | None = None,
+    missing: Missing | None = None,
 ) -> Study:
     """A study from a folder with one file per client, or from its manifest `study.toml`.
 
@@ -155,7 +170,7 @@ def read_study(
     ----------
     path : path
         The folder, or the manifest.
-    regime, control, ignore, batch
+    regime, control, ignore, batch, trim, missing
         As for `read_client`; they override the manifest for every client.
 
     Returns
@@ -178,9 +193,7 @@ def read_study(
     (5, ('z1', 'z2', 'z3', 'z4', 'z5'))
     """
     given = Path(path)
-    described = manifest_entries(
-        given, regime=regime, control=control, ignore=tuple(ignore), batch=batch
-    )
+    described = manifest_entries(given, _given(regime, control, ignore, batch, trim, missing))
     permitted = described.labels
     _refuse_two_files_of_one_client(described.entries)
     read = []
@@ -221,6 +234,8 @@ def read_any(
     control: str | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    trim: float | None = None,
+    missing: Missing | None = None,
 ) -> Study:
     """A study from a folder, a manifest, or one client's file."""
     given = Path(path)
@@ -229,8 +244,17 @@ def read_any(
             raise FileNotFoundError
         whole = given.is_dir() and not is_partitioned(given)
     if whole or given.suffix == ".toml":
-        return read_study(given, regime=regime, control=control, ignore=ignore, batch=batch)
-    entry = Entry(None, given, _naming(regime, control, ignore, batch))
+        return read_study(
+            given,
+            regime=regime,
+            control=control,
+            ignore=ignore,
+            batch=batch,
+            trim=trim,
+            missing=missing,
+        )
+    named = _given(regime, control, ignore, batch, trim, missing)
+    entry = Entry(None, given, naming_of({}, {}, named))
     one = _read(entry, hashed=True)
     return _study(one.client.name, [one])
 
@@ -255,11 +279,23 @@ def _study(name: str, read: Sequence[_Read]) -> Study:
     )
 
 
-def _naming(
-    regime: str | None, control: str | None, ignore: Sequence[str], batch: str | None
-) -> Naming:
-    own = CONTROL if control is None else control
-    return Naming(regime, own, {}, tuple(ignore), batch=batch)
+def _given(
+    regime: str | None,
+    control: str | None,
+    ignore: Sequence[str],
+    batch: str | None,
+    trim: float | None,
+    missing: Missing | None,
+) -> dict[str, Any]:
+    """What is asked for, by the names that a manifest uses; None where it is left open."""
+    return {
+        "regime": regime,
+        "control": control,
+        "ignore": list(ignore) or None,
+        "batch": batch,
+        "trim": trim,
+        "missing": missing,
+    }
 
 
 def _read(entry: Entry, *, hashed: bool = False) -> _Read:

@@ -3,15 +3,18 @@
 - The regime column gives the regime of each row; a missing value in it is an error. So does the
   batch column, if one is named.
 - Numeric columns are features. Text, dates and booleans are ignored, with a finding.
-- A missing or infinite value in a feature is an error that names the column and the row.
+- A missing or infinite value in a feature is an error that names the column and the row; on request
+  rows with missing values are left out, and so are the rows that lie farthest out.
 - A column that is constant over all regimes is dropped, with a finding.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +22,12 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import did_you_mean
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import LARGEST_VALUE
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, few_parts
+from jigsaw_crl.moments.trimming import TrimmedStream, check_trim
 from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, quoted
 
 __all__ = [
@@ -49,6 +53,7 @@ USUAL_CONTROLS = (
 _CHUNK_VALUES = 1 << 19
 
 Codes = npt.NDArray[np.integer]
+Missing = Literal["refuse", "drop"]
 
 
 def chunk_rows(n_features: int) -> int:
@@ -105,6 +110,10 @@ class Naming:
         Raise an error if a renamed value does not occur.
     batch : str or None
         Column with the batch of each row, if there is one.
+    trim : float
+        Share of the rows of each regime to leave out: those that lie farthest out.
+    missing : {"refuse", "drop"}
+        Raise an error for a missing value, or leave its row out.
     """
 
     regime: str | None = None
@@ -113,6 +122,13 @@ class Naming:
     ignore: tuple[str, ...] = ()
     strict_rename: bool = False
     batch: str | None = None
+    trim: float = 0.0
+    missing: Missing = "refuse"
+
+    def __post_init__(self) -> None:
+        check_trim(self.trim)
+        if self.missing not in ("refuse", "drop"):
+            raise InputError(f"missing is {self.missing!r}", 'Use "refuse" or "drop".')
 
     def column(self, default: str = "regime") -> str:
         """Name of the regime column."""
@@ -158,6 +174,7 @@ def client_from_source(
         for column, why in source.ignored.items()
         if why != ON_REQUEST
     ]
+    findings += collected.left_out()
     kept = _varying(control, interventions)
     features = [f for f, keep in zip(source.features, kept, strict=True) if keep]
     constant = [f for f, keep in zip(source.features, kept, strict=True) if not keep]
@@ -200,6 +217,7 @@ class _RegimeStreams:
         # By regime, then by batch; the batch is "" without a batch column.
         self.streams: dict[str, dict[str, MomentStream]] = {}
         self.n_rows = self.n_cells = 0
+        self.incomplete, self.trimmed = Counter[str](), Counter[str]()  # by regime
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
         return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
@@ -209,6 +227,12 @@ class _RegimeStreams:
         if not len(codes):
             return
         self._check_named(codes, "regime")
+        if self.naming.missing == "drop":
+            chunk, n_rows = self._complete(chunk), len(codes)
+            if len(chunk.codes) < n_rows:
+                self.add(chunk)
+                self.n_rows += n_rows - len(chunk.codes)
+                return
         batches: Sequence[str] = ("",)
         if chunk.batches is not None:
             batches, own = chunk.batches
@@ -232,6 +256,31 @@ class _RegimeStreams:
             for code in np.flatnonzero(sizes).tolist():
                 stream(code).add(sorted_rows[ends[code] - sizes[code] : ends[code]])
         self.n_rows += len(codes)
+
+    def _complete(self, chunk: Chunk) -> Chunk:
+        """The rows of a chunk without missing values; the others are counted."""
+        whole = ~np.isnan(chunk.rows).any(axis=1)
+        if whole.all():
+            return chunk
+        codes, counts = np.unique(chunk.codes[~whole], return_counts=True)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            self.incomplete[chunk.regimes[code]] += count
+        own = None if chunk.batches is None else (chunk.batches[0], chunk.batches[1][whole])
+        return Chunk(chunk.regimes, chunk.codes[whole], chunk.rows[whole], own)
+
+    def left_out(self) -> list[Finding]:
+        """Findings about the rows that were left out on request."""
+        found = []
+        for check, what, counts in (
+            ("incomplete-rows", "with missing values", self.incomplete),
+            ("trimmed-rows", "that lie farthest out", self.trimmed),
+        ):
+            if counts.total():
+                each = few(f"{count:,} of {regime!r}" for regime, count in counts.items())
+                message = f"left out {pluralise(counts.total(), 'row')} {what}: {each}"
+                remedy = "Nothing to do: this was asked for."
+                found.append(Finding(check, "info", message, remedy, client=self.client))
+        return found
 
     def _check_named(self, codes: Codes, what: str) -> None:
         if int(codes.min()) < 0:
@@ -258,7 +307,10 @@ class _RegimeStreams:
                 f"there are more than {MOST_CELLS} combinations of regime and batch",
                 "Name the right column with --batch, or merge batches.",
             )
-        stream = MomentStream(len(self.features), parts=regime == self.naming.control)
+        d = len(self.features)
+        own = MOST_PARTS if regime == self.naming.control else few_parts(d)
+        trim = self.naming.trim
+        stream = TrimmedStream(d, parts=own, trim=trim) if trim else MomentStream(d, parts=own)
         self.streams.setdefault(regime, {})[batch] = stream
         self.n_cells += 1
         return stream
@@ -286,7 +338,7 @@ class _RegimeStreams:
             what, remedy = f"the value {value:.3g} in {where} is too large", "Rescale the column."
         else:
             what = f"a value is {'missing' if np.isnan(value) else 'infinite'} in {where}"
-            remedy = "Drop such rows, impute them, or leave the column out with --ignore."
+            remedy = "Leave such rows out with --drop-missing, or the column with --ignore."
         raise self.fail(what + more, remedy, regime)
 
     def moments(self) -> tuple[Moments, dict[str, list[Moments]]]:
@@ -323,7 +375,11 @@ class _RegimeStreams:
         for value in sorted(self.streams):
             label = naming.rename.get(value, value)
             labels.setdefault(label, []).append(self._moments(self.streams[value]))
-        return self._moments(control), labels
+        found = self._moments(control)
+        for value, streams in ((naming.control, control), *self.streams.items()):
+            out = sum(x.left_out for x in streams.values() if isinstance(x, TrimmedStream))
+            self.trimmed += Counter({value: out})
+        return found, labels
 
 
 def _varying(control: Moments, interventions: Mapping[str, Sequence[Moments]]) -> BoolArray:

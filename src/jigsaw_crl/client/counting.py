@@ -1,0 +1,170 @@
+"""How many independent Gaussian rows the rows of each regime count for.
+
+Rows that follow one another in time, rows of the same subject and rows with heavy tails make means
+and second moments vary more than n independent Gaussian rows would. How much more is read off the
+parts k of a regime (`Moments.parts`): consecutive stretches of its rows, or sets of whole groups.
+In coordinates in which the regime is nearly white, let part k have ν_k = n_k − 1 degrees of
+freedom, the mean m_k and the covariance S_k, with averages m and S. For independent Gaussian rows
+
+    E Σ_k n_k |m_k − m|²   = (K − 1) tr S ,
+    E Σ_k ν_k (tr(A_k)² + 2 ‖A_k‖²)   = (K − 1) (2 tr(S)² + 4 tr(S²)) ,      A_k = S_k − S .
+
+What is observed, divided by this, gives the two factors. The second sum is, up to a constant, the
+variance of `uᵀS_k u` averaged over all directions u. Both are about χ² over their degrees of
+freedom: `(K − 1) tr(S)²/tr(S²)` for means; for second moments see `_of_covariances`.
+
+Serial dependence with autocorrelations r_l gives `1 + 2 Σ r_l` for means and `1 + 2 Σ r_l²` for
+second moments; tails with an excess kurtosis κ of every latent give `1 + 3κ/(2p + 4)` for second
+moments and nothing for means. Neither needs to be known: the factors measure what they do.
+
+Regimes of one client are alike in this, so their factors are pooled. A pooled factor counts if it
+exceeds 1 by more than chance allows, so that independent Gaussian rows lose nothing; and a regime
+has a factor of its own if it differs from the pooled one by more than chance allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import chdtri
+
+from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.moments.regime import Moments, column_space, inverse_square_root
+
+__all__ = ["count_rows"]
+
+# Chance that independent Gaussian rows of a client are counted as fewer.
+FALSE_ALARM = 1e-3
+# Chance that one of its regimes is said to differ from the others; smaller, because tails of few
+# rows are not exactly those of χ².
+OWN = 1e-4
+# Covariances of parts with few rows vary more than normal variables: the degrees of freedom are
+# divided by 1 + FEW_ROWS p/ν_k (from simulated Gaussian rows).
+FEW_ROWS = 3.0
+# Parts of fewer degrees of freedom say next to nothing.
+FEWEST = 4
+
+
+class _Factor(NamedTuple):
+    """Observed over expected variation, and its degrees of freedom; 0 where it is unknown."""
+
+    value: float
+    degrees: float
+
+
+_UNKNOWN = _Factor(1.0, 0.0)
+
+
+def count_rows(
+    control: Moments, regimes: Mapping[str, Sequence[Moments]], rank: int
+) -> tuple[Moments, dict[str, tuple[Moments, ...]]]:
+    """The moments of a client, with the number of rows that they count for.
+
+    Parameters
+    ----------
+    control : Moments
+    regimes : mapping of str to sequence of Moments
+    rank : int
+        Number of latents: rows are looked at in the leading directions of the control.
+
+    Returns
+    -------
+    tuple
+        The control and the regimes. Parts of interventional regimes are dropped, because this is
+        all they are for. Moments without parts count as the pooled factors say, and moments that
+        were counted before are left as they are.
+    """
+    given = {label: tuple(ms) for label, ms in regimes.items()}
+    every = [control, *(m for ms in given.values() for m in ms)]
+    if control.n is None or all(m.counted or len(m.parts) < 2 for m in every):
+        return control, given
+    basis = column_space(control.covariance, rank)
+    base = _inner(control, basis)
+    found = [_factors(m, basis, base) for m in every]
+    means, covariances = (_shared([f[i] for f in found]) for i in (0, 1))
+    counted = [
+        m if m.counted else m.counting(mean, covariance, least=rank + 2)
+        for m, mean, covariance in zip(every, means, covariances, strict=True)
+    ]
+    rest = iter([replace(m, parts=()) for m in counted[1:]])
+    return counted[0], {label: tuple(next(rest) for _ in ms) for label, ms in given.items()}
+
+
+def _inner(m: Moments, basis: FloatArray) -> FloatArray:
+    assert m.n is not None
+    return np.asarray(basis.T @ m.covariance @ basis * (m.n / max(m.n - 1, 1)))
+
+
+def _factors(m: Moments, basis: FloatArray, base: FloatArray) -> tuple[_Factor, _Factor]:
+    """The factors of the mean and of the covariance of one regime."""
+    parts = [part for part in m.parts if part.n is not None and part.n > FEWEST]
+    if m.counted or len(parts) < 2 or m.n is None or m.n < 2:
+        return _UNKNOWN, _UNKNOWN
+    # Half the control's covariance bounds the eigenvalues, however few rows the regime has.
+    W = inverse_square_root((base + _inner(m, basis)) / 2) @ basis.T
+    rows = np.array([part.n for part in parts], dtype=np.float64)
+    S = np.array([W @ part.covariance @ W.T for part in parts])
+    S *= (rows / (rows - 1))[:, None, None]
+    mean = W @ np.array([part.mean for part in parts]).T
+    return _of_means(rows, mean.T, S) if len(m.batches) < 2 else _UNKNOWN, _of_covariances(rows, S)
+
+
+def _of_means(rows: FloatArray, means: FloatArray, S: FloatArray) -> _Factor:
+    share = rows / rows.sum()
+    pooled = np.einsum("k,kpq->pq", share, S)
+    away = means - share @ means
+    trace, square = float(np.trace(pooled)), float(np.vdot(pooled, pooled))
+    free = len(rows) - 1
+    value = float(rows @ np.einsum("kp,kp->k", away, away)) / (free * trace)
+    return _Factor(value, free * trace**2 / square)
+
+
+def _of_covariances(rows: FloatArray, S: FloatArray) -> _Factor:
+    """The factor of second moments.
+
+    If S is white, `tr(A)² + 2‖A‖²` is a sum of p(p+1)/2 − 1 squares of weight 4 and one (of the
+    trace) of weight 2(p + 2), which gives the degrees of freedom `(Σw)²/Σw²`. If it is not, they
+    are fewer, as for ‖A‖², whose weights are `s_i s_j` for i ≤ j with s the eigenvalues of S.
+    """
+    degrees = rows - 1
+    total = float(degrees.sum())
+    pooled = np.einsum("k,kpq->pq", degrees / total, S)
+    away = S - pooled
+    traces, squares = np.einsum("kpp->k", away), np.einsum("kpq,kpq->k", away, away)
+    seen = float(degrees @ (traces**2 + 2 * squares))
+    s = np.linalg.eigvalsh(pooled)
+    p, free = len(s), len(rows) - 1
+    a, b, fourth = float(s.sum()) ** 2, float(s @ s), float(np.sum(s**4))
+    # `a` and `b` contain the error of S itself.
+    expected = 2 * (a - 2 * b / total) + 4 * (b - (a + b) / total)
+    white = (p * (p + 2)) ** 2 / (4 * (p * (p + 1) / 2 - 1) + (p + 2) ** 2)
+    uneven = (a + b) ** 2 / (b**2 + fourth) / (p * (p + 1))
+    few = 1 + FEW_ROWS * p / float(degrees.min())
+    return _Factor(seen / (free * expected), free * white * uneven / few)
+
+
+def _shared(own: Sequence[_Factor]) -> list[float]:
+    """The factor to use for every regime: the pooled one, or its own where that differs."""
+    known = [f for f in own if f.degrees]
+    if not known:
+        return [1.0] * len(own)
+    level = OWN / len(own)
+    # Regimes that stand out of the middle one do not count for the others.
+    middle = max(float(np.median([f.value for f in known])), 1.0)
+    alike = [f for f in known if not _differs(f, middle, level)] or known
+    degrees = sum(f.degrees for f in alike)
+    pooled = sum(f.value * f.degrees for f in alike) / degrees
+    if pooled * degrees <= float(chdtri(degrees, FALSE_ALARM)):
+        pooled = 1.0
+    return [max(f.value if _differs(f, pooled, level) else pooled, 1.0) for f in own]
+
+
+def _differs(factor: _Factor, pooled: float, level: float) -> bool:
+    if not factor.degrees:
+        return False
+    seen = factor.value / pooled * factor.degrees
+    high, low = (float(chdtri(factor.degrees, q)) for q in (level, 1 - level))
+    return not low <= seen <= high

@@ -1,0 +1,158 @@
+"""Checks of the rows of a client: do they depend on one another, and how heavy are their tails?
+
+How many independent Gaussian rows they count for is measured when the client is built (see
+`client/counting.py`) and used in every error. These findings say so, and name the cause: serial
+dependence makes means vary more than the rows suggest, tails do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import few
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, HEAVY, gaussian_kurtosis, kurtosis
+from jigsaw_crl.moments.regime import Moments
+
+__all__ = ["check_rows"]
+
+# Rows that carry the variance of a feature are called outliers when they are fewer than a share of
+# 1/27 of all; no sample of Gaussian or Laplace rows comes near that.
+FEW = 3 * HEAVY
+# Errors are larger by the square root of this; below it, nothing is reported.
+NOTICEABLE = 2.0
+
+
+class _Tails(NamedTuple):
+    """The heaviest feature of a regime, if it is heavier than chance allows."""
+
+    regime: str
+    feature: str
+    kurtosis: float
+    moments: Moments
+
+    @property
+    def rows(self) -> int:
+        return self.moments.rows or 0
+
+    @property
+    def worth(self) -> float:
+        """The number of Gaussian rows whose covariance is as uncertain."""
+        if self.moments.counted is None:
+            return 2 * self.rows / (self.kurtosis - 1)
+        return float(self.moments.n or 0)
+
+    @property
+    def carrying(self) -> float:
+        """Rows that effectively carry the feature's variance: `(Σx²)²/Σx⁴ = n/κ`."""
+        return self.rows / self.kurtosis
+
+
+def check_rows(client: Client) -> list[Finding]:
+    """Findings about rows that depend on one another or have heavy tails."""
+    if client.is_population:
+        return []
+    regimes = [(client.control_name, client.control)]
+    regimes += [(label, m) for label, ms in client.interventions.items() for m in ms]
+    heavy = list(_heavy(client, regimes))
+    spoilt = [t for t in heavy if _is_spoilt(client, t)]
+    rest = [t for t in heavy if t not in spoilt]
+    findings = [_outliers(client, t) for t in spoilt]
+    findings += [_heavy_tails(client, rest)] if rest else []
+    return findings + _dependent(client, regimes)
+
+
+def _heavy(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[_Tails]:
+    """Regimes with tails so heavy that errors grow noticeably."""
+    level = FALSE_ALARM / (len(regimes) * client.n_features)
+    for regime, m in regimes:
+        own = kurtosis(m)
+        if own is None:
+            continue
+        worst = int(np.argmax(own))
+        value, rows = float(own[worst]), m.rows or 0
+        chance = gaussian_kurtosis(rows, level)
+        # Latents have heavier tails than the features that mix them.
+        counts = m.counted is not None and m.counted.mean < m.counted.covariance / NOTICEABLE
+        if value > max(HEAVY, chance) or (counts and value > chance):
+            yield _Tails(regime, client.features[worst], value, m)
+
+
+def _is_spoilt(client: Client, tails: _Tails) -> bool:
+    """Do so few rows carry the variance that nothing can be said?
+
+    Where the rows were counted, tails that come from one latent alone leave `n/(1 + (f − 1)(p +
+    2)/3)` rows along it, with f the factor over all directions.
+    """
+    p, counted = client.n_latent, tails.moments.counted
+    if counted is not None:
+        along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
+        if along > p + 1:
+            return False
+    return tails.carrying < min(p + 1.0, tails.rows / FEW)
+
+
+def _outliers(client: Client, tails: _Tails) -> Finding:
+    return Finding(
+        "outliers",
+        "error",
+        f"a few rows carry the variance of {tails.feature!r}: it is that of {tails.carrying:.1f} "
+        "rows",
+        "Look for outliers; leave whole rows out with --trim 0.05 (trim=0.05), or transform the "
+        "feature.",
+        value=tails.carrying,
+        threshold=min(client.n_latent + 1.0, tails.rows / FEW),
+        client=client.name,
+        regime=tails.regime,
+    )
+
+
+def _heavy_tails(client: Client, heavy: list[_Tails]) -> Finding:
+    worst = min(heavy, key=lambda t: t.worth / t.rows)
+    also = [t.regime for t in heavy if t.regime != worst.regime]
+    more = f"; also in {few(map(repr, dict.fromkeys(also)))}" if also else ""
+    return Finding(
+        "heavy-tails",
+        "warning",
+        f"rows have heavy tails ({worst.feature!r} has kurtosis {worst.kurtosis:.3g}): its "
+        f"{worst.rows:,} rows count as {worst.worth:,.0f}{more}",
+        "Errors use the smaller number. If some rows are spoilt, leave them out with --trim 0.05 "
+        "(trim=0.05).",
+        value=worst.kurtosis,
+        threshold=HEAVY,
+        client=client.name,
+        regime=worst.regime,
+    )
+
+
+def _dependent(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
+    """Rows whose means vary more than independent rows allow.
+
+    Serial dependence makes means vary more than covariances, `1 + 2 Σ r_l` against `1 + 2 Σ r_l²`;
+    otherwise heavy tails are the better explanation.
+    """
+    found = [
+        (m.counted.mean, regime, m)
+        for regime, m in regimes
+        if m.counted is not None and m.counted.mean > max(NOTICEABLE, m.counted.covariance)
+    ]
+    if not found:
+        return []
+    factor, regime, m = max(found, key=lambda item: item[0])
+    return [
+        Finding(
+            "dependent-rows",
+            "warning",
+            f"rows that follow one another are alike: {m.rows or 0:,} rows of {regime!r} count as "
+            f"{m.n or 0:,} for covariances and {m.mean_rows:,.0f} for means",
+            "Errors use the smaller numbers. Record for longer: denser readings add nothing. If "
+            "rows come from several subjects or runs, name that column with --group.",
+            value=factor,
+            threshold=NOTICEABLE,
+            client=client.name,
+        )
+    ]

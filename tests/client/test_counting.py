@@ -1,0 +1,128 @@
+"""How many independent Gaussian rows the rows of a client count for."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+import jigsaw_crl as jc
+from jigsaw_crl.diagnostics import check_client
+from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.study import write_moments
+
+LATENTS, FEATURES = 5, 8
+
+
+def client_of(draw, seed: int, n: int = 6000) -> jc.Client:
+    """A client whose latents are drawn by `draw(rng, n)`, with three interventions."""
+    rng = np.random.default_rng(seed)
+    G = rng.normal(size=(FEATURES, LATENTS))
+    noise = 0.01
+    rows = [draw(rng, n) @ G.T + noise * rng.normal(size=(n, FEATURES)) for _ in range(4)]
+    for j in range(3):
+        rows[j + 1] = rows[j + 1] + np.outer(rng.normal(size=n), G[:, j])
+    labels = {f"z{j}": rows[j + 1] for j in range(3)}
+    return jc.Client.from_samples(
+        "lab", observational=rows[0], interventions=labels, n_latent=LATENTS
+    )
+
+
+def gaussian(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.normal(size=(n, LATENTS))
+
+
+def autocorrelated(rng: np.random.Generator, n: int) -> np.ndarray:
+    steps = rng.normal(size=(n + 200, LATENTS)) * np.sqrt(1 - 0.8**2)
+    return np.asarray(lfilter([1], [1, -0.8], steps, axis=0))[200:]
+
+
+def heavy(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.standard_t(5, size=(n, LATENTS))
+
+
+def counts(client: jc.Client) -> list[tuple[float, float]]:
+    regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
+    assert all(m.counted is not None for m in regimes)
+    return [(m.counted.mean, m.counted.covariance) for m in regimes]
+
+
+@pytest.mark.parametrize("n", [300, 1000, 4000])
+def test_independent_gaussian_rows_count_in_full(n):
+    for seed in range(12):
+        client = client_of(gaussian, seed, n)
+        assert counts(client) == [(1.0, 1.0)] * 4
+        assert client.control.n == client.control.rows == n
+
+
+def test_autocorrelated_rows_count_as_many_as_theory_says():
+    mean, covariance = (1 + 0.8) / (1 - 0.8), (1 + 0.8**2) / (1 - 0.8**2)
+    found = np.mean([counts(client_of(autocorrelated, seed))[0] for seed in range(4)], axis=0)
+    assert found == pytest.approx([mean, covariance], rel=0.2)
+    client = client_of(autocorrelated, 0)
+    assert client.control.rows == 6000
+    assert client.control.n == pytest.approx(6000 / covariance, rel=0.3)
+    assert client.control.mean_rows == pytest.approx(6000 / mean, rel=0.35)
+
+
+def test_shuffled_rows_hide_that_they_were_autocorrelated():
+    def shuffled(rng: np.random.Generator, n: int) -> np.ndarray:
+        return np.asarray(rng.permutation(autocorrelated(rng, n)))
+
+    assert counts(client_of(shuffled, 1)) == [(1.0, 1.0)] * 4
+
+
+def test_heavy_tails_concern_second_moments_alone():
+    for mean, covariance in counts(client_of(heavy, 0)):
+        assert mean == 1
+        assert covariance > 1.5
+
+
+def test_a_regime_that_differs_from_the_others_has_a_factor_of_its_own():
+    def draw(rng: np.random.Generator, n: int) -> np.ndarray:
+        first = not hasattr(draw, "called")
+        draw.called = True
+        return autocorrelated(rng, n) if first else gaussian(rng, n)
+
+    control, *others = counts(client_of(draw, 3))
+    assert control[0] > 4
+    assert control[1] > 2
+    assert all(mean < 1.5 for mean, _ in others)
+
+
+def test_merged_rows_count_as_the_average_of_both():
+    a, b = (Moments(100 * k, np.zeros(2), np.eye(2)) for k in (1, 3))
+    both = a.counting(5.0, 2.0).merge(b.counting(1.0, 4.0))
+    assert (both.counted.n, both.counted.mean, both.counted.covariance) == (400, 2.0, 3.5)
+    assert both.rows == 400
+    assert both.n == round(399 / 3.5) + 1
+    assert a.counting(5.0, 2.0).uncounted().n == 100
+
+
+def test_a_moments_file_keeps_what_rows_count_for(tmp_path):
+    client = client_of(autocorrelated, 2)
+    back = jc.read_client(write_moments(client, tmp_path / "lab.npz"))
+    assert counts(back) == counts(client)
+    assert back.n_samples == client.n_samples
+    assert [m.n for m in back.interventions["z0"]] == [m.n for m in client.interventions["z0"]]
+
+
+def test_files_without_factors_are_of_the_first_version_and_are_read(tmp_path):
+    client = jc.simulate.setting("A", 0).client(0, n_samples=500)
+    path = write_moments(client, tmp_path / "lab.npz")
+    with np.load(path) as file:
+        assert json.loads(str(file["header"]))["version"] == 1
+        assert "factors" not in file
+    assert jc.read_client(path).control.counted is None
+
+
+def test_dependent_rows_are_named_with_their_cost():
+    said = {f.check: f for f in check_client(client_of(autocorrelated, 4)).findings}
+    assert "6,000 rows of" in said["dependent-rows"].message
+    assert "count as" in said["dependent-rows"].message
+    assert "--group" in said["dependent-rows"].remedy
+    assert not {"several-targets", "drifting-control", "heavy-tails"} & set(said)
+    clean = {f.check for f in check_client(client_of(gaussian, 4)).findings}
+    assert "dependent-rows" not in clean

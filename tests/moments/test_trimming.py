@@ -1,0 +1,75 @@
+"""Rows that lie farthest out are left out as a whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.trimming import TrimmedStream, check_trim, inner_rows
+
+
+def correlated(n: int, seed: int, d: int = 5) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) @ np.random.default_rng(9).normal(size=(d, d))
+
+
+def test_spoilt_rows_are_the_ones_left_out():
+    rows = correlated(2000, 0)
+    spoilt = np.random.default_rng(1).choice(2000, size=20, replace=False)
+    rows[spoilt] *= 10
+    kept = inner_rows(rows, 0.05)
+    assert np.count_nonzero(~kept) == 100
+    # A few of the multiplied rows were near the centre and still are.
+    assert np.count_nonzero(kept[spoilt]) <= 2
+
+
+def test_spoilt_rows_that_mask_one_another_are_found():
+    rows = correlated(1000, 2)
+    rows[:200] = 30 + 0.1 * rows[:200]
+    assert not inner_rows(rows, 0.3)[:200].any()
+
+
+def test_trimming_gaussian_rows_only_rescales_their_covariance():
+    mixing = np.random.default_rng(9).normal(size=(5, 5))
+    total = np.zeros((5, 5))
+    for seed in range(8):
+        rows = correlated(5000, seed)
+        white = rows[inner_rows(rows, 0.05)] @ np.linalg.inv(mixing)
+        total += np.cov(white.T) / 8
+    scale = np.trace(total) / 5
+    assert 0.85 < scale < 0.95
+    # Five standard errors of 40,000 rows.
+    assert np.abs(total / scale - np.eye(5)).max() < 5 * np.sqrt(2 / 40_000)
+
+
+def test_trimming_does_not_depend_on_the_units_or_on_copies_of_columns():
+    rows = correlated(500, 4)
+    kept = inner_rows(rows, 0.1)
+    other = rows @ np.diag([1e-3, 1, 1e3, 1, 1]) + 7
+    assert np.array_equal(inner_rows(other, 0.1), kept)
+    again = inner_rows(np.hstack([rows, rows[:, :2]]), 0.1)
+    assert np.count_nonzero(again != kept) <= 4
+
+
+def test_few_rows_and_a_share_of_zero_keep_all_rows():
+    assert inner_rows(correlated(10, 0), 0.2).all()
+    assert inner_rows(correlated(300, 0), 0.0).all()
+
+
+def test_a_trimmed_stream_gives_the_moments_of_the_rows_that_stay():
+    rows = correlated(700, 5)
+    stream = TrimmedStream(5, parts=True, trim=0.1)
+    for chunk in (rows[:100], rows[100:101], rows[101:]):
+        stream.add(chunk)
+    found, expected = Moments.from_stream(stream), Moments.from_rows(rows[inner_rows(rows, 0.1)])
+    assert found.n == expected.n == 630
+    assert stream.left_out == 70
+    np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 0.6, "5 %", True, float("nan")])
+def test_a_share_that_is_none_is_refused(wrong):
+    with pytest.raises(InputError, match="trim is"):
+        check_trim(wrong)

@@ -1,0 +1,94 @@
+"""Rows that are left out on request: incomplete ones, and those that lie farthest out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli.app import app
+
+
+def table(seed: int = 0, n: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    G = rng.normal(size=(4, 3))
+    frames = []
+    for label, gain in (("control", 1), ("a", (3, 1, 1)), ("b", (1, 3, 1)), ("c", (1, 1, 3))):
+        rows = (rng.normal(size=(n, 3)) * gain) @ G.T
+        frames.append(pd.DataFrame(rows, columns=list("wxyz")).assign(regime=label))
+    return pd.concat(frames, ignore_index=True)
+
+
+def with_gaps() -> pd.DataFrame:
+    frame = table()
+    frame.loc[[3, 5, 401], "x"] = np.nan
+    frame.loc[3, "y"] = np.nan
+    return frame
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    folder = tmp_path / "study"
+    folder.mkdir()
+    with_gaps().to_csv(folder / "lab.csv", index=False)
+    return folder
+
+
+def test_missing_values_are_refused_and_the_remedy_is_named(study):
+    with pytest.raises(jc.InputError, match=r"missing in column 'x', row 4 .*--drop-missing"):
+        jc.read_study(study)
+    with pytest.raises(jc.InputError, match="missing"):
+        jc.Client.from_table(with_gaps(), name="lab")
+
+
+def test_incomplete_rows_are_left_out_on_request_and_counted(study):
+    read = jc.read_study(study, missing="drop")
+    (client,) = read.clients
+    assert client.n_samples == {"control": 398, "a": 399, "b": 400, "c": 400}
+    (said,) = (f for f in read.findings if f.check == "incomplete-rows")
+    assert "3 rows" in said.message
+    assert "2 of 'control', 1 of 'a'" in said.message
+    direct = jc.Client.from_table(with_gaps().dropna(), name="lab")
+    assert np.array_equal(client.control.covariance, direct.control.covariance)
+    table_client = jc.Client.from_table(with_gaps(), name="lab", missing="drop")
+    assert np.array_equal(table_client.control.covariance, direct.control.covariance)
+
+
+def test_a_manifest_can_ask_for_both(study):
+    (study / "study.toml").write_text('missing = "drop"\ntrim = 0.1\n')
+    read = jc.read_study(study)
+    assert read.clients[0].n_samples["b"] == 360
+    assert {"incomplete-rows", "trimmed-rows"} <= {f.check for f in read.findings}
+    assert jc.read_study(study, trim=0).clients[0].n_samples["b"] == 400
+    (study / "study.toml").write_text('missing = "guess"\n')
+    with pytest.raises(jc.InputError, match="missing is 'guess'"):
+        jc.read_study(study)
+
+
+def test_the_command_line_takes_both(study):
+    asked = ["check", str(study), "--drop-missing", "--trim", "0.05", "--json"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    said = {f["check"] for f in json.loads(done.stdout)["findings"]}
+    assert {"incomplete-rows", "trimmed-rows"} <= said
+
+
+def test_trimming_restores_what_spoilt_rows_hide():
+    frame, rng = table(1, 3000), np.random.default_rng(3)
+    clean = jc.Client.from_table(frame, name="lab")
+    spoilt = rng.random(len(frame)) < 0.01
+    frame.loc[spoilt, list("wxyz")] *= 10
+    plain = jc.Client.from_table(frame, name="lab")
+    trimmed = jc.Client.from_table(frame, name="lab", trim=0.05)
+    assert plain.control.n < 1500
+    assert trimmed.control.n == trimmed.control.rows == 2850
+    scale = np.trace(trimmed.control.covariance) / np.trace(clean.control.covariance)
+    for label in "abc":
+        (found,), (true,) = trimmed.interventions[label], clean.interventions[label]
+        away = found.covariance / scale - true.covariance
+        assert np.linalg.norm(away) < 0.1 * np.linalg.norm(true.covariance)
