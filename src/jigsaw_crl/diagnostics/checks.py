@@ -25,6 +25,7 @@ from jigsaw_crl.diagnostics.drift import check_drift
 from jigsaw_crl.diagnostics.labels import after_recovery
 from jigsaw_crl.diagnostics.quality import check_spectrum, check_tails
 from jigsaw_crl.diagnostics.regimes import check_regimes
+from jigsaw_crl.diagnostics.sensors import check_sensors
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
 
@@ -134,6 +135,7 @@ def check_client(client: Client) -> ClientReport:
     findings = (
         *about_regimes,
         *check_spectrum(client, spectrum),
+        *check_sensors(client, spectrum),
         *check_tails(client),
         *check_drift(client, spectrum),
         *check_batches(client, batch_means(client, spectrum)),
