@@ -21,6 +21,7 @@ from jigsaw_crl import baseline
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import assemble
 from jigsaw_crl.assembly.claims import claims_across
+from jigsaw_crl.assembly.linearity import SOUND, leaning_clients
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
@@ -37,6 +38,7 @@ from jigsaw_crl.diagnostics import (
     usable,
 )
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS
+from jigsaw_crl.diagnostics.labels import not_linear
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import fragments_by_client
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
@@ -335,6 +337,10 @@ def recover(
         assembly |= {"seed": seed, "closed_world": closed_world}
         if smallest_effect is not None:
             assembly["smallest_effect"] = smallest_effect
+    leaning = leaning_clients(r.fragment for r in recovered)
+    if leaning and method == "null-cone":
+        share = len(leaning) / len(recovered)
+        report = replace(report, across=(*report.across, not_linear(len(leaning), share, SOUND)))
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
         known = PartialOrder.from_matrix(order.labels, order.decoded)

@@ -92,14 +92,20 @@ def test_an_offset_of_the_sensors_in_one_regime_is_no_latent():
     assert offset.n_latent == client.n_latent == 4
 
 
-def test_signal_far_above_noise_of_unequal_sensors_is_counted_by_the_gap():
+def test_sensors_of_unequal_noise_do_not_hide_the_number_of_latents():
     clients = [sampled(6, labels, 18, 5000, 7, uneven=0.8) for labels in (4, 5, 6)]
     assert [c.n_latent for c in clients] == [6] * 3
-    assert {c.counted.reason for c in clients} == {"gap"}
+    assert {c.counted.reason for c in clients} == {"sensors"}
 
 
 def test_loud_sensors_of_unequal_noise_leave_the_number_of_labels():
     clients = [sampled(6, 6, 12, 5000, seed, noise=2.5, uneven=0.5) for seed in range(12)]
+    assert [c.n_latent for c in clients] == [6] * 12
+    assert sum(c.counted.reason == "sensors" for c in clients) >= 6
+
+
+def test_too_few_features_cannot_tell_unequal_noise_from_latents_and_the_labels_are_counted():
+    clients = [sampled(6, 6, 9, 5000, seed, noise=2.5, uneven=0.5) for seed in range(12)]
     assert [c.n_latent for c in clients] == [6] * 12
     uneven = [c for c in clients if c.counted.reason == "uneven"]
     assert len(uneven) >= 6

@@ -66,14 +66,21 @@ class Unread:
     label : str or None
         The label about which nothing is stated (with "mean-only": about its ancestors); None if
         it concerns the whole client.
-    check : {"weak-intervention", "several-targets", "mean-only", "batch-offset", "not-hard"}
-        The intervention is too weak to see, it moved more than one target, it moved the mean and
-        nothing else, the regimes' means do not fit their covariances, or an intervention that is
-        called hard is not.
+    check : str
+        The name of the finding: the intervention is too weak to see, it moved more than one target,
+        it moved the mean and nothing else, the regimes' means do not fit their covariances, an
+        intervention that is called hard is not, or lines lean further than a linear system allows.
     value, threshold : float
     """
 
     label: str | None
-    check: Literal["weak-intervention", "several-targets", "mean-only", "batch-offset", "not-hard"]
+    check: Literal[
+        "weak-intervention",
+        "several-targets",
+        "mean-only",
+        "batch-offset",
+        "not-hard",
+        "leaning-lines",
+    ]
     value: float
     threshold: float

@@ -1,7 +1,7 @@
 """The two lowest and two highest eigenpairs of every regime.
 
 A regime's second moment is `S_j = C_j + δ_j δ_jᵀ` (δ_j its mean minus the control's). In
-coordinates `W`, for instance whitened by the control, it is `M_j = W S_j Wᵀ − σ² W Wᵀ`. From
+coordinates `W`, for instance whitened by the control, it is `M_j = W (S_j − Ψ) Wᵀ`. From
 dimension `DENSE` on, a block Krylov method finds its outermost eigenpairs without forming any
 `M_j`: with `X` four rows per regime, the space spanned by `X, X M_j, X M_j², …` approximates the
 outermost directions, better with every product. All regimes advance together, so each product
@@ -106,19 +106,24 @@ class Regimes:
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """`M_j = W S_j Wᵀ − σ² W Wᵀ` for every regime.
+    """`M_j = W (S_j − Ψ) Wᵀ` for every regime, Ψ diagonal.
 
     Parameters
     ----------
     regimes : Regimes
     W : array, shape (p, d)
-    floor : float
-        σ².
+    floor : float or array, shape (d,)
+        The diagonal of Ψ: the noise variance of the sensors.
     """
 
     regimes: Regimes
     W: FloatArray
-    floor: float = 0.0
+    floor: float | FloatArray = 0.0
+
+    @cached_property
+    def noise(self) -> FloatArray | None:
+        """`W Ψ Wᵀ`, the sensors' noise in these coordinates; None without any."""
+        return (self.W * self.floor) @ self.W.T if np.any(self.floor) else None
 
     @property
     def dimension(self) -> int:
@@ -129,7 +134,7 @@ class Form:
         c, b, p = X.shape
         inner = X.reshape(c * b, p) @ self.W
         moved = self.regimes.times(inner.reshape(c, b, -1), chosen).reshape(c * b, -1)
-        if self.floor:
+        if np.any(self.floor):
             moved -= self.floor * inner
         return np.asarray((moved @ self.W.T).reshape(c, b, p))
 
@@ -140,15 +145,15 @@ class Form:
         if self.regimes.shifts.any():
             S += self.regimes.shifts[:, :, None] * self.regimes.shifts[:, None, :]
         M = self.W @ S @ self.W.T
-        if self.floor:
-            M -= self.floor * (self.W @ self.W.T)
+        if self.noise is not None:
+            M -= self.noise
         return np.asarray((M + np.swapaxes(M, 1, 2)) / 2)
 
     def project(self, S: FloatArray, count: float = 1.0) -> FloatArray:
-        """`W S Wᵀ − count · σ² W Wᵀ`, exactly symmetric."""
+        """`W (S − count · Ψ) Wᵀ`, exactly symmetric."""
         M = self.W @ S @ self.W.T
-        if self.floor:
-            M -= (count * self.floor) * (self.W @ self.W.T)
+        if self.noise is not None:
+            M -= count * self.noise
         return np.asarray((M + M.T) / 2)
 
 

@@ -10,9 +10,11 @@ those of pure noise with ν − r degrees of freedom: the largest exceeds their 
 Marchenko–Pastur's edge with Tracy–Widom's margin (`noise_edge`). The estimate is the smallest r, at
 least the number of labels, for which that holds.
 
-The test rests on noise of equal variance in all directions. Where too few of the spare directions
-look like that, the widest gap between eigenvalues decides if it is wide; otherwise the number of
-labels is used.
+If the noise is not equal with as many directions as labels, two things may be the reason: more
+latents, or sensors of unequal noise. For r from the number of labels on, the noise of each sensor
+is fitted (`sensors`), and the test is repeated with features in units of it; the smallest r that
+fits either way is used. Where the features are too few to tell the noise of each sensor, the widest
+gap between eigenvalues decides if it is wide; otherwise the number of labels is used.
 Exact moments have the rank that their eigenvalues show up to rounding.
 """
 
@@ -26,6 +28,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.client.checks import RANK_TOLERANCE, numerical_rank
 from jigsaw_crl.client.nulls import noise_edge
+from jigsaw_crl.client.sensors import pooled_covariance, sensor_noise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["LatentCount", "count_latents"]
 
 FloatArray = npt.NDArray[np.float64]
-Reason = Literal["noise", "gap", "rank", "features", "uneven", "rows"]
+Reason = Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"]
 
 # Chance that noise alone raises the number of latents of one client.
 FALSE_ALARM = 1e-3
@@ -47,6 +50,8 @@ BULK = 1 / 3
 # along the strongest of the noise by this factor. Variances of unequal sensors follow each other
 # more closely.
 GAP = 1.25
+# Numbers of latents that are tried with unequal noise.
+MOST_TRIED = 8
 # Where the noise is uneven, the widest gap separates signal from noise if it is at least this wide.
 WIDE_GAP = 2.0
 
@@ -61,8 +66,9 @@ class LatentCount:
         The number of latents to use: at least the number of labels.
     visible : int
         Directions that stand out of the noise; fewer than the labels if some latents are drowned.
-    reason : {"noise", "gap", "rank", "features", "uneven", "rows"}
+    reason : {"noise", "sensors", "gap", "rank", "features", "uneven", "rows"}
         - "noise": the other directions look like noise of equal variance;
+        - "sensors": they do in units of the noise of each sensor, which is unequal;
         - "gap": the other directions are noise of unequal variance, far below the signal;
         - "rank": the features span `visible` dimensions, up to rounding;
         - "features": there is at most one feature more than labels, so further latents cannot be
@@ -89,8 +95,10 @@ def count_from_moments(control: Moments, others: Sequence[Moments], labels: int)
     d = control.n_features
     if d <= labels:
         return LatentCount(labels, d, "features")
-    values, degrees = _pooled_eigenvalues(control, others)
-    count = _exact(values, labels) if control.n is None else _estimated(values, degrees, labels)
+    if control.n is None:
+        count = _exact(_descending(_average(control, others)), labels)
+    else:
+        count = _estimated(control, others, labels)
     if count.used == labels:
         return count
     if control.n is not None and count.used + 1 > control.n:
@@ -100,24 +108,26 @@ def count_from_moments(control: Moments, others: Sequence[Moments], labels: int)
     return count if count.used <= rank else LatentCount(max(rank, labels), rank, "rank")
 
 
-def _pooled_eigenvalues(control: Moments, others: Sequence[Moments]) -> tuple[FloatArray, float]:
-    """Eigenvalues of the covariance within regimes, largest first, and its degrees of freedom."""
+def _average(control: Moments, others: Sequence[Moments]) -> FloatArray:
+    """Average second moment of exact moments about the control's mean.
+
+    Each is scaled to the control's trace, so that none hides another behind its rounding errors.
+    """
     total = np.zeros_like(control.covariance)
-    if control.n is None:
-        # Exact moments have no sizes; each is scaled to the control's trace, so that none hides
-        # another behind its rounding errors.
-        trace = float(np.trace(control.covariance))
-        for m in (control, *others):
-            shift = m.mean - control.mean
-            size = float(np.trace(m.covariance) + shift @ shift)
-            total += (m.covariance + np.outer(shift, shift)) * (trace / size if size > 0 else 1.0)
-        return _descending(total / (1 + len(others))), np.inf
-    degrees = 0.0
+    trace = float(np.trace(control.covariance))
     for m in (control, *others):
-        assert m.n is not None
-        total += m.n * m.covariance
-        degrees += m.n - 1
-    return _descending(total / max(degrees, 1.0)), degrees
+        shift = m.mean - control.mean
+        size = float(np.trace(m.covariance) + shift @ shift)
+        total += (m.covariance + np.outer(shift, shift)) * (trace / size if size > 0 else 1.0)
+    return total / (1 + len(others))
+
+
+def needed_features(labels: int) -> int:
+    """Features from which unequal noise can be told from further latents (Ledermann's bound)."""
+    spare = 2
+    while spare * (spare - 1) // 2 <= labels:
+        spare += 1
+    return labels + spare
 
 
 def _descending(matrix: FloatArray) -> FloatArray:
@@ -137,8 +147,10 @@ def _exact(values: FloatArray, labels: int) -> LatentCount:
     return LatentCount(max(above, labels), above, "noise")
 
 
-def _estimated(values: FloatArray, degrees: float, labels: int) -> LatentCount:
+def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
     """The number of directions that stand out of the noise of a sample."""
+    covariance, degrees = pooled_covariance(control, others)
+    values = _descending(covariance)
     d = len(values)
     rank = int(np.count_nonzero(values > RANK_TOLERANCE * values[0]))
     # Fewer directions than features and rows: there is no noise, or some features are copies.
@@ -149,9 +161,14 @@ def _estimated(values: FloatArray, degrees: float, labels: int) -> LatentCount:
             return LatentCount(labels, rank, "rank")
     found = _first_noise(values, degrees, labels)
     least_bulk = max(3 if degenerate else 2, BULK * (d - labels))
+    if found == labels and d - found >= least_bulk:
+        return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
+    uneven = None
+    if not degenerate:
+        uneven = _by_sensors(control, others, covariance, degrees, labels, found)
+        if uneven is not None and uneven.reason == "sensors":
+            return uneven
     if d - found >= least_bulk:
-        if found == labels:
-            return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
         # One direction without a gap may belong to the noise; the signal ends before it.
         for r in (found, found - 1):
             if r > labels and values[r - 1] > GAP * values[r]:
@@ -162,10 +179,38 @@ def _estimated(values: FloatArray, degrees: float, labels: int) -> LatentCount:
         return LatentCount(labels, _first_noise(values, degrees, 0), "features")
     ratios = values[labels - 1 : -1] / values[labels:]
     widest = labels + int(np.argmax(ratios))
-    if d - widest >= least_bulk and ratios.max() > WIDE_GAP:
+    if uneven is None and d - widest >= least_bulk and ratios.max() > WIDE_GAP:
         # The gap may also be that at the number of labels, which is then confirmed.
         return LatentCount(widest, widest, "gap")
     return LatentCount(labels, found, "uneven")
+
+
+def _by_sensors(
+    control: Moments,
+    others: Sequence[Moments],
+    covariance: FloatArray,
+    degrees: float,
+    labels: int,
+    found: int,
+) -> LatentCount | None:
+    """The smallest number below `found` that fits with unequal noise; None if there is none.
+
+    Its reason is "uneven" if the features are so few that any number would fit.
+    """
+    d = len(covariance)
+    vectors = np.linalg.eigh(covariance)[1][:, ::-1]
+    for r in range(labels, min(found, labels + MOST_TRIED)):
+        enough = d >= needed_features(r)
+        noise = sensor_noise(control, others, vectors[:, :r]).fitted
+        if noise is not None:
+            root = np.sqrt(noise)
+            values = _descending(covariance / root / root[:, None])
+            if _first_noise(values, degrees, r) == r:
+                visible = _first_noise(values, degrees, 0) if enough else found
+                return LatentCount(r, visible, "sensors" if enough else "uneven")
+        if not enough:
+            return None
+    return None
 
 
 def _first_noise(values: FloatArray, degrees: float, least: int) -> int:

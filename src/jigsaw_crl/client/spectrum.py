@@ -4,17 +4,21 @@ With sensor noise, `X = G Z + ε` and `Cov(ε) = σ² I`, every regime's covaria
 `G Cov(Z) Gᵀ + σ² I`. All regimes share the leading p-dimensional space (the columns of G) and the
 noise floor σ² on the other d − p directions. The floor is estimated on those directions and
 subtracted from the leading block.
+
+Where the sensors' noise is not equal, `Cov(ε) = Ψ`, each feature is first divided by the size of
+its own noise (`sensors`), so that the noise is equal in the new units.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
 from jigsaw_crl.client.extremes import Regimes
+from jigsaw_crl.client.sensors import SensorNoise, sensor_noise
 
 __all__ = ["Spectrum", "reduce_to_rank"]
 
@@ -32,7 +36,8 @@ class Spectrum:
     Parameters
     ----------
     basis : array, shape (d, p)
-        Orthonormal basis of the leading space; p is the client's `n_latent`.
+        Takes features to the leading space, p being the client's `n_latent`: orthonormal columns,
+        each row divided by the relative noise of its sensor where the noise is uneven.
     eigenvalues : array, shape (d,)
         Of the average covariance of the regimes, largest first; exact moments are about the
         control's mean.
@@ -47,6 +52,11 @@ class Spectrum:
         Smallest variance of the control along any direction of the leading space.
     n : float
         Effective number of rows behind the eigenvalues; infinite for exact moments.
+    unevenness : float
+        How far the sensors' noise is from equal; 1 is the edge of chance.
+    scale : array, shape (d,), or None
+        What each feature was multiplied by, so that the noise of all sensors is equal; None for
+        1. Eigenvalues and variances are those of the scaled features.
 
     Examples
     --------
@@ -65,6 +75,13 @@ class Spectrum:
     subtracted: float
     weakest: float
     n: float
+    unevenness: float = 0.0
+    scale: FloatArray | None = None
+
+    @property
+    def sensors(self) -> float | FloatArray:
+        """The noise variance of each feature as given that `project` subtracts."""
+        return self.subtracted if self.scale is None else self.subtracted / self.scale**2
 
     @property
     def rank(self) -> int:
@@ -103,39 +120,64 @@ def reduce_to_rank(client: Client) -> Spectrum:
     -------
     Spectrum
     """
-    control = client.control_second_moment()
+    found = _leading(client, None)
+    if found.rank + 2 > client.n_features or found.noise_floor == 0:
+        return found
+    others = [m for label in client.labels for m in client.interventions[label]]
+    noise = sensor_noise(client.control, others, found.basis)
+    if noise.variance is not None:
+        found = _leading(client, _scale(noise))
+    return replace(found, unevenness=noise.unevenness)
+
+
+def _scale(noise: SensorNoise) -> FloatArray:
+    """What makes all sensors as noisy as the typical one."""
+    assert noise.variance is not None
+    log = np.log(noise.variance)
+    return np.asarray(np.exp(0.5 * (log.mean() - log)))
+
+
+def _leading(client: Client, scale: FloatArray | None) -> Spectrum:
+    """The spectrum of the features times `scale`."""
     exact = client.is_population
     regimes = Regimes.of(client)
     if not exact:
         # A shift of the mean may be an offset of the sensors, which no latent causes.
         regimes = regimes.about_own_means()
+
+    def scaled(covariance: FloatArray) -> FloatArray:
+        return covariance if scale is None else scale[:, None] * covariance * scale
+
+    own = client.control_second_moment()
+    control = scaled(own)
     sizes = [m.n for label in client.labels for m in client.interventions[label]]
     p, d = client.n_latent, client.n_features
     # Each regime is scaled to the control's trace, so that none dominates the average; one of fewer
     # than 2d rows is mostly noise and counts as much less.
-    trace = float(np.trace(control))
-    scales = trace / np.maximum(regimes.traces(), np.finfo(np.float64).tiny)
+    shares = float(np.trace(own)) / np.maximum(regimes.traces(), np.finfo(np.float64).tiny)
     counts = np.array([1.0 if size is None else min(size / (2.0 * d), 1.0) for size in sizes])
-    scales *= counts
-    average = (control + regimes.weighted(scales)) / (1 + float(counts.sum()))
+    shares *= counts
+    average = (control + scaled(regimes.weighted(shares))) / (1 + float(counts.sum()))
     values, vectors = np.linalg.eigh(average)
     values, vectors = values[::-1].copy(), vectors[:, ::-1]
     basis = np.ascontiguousarray(vectors[:, :p])
     weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
     weights = np.array([client.control.n or 1, *(size or 1 for size in sizes)], dtype=np.float64)
-    n = float("inf") if exact else _effective_rows(np.append(1.0, scales), weights)
+    n = float("inf") if exact else _effective_rows(np.append(1.0, shares), weights)
     floor = 0.0
     if d > p:
         beyond = vectors[:, p:]
-        pooled = (weights[0] * control + regimes.weighted(weights[1:])) / weights.sum()
+        pooled = (weights[0] * control + scaled(regimes.weighted(weights[1:]))) / weights.sum()
         floor = float(np.sum(beyond * (pooled @ beyond))) / (d - p)
         # The trailing directions were chosen for their low variance, which costs p of n degrees of
         # freedom.
         floor *= 1.0 if exact else n / max(n - p, 1.0)
+    if scale is not None:
+        basis *= scale[:, None]
     if floor <= RANK_TOLERANCE * values[0]:
-        return Spectrum(basis, values, 0.0, d > p, 0.0, weakest, n)
+        return Spectrum(basis, values, 0.0, d > p, 0.0, weakest, n, scale=scale)
     subtracted = min(floor, MOST_SUBTRACTED * weakest)
-    return Spectrum(basis, values, floor, True, subtracted, weakest, n)
+    return Spectrum(basis, values, floor, True, subtracted, weakest, n, scale=scale)
 
 
 def _effective_rows(scales: FloatArray, rows: FloatArray) -> float:

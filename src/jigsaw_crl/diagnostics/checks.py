@@ -26,6 +26,7 @@ from jigsaw_crl.diagnostics.labels import after_recovery
 from jigsaw_crl.diagnostics.quality import check_spectrum
 from jigsaw_crl.diagnostics.regimes import check_regimes
 from jigsaw_crl.diagnostics.rows import check_rows
+from jigsaw_crl.diagnostics.sensors import check_sensors
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
 
@@ -136,6 +137,7 @@ def check_client(client: Client) -> ClientReport:
         *about_regimes,
         *check_spectrum(client, spectrum),
         *check_rows(client),
+        *check_sensors(client, spectrum),
         *check_drift(client, spectrum),
         *check_batches(client, batch_means(client, spectrum)),
     )

@@ -16,7 +16,9 @@ __all__ = [
     "CLEARLY",
     "after_recovery",
     "batch_offset",
+    "leaning_lines",
     "mean_only",
+    "not_linear",
     "several_targets",
     "weak_intervention",
 ]
@@ -107,6 +109,34 @@ def batch_offset(client: str, value: float, threshold: float) -> Finding:
     )
 
 
+def leaning_lines(client: str, value: float, threshold: float) -> Finding:
+    """A target with a single direction leans on another one, which no linear system explains."""
+    return Finding(
+        "leaning-lines",
+        "info",
+        "the line of a target with a single direction leans on that of another target, which a "
+        "linear system with these latents does not explain",
+        "None for one client: it happens by chance. If many clients say so, nothing is stated.",
+        value=value,
+        threshold=threshold,
+        client=client,
+    )
+
+
+def not_linear(leaning: int, value: float, threshold: float) -> Finding:
+    """More clients have leaning lines than chance explains."""
+    return Finding(
+        "not-linear",
+        "warning",
+        f"the lines of {leaning} clients contradict a linear system: the system or the sensors are "
+        "not linear, or some latents are not counted; nothing is stated about ancestors",
+        "Transform the features so that they respond linearly, use weaker interventions, or pass "
+        "n_latent if some latents have no label.",
+        value=value,
+        threshold=threshold,
+    )
+
+
 def not_hard(client: str, label: str, value: float, threshold: float) -> Finding:
     """The intervention is called hard, and effects run both ways between it and another label."""
     return Finding(
@@ -173,7 +203,8 @@ def after_recovery(
         if u.check == "not-hard" and u.label is not None:
             kept.append(not_hard(client, u.label, u.value, u.threshold))
         elif u.label is None:
-            kept.append(batch_offset(client, u.value, u.threshold))
+            about = leaning_lines if u.check == "leaning-lines" else batch_offset
+            kept.append(about(client, u.value, u.threshold))
         elif u.check == "mean-only":
             kept.append(mean_only(client, u.label, u.value, threshold=u.threshold))
         elif u.check == "several-targets":

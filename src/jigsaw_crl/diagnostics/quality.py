@@ -8,7 +8,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.latents import count_latents
+from jigsaw_crl.client.latents import count_latents, needed_features
 from jigsaw_crl.client.spectrum import Spectrum
 
 __all__ = ["check_spectrum"]
@@ -58,37 +58,24 @@ def _number_of_latents(client: Client) -> list[Finding]:
         if count.used <= used:
             return []
         message = f"the features carry {directions}, but n_latent is {used}: {used} are used"
-        remedy = f"Pass n_latent={count.used}, or leave it out; uneven sensor noise looks alike."
+        remedy = f"Pass n_latent={count.used}, or leave it out."
         return [_latents(client, "more-latents", "warning", message, remedy, count.visible, used)]
     match count.reason:
-        case "features":
+        case "features" | "uneven":
+            few = count.reason == "features"
             message = (
                 f"{pluralise(client.n_features, 'feature')} for {pluralise(labels, 'label')}: "
-                "a latent without a label could not be seen, and none is assumed"
+                f"a latent without a label could not be {'seen' if few else 'told from noise'}, "
+                "and none is assumed"
             )
-            remedy = "Pass n_latent if there is one, or measure at least two features more."
-            return [
-                _latents(
-                    client,
-                    "unseen-latents",
-                    "info",
-                    message,
-                    remedy,
-                    client.n_features,
-                    labels + 2,
-                )
-            ]
-        case "uneven":
-            message = (
-                f"{count.visible} directions differ by more than equal sensor noise allows, so the "
-                f"number of latents cannot be estimated: the {labels} labels are counted"
-            )
-            remedy = "Pass n_latent, or divide each feature by the size of its noise."
-            severity: Severity = "warning"
+            needed = labels + 2 if few else needed_features(labels)
+            remedy = f"Pass n_latent if there is one, or measure at least {needed} features."
+            check = "unseen-latents"
+            return [_latents(client, check, "info", message, remedy, client.n_features, needed)]
         case "rows":
             message = f"{shown}{directions}: too many for the control rows; {used} are used"
             remedy = "Take more control rows, or pass n_latent."
-            severity = "warning"
+            severity: Severity = "warning"
         case _:
             if used == labels:
                 return []

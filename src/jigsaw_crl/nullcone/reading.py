@@ -65,6 +65,8 @@ class Reading:
         The mean shifts lie on lines that the covariances allow.
     misfit : float
         χ² over its degrees of freedom of the shifts off those lines.
+    lean : float
+        See `Targets`.
     margin : array, shape (r,)
         Log evidence for the chosen reading.
     z : array, shape (r, r)
@@ -100,6 +102,7 @@ class Reading:
     identified: bool
     means_fit: bool
     misfit: float
+    lean: float
     margin: FloatArray
     z: FloatArray
     hypotheses: Hypotheses
@@ -175,6 +178,7 @@ def read(
         identified=targets.identified,
         means_fit=targets.means_fit,
         misfit=targets.misfit,
+        lean=targets.lean,
         margin=choice.margin,
         z=_standard_scores(targets, choice.reading),
         hypotheses=hypotheses,

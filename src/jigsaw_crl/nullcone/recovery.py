@@ -32,6 +32,8 @@ from jigsaw_crl.nullcone.whitening import Start
 __all__ = ["Confounding", "RankOne", "Recovery", "recover_fragment"]
 
 Confounding = Literal["allow", "none"]
+# A line leans if it does by this many standard errors beyond what a missed direction explains.
+LEANS = 5.0
 RankOne = Literal["no-ancestor", "unsure"]
 
 
@@ -289,6 +291,8 @@ class Recovery:
         found = []
         if not reading.means_fit:
             found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
+        if reading.lean > LEANS:
+            found.append(Unread(None, "leaning-lines", round(reading.lean, 2), LEANS))
         for claim in self.contradicted:
             found.append(Unread(claim.label, "not-hard", claim.value, claim.threshold))
         for i in np.flatnonzero(self.mean_alone).tolist():

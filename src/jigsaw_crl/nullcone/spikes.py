@@ -141,8 +141,8 @@ def find(
     )
     own = extreme_pairs(form, inside, tolerance, before)
     seen = own
-    if form.floor:
-        root = inverse_square_root(np.eye(p) + form.floor * (form.W @ form.W.T))
+    if form.noise is not None:
+        root = inverse_square_root(np.eye(p) + form.noise)
         seen = extreme_pairs(Form(form.regimes, root @ form.W), inside, tolerance, own.vectors)
     return _judged(own, seen.values, edges), own
 

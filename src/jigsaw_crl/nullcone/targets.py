@@ -70,6 +70,9 @@ class Targets:
         The mean shifts lie on lines that the covariances allow.
     misfit : float
         χ² over its degrees of freedom of the shifts off those lines, on average.
+    lean : float
+        How far the line of a single target leans on another line beyond what a missed second
+        direction explains, in standard errors: the largest of all pairs.
     arrows : Arrows or None
         None for exact moments.
     planes : Lines or None
@@ -100,6 +103,7 @@ class Targets:
     length: FloatArray
     means_fit: bool = True
     misfit: float = float("nan")
+    lean: float = float("-inf")
     arrows: Arrows | None = None
     planes: Lines | None = None
 
@@ -202,6 +206,7 @@ def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
     has[:, ZERO] &= single
     arrows = arrows.keep(has)
     own = arrows.log_likelihood - arrows.log_likelihood.max(axis=1, keepdims=True)
+    statistics = arrow_statistics(arrows, *_pairs(reduced.owner, usable))
     return Targets(
         lines=arrows.u,
         log_likelihood=np.where(has, own, IMPOSSIBLE),
@@ -211,9 +216,7 @@ def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
         single=single & usable & ~mean_alone,
         mean_alone=mean_alone,
         change=change,
-        statistics=_without_unmoved(
-            arrow_statistics(arrows, *_pairs(reduced.owner, usable)), mean_alone
-        ),
+        statistics=_without_unmoved(statistics, mean_alone),
         identified=identified,
         shifts=shifts if fit else np.zeros_like(shifts),
         unseen=np.sqrt(arrows.null[:, 0] / max(arrows.u.shape[2] - 1, 1)),
@@ -221,8 +224,35 @@ def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
         length=np.sqrt(1.0 + arrows.signal[:, 0]),
         means_fit=fit,
         misfit=float(np.nanmean(misfit)) if np.isfinite(misfit).any() else float("nan"),
+        lean=_lean(arrows, statistics, single),
         arrows=arrows,
     )
+
+
+def _lean(arrows: Arrows, statistics: Statistics, single: BoolArray) -> float:
+    """The largest lean of a single target's line on another one: see `Targets`.
+
+    A c as large as noise hides, √null, tilts a line of eigenvalue λ by at most atan(√null/λ). Where
+    the other target has two lines, the one that leans less counts.
+    """
+    size = np.maximum(np.abs(arrows.lam[:, ZERO]), np.finfo(np.float64).tiny)
+    tilt = np.where(single, np.sin(np.arctan(np.sqrt(arrows.null[:, 0]) / size)), 0.0)
+    first, second = statistics.first, statistics.second
+    rows, slots = np.arange(len(first)), arrows.has.shape[1]
+    worst = -np.inf
+    for own, other, stride in ((first, second, (slots, 1)), (second, first, (1, slots))):
+        least = np.full(len(rows), np.inf)
+        for slot in range(ZERO):
+            reading = np.where(single[other], ZERO, slot)
+            pick = stride[0] * ZERO + stride[1] * reading
+            g = np.abs(statistics.values[rows, pick, 0]) - tilt[own] - tilt[other]
+            error = np.sqrt(statistics.covariance[rows, pick, 0, 0])
+            there = arrows.has[other, reading] & (error > 0)
+            score = np.divide(g, error, out=np.full_like(g, np.inf), where=there)
+            least = np.minimum(least, score)
+        known = single[own] & np.isfinite(least)
+        worst = max(worst, float(least[known].max(initial=-np.inf)))
+    return worst
 
 
 def _without_unmoved(statistics: Statistics, mean_alone: BoolArray) -> Statistics:

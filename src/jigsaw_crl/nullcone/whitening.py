@@ -61,7 +61,7 @@ class Reduced:
     Parameters
     ----------
     basis : array, shape (n_features, p)
-        Orthonormal; feature space = basis · reduced space.
+        Takes features to the reduced space: see `Spectrum`.
     control : array, shape (p, p)
     regimes : Regimes
         In feature space, one per regime (a label has several when it was applied at several
@@ -72,7 +72,7 @@ class Reduced:
     n : array, shape (r,)
         Sample sizes; `rounding_size` for exact moments.
     exact : bool
-    noise : float
+    noise : float or array, shape (n_features,)
         Variance of the sensors' noise that was taken off; the rows still carried it, so sampling
         errors are those of the moments with it.
     means : Means or None
@@ -88,7 +88,7 @@ class Reduced:
     n_control: float
     n: FloatArray
     exact: bool
-    noise: float = 0.0
+    noise: float | FloatArray = 0.0
     means: Means | None = None
 
 
@@ -155,7 +155,7 @@ def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
         n, n0 = np.array(sizes, dtype=np.float64), float(n_control)
     exact = n_control is None
     regimes = Regimes.of(client)
-    given = (owner, n0, n, exact, space.subtracted)
+    given = (owner, n0, n, exact, space.sensors)
     if exact:
         return Reduced(space.basis, small, regimes, *given)
     return Reduced(
@@ -175,7 +175,7 @@ def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:
     n, n_eff = reduced.n, reduced.n_control
     total = reduced.regimes.weighted(n)
     form = _whitening(L, reduced)
-    known = None if reduced.noise else start
+    known = None if np.any(reduced.noise) else start
     before = None if start is None else start.vectors
     spikes, pairs = find(form, reduced.n, n_eff, before, ratio=not reduced.exact, known=known)
     for _ in range(0 if reduced.exact else MAX_ROUNDS):
@@ -198,8 +198,7 @@ def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:
         M0 = solve_lower(L, solve_lower(L, reduced.control).T)
         n_eff = effective_size(reduced.n_control, n)
         spikes, pairs = find(form, reduced.n, n_eff, pairs.vectors)
-    noise = form.floor * (form.W @ form.W.T) if form.floor else None
-    return Whitened(L, form, spikes, reduced.n, n_eff, noise)
+    return Whitened(L, form, spikes, reduced.n, n_eff, form.noise)
 
 
 def _whitening(L: FloatArray, reduced: Reduced) -> Form:

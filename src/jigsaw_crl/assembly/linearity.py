@@ -1,0 +1,58 @@
+"""Do the clients' lines contradict a linear system?
+
+In a linear system the line of a target with a single direction is orthogonal to the lines of all
+other targets (T2), up to what a second direction that was missed may tilt it. A client whose lines
+lean further says so in its findings (`leaning-lines`). Sound clients do that now and then. If more
+clients of a study do than chance explains, the model does not fit: the system or the sensors are
+not linear, or latents are missing from the clients' counts. What the clients state about ancestors
+is then withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import bdtrc
+
+from jigsaw_crl.fragment.fragment import Fragment, Outcome
+
+__all__ = ["LEANING", "NOT_LINEAR", "SOUND", "leaning_clients", "withheld"]
+
+LEANING = "leaning-lines"
+# Share of sound clients whose lines lean (0 to 4 % in linear worlds, Gaussian or not), and the
+# chance of a false verdict about a study.
+SOUND, FALSE_ALARM = 0.04, 5e-3
+NOT_LINEAR = (
+    "the lines of the targets contradict a linear system, so nothing is stated about ancestors"
+)
+
+
+def leaning_clients(fragments: Iterable[Fragment]) -> tuple[str, ...]:
+    """The clients with leaning lines if they are more than chance explains, otherwise none."""
+    tested = [f for f in fragments if f.bayes is not None]
+    leaning = tuple(f.client for f in tested if any(x.check == LEANING for x in f.findings))
+    if len(leaning) < 2 or bdtrc(len(leaning) - 1, len(tested), SOUND) > FALSE_ALARM:
+        return ()
+    return leaning
+
+
+def withheld(fragments: Sequence[Fragment]) -> list[Fragment]:
+    """The fragments without what those from samples say about ancestors."""
+    return [f if f.bayes is None else _withheld(f) for f in fragments]
+
+
+def _withheld(fragment: Fragment) -> Fragment:
+    assert fragment.bayes is not None
+    nothing = np.full_like(fragment.bayes.ancestor, np.nan)
+    return replace(
+        fragment,
+        bayes=replace(fragment.bayes, ancestor=nothing),
+        outcome=Outcome(
+            "not-identified",
+            f"{NOT_LINEAR[0].upper()}{NOT_LINEAR[1:]}.",
+            "Transform the features so that they respond linearly, use weaker interventions, or "
+            "pass n_latent if some latents have no label.",
+        ),
+    )

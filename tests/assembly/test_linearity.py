@@ -1,0 +1,82 @@
+"""A study whose lines contradict a linear system states nothing about ancestors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly.linearity import leaning_clients
+from jigsaw_crl.diagnostics.labels import leaning_lines
+
+
+def curved_clients(world: jc.simulate.World, n: int, curved: bool) -> list[jc.Client]:
+    """Rows of a system in which parents act through 2 tanh(z/2), or linearly."""
+    above = (world.sem.A != 0).sum(axis=1)
+    ancestors = np.linalg.matrix_power(np.eye(world.n_latent) + (world.sem.A != 0), 20) > 0
+    causal = np.argsort(ancestors.sum(axis=1) + 1e-3 * above, kind="stable")
+    clients = []
+    for k in range(world.n_clients):
+        view = world.view(k)
+        rng = np.random.default_rng([world.seed, k])
+        regimes = {}
+        for label in (None, *(world.names[node] for node in view.nodes)):
+            sem = world.sem if label is None else world.sem.changed(world.change(k, label))
+            noise = rng.laplace(size=(n, world.n_latent)) / np.sqrt(2)
+            Z = sem.means + noise * np.sqrt(sem.variances)
+            for i in causal:
+                Z[:, i] += (2 * np.tanh(Z / 2) if curved else Z) @ sem.A[i]
+            regimes[label] = Z[:, view.nodes] @ view.mixing.T
+        clients.append(
+            jc.Client.from_samples(
+                view.name,
+                observational=regimes.pop(None),
+                interventions=regimes,
+                n_latent=len(view.nodes),
+            )
+        )
+    return clients
+
+
+def test_what_a_curved_system_seems_to_say_is_withheld():
+    world = jc.simulate.random_world(16, 8, 0.6, 401)
+    result = jc.recover(curved_clients(world, 10_000, curved=True))
+    (said,) = [f for f in result.diagnostics if f.check == "not-linear"]
+    assert said.client is None
+    assert said.value > said.threshold
+    assert not result.order.pairs()
+    assert len(result.order.undetermined()) == 16 * 15
+    assert any("contradict a linear system" in note for note in result.order.notes)
+    assert {f.outcome.code for f in result.fragments.values()} == {"not-identified"}
+
+
+def test_a_linear_system_of_laplace_noise_is_not_withheld():
+    world = jc.simulate.random_world(16, 8, 0.6, 401)
+    result = jc.recover(curved_clients(world, 10_000, curved=False))
+    assert "not-linear" not in {f.check for f in result.diagnostics}
+    assert jc.metrics.global_f1(world.order, result.order) > 0.9
+
+
+@pytest.mark.parametrize("n", [300, 1000, 10_000])
+def test_clients_of_linear_worlds_seldom_lean(n):
+    leaning = 0
+    for seed in range(4):
+        world = jc.simulate.random_world(12, 6, 0.6, 900 + seed)
+        fragments = [jc.recover_fragment(c) for c in world.clients(n, seed=seed)]
+        leaning += sum(f.check == "leaning-lines" for x in fragments for f in x.findings)
+        assert not leaning_clients(fragments)
+    assert leaning <= 3
+
+
+def test_one_leaning_client_proves_nothing_and_many_do():
+    world = jc.simulate.random_world(6, 6, 0.8, 3)
+    fragments = [jc.recover_fragment(c) for c in world.clients(300, seed=0)]
+    assert not leaning_clients(fragments)
+    for count, names in ((1, 0), (6, 6)):
+        said = [
+            replace(f, findings=(*f.findings, leaning_lines(f.client, 9.0, 5.0)))
+            for f in fragments[:count]
+        ]
+        assert len(leaning_clients([*said, *fragments[count:]])) == names
