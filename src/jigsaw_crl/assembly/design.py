@@ -1,35 +1,44 @@
 """Which latents should the next client access?
 
 Orders that agree with what is known are sampled, each with a graph that implies it and fits the
-districts the clients reported. The worth of a set O of labels is the entropy of the undetermined
-pairs within O that a client accessing O would see in different districts, averaged over the graphs:
-such a client settles exactly those pairs.
+districts the clients reported. A client that accesses a set O of labels can say something about the
+pairs within O that it sees in different districts; where interventions are hard, about all of them.
+The worth of O is the entropy of the undetermined pairs among these, each times the chance that a
+client with so many rows settles it (`futures`), averaged over the graphs.
+
+Without a size, labels are added as long as the expected number of settled pairs per label grows, up
+to the size of the largest client.
 
 Compiled functions are imported where they are used, for start-up time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jigsaw_crl.assembly.verdict import OPEN
+from jigsaw_crl.assembly.futures import Donors, Outlook, usual_rows
+from jigsaw_crl.assembly.verdict import NO, OPEN, YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.order import cover_matrix
+from jigsaw_crl.base.order import cover_matrix, refuted, transitive_closure
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Proposal", "next_client"]
+__all__ = ["Proposal", "check_rows", "hard_labels", "next_client", "site_chances"]
 
 Pair = tuple[str, str]
 
 N_ORDERS = 32
 # Graphs tried per order; the one that best fits the reported districts is kept.
 N_GRAPHS = 24
+# Futures drawn per order.
+N_FUTURES = 4
 # Share of the non-cover pairs that have an edge, in the graphs tried.
 EXTRA_EDGES = (0.0, 0.1, 0.25, 0.5)
 # Work (graphs × edges × candidate sets) above which fewer exchanges are tried.
@@ -56,6 +65,12 @@ class Proposal:
         Undetermined pairs that it cannot settle: not accessed, or almost surely in one district.
     undetermined : int
         Number of ordered pairs that are open now.
+    expected : float
+        Expected number of open pairs that it settles, those that others imply included.
+    rows : int or None
+        Rows per regime that the chances hold for; None for exact moments.
+    reason : str
+        Why so many labels.
 
     Examples
     --------
@@ -73,26 +88,34 @@ class Proposal:
     chances: tuple[float, ...]
     cannot: tuple[Pair, ...]
     undetermined: int
+    expected: float = 0.0
+    rows: int | None = None
+    reason: str = ""
 
     def __str__(self) -> str:
         if not self.undetermined:
             return "Nothing is undetermined: no further client is needed."
         return (
-            f"Next client: {', '.join(self.labels)}. Expected to settle "
-            f"{sum(self.chances):.1f} or more of {self.undetermined} open pairs "
-            f"({self.expected_gain:.1f} bits); it cannot settle {len(self.cannot)} of them."
+            f"Next client: {', '.join(self.labels)}. Expected to settle {self.expected:.1f} of "
+            f"{self.undetermined} open pairs ({self.expected_gain:.1f} bits)"
+            f"{'' if self.rows is None else f' with {self.rows:,} rows per regime'}; it cannot "
+            f"settle {len(self.cannot)} of them."
         )
 
 
-def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
-    """The `size` labels that a client should access to settle the most.
+def next_client(
+    order: GlobalOrder, size: int | None = None, *, rows: int | None = None, seed: int = 0
+) -> Proposal:
+    """The labels that a client should access to settle the most.
 
     Parameters
     ----------
     order : GlobalOrder
-    size : int
+    size : int, optional
         How many latents the client can access; at least 2. All labels are proposed if there are
-        fewer.
+        fewer. By default as many as pay: see `Proposal.reason`.
+    rows : int, optional
+        Rows per regime of the client; by default as many as a typical client of the study has.
     seed : int
 
     Returns
@@ -115,37 +138,75 @@ def next_client(order: GlobalOrder, size: int, *, seed: int = 0) -> Proposal:
     ('pump', 'valve')
     """
     labels = order.labels
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2:
+    if size is not None and (
+        isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2
+    ):
         raise InputError(
             f"a client of {size!r} latent{'' if size == 1 else 's'} settles nothing",
             "Ask for two latents or more.",
         )
-    size = min(int(size), len(labels))
-    off = ~np.eye(len(labels), dtype=bool)
-    # Contiguous even for a single pair: numba caches a function once per memory layout, and
-    # processes that fill the cache at the same time can mix the versions up.
-    a, d = (np.ascontiguousarray(i) for i in np.nonzero((order.verdicts == OPEN) & off))
-    if not len(a):
+    search = _Search.of(order, rows, seed)
+    if search is None:
         return Proposal((), 0.0, (), (), (), 0)
-    rng = np.random.default_rng([order.seed, seed, 11])
-    orders = order.sample(N_ORDERS, seed=seed)
-    graphs = _graphs(order, orders, rng)
-    worth = _entropy(np.mean([o[a, d] for o in orders], axis=0))
-    worth = worth * _trust_in_graphs(order, graphs, a, d)
-    chosen = _choose(graphs, len(labels), size, a, d, worth, rng)
-    from jigsaw_crl.assembly.districts import chances
-
-    odds = np.asarray(chances(*graphs, chosen, a, d))
+    largest = max(len(f.labels) for f in order.fragments)
+    most = min(int(size) if size is not None else max(largest, 2), len(labels))
+    chosen, reason = search.choose(most, fixed=size is not None)
+    a, d = search.a, search.d
+    odds = search.chances(chosen)[a, d]
+    inside = chosen[a] & chosen[d]
     pairs = [(labels[i], labels[j]) for i, j in zip(a, d, strict=True)]
-    likely = [n for n in np.argsort(-odds, kind="stable").tolist() if odds[n] > LIKELY]
+    ranked = np.argsort(-odds, kind="stable").tolist()
+    likely = [n for n in ranked if odds[n] > LIKELY and inside[n]]
     return Proposal(
         labels=tuple(labels[i] for i in np.flatnonzero(chosen)),
-        expected_gain=float(odds @ worth),
+        expected_gain=float(search.gains(chosen, search.worth)[0]),
         settles=tuple(pairs[n] for n in likely),
-        chances=tuple(float(odds[n]) for n in likely),
+        chances=tuple(round(float(odds[n]), 3) for n in likely),
         cannot=tuple(pair for pair, chance in zip(pairs, odds, strict=True) if chance < UNLIKELY),
         undetermined=len(pairs),
+        expected=round(float(odds.sum()), 2),
+        rows=search.rows,
+        reason=reason,
     )
+
+
+def site_chances(
+    order: GlobalOrder, labels: Iterable[str], *, rows: int | None = None, seed: int = 0
+) -> dict[Pair, float]:
+    """The chance that a client with these labels settles each open pair.
+
+    Parameters are those of `next_client`. Pairs that others imply count as settled, so a pair may
+    have a chance although the client lacks one of its labels.
+    """
+    accessed = np.zeros(len(order.labels), dtype=bool)
+    accessed[[order.index(label) for label in labels]] = True
+    search = _Search.of(order, rows, seed)
+    if search is None:
+        return {}
+    odds = search.chances(accessed)
+    return {
+        (order.labels[i], order.labels[j]): round(float(odds[i, j]), 3)
+        for i, j in zip(search.a.tolist(), search.d.tolist(), strict=True)
+    }
+
+
+def check_rows(rows: int | None) -> None:
+    """Raise an `InputError` unless `rows` is None or a number of rows."""
+    if rows is not None and (
+        isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 2
+    ):
+        raise InputError(f"{rows!r} rows are not a number of rows", "Ask for two rows or more.")
+
+
+def hard_labels(order: GlobalOrder) -> BoolArray:
+    """Labels whose interventions are hard at most of their clients, shape (p,)."""
+    hard, seen = np.zeros((2, len(order.labels)))
+    for fragment in order.fragments:
+        at = [order.index(label) for label in fragment.labels]
+        seen[at] += 1
+        if fragment.hard is not None:
+            hard[at] += np.array(fragment.hard.hard)
+    return np.asarray(2 * hard > seen)
 
 
 def _entropy(share: FloatArray) -> FloatArray:
@@ -225,41 +286,199 @@ def _trust_in_graphs(order: GlobalOrder, graphs: Graphs, a: IntArray, d: IntArra
 # -- the set ----------------------------------------------------------------------------------
 
 
-def _choose(
-    graphs: Graphs,
-    p: int,
-    size: int,
-    a: IntArray,
-    d: IntArray,
-    worth: FloatArray,
-    rng: np.random.Generator,
-) -> BoolArray:
-    """The best set found by adding labels one by one, then exchanging labels while that gains."""
-    from jigsaw_crl.assembly.districts import swap_gains
+class _Search:
+    """The search for the labels of a client, and the chances of what it finds.
 
-    accessed = np.zeros(p, dtype=bool)
-    # Start with the most uncertain pair; ties are broken at random.
-    pair = int(np.argmax(worth + 1e-9 * rng.random(len(worth))))
-    accessed[[a[pair], d[pair]]] = True
-    while accessed.sum() < size:
-        enter = rng.permutation(np.flatnonzero(~accessed)).astype(np.int64)
-        gains = swap_gains(*graphs, accessed, a, d, worth, np.full_like(enter, -1), enter)
-        accessed[enter[int(np.argmax(gains))]] = True
-    per_set = len(graphs[0]) + (len(graphs[2]) - 1) * len(a)
-    rounds = int(np.clip(MOST_WORK / (per_set * size * max(p - size, 1)), 1, 30))
-    best = float(swap_gains(*graphs, accessed, a, d, worth, np.array([-1]), np.array([-1]))[0])
-    for _ in range(rounds):
-        pairs = np.array(
-            [(i, j) for i in np.flatnonzero(accessed) for j in np.flatnonzero(~accessed)],
-            dtype=np.int64,
-        ).reshape(-1, 2)
-        if not len(pairs):
-            break
-        pairs = pairs[rng.permutation(len(pairs))]
-        gains = swap_gains(*graphs, accessed, a, d, worth, pairs[:, 0].copy(), pairs[:, 1].copy())
-        top = int(np.argmax(gains))
-        if gains[top] <= best + 1e-9:
-            break
-        best = float(gains[top])
-        accessed[pairs[top, 0]], accessed[pairs[top, 1]] = False, True
-    return accessed
+    Parameters
+    ----------
+    order : GlobalOrder
+    a, d : array of int, shape (n_open,)
+        The undetermined pairs.
+    rows : int or None
+    seed : int
+    """
+
+    def __init__(
+        self, order: GlobalOrder, a: IntArray, d: IntArray, rows: int | None, seed: int
+    ) -> None:
+        self.order, self.a, self.d, self.rows = order, a, d, rows
+        self.rng = np.random.default_rng([order.seed, seed, 11])
+        self.orders = order.sample(N_ORDERS, seed=seed)
+        self.hard = hard_labels(order)
+        self.graphs = _graphs(order, self.orders, self.rng)
+        self.trust = _trust_in_graphs(order, self.graphs, a, d)
+        if self.hard.all():
+            # Hidden causes leave nothing open: graphs without edges have no districts.
+            none = np.zeros(0, dtype=np.int64)
+            self.graphs = (none, none, np.zeros(N_ORDERS + 1, dtype=np.int64))
+            self.trust = np.ones(len(a))
+        self.donors = None
+        if order.mode == "evidence":
+            self.outlook = Outlook.of(order)
+            self.donors = Donors.of(self.outlook.model.panel, rows, self.rng)
+
+    @classmethod
+    def of(cls, order: GlobalOrder, rows: int | None, seed: int) -> _Search | None:
+        """The search for an order; None if nothing is open."""
+        check_rows(rows)
+        opened = (order.verdicts == OPEN) & ~np.eye(len(order.labels), dtype=bool)
+        # Contiguous even for a single pair: numba caches a function once per memory layout, and
+        # processes that fill the cache at the same time can mix the versions up.
+        a, d = (np.ascontiguousarray(i) for i in np.nonzero(opened))
+        if not len(a):
+            return None
+        return cls(order, a, d, usual_rows(order) if rows is None else int(rows), seed)
+
+    @cached_property
+    def power(self) -> FloatArray:
+        """Probability that a client that has both labels, apart, settles each open pair itself."""
+        p = len(self.order.labels)
+        if self.donors is None:
+            return np.ones(len(self.a))
+        apart = np.ones((1, len(self.a)), dtype=bool)
+        found = self._share(np.ones(p, dtype=bool), apart, implied=False)
+        return np.asarray(found[self.a, self.d])
+
+    @cached_property
+    def worth(self) -> FloatArray:
+        """Bits that are expected from each open pair, if a client has it and has it apart."""
+        bits = _entropy(np.mean([o[self.a, self.d] for o in self.orders], axis=0))
+        return np.asarray(bits * self.trust * self.power)
+
+    def gains(
+        self,
+        accessed: BoolArray,
+        worth: FloatArray,
+        leave: IntArray | None = None,
+        enter: IntArray | None = None,
+    ) -> FloatArray:
+        """Expected worth of the set, or of sets that differ by labels: see `swap_gains`."""
+        from jigsaw_crl.assembly.districts import swap_gains
+
+        none = np.array([-1])
+        enter = none if enter is None else enter
+        leave = np.full_like(enter, -1) if leave is None else leave
+        return np.asarray(
+            swap_gains(*self.graphs, accessed, self.a, self.d, worth, leave, enter)
+        )
+
+    def choose(self, most: int, *, fixed: bool) -> tuple[BoolArray, str]:
+        """The best set found, and why it has so many labels.
+
+        Labels are added one by one, then exchanged while that gains. With `fixed`, there are
+        `most` of them; otherwise as many as settle the most pairs per label, and at most `most`.
+        """
+        accessed = np.zeros(len(self.order.labels), dtype=bool)
+        # Start with the most uncertain pair; ties are broken at random.
+        pair = int(np.argmax(self.worth + 1e-9 * self.rng.random(len(self.worth))))
+        accessed[[self.a[pair], self.d[pair]]] = True
+        sets = [accessed.copy()]
+        while accessed.sum() < most:
+            enter = self.rng.permutation(np.flatnonzero(~accessed)).astype(np.int64)
+            gains = self.gains(accessed, self.worth, enter=enter)
+            accessed[enter[int(np.argmax(gains))]] = True
+            sets.append(accessed.copy())
+        if fixed:
+            return self._exchanged(sets[-1]), "as many labels as asked for"
+        counted = self.trust * self.power
+        per_label = np.array([self.gains(s, counted)[0] / s.sum() for s in sets])
+        best = int(np.argmax(per_label))
+        size = best + 2
+        reason = f"{size} labels settle {per_label[best]:.2g} open pairs per label"
+        if best + 1 < len(sets):
+            reason += f"; with one more it would be {per_label[best + 1]:.2g}"
+        elif size < len(accessed):
+            reason += "; the largest site so far has no more labels than that"
+        else:
+            reason += "; there are no more labels"
+        return self._exchanged(sets[best]), reason
+
+    def _exchanged(self, accessed: BoolArray) -> BoolArray:
+        """The set after exchanges of one label for another, while they gain."""
+        size, p = int(accessed.sum()), len(accessed)
+        per_set = len(self.graphs[0]) + (len(self.graphs[2]) - 1) * len(self.a)
+        rounds = int(np.clip(MOST_WORK / (per_set * size * max(p - size, 1)), 1, 30))
+        best = float(self.gains(accessed, self.worth)[0])
+        for _ in range(rounds):
+            pairs = np.array(
+                [(i, j) for i in np.flatnonzero(accessed) for j in np.flatnonzero(~accessed)],
+                dtype=np.int64,
+            ).reshape(-1, 2)
+            if not len(pairs):
+                break
+            pairs = pairs[self.rng.permutation(len(pairs))]
+            gains = self.gains(accessed, self.worth, pairs[:, 0].copy(), pairs[:, 1].copy())
+            top = int(np.argmax(gains))
+            if gains[top] <= best + 1e-9:
+                break
+            best = float(gains[top])
+            accessed[pairs[top, 0]], accessed[pairs[top, 1]] = False, True
+        return accessed
+
+    # -- its chances --------------------------------------------------------------------------
+
+    def chances(self, accessed: BoolArray) -> FloatArray:
+        """Probability that a client that accesses the set settles each pair, shape (p, p)."""
+        from jigsaw_crl.assembly.districts import chances
+
+        source, target, bounds = self.graphs
+        apart = np.array(
+            [
+                chances(source, target, bounds[g : g + 2].copy(), accessed, self.a, self.d) > 0
+                for g in range(N_ORDERS)
+            ]
+        )
+        return self._share(accessed, apart, implied=True)
+
+    def _share(self, accessed: BoolArray, apart: BoolArray, *, implied: bool) -> FloatArray:
+        """Share of the futures in which each pair is settled, shape (p, p).
+
+        `apart`: per order (or once for all), is each open pair in different districts?
+        """
+        inside = accessed[self.a] & accessed[self.d] & apart.any(axis=0)
+        # One entry speaks of both directions of a pair.
+        key = np.minimum(self.a, self.d) * len(accessed) + np.maximum(self.a, self.d)
+        _, first = np.unique(np.where(inside, key, -1), return_index=True)
+        n = np.array([k for k in first if inside[k]], dtype=np.int64)
+        a, d = self.a[n], self.d[n]
+        number = np.arange(N_ORDERS * N_FUTURES) % N_ORDERS
+        speaks = apart[number % len(apart)][:, n]
+        if implied:
+            speaks &= self.rng.random(speaks.shape) < self.trust[n]
+        settled = np.zeros((len(accessed),) * 2)
+        entries = self._entries(a, d, number)
+        for f, g in enumerate(number):
+            who = np.flatnonzero(speaks[f])
+            settled += self._settled(a[who], d[who], entries[f, who], self.orders[g], implied)
+        # Half a future is added to each side, so that no chance is certain.
+        return np.asarray((settled + 0.5) / (len(number) + 1.0))
+
+    def _entries(self, a: IntArray, d: IntArray, number: IntArray) -> IntArray:
+        """What the client says about each pair in each future: entries of `donors`."""
+        out = np.zeros((len(number), len(a)), dtype=np.int64)
+        if self.donors is None:
+            return out
+        stack = np.array(self.orders)[number]
+        relation = stack[:, a, d] + 2 * stack[:, d, a]
+        for column, (i, j) in enumerate(zip(a.tolist(), d.tolist(), strict=True)):
+            out[:, column] = self.donors.drawn(
+                i, j, relation[:, column], self.outlook.probability, self.rng
+            )
+        return out
+
+    def _settled(
+        self, a: IntArray, d: IntArray, entries: IntArray, truth: BoolArray, implied: bool
+    ) -> BoolArray:
+        """The pairs that are settled in one future, in which `truth` is the order."""
+        if self.donors is not None:
+            pooled = self.outlook.model.pooled
+            return self.outlook.settled(
+                self.donors.added(pooled, a, d, entries, 1.0), self.rng, implied=implied
+            )
+        verdicts = self.order.verdicts
+        yes, no = verdicts == YES, verdicts == NO
+        for i, j in ((a, d), (d, a)):
+            yes[i, j] |= truth[i, j]
+            no[i, j] |= ~truth[i, j]
+        above = transitive_closure(yes)
+        return np.asarray(above | refuted(above, no & ~above))
