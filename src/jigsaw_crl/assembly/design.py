@@ -30,7 +30,7 @@ from jigsaw_crl.base.order import cover_matrix, refuted, transitive_closure
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Proposal", "check_rows", "hard_labels", "next_client", "site_chances"]
+__all__ = ["Proposal", "check_rows", "hard_labels", "next_client", "propose", "site_chances"]
 
 Pair = tuple[str, str]
 
@@ -137,7 +137,13 @@ def next_client(
     >>> next_client(order, size=2).labels
     ('pump', 'valve')
     """
-    labels = order.labels
+    return propose(order, size, rows, seed)[0]
+
+
+def propose(
+    order: GlobalOrder, size: int | None, rows: int | None, seed: int
+) -> tuple[Proposal, dict[Pair, float]]:
+    """The proposal, and the chance that it settles each open pair: see `next_client`."""
     if size is not None and (
         isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2
     ):
@@ -147,27 +153,26 @@ def next_client(
         )
     search = _Search.of(order, rows, seed)
     if search is None:
-        return Proposal((), 0.0, (), (), (), 0)
+        return Proposal((), 0.0, (), (), (), 0), {}
     largest = max(len(f.labels) for f in order.fragments)
-    most = min(int(size) if size is not None else max(largest, 2), len(labels))
+    most = min(int(size) if size is not None else max(largest, 2), len(order.labels))
     chosen, reason = search.choose(most, fixed=size is not None)
-    a, d = search.a, search.d
-    odds = search.chances(chosen)[a, d]
-    inside = chosen[a] & chosen[d]
-    pairs = [(labels[i], labels[j]) for i, j in zip(a, d, strict=True)]
-    ranked = np.argsort(-odds, kind="stable").tolist()
-    likely = [n for n in ranked if odds[n] > LIKELY and inside[n]]
-    return Proposal(
-        labels=tuple(labels[i] for i in np.flatnonzero(chosen)),
+    chances = search.chances(chosen)
+    labels = tuple(order.labels[i] for i in np.flatnonzero(chosen))
+    ranked = sorted(chances, key=lambda pair: -chances[pair])
+    likely = [pair for pair in ranked if chances[pair] > LIKELY and set(pair) <= set(labels)]
+    proposal = Proposal(
+        labels=labels,
         expected_gain=float(search.gains(chosen, search.worth)[0]),
-        settles=tuple(pairs[n] for n in likely),
-        chances=tuple(round(float(odds[n]), 3) for n in likely),
-        cannot=tuple(pair for pair, chance in zip(pairs, odds, strict=True) if chance < UNLIKELY),
-        undetermined=len(pairs),
-        expected=round(float(odds.sum()), 2),
+        settles=tuple(likely),
+        chances=tuple(chances[pair] for pair in likely),
+        cannot=tuple(pair for pair, chance in chances.items() if chance < UNLIKELY),
+        undetermined=len(chances),
+        expected=round(sum(chances.values()), 2),
         rows=search.rows,
         reason=reason,
     )
+    return proposal, chances
 
 
 def site_chances(
@@ -183,11 +188,7 @@ def site_chances(
     search = _Search.of(order, rows, seed)
     if search is None:
         return {}
-    odds = search.chances(accessed)
-    return {
-        (order.labels[i], order.labels[j]): round(float(odds[i, j]), 3)
-        for i, j in zip(search.a.tolist(), search.d.tolist(), strict=True)
-    }
+    return search.chances(accessed)
 
 
 def check_rows(rows: int | None) -> None:
@@ -358,9 +359,7 @@ class _Search:
         none = np.array([-1])
         enter = none if enter is None else enter
         leave = np.full_like(enter, -1) if leave is None else leave
-        return np.asarray(
-            swap_gains(*self.graphs, accessed, self.a, self.d, worth, leave, enter)
-        )
+        return np.asarray(swap_gains(*self.graphs, accessed, self.a, self.d, worth, leave, enter))
 
     def choose(self, most: int, *, fixed: bool) -> tuple[BoolArray, str]:
         """The best set found, and why it has so many labels.
@@ -417,8 +416,8 @@ class _Search:
 
     # -- its chances --------------------------------------------------------------------------
 
-    def chances(self, accessed: BoolArray) -> FloatArray:
-        """Probability that a client that accesses the set settles each pair, shape (p, p)."""
+    def chances(self, accessed: BoolArray) -> dict[Pair, float]:
+        """Probability that a client that accesses the set settles each open pair."""
         from jigsaw_crl.assembly.districts import chances
 
         source, target, bounds = self.graphs
@@ -428,7 +427,12 @@ class _Search:
                 for g in range(N_ORDERS)
             ]
         )
-        return self._share(accessed, apart, implied=True)
+        odds = self._share(accessed, apart, implied=True)
+        labels = self.order.labels
+        return {
+            (labels[i], labels[j]): round(float(odds[i, j]), 3)
+            for i, j in zip(self.a.tolist(), self.d.tolist(), strict=True)
+        }
 
     def _share(self, accessed: BoolArray, apart: BoolArray, *, implied: bool) -> FloatArray:
         """Share of the futures in which each pair is settled, shape (p, p).

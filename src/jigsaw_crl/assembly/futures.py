@@ -80,12 +80,13 @@ class Outlook:
         return cls(model, order.evidence, order.probabilities)
 
     @cached_property
-    def _shares(self) -> list[float]:
+    def shares(self) -> list[float]:
+        """Shares of the effect scales among covers, the invisible one last."""
         return self.model.cover_shares(self.probability)
 
     @cached_property
     def _log_odds(self) -> FloatArray:
-        return self.model.pooled.log_odds(self._shares, self.model.panel.missed.leans)
+        return self.model.pooled.log_odds(self.shares, self.model.panel.missed.leans)
 
     @cached_property
     def _relations(self) -> tuple[FloatArray, FloatArray]:
@@ -97,7 +98,7 @@ class Outlook:
     def _single(self) -> FloatArray:
         """What a single direction says against every ancestor of a label, once a client sees it."""
         alone = self.probability.max(axis=0) < 0.5
-        return np.minimum(self.model.panel.missed.ancestry, 0.0) * alone
+        return np.asarray(np.minimum(self.model.panel.missed.ancestry, 0.0) * alone)
 
     def settled(
         self, pooled: Pooled, rng: np.random.Generator, *, implied: bool = True
@@ -113,8 +114,8 @@ class Outlook:
         implied : bool
             Count pairs that decided pairs imply.
         """
-        delta = pooled.log_odds(self._shares, self.model.panel.missed.leans) - self._log_odds
-        more = pooled.n_clients > self.model.pooled.n_clients
+        delta = pooled.log_odds(self.shares, self.model.panel.missed.leans) - self._log_odds
+        more = (pooled.ancestor != self.model.pooled.ancestor).any(axis=0)
         delta = delta + np.where(more, UNSTEADY, STEADIER) * rng.standard_normal(delta.shape)
         first = (pooled.n_clients > 0) & (self.model.pooled.n_clients == 0)
         evidence = self.evidence + delta + self._single * first
@@ -125,7 +126,7 @@ class Outlook:
         low = (probability < CERTAIN_NO) & (evidence < -LEAST_AGAINST)
         np.fill_diagonal(high, False)
         if not implied:
-            return high | low
+            return np.asarray(high | low)
         above = transitive_closure(high)
         return np.asarray(above | refuted(above, low & ~above))
 
@@ -202,7 +203,10 @@ class Donors:
             self.column[kept],
             reverse,
             self.apart[kept],
-            *(x[..., kept] for x in (self.ancestor, self.leaning, self.lean, self.counts)),
+            self.ancestor[:, kept],
+            self.leaning[:, kept],
+            self.lean[kept],
+            self.counts[:, kept],
         )
 
     def drawn(
@@ -253,4 +257,6 @@ def _at_rows(x: FloatArray, factor: float) -> FloatArray:
     if factor == 1.0:
         return x
     against = np.minimum(x - 0.5 * np.log(factor), 0.0)
-    return np.asarray(np.where(x > 0, np.minimum(x * factor, MOST_SAID), np.where(x < 0, against, x)))
+    return np.asarray(
+        np.where(x > 0, np.minimum(x * factor, MOST_SAID), np.where(x < 0, against, x))
+    )
