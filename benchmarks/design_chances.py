@@ -2,24 +2,27 @@
 
 In simulated worlds the order is recovered, chances are stated, the further data are drawn, and all
 is recovered again. `--what site` adds the proposed client and, beside it, one of six random labels;
-`--what rows` gives one client 2, 8 and 32 times its rows, the first ones unchanged. Constants were
-chosen on seeds 1000 to 1007 (site) and 3000 to 3005 (rows).
+`--what rows` gives one client 2, 8 and 32 times its rows, the first ones unchanged. `--what even`
+gives each client the rows at which a pair is said to have an even chance. Constants were chosen
+on seeds 1000 to 1007 (site) and 3000 to 3005 (rows).
 
 python benchmarks/design_chances.py --what site --first 2000 --worlds 8
 python benchmarks/design_chances.py --what rows --first 5000 --worlds 5
+python benchmarks/design_chances.py --what even --first 6000 --worlds 3
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from reporting import header, options, row
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.design import site_chances
-from jigsaw_crl.assembly.more_rows import rows_chances
+from jigsaw_crl.assembly.more_rows import EVEN, more_rows, rows_chances
 from jigsaw_crl.truth.simulate.world import View
 
 KINDS = {
@@ -58,11 +61,11 @@ def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
                     yield chance, pair not in left, seed
 
 
-def client(world: jc.simulate.World, k: int, n: int, factor: int) -> jc.Client:
+def client(world: jc.simulate.World, k: int, n: int, factor: float) -> jc.Client:
     """A client with `factor` times n rows, of which the first n are always the same."""
     parts = [world.rows(k, n, seed=1)]
     if factor > 1:
-        parts.append(world.rows(k, (factor - 1) * n, seed=2))
+        parts.append(world.rows(k, int((factor - 1) * n), seed=2))
     control = np.vstack([part[0] for part in parts])
     regimes = {x: np.vstack([part[1][x] for part in parts]) for x in parts[0][1]}
     return jc.Client.from_samples(world.views[k].name, observational=control, interventions=regimes)
@@ -84,11 +87,30 @@ def of_rows(kind: str, seed: int) -> Iterator[Outcome]:
                     yield chance, pair not in left, seed
 
 
+def of_even(kind: str, seed: int, n: int = 1_000) -> Iterator[Outcome]:
+    """Pairs at the site and the rows that `more_rows` names for an even chance."""
+    world = jc.simulate.random_world(10, 3, 0.6, seed=seed, intervention=KINDS[kind])
+    order = jc.recover([client(world, k, n, 1) for k in range(3)]).order
+    number = {view.name: k for k, view in enumerate(world.views)}
+    # Factors are rounded up to powers of √2, so that pairs share a recovery.
+    asked: dict[tuple[str, float], list[tuple[str, str]]] = {}
+    for m in more_rows(order):
+        if m.site is not None and m.even is not None:
+            factor = float(2.0 ** (np.ceil(2.0 * np.log2(m.even / n) - 0.2) / 2.0))
+            asked.setdefault((m.site, factor), []).append((m.ancestor, m.descendant))
+    for (name, factor), pairs in asked.items():
+        site = jc.recover_fragment(client(world, number[name], n, factor))
+        rest = [f for f in order.fragments if f.client != name]
+        left = jc.assemble([*rest, site]).undetermined()
+        for pair in pairs:
+            yield EVEN, pair not in left, seed
+
+
 def reliability(outcomes: list[Outcome]) -> None:
     """Print the table; errors are over worlds."""
     chance, settled, world = (np.array(x) for x in zip(*outcomes, strict=True))
     header("stated", "pairs", "mean stated", "settled", "standard error over worlds")
-    for low, high in zip(BINS[:-1], BINS[1:], strict=True):
+    for low, high in pairwise(BINS):
         inside = (chance > low) & (chance <= high)
         if not inside.any():
             continue
@@ -104,7 +126,7 @@ def reliability(outcomes: list[Outcome]) -> None:
 
 def main() -> None:
     given = options(__doc__, what="site", first=2000, worlds=8).parse_args()
-    run = {"site": of_sites, "rows": of_rows}[given.what]
+    run = {"site": of_sites, "rows": of_rows, "even": of_even}[given.what]
     outcomes = [
         outcome
         for kind in KINDS
