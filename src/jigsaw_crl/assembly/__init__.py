@@ -12,6 +12,7 @@
 `certificate`   `Certificate`: the steps that lead to a verdict
 `checking`      is a certificate right?
 `design`        which labels the next client should access
+`site_search`   how they are found
 `futures`       what further data would settle: futures drawn from the posterior
 `more_rows`     how many more rows at a site would settle a pair
 `effect_design` what would narrow an effect

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jigsaw_crl.assembly.design import Pair, Proposal, propose
+from jigsaw_crl.assembly.design import Proposal, propose
 from jigsaw_crl.assembly.effect_design import EffectNeed, effect_needs
 from jigsaw_crl.assembly.more_rows import MoreRows, more_rows
+from jigsaw_crl.assembly.site_search import Pair
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 
@@ -95,11 +96,7 @@ class Design:
             )
         missing = sum(bool(e.missing) for e in self.effects)
         if missing:
-            lines.append(
-                f"{pluralise(missing, 'effect')} needs other data than more rows."
-                if missing == 1
-                else f"{missing} effects need other data than more rows."
-            )
+            lines.append(f"More rows are not enough for {pluralise(missing, 'effect')}.")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
