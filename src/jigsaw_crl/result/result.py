@@ -171,8 +171,7 @@ class Result:
     def with_proposal(self, size: int | None = None, *, seed: int = 0) -> Result:
         """The result with a proposal for the next client, which reports then show.
 
-        The search is a Monte-Carlo one and takes up to half as long as recovery, so `recover` does
-        not run it; `jigsaw recover --out` and `jigsaw assemble --out` do.
+        The search takes a while; `jigsaw recover --out` and `jigsaw assemble --out` run it.
 
         Parameters
         ----------
