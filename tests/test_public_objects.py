@@ -38,6 +38,7 @@ def objects() -> dict[str, Any]:
         "GlobalOrder": result.order,
         "GlobalOrder, exact": certain.order,
         "Certificate": certain.order.explain("z1", "z2"),
+        "Design": result.design(size=3),
         "Proposal": jc.next_client(result.order, size=3),
         "Result": result,
         "Result, exact": certain,
@@ -70,7 +71,16 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 NAMES = [
     *("Client", "Client, exact", "Moments", "Study", "Fragment", "Fragment, exact", "Outcome"),
     *("BayesFactors", "Statements", "PartialOrder", "GlobalOrder", "GlobalOrder, exact"),
-    *("Certificate", "Proposal", "Result", "Result, exact", "Result, paper", "Finding", "Verdict"),
+    *(
+        "Certificate",
+        "Design",
+        "Proposal",
+        "Result",
+        "Result, exact",
+        "Result, paper",
+        "Finding",
+        "Verdict",
+    ),
     *("BlockRecovery", "InputError", "World", "Truth"),
 ]
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl import InputError, assemble, next_client
 from jigsaw_crl.assembly import districts
+from jigsaw_crl.assembly.design import site_chances
 from jigsaw_crl.assembly.districts import chances
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
@@ -142,3 +143,37 @@ def test_a_client_needs_two_latents_or_more(size):
     _, order = start(1)
     with pytest.raises(InputError, match="two latents"):
         next_client(order, size)
+
+
+def test_without_a_size_as_many_labels_are_proposed_as_pay():
+    for seed in range(4):
+        _, order = start(seed)
+        largest = max(len(f.labels) for f in order.fragments)
+        found = next_client(order)
+        assert 2 <= len(found.labels) <= largest
+        assert f"{len(found.labels)} labels settle" in found.reason
+        asked = next_client(order, len(found.labels))
+        assert asked.labels == found.labels
+        assert asked.reason == "as many labels as asked for"
+
+
+def test_two_labels_are_enough_if_two_roots_are_open():
+    effects = np.zeros((4, 4))
+    effects[2, 0] = effects[2, 1] = 1.0
+    names, sites = ["pump", "valve", "flow", "tank"], [[0, 2, 3], [1, 2, 3]]
+    world = world_from_graph(effects, sites, None, names=names)
+    order = assemble([perfect_fragment(world.truth(k)) for k in range(2)])
+    assert order.undetermined() == {("pump", "valve"), ("valve", "pump")}
+    found = next_client(order)
+    assert found.labels == ("pump", "valve")
+    assert "with one more it would be" in found.reason
+
+
+def test_the_expected_number_is_the_sum_of_the_chances():
+    _, order = start(2)
+    found = next_client(order, 6)
+    chances = site_chances(order, found.labels)
+    assert set(chances) == order.undetermined()
+    assert abs(sum(chances.values()) - found.expected) < 0.1 * found.expected
+    assert found.chances == tuple(sorted(found.chances, reverse=True))
+    assert max(chances.values()) < 1

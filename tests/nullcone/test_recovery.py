@@ -214,6 +214,10 @@ def test_rank_one_unsure_says_nothing_about_the_ancestors_of_single_direction_ta
     assert single.any()
     assert not (np.isnan(sure.evidence[:, single]).sum(axis=0) == len(single)).any()
     assert np.isnan(unsure.evidence[:, single]).all()
+    assert unsure.outcome.ok
+    assert "like" in unsure.outcome.message
+    assert "root" in unsure.outcome.message
+    assert "nothing to do" in unsure.outcome.message
 
 
 def test_without_confounding_no_district_has_two_members():

@@ -12,6 +12,11 @@
 `certificate`   `Certificate`: the steps that lead to a verdict
 `checking`      is a certificate right?
 `design`        which labels the next client should access
+`site_search`   how they are found
+`futures`       what further data would settle: futures drawn from the posterior
+`more_rows`     how many more rows at a site would settle a pair
+`effect_design` what would narrow an effect
+`plan`          `Design`: all of these together
 `districts`     the districts a client would see, compiled
 ==============  ====================================================================
 """
@@ -23,11 +28,13 @@ from jigsaw_crl.assembly.checking import CertificateChecker, check_certificate
 from jigsaw_crl.assembly.combine import assemble
 from jigsaw_crl.assembly.design import Proposal, next_client
 from jigsaw_crl.assembly.order import GlobalOrder
+from jigsaw_crl.assembly.plan import Design
 from jigsaw_crl.assembly.verdict import Verdict
 
 __all__ = [
     "Certificate",
     "CertificateChecker",
+    "Design",
     "GlobalOrder",
     "Proposal",
     "Verdict",

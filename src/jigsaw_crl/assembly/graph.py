@@ -48,22 +48,37 @@ class DirectEffects:
     weight, error : array
     log_odds : array
         That there is an edge; −inf where the order excludes it.
-    rests_on_open : array of bool
-        The interval is wide because pairs that nobody measured may lie between.
+    by_open : array
+        The part of the variance that comes from pairs that nobody measured.
     """
 
     labels: tuple[str, ...]
     weight: FloatArray
     error: FloatArray
     log_odds: FloatArray
-    rests_on_open: BoolArray
+    by_open: FloatArray
+
+    @property
+    def rests_on_open(self) -> BoolArray:
+        """The interval is wide because pairs that nobody measured may lie between."""
+        return np.asarray(self.by_open > self.error**2 / 2)
 
     def verdict(self, a: int, d: int) -> EdgeVerdict:
         """Is a a direct cause of d?"""
-        odds = self.log_odds[a, d]
-        if odds > DECIDED:
-            return "direct"
-        return "not direct" if odds < -DECIDED else "undetermined"
+        return _verdict(self.log_odds[a, d])
+
+    def verdict_at(self, a: int, d: int, factor: float) -> EdgeVerdict:
+        """The verdict with `factor` times the rows at all sites, if the edge is as it looks."""
+        open_ = self.by_open[a, d]
+        variance = (self.error[a, d] ** 2 - open_) / factor + open_
+        return _verdict(float(_log_odds(self.weight[a, d], variance, TYPICAL)) - AGAINST)
+
+
+def _verdict(log_odds: float) -> EdgeVerdict:
+    """What these log-odds of an edge say."""
+    if log_odds > DECIDED:
+        return "direct"
+    return "not direct" if log_odds < -DECIDED else "undetermined"
 
 
 def direct_effects(
@@ -115,7 +130,7 @@ def direct_effects(
         weight=weight,
         error=np.where(possible, np.sqrt(total), 0.0),
         log_odds=odds,
-        rests_on_open=possible & (by_open > own),
+        by_open=np.where(possible, by_open, 0.0),
     )
 
 
@@ -148,7 +163,7 @@ def _edge_odds(weight: FloatArray, variance: FloatArray) -> FloatArray:
     return np.where(variance <= NEGLIGIBLE, sure, odds)
 
 
-def _log_odds(weight: FloatArray, variance: FloatArray, size: float) -> FloatArray:
+def _log_odds(weight: float | FloatArray, variance: float | FloatArray, size: float) -> FloatArray:
     """Log Bayes factor of an effect of this size against none."""
     v = np.maximum(variance, 1e-18)
     gain = 0.5 * weight**2 / v * (size**2 / (size**2 + v))

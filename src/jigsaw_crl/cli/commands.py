@@ -24,7 +24,7 @@ COMMANDS = {
     "explain": ("order", "Why is this the verdict on a pair of labels?"),
     "predict": ("order", "What changes if some labels are moved?"),
     "report": ("order", "Write the one-file HTML report of a result."),
-    "design": ("order", "Which latents should the next client access?"),
+    "design": ("order", "Propose the next experiment: a new client, or more rows."),
     "moments": ("client", "Turn rows into sufficient statistics."),
     "fragment": ("client", "Recover one client's fragment: all that a site shares."),
     "assemble": ("order", "Assemble fragments into one global order."),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.result.result import Result
 
-__all__ = ["effects_document", "predict", "print_effects"]
+__all__ = ["effects_document", "predict", "print_effects", "records"]
 
 # Effects that are printed for people, the largest first.
 MOST_EFFECTS = 15
@@ -52,7 +52,7 @@ def effects_document(result: Result) -> dict[str, Any]:
     if result.order.effects is None:
         return {}
     edges = [{"cause": a, "effect": d, **about} for a, d, about in result.graph.edges(data=True)]
-    return {"effects": _records(result.effects), "direct_edges": edges}
+    return {"effects": records(result.effects), "direct_edges": edges}
 
 
 def print_effects(result: Result) -> None:
@@ -103,7 +103,7 @@ def _shifts(given: list[str]) -> dict[str, float]:
 def _print_shifts(frame: pd.DataFrame, as_json: bool) -> None:
     """Print the changes that `Result.predict_shift` expects."""
     if as_json:
-        print_json({"changes": _records(frame)})
+        print_json({"changes": records(frame)})
         return
     rows = [
         (label, "undetermined", "")
@@ -118,12 +118,7 @@ def _print_shifts(frame: pd.DataFrame, as_json: bool) -> None:
     )
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain JSON values; None for NaN."""
-    return [
-        {
-            str(key): None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in row.items()
-        }
-        for row in frame.to_dict("records")
-    ]
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain JSON values; None for what is missing."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]

@@ -17,9 +17,10 @@ import typer
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output
 from jigsaw_crl.base.labels import normal_label
-from jigsaw_crl.base.terminal import note, print_json, say, working
+from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
+from jigsaw_crl.cli.design import design
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
@@ -34,8 +35,8 @@ OutOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder for result.json, order.csv, report.html …"),
 ]
-# Pairs that `design` lists for people, and undetermined pairs of the best guess.
-MOST_PAIRS, MOST_OPEN = 40, 10
+# Undetermined pairs of the best guess that are listed for people.
+MOST_OPEN = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +47,7 @@ def register(app: typer.Typer) -> None:
     )(assemble)
     app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
     app.command(epilog="Example: jigsaw predict result/ pump=+1.0")(predict)
-    app.command(epilog="Example: jigsaw design result/ --size 6")(design)
+    app.command(epilog="Example: jigsaw design result/")(design)
     app.command(epilog="Example: jigsaw report result/ -o report.html")(report)
 
 
@@ -272,50 +273,6 @@ def explain(
         )
         return
     say(str(certificate))
-
-
-def design(
-    folder: opt.ResultFolder,
-    size: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Latents the next client accesses.")
-    ],
-    seed: opt.Seed = 0,
-    as_json: opt.Json = False,
-) -> None:
-    """Which latents should the next client access?
-
-    Prints the labels, the expected gain in bits, and the pairs that the client may settle.
-    """
-    from jigsaw_crl.assembly.design import next_client
-    from jigsaw_crl.result.result import load_result
-
-    order = load_result(folder).order
-    if size > len(order.labels):
-        note(
-            f"--size {size}: the order has {pluralise(len(order.labels), 'label')}, so at most that"
-        )
-    with working("weighing clients"):
-        proposal = next_client(order, size=size, seed=seed)
-    settles = sorted(tuple(pair) for pair in proposal.settles)
-    if as_json:
-        print_json(
-            {
-                "labels": list(proposal.labels),
-                "expected_gain": float(proposal.expected_gain),
-                "settles": [list(pair) for pair in settles],
-            }
-        )
-        return
-    if not proposal.undetermined:
-        say(str(proposal))
-        return
-    typer.echo(f"labels: {', '.join(proposal.labels)}")
-    typer.echo(f"expected gain: {proposal.expected_gain:.3g} bits")
-    typer.echo(f"may settle {pluralise(len(settles), 'pair')}")
-    for a, d in settles[:MOST_PAIRS]:
-        typer.echo(f"  {a} -> {d}?")
-    if len(settles) > MOST_PAIRS:
-        typer.echo(f"  and {len(settles) - MOST_PAIRS} more (--json has them all)")
 
 
 def report(

@@ -337,8 +337,9 @@ class Recovery:
             like = "looks like a root" if single.sum() == 1 else "look like roots"
             parts.append(
                 f"{self._named(single)} {like}: a single direction moved, which is normal for a "
-                "label without ancestors. Interventions on noise or mean alone look the same, so "
-                "with rank_one='unsure' nothing is said about their ancestors"
+                "label without ancestors, so there is nothing to do. Interventions on noise or "
+                "mean alone look the same, so with rank_one='unsure' nothing is said about their "
+                "ancestors; leave rank_one out if yours change more than that"
             )
         if parts:
             return Outcome(

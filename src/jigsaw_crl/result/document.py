@@ -95,6 +95,10 @@ def proposal_from(document: Any, order: GlobalOrder) -> Proposal | None:
         expected_gain=float(document["expected_gain"]),
         chances=tuple(float(x) for x in document["chances"]),
         undetermined=int(document["undetermined"]),
+        # Files of earlier versions lack these.
+        expected=float(document.get("expected", 0.0)),
+        rows=None if document.get("rows") is None else int(document["rows"]),
+        reason=str(document.get("reason", "")),
         **pairs,
     )
     named = {*proposal.labels, *(x for pair in (*pairs["settles"], *pairs["cannot"]) for x in pair)}

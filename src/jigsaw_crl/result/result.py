@@ -14,6 +14,7 @@ import numpy as np
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.assembly.order import tally
+from jigsaw_crl.assembly.plan import Design, design
 from jigsaw_crl.assembly.tables import (
     direct_graph,
     effects_frame,
@@ -170,14 +171,13 @@ class Result:
     def with_proposal(self, size: int | None = None, *, seed: int = 0) -> Result:
         """The result with a proposal for the next client, which reports then show.
 
-        The search is a Monte-Carlo one and takes up to half as long as recovery, so `recover` does
-        not run it; `jigsaw recover --out` and `jigsaw assemble --out` do.
+        The search takes a while; `jigsaw recover --out` and `jigsaw assemble --out` run it.
 
         Parameters
         ----------
         size : int, optional
-            How many latents the client can access. By default `usual_size`, and no search for
-            orders of more than 60 labels or from Algorithm 3.
+            How many latents the client can access. By default as many as pay (see `next_client`),
+            and no search for orders of more than 60 labels or from Algorithm 3.
         seed : int
 
         Examples
@@ -188,11 +188,31 @@ class Result:
         >>> len(result.proposal.labels)
         3
         """
-        if size is None:
-            if len(self.order.labels) > MOST_LABELS_FOR_PROPOSAL or self.order.mode == "paper":
-                return self
-            size = self.usual_size
+        many = len(self.order.labels) > MOST_LABELS_FOR_PROPOSAL
+        if size is None and (many or self.order.mode == "paper"):
+            return self
         return replace(self, proposal=next_client(self.order, size, seed=seed))
+
+    def design(self, size: int | None = None, *, rows: int | None = None, seed: int = 0) -> Design:
+        """What further data would settle: a new site, more rows at a site, and for effects.
+
+        Parameters
+        ----------
+        size : int, optional
+            How many latents a new client can access; by default as many as pay.
+        rows : int, optional
+            Its rows per regime; by default as many as a typical client has.
+        seed : int
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> world = jc.simulate.setting("A", 0)
+        >>> result = jc.recover([world.client(0, 1_000), world.client(4, 1_000)])
+        >>> result.design().proposal == jc.next_client(result.order)
+        True
+        """
+        return design(self.order, size, rows=rows, seed=seed)
 
     def add(self, *sites: Fragment | Client, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.

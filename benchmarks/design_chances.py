@@ -1,0 +1,140 @@
+"""Are the chances that `design` states right? A reliability table.
+
+In simulated worlds the order is recovered, chances are stated, the further data are drawn, and all
+is recovered again. `--what site` adds the proposed client and, beside it, one of six random labels;
+`--what rows` gives one client 2, 8 and 32 times its rows, the first ones unchanged. `--what even`
+gives each client the rows at which a pair is said to have an even chance. Constants were chosen
+on seeds 1000 to 1007 (site) and 3000 to 3005 (rows).
+
+python benchmarks/design_chances.py --what site --first 2000 --worlds 8
+python benchmarks/design_chances.py --what rows --first 5000 --worlds 5
+python benchmarks/design_chances.py --what even --first 6000 --worlds 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from reporting import header, options, row
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly.design import site_chances
+from jigsaw_crl.assembly.more_rows import EVEN, more_rows, rows_chances
+from jigsaw_crl.truth.simulate.world import View
+
+KINDS = {
+    "paper": jc.simulate.Intervention.named("paper"),
+    "hard": jc.simulate.Intervention("hard"),
+    "hard, shift 1": jc.simulate.Intervention("hard", shift=1.0),
+}
+BINS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+FACTORS = (2, 8, 32)
+# Stated chance, whether it was settled, and the world.
+Outcome = tuple[float, bool, int]
+
+
+def new_site(world: jc.simulate.World, labels: list[str], n: int, seed: int) -> jc.Fragment:
+    """What a further client with these labels says."""
+    nodes = np.array([world.node(label) for label in labels], dtype=np.intp)
+    rng = np.random.default_rng([seed, 77])
+    mixing = rng.normal(size=(int(np.ceil(1.5 * len(nodes))), len(nodes)))
+    grown = replace(world, views=(*world.views, View("new", nodes, mixing)))
+    return jc.recover_fragment(grown.client(world.n_clients, n_samples=n))
+
+
+def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
+    """Pairs that a further client has, with 1,000 and with 10,000 rows."""
+    for n in (1_000, 10_000):
+        world = jc.simulate.random_world(12, 4, 0.5, seed=seed, intervention=KINDS[kind])
+        order = jc.recover(world.clients(n_samples=n)).order
+        if not order.undetermined():
+            continue
+        rng = np.random.default_rng(seed)
+        others = sorted(rng.choice(order.labels, 6, replace=False).tolist())
+        for labels in (list(jc.next_client(order).labels), others):
+            left = order.add(new_site(world, labels, n, seed)).undetermined()
+            for pair, chance in site_chances(order, labels).items():
+                if set(pair) <= set(labels):
+                    yield chance, pair not in left, seed
+
+
+def client(world: jc.simulate.World, k: int, n: int, factor: float) -> jc.Client:
+    """A client with `factor` times n rows, of which the first n are always the same."""
+    parts = [world.rows(k, n, seed=1)]
+    if factor > 1:
+        parts.append(world.rows(k, int((factor - 1) * n), seed=2))
+    control = np.vstack([part[0] for part in parts])
+    regimes = {x: np.vstack([part[1][x] for part in parts]) for x in parts[0][1]}
+    return jc.Client.from_samples(world.views[k].name, observational=control, interventions=regimes)
+
+
+def of_rows(kind: str, seed: int) -> Iterator[Outcome]:
+    """Pairs of a client that gets more rows, from 500 and from 2,000."""
+    for n in (500, 2_000):
+        world = jc.simulate.random_world(10, 3, 0.6, seed=seed, intervention=KINDS[kind])
+        order = jc.recover([client(world, k, n, 1) for k in range(3)]).order
+        if not order.undetermined():
+            continue
+        for factor in FACTORS:
+            site = jc.recover_fragment(client(world, seed % 3, n, factor))
+            rest = [f for f in order.fragments if f.client != site.client]
+            left = jc.assemble([*rest, site]).undetermined()
+            for pair, chance in rows_chances(order, site.client, factor).items():
+                if set(pair) <= set(site.labels):
+                    yield chance, pair not in left, seed
+
+
+def of_even(kind: str, seed: int, n: int = 1_000) -> Iterator[Outcome]:
+    """Pairs at the site and the rows that `more_rows` names for an even chance."""
+    world = jc.simulate.random_world(10, 3, 0.6, seed=seed, intervention=KINDS[kind])
+    order = jc.recover([client(world, k, n, 1) for k in range(3)]).order
+    number = {view.name: k for k, view in enumerate(world.views)}
+    # Factors are rounded up to powers of √2, so that pairs share a recovery.
+    asked: dict[tuple[str, float], list[tuple[str, str]]] = {}
+    for m in more_rows(order):
+        if m.site is not None and m.even is not None:
+            factor = float(2.0 ** (np.ceil(2.0 * np.log2(m.even / n) - 0.2) / 2.0))
+            asked.setdefault((m.site, factor), []).append((m.ancestor, m.descendant))
+    for (name, factor), pairs in asked.items():
+        site = jc.recover_fragment(client(world, number[name], n, factor))
+        rest = [f for f in order.fragments if f.client != name]
+        left = jc.assemble([*rest, site]).undetermined()
+        for pair in pairs:
+            yield EVEN, pair not in left, seed
+
+
+def reliability(outcomes: list[Outcome]) -> None:
+    """Print the table; errors are over worlds."""
+    chance, settled, world = (np.array(x) for x in zip(*outcomes, strict=True))
+    header("stated", "pairs", "mean stated", "settled", "standard error over worlds")
+    for low, high in pairwise(BINS):
+        inside = (chance > low) & (chance <= high)
+        if not inside.any():
+            continue
+        # A ratio estimate: pairs of one world stand or fall together.
+        share = settled[inside].mean()
+        rest = [(settled[inside & (world == w)] - share).sum() for w in np.unique(world)]
+        error = float(np.sqrt(np.sum(np.square(rest))) / inside.sum())
+        row(f"{low} to {high}", int(inside.sum()), chance[inside].mean(), share, error)
+    brier = float(((chance - settled) ** 2).mean())
+    row("all", len(chance), chance.mean(), settled.mean(), f"Brier score {brier:.3f}")
+    row("without chances", "", "", "", f"Brier score {float(settled.var()):.3f}")
+
+
+def main() -> None:
+    given = options(__doc__, what="site", first=2000, worlds=8).parse_args()
+    run = {"site": of_sites, "rows": of_rows, "even": of_even}[given.what]
+    outcomes = [
+        outcome
+        for kind in KINDS
+        for seed in range(given.first, given.first + given.worlds)
+        for outcome in run(kind, seed)
+    ]
+    reliability(outcomes)
+
+
+if __name__ == "__main__":
+    main()
