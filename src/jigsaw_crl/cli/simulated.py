@@ -42,7 +42,7 @@ def write_study(
     """Write one file per client and `truth/truth.json`, all of them or none."""
     if samples is None and departures:
         raise InputError(f"{departures[0].name} needs rows", "Pass --samples.")
-    truth = _truth(world, departures)
+    departed = _departed(world, departures)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("it exists already", "Choose a new folder for the study.", path=out)
     stage: Path | None = None
@@ -57,7 +57,7 @@ def write_study(
             (stage / "truth").mkdir()
             write_text(
                 stage / "truth" / "truth.json",
-                json.dumps(truth, ensure_ascii=False, indent=1),
+                json.dumps(_truth(world) | departed, ensure_ascii=False, indent=1),
             )
             # An empty folder may be replaced, but nothing that another run has written meanwhile.
             stage.replace(out)
@@ -144,11 +144,8 @@ def _write_h5ad(
     anndata.AnnData(rows, obs=obs, var=pd.DataFrame(index=names)).write_h5ad(path)
 
 
-def _truth(world: World, departures: Sequence[Departure] = ()) -> dict[str, Any]:
+def _truth(world: World) -> dict[str, Any]:
     """The truth as plain JSON values; recovery never reads it."""
-    # Here because `truth` takes time to load.
-    from jigsaw_crl.truth.simulate.departures import site
-
     clients = {}
     for k in range(world.n_clients):
         truth = world.truth(k)
@@ -159,19 +156,28 @@ def _truth(world: World, departures: Sequence[Departure] = ()) -> dict[str, Any]
             "districts": [sorted(district) for district in truth.districts],
             "mixing": truth.mixing.tolist(),
         }
-        if departures:
-            here = site(world, k, departures)
-            clients[truth.client] |= {
-                "departures": [str(departure) for departure in here.departures.values()],
-                "label_means": dict(here.means),
-                "lacks_edges": [list(edge) for edge in here.lacks],
-            }
-    asked = {"departures": [str(d) for d in departures]} if departures else {}
     return {
         "format": "jigsaw-crl/truth",
         "version": 1,
-        **asked,
         "labels": list(world.labels),
         "pairs": sorted([list(pair) for pair in world.order.pairs()]),
         "clients": clients,
     }
+
+
+def _departed(world: World, departures: Sequence[Departure]) -> dict[str, Any]:
+    """What departs from the model, at which client, as plain JSON values."""
+    # Here because `truth` takes time to load.
+    from jigsaw_crl.truth.simulate.departures import site
+
+    if not departures:
+        return {}
+    at = {}
+    for k, view in enumerate(world.views):
+        here = site(world, k, departures)
+        at[view.name] = {
+            "departures": [str(departure) for departure in here.departures.values()],
+            "label_means": dict(here.means),
+            "lacks_edges": [list(edge) for edge in here.lacks],
+        }
+    return {"departures": [str(d) for d in departures], "departed": at}

@@ -124,8 +124,8 @@ def simulate(
             "limits it to some clients. Rows: autocorrelation=R, subjects=RxROWS, t-noise=DF, "
             "lognormal-noise=S, outliers=SHARExFACTOR, missing=SHARE. Sensors: batch-offsets=SD, "
             "gain-drift=SD, sensor-noise=SHARE, uneven-sensors=RATIOxSHARE, nonlinear-sensors=B. "
-            "System: nonlinear-system=B, off-target=SHARE, penetrance=SHARE. At one site: "
-            "other-label=COUNT, lacks-edge=COUNT.",
+            "System: nonlinear-system=B, off-target=SHARExSTRENGTH, penetrance=SHARE. At one "
+            "site: other-label=COUNT, lacks-edge=COUNT. Numbers behind an x may be left out.",
         ),
     ] = None,
     file_format: Annotated[

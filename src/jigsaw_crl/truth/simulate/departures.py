@@ -89,7 +89,11 @@ DEPARTURES: dict[str, DepartureKind] = {
         "at least 1",
         second=0.01,
     ),
-    "off-target": DepartureKind("a SHARE of the interventions act on a second latent", *_SHARE),
+    "off-target": DepartureKind(
+        "a SHARE of the interventions act on a second latent, with STRENGTH (1) of an intervention",
+        *_SHARE,
+        second=1.0,
+    ),
     "penetrance": DepartureKind(
         "interventions act in a SHARE of their rows",
         lambda x: 0 < x <= 1,
@@ -211,13 +215,12 @@ class Site:
 
     def world(self, world: World) -> World:
         """The world as this client meets it: its edges and how its interventions act."""
-        usual = world.intervention
-        off_target, penetrance = self.size("off-target"), self.size("penetrance")
-        protocol = replace(
-            usual,
-            off_target=usual.off_target if off_target is None else off_target,
-            penetrance=usual.penetrance if penetrance is None else penetrance,
-        )
+        protocol = world.intervention
+        if "off-target" in self.departures:
+            second = self.departures["off-target"]
+            protocol = replace(protocol, off_target=second.size, off_target_strength=second.second)
+        if "penetrance" in self.departures:
+            protocol = replace(protocol, penetrance=self.departures["penetrance"].size)
         A = world.sem.A.copy()
         for cause, effect in self.lacks:
             A[world.node(effect), world.node(cause)] = 0.0

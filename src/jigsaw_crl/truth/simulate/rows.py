@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,29 +63,36 @@ class Rows:
     @property
     def regimes(self) -> dict[str, FloatArray]:
         """The rows of each regime, all doses together."""
-        return {r: np.vstack(x) for r, x in self.by_regime(self.tables).items()}
+        return {r: np.vstack(x) for r, x in self._by_regime(self.tables).items()}
 
-    def by_regime(self, values: Sequence[AnyArray]) -> dict[str, list[AnyArray]]:
-        """One value per table as lists, one list per regime."""
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `Client.from_samples`: rows and batches."""
+        tables = {r: _alone(x) for r, x in self._by_regime(self.tables).items()}
+        found = {"observational": tables.pop(CONTROL), "interventions": tables}
+        if self.batch is not None:
+            found["batch"] = {r: _alone(x) for r, x in self._by_regime(self.batch).items()}
+        return found
+
+    def subjects(self) -> dict[str, Any] | None:
+        """The subject of each row, by regime; None if there are no subjects."""
+        if self.subject is None:
+            return None
+        return {r: _alone(x) for r, x in self._by_regime(self.subject).items()}
+
+    def to_client(self) -> Client:
+        """The client, as the learner gets it; subjects are not passed on."""
+        return Client.from_samples(self.client, n_latent=self.n_latent, **self.arguments())
+
+    def _by_regime(self, values: Sequence[AnyArray]) -> dict[str, list[AnyArray]]:
         found: dict[str, list[AnyArray]] = {}
         for (regime, _), value in zip(self.cases, values, strict=True):
             found.setdefault(regime, []).append(value)
         return found
 
-    def to_client(self) -> Client:
-        """The client, as the learner gets it; subjects are not passed on."""
-        tables = self.by_regime(self.tables)
-        (control,) = tables.pop(CONTROL)
-        batch = None if self.batch is None else self.by_regime(self.batch)
-        return Client.from_samples(
-            self.client,
-            observational=control,
-            interventions=tables,
-            n_latent=self.n_latent,
-            batch=None
-            if batch is None
-            else {r: b if r in tables else b[0] for r, b in batch.items()},
-        )
+
+def _alone(values: list[AnyArray]) -> AnyArray | list[AnyArray]:
+    """The values of all doses, or the value itself of a regime with one dose."""
+    return values[0] if len(values) == 1 else values
 
 
 def draw_rows(

@@ -120,7 +120,8 @@ class World:
         if rng.random() >= self.intervention.off_target:
             return None
         other = int(rng.choice(np.delete(np.arange(self.n_latent), node)))
-        return self.intervention.draw(self.sem, other, rng, dose)
+        change = self.intervention.draw(self.sem, other, rng, dose)
+        return change.scaled(self.intervention.off_target_strength)
 
     def regime(
         self, k: int, label: str | None = None, dose: int = 0, *, bend: float = 0.0
