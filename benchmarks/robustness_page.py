@@ -8,6 +8,7 @@ from its figures. A file that does not exist leaves out its part of the page.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -203,11 +204,12 @@ def _picture(before: Table, now: Table) -> Figure:
     cells = _ordered(now)[::-1]
     figure, ax = plt.subplots(figsize=(7, 0.24 * len(cells) + 1))
     for y, cell in enumerate(cells):
-        old = before.get(cell)
+        old = before.get(replace(cell, asked="none"))
         new = Score.of(cell, now[cell]).E1
         if old and now is not before:
-            ax.plot([_mean(Score.of(cell, old).E1), _mean(new)], [y, y], color=OLD, lw=1, zorder=1)
-            ax.scatter(_mean(Score.of(cell, old).E1), y, color=OLD, zorder=2)
+            was = _mean(Score.of(cell, old).E1)
+            ax.plot([was, _mean(new)], [y, y], color=OLD, lw=1, zorder=1)
+            ax.scatter(was, y, color=OLD, zorder=2)
         ax.scatter(_mean(new), y, color=NEW, zorder=3)
     ax.axvline(GOOD_E1, color="#8a8a8a", lw=0.8, ls=":")
     ax.set_yticks(range(len(cells)), [_name(c).replace("`", "") for c in cells], fontsize=8)

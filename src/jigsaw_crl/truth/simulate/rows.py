@@ -215,9 +215,8 @@ def _in_batches(
     offsets = batches.offsets(regimes, tables[0].std(axis=0), rng)
     codes = []
     for regime, x in enumerate(tables, -1):
-        members = np.array(batches.members(regime, regimes))
-        sizes = [len(part) for part in np.array_split(np.arange(len(x)), len(members))]
-        codes.append(np.repeat(members, sizes))
+        members = batches.members(regime, regimes)
+        codes.append(np.repeat(members, batches.sizes(len(x), members)))
     moved = [x + offsets[c] for x, c in zip(tables, codes, strict=True)]
     return moved, [np.array([f"b{batch + 1}" for batch in c]) for c in codes]
 
