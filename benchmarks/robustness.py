@@ -104,12 +104,25 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class Row:
-    """A departure of the page: its sizes, the findings that name it, what the user can ask for."""
+    """A departure of the page.
+
+    Parameters
+    ----------
+    name : str
+    sizes : tuple of str
+    reasons : tuple of str
+        The findings that name it.
+    remedy : str
+        What the user can ask for.
+    also : tuple of str
+        Findings that are true without naming it; they are not counted.
+    """
 
     name: str
     sizes: tuple[str, ...]
     reasons: tuple[str, ...]
     remedy: str = ""
+    also: tuple[str, ...] = ()
 
 
 ROWS = (
@@ -120,7 +133,7 @@ ROWS = (
     Row("outliers", ("0.001x10", "0.01x10"), ("outliers", "heavy-tails"), "trim"),
     Row("batch-offsets", ("0.1", "0.3"), ("batch-offset",)),
     Row("gain-drift", ("0.01", "0.05"), ("gain-drift",)),
-    Row("uneven-sensors", ("10x0.01", "100x0.01"), ("uneven-noise",)),
+    Row("uneven-sensors", ("10x0.01", "100x0.01"), ("uneven-noise",), also=("sensor-noise",)),
     Row("off-target", ("0.1", "0.3", "1x0.1", "1x0.3"), ("several-targets", "off-target")),
     Row("penetrance", ("0.8", "0.5"), ("penetrance",)),
     Row("missing", ("0.01", "0.05"), ("missing-values",), "missing"),
@@ -129,7 +142,6 @@ ROWS = (
     Row("other-label", ("2", "4"), ("other-meaning",)),
     Row("lacks-edge", ("1", "3"), ("sites-differ",)),
 )
-REASONS = {r.name: r.reasons for r in ROWS}
 
 
 def page_cells(**changes: Any) -> list[Cell]:
@@ -185,13 +197,13 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
     return {**record, "findings": dict(tally), "seconds": round(time.perf_counter() - start, 1)}
 
 
-def raised(record: Record, reasons: Iterable[str]) -> tuple[int, int]:
+def raised(record: Record, reasons: Iterable[str], also: Iterable[str] = ()) -> tuple[int, int]:
     """How many findings were raised in a world, and how many of them name the departure."""
     named, every = 0, 0
     for key, count in record["findings"].items():
         severity, check = key.split(" ")
         named += count * (check in reasons)
-        every += count * (check in reasons or severity != "info")
+        every += count * (check in reasons or (severity != "info" and check not in also))
     return every, named
 
 
@@ -226,8 +238,9 @@ class Score:
 
     @classmethod
     def of(cls, cell: Cell, records: list[Record]) -> Score:
-        reasons = {x for d in cell.departures for x in REASONS.get(d.split("=")[0], ())}
-        found = np.array([raised(r, reasons) for r in records])
+        own = [r for r in ROWS if r.name in {d.split("=")[0] for d in cell.departures}]
+        reasons, also = {x for r in own for x in r.reasons}, {x for r in own for x in r.also}
+        found = np.array([raised(r, reasons, also) for r in records])
         every, named = (int(x) for x in found.sum(axis=0))
         return cls(
             [r["E1"] for r in records],

@@ -49,7 +49,8 @@ interventions. Numbers are means over {worlds} per row, with standard errors.
   that are wrong.
 - *Finding raised* is the share of studies with a warning or an error, or with an information that
   names the departure. *Right reason* is the share of these findings that name the departure,
-  counted once per client. *Refused* is the number of studies without an answer.
+  counted once per client; that noise is there, where it is uneven, is true and does not count.
+  *Refused* is the number of studies without an answer.
 - A row with a remedy in brackets is what the user gets who asks for it.
 
 `jigsaw simulate --departure NAME=SIZE` writes a study with the same departure, so that you can see

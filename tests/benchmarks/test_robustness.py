@@ -137,6 +137,7 @@ def test_findings_that_name_the_departure_are_counted_apart(robustness):
     one = record({}, 0, 1.0, {"warning heavy-tails": 3, "error outliers": 1, "info copies": 2})
     assert robustness.raised(one, ("heavy-tails",)) == (4, 3)
     assert robustness.raised(one, ("copies",)) == (6, 2)
+    assert robustness.raised(one, ("heavy-tails",), ("outliers",)) == (3, 3)
     assert robustness.raised(record({}, 0, 1.0, {}), ("copies",)) == (0, 0)
 
 
