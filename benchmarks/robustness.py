@@ -137,8 +137,8 @@ ROWS = (
     Row("off-target", ("0.1", "0.3", "1x0.1", "1x0.3"), ("several-targets", "off-target")),
     Row("penetrance", ("0.8", "0.5"), ("penetrance",)),
     Row("missing", ("0.01", "0.05"), ("missing-values",), "missing"),
-    Row("nonlinear-system", ("0.25", "0.5"), ("nonlinear",)),
-    Row("nonlinear-sensors", ("0.1", "0.25"), ("nonlinear",)),
+    Row("nonlinear-system", ("0.25", "0.5"), ("not-linear", "leaning-lines")),
+    Row("nonlinear-sensors", ("0.1", "0.25"), ("not-linear", "leaning-lines")),
     Row("other-label", ("2", "4"), ("other-meaning",)),
     Row("lacks-edge", ("1", "3"), ("sites-differ",)),
 )
