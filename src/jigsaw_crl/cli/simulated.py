@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,9 @@ from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study import write_moments
 
 if TYPE_CHECKING:
-    from jigsaw_crl.truth.simulate import World
+    from jigsaw_crl.truth.simulate import Departure, World
 
 __all__ = ["write_study", "write_table"]
-
-_SENSORS = 104
 
 
 def write_study(
@@ -38,9 +37,12 @@ def write_study(
     file_format: str,
     *,
     seed: int,
-    sensor_noise: float = 0.0,
+    departures: Sequence[Departure] = (),
 ) -> dict[str, Path]:
     """Write one file per client and `truth/truth.json`, all of them or none."""
+    if samples is None and departures:
+        raise InputError(f"{departures[0].name} needs rows", "Pass --samples.")
+    departed = _departed(world, departures)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("it exists already", "Choose a new folder for the study.", path=out)
     stage: Path | None = None
@@ -50,14 +52,12 @@ def write_study(
             out.parent.mkdir(parents=True, exist_ok=True)
             stage = new_stage(out.parent, f".{out.name[:80]}-")
             for k in range(world.n_clients):
-                path = _write_client(
-                    world, k, stage, samples, noise, file_format, seed, sensor_noise
-                )
+                path = _write_client(world, k, stage, samples, noise, file_format, seed, departures)
                 files[world.view(k).name] = out / path.name
             (stage / "truth").mkdir()
             write_text(
                 stage / "truth" / "truth.json",
-                json.dumps(_truth(world), ensure_ascii=False, indent=1),
+                json.dumps(_truth(world) | departed, ensure_ascii=False, indent=1),
             )
             # An empty folder may be replaced, but nothing that another run has written meanwhile.
             stage.replace(out)
@@ -77,20 +77,13 @@ def _write_client(
     noise: str,
     file_format: str,
     seed: int,
-    sensor_noise: float,
+    departures: Sequence[Departure],
 ) -> Path:
     name = world.view(k).name
     if samples is None:
-        client = world.client(k)
-        if sensor_noise:
-            raise InputError("sensor noise needs rows", "Pass --samples.", client=name)
-        return write_moments(client, folder / f"{name}.moments.npz")
-    control, interventions = world.rows(k, samples, noise, seed)
-    regimes = {CONTROL: control, **interventions}
-    if sensor_noise:
-        rng = np.random.default_rng([seed, world.seed, _SENSORS, k])
-        scale = np.sqrt(sensor_noise * np.mean(np.var(control, axis=0)))
-        regimes = {r: x + scale * rng.standard_normal(x.shape) for r, x in regimes.items()}
+        return write_moments(world.client(k), folder / f"{name}.moments.npz")
+    drawn = world.sample(k, samples, noise, seed, departures=departures)
+    regimes = drawn.regimes
     if file_format == "moments":
         client = Client.from_samples(
             name,
@@ -99,21 +92,29 @@ def _write_client(
             interventions=dict(sorted(regimes.items())),
         )
         return write_moments(client, folder / f"{name}.moments.npz")
-    return write_table(regimes, folder / f"{name}.{file_format}", file_format)
+    subject = None if drawn.subject is None else np.concatenate(drawn.subject)
+    return write_table(regimes, folder / f"{name}.{file_format}", file_format, subject)
 
 
-def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) -> Path:
-    """Write the rows of all regimes as one table in the format of a client's file."""
+def write_table(
+    regimes: dict[str, FloatArray],
+    path: Path,
+    file_format: str,
+    subject: AnyArray | None = None,
+) -> Path:
+    """Write the rows of all regimes as one table in the format of a client's file.
+
+    `subject` is the subject of each row; cells that are nan are written as missing.
+    """
     labels = np.repeat(list(regimes), [len(x) for x in regimes.values()])
+    more: dict[str, Any] = {} if subject is None else {"subject": subject}
     rows = np.vstack(list(regimes.values()))
     features = [f"x{i + 1}" for i in range(rows.shape[1])]
     if file_format == "npz":
-        columns = np.array(features)
-        return write_file(
-            path, lambda file: np.savez(file, X=rows, regime=labels, features=columns)
-        )
+        arrays: dict[str, Any] = {"X": rows, "regime": labels, "features": np.array(features)}
+        return write_file(path, lambda file: np.savez(file, **arrays, **more))
     if file_format == "h5ad":
-        _write_h5ad(path, rows, labels, features)
+        _write_h5ad(path, rows, {"perturbation": labels, **more}, features)
         sync_file(path)
     else:
         # Imported here for start-up time: exact moments need no table.
@@ -121,19 +122,24 @@ def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) ->
         import pyarrow.csv
         import pyarrow.parquet
 
-        arrays = {"regime": pa.array(labels.tolist(), pa.string())}
-        arrays |= {f: pa.array(rows[:, i]) for i, f in enumerate(features)}
+        columns = {
+            name: pa.array(values.tolist(), pa.string())
+            for name, values in {"regime": labels, **more}.items()
+        }
+        columns |= {f: pa.array(rows[:, i], from_pandas=True) for i, f in enumerate(features)}
         writer = pyarrow.csv.write_csv if file_format == "csv" else pyarrow.parquet.write_table
-        return write_file(path, lambda file: writer(pa.table(arrays), file))
+        return write_file(path, lambda file: writer(pa.table(columns), file))
     return path
 
 
-def _write_h5ad(path: Path, rows: FloatArray, labels: AnyArray, names: list[str]) -> None:
+def _write_h5ad(
+    path: Path, rows: FloatArray, columns: dict[str, AnyArray], names: list[str]
+) -> None:
     # Imported here because pandas takes half a second to load.
     import pandas as pd
 
     anndata = import_optional("anndata", "anndata", "anndata")
-    obs = pd.DataFrame({"perturbation": pd.Categorical(labels)})
+    obs = pd.DataFrame({name: pd.Categorical(values) for name, values in columns.items()})
     obs.index = obs.index.astype(str)
     anndata.AnnData(rows, obs=obs, var=pd.DataFrame(index=names)).write_h5ad(path)
 
@@ -157,3 +163,21 @@ def _truth(world: World) -> dict[str, Any]:
         "pairs": sorted([list(pair) for pair in world.order.pairs()]),
         "clients": clients,
     }
+
+
+def _departed(world: World, departures: Sequence[Departure]) -> dict[str, Any]:
+    """What departs from the model, at which client, as plain JSON values."""
+    # Here because `truth` takes time to load.
+    from jigsaw_crl.truth.simulate.departures import site
+
+    if not departures:
+        return {}
+    at = {}
+    for k, view in enumerate(world.views):
+        here = site(world, k, departures)
+        at[view.name] = {
+            "departures": [str(departure) for departure in here.departures.values()],
+            "label_means": dict(here.means),
+            "lacks_edges": [list(edge) for edge in here.lacks],
+        }
+    return {"departures": [str(d) for d in departures], "departed": at}

@@ -56,6 +56,10 @@ def simulate(
         float | None,
         typer.Option(metavar="Q", min=0, max=1, help="Chance that a client accesses a latent."),
     ] = None,
+    features: Annotated[
+        float | None,
+        typer.Option(metavar="F", help="Features per latent of a client (default: 1.5)."),
+    ] = None,
     graph: Annotated[
         str | None,
         typer.Option(
@@ -112,6 +116,18 @@ def simulate(
             metavar="SHARE", min=0, help="Variance added to each feature, as a share of its own."
         ),
     ] = 0.0,
+    departure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZE",
+            help="A departure from the model; may be repeated. @CLIENT,CLIENT behind the size "
+            "limits it to some clients. Rows: autocorrelation=R, subjects=RxROWS, t-noise=DF, "
+            "lognormal-noise=S, outliers=SHARExFACTOR, missing=SHARE. Sensors: batch-offsets=SD, "
+            "gain-drift=SD, sensor-noise=SHARE, uneven-sensors=RATIOxSHARE, nonlinear-sensors=B. "
+            "System: nonlinear-system=B, off-target=SHARExSTRENGTH, penetrance=SHARE. At one "
+            "site: other-label=COUNT, lacks-edge=COUNT. Numbers behind an x may be left out.",
+        ),
+    ] = None,
     file_format: Annotated[
         Format | None,
         typer.Option("--format", help="Format of the clients' files (default: parquet)."),
@@ -126,13 +142,18 @@ def simulate(
     from jigsaw_crl.cli.simulated import write_study
     from jigsaw_crl.truth import simulate as worlds
 
+    departures = [worlds.Departure.parse(text) for text in departure or ()]
+    if sensor_noise:
+        departures.append(worlds.Departure("sensor-noise", sensor_noise))
     protocol = worlds.Intervention.named(
         intervention, shift=shift, penetrance=penetrance, off_target=off_target
     )
     if setting is not None:
-        if any(value is not None for value in (latent, clients, coverage, graph, strength)):
+        described = (latent, clients, coverage, features, graph, strength)
+        if any(value is not None for value in described):
             raise InputError(
-                "--setting excludes --latent, --clients, --coverage, --graph and --strength",
+                "--setting excludes --latent, --clients, --coverage, --features, --graph and "
+                "--strength",
                 "Choose a world of the paper or describe a random one.",
             )
         world = worlds.setting(setting, seed, intervention=protocol)
@@ -149,6 +170,7 @@ def simulate(
             seed,
             graph=graph or "er",
             strength=1.0 if strength is None else strength,
+            features=1.5 if features is None else features,
             intervention=protocol,
         )
     kind = file_format or ("moments" if samples is None else "parquet")
@@ -157,7 +179,7 @@ def simulate(
             f"exact moments cannot be written as {kind}", "Pass --samples, or --format moments."
         )
     with working("writing"):
-        files = write_study(world, out, samples, noise, kind, seed=seed, sensor_noise=sensor_noise)
+        files = write_study(world, out, samples, noise, kind, seed=seed, departures=departures)
     if as_json:
         print_json(
             {

@@ -18,14 +18,18 @@ from __future__ import annotations
 from jigsaw_crl.truth.simulate.assumptions import AssumptionReport, check_assumptions
 from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_graph
+from jigsaw_crl.truth.simulate.departures import DEPARTURES, Departure
 from jigsaw_crl.truth.simulate.effects import TrueEffects
 from jigsaw_crl.truth.simulate.families import FAMILIES
 from jigsaw_crl.truth.simulate.interventions import INTERVENTIONS, Intervention
+from jigsaw_crl.truth.simulate.rows import Rows
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 from jigsaw_crl.truth.simulate.settings import SETTINGS
-from jigsaw_crl.truth.simulate.world import Truth, World
+from jigsaw_crl.truth.simulate.views import Truth
+from jigsaw_crl.truth.simulate.world import World
 
 __all__ = [
+    "DEPARTURES",
     "FAMILIES",
     "INTERVENTIONS",
     "SEM",
@@ -33,7 +37,9 @@ __all__ = [
     "AssumptionReport",
     "Batches",
     "Change",
+    "Departure",
     "Intervention",
+    "Rows",
     "TrueEffects",
     "Truth",
     "World",

@@ -10,7 +10,8 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.truth.simulate.sem import SEM, Change
-from jigsaw_crl.truth.simulate.world import Truth, World
+from jigsaw_crl.truth.simulate.views import Truth
+from jigsaw_crl.truth.simulate.world import World
 
 __all__ = ["AssumptionReport", "Degeneracy", "check_assumptions"]
 

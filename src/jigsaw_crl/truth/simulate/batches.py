@@ -72,13 +72,17 @@ class Batches:
             return (regime,)
         return range(regimes) if self.layout == "own" else range(regimes, regimes + self.count)
 
+    @staticmethod
+    def sizes(n: int, members: Sequence[int]) -> list[int]:
+        """How many of n rows are in each batch."""
+        return [len(part) for part in np.array_split(np.arange(n), len(members))]
+
     def moments(
         self, draw: Callable[[int], Moments], n: int, members: Sequence[int], offsets: FloatArray
     ) -> Moments:
         """Moments of n rows in some batches; `draw` gives those of rows without offsets."""
-        sizes = [len(part) for part in np.array_split(np.arange(n), len(members))]
         found = {}
-        for batch, size in zip(members, sizes, strict=True):
+        for batch, size in zip(members, self.sizes(n, members), strict=True):
             if size:
                 m = draw(size)
                 mean = m.mean + offsets[batch]

@@ -14,7 +14,8 @@ from jigsaw_crl.truth.simulate.families import random_pattern
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sem import SEM
 from jigsaw_crl.truth.simulate.settings import SETTINGS
-from jigsaw_crl.truth.simulate.world import View, World, check_seed
+from jigsaw_crl.truth.simulate.views import View
+from jigsaw_crl.truth.simulate.world import World, check_seed
 
 __all__ = ["random_world", "setting", "world_from_graph"]
 
@@ -49,13 +50,14 @@ def random_world(
     *,
     graph: str = "er",
     strength: float = 1.0,
+    features: float = 1.5,
     intervention: Intervention | str = "paper",
     shuffle: bool = True,
 ) -> World:
     """A random world; by default one of the paper's sensitivity study.
 
     Edges have weights from Unif[−1, 1]. Each node belongs to O_k with probability `coverage`, given
-    that the client has at least two; n_k = ⌈1.5 p_k⌉.
+    that the client has at least two; a client with p_k latents has ⌈1.5 p_k⌉ features.
 
     Parameters
     ----------
@@ -72,6 +74,8 @@ def random_world(
         neighbouring layers of √p nodes only.
     strength : float
         Every edge weight is multiplied by it.
+    features : float
+        Features per latent of a client, at least 1.
     intervention : Intervention or str
         See `Intervention` and `INTERVENTIONS`.
     shuffle : bool
@@ -94,11 +98,14 @@ def random_world(
         raise InputError(f"coverage is {coverage}", "Pass a probability above 0, at most 1.")
     if not 0 < strength < np.inf:
         raise InputError(f"strength is {strength}", "Pass a finite number above 0.")
+    if not 1 <= features < np.inf:
+        raise InputError(f"features is {features}", "Pass a number per latent, at least 1.")
     graph_rng, view_rng = _streams(seed, "graph", 2)
     present = random_pattern(graph, n_latent, graph_rng)
     A = np.where(present, strength * graph_rng.uniform(-1, 1, present.shape), 0.0)
     node_sets = [_random_nodes(n_latent, coverage, view_rng) for _ in range(n_clients)]
-    return world_from_graph(A, node_sets, None, seed, intervention=intervention, shuffle=shuffle)
+    counts = [ceil(features * len(nodes)) for nodes in node_sets]
+    return world_from_graph(A, node_sets, counts, seed, intervention=intervention, shuffle=shuffle)
 
 
 def _random_nodes(n_latent: int, coverage: float, rng: np.random.Generator) -> list[int]:

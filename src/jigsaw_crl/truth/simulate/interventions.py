@@ -57,6 +57,8 @@ class Intervention:
     off_target : float
         Probability that an intervention also acts on a second latent, chosen at random among all
         latents of the world.
+    off_target_strength : float
+        Size of the change of the second latent, as a share of what an intervention on it does.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Intervention:
     shift: float | tuple[float, float] = 0.0
     penetrance: float = 1.0
     off_target: float = 0.0
+    off_target_strength: float = 1.0
 
     def __post_init__(self) -> None:
         low, high = self.range
@@ -94,6 +97,11 @@ class Intervention:
             raise InputError(f"penetrance is {self.penetrance}", "Pass a share above 0, at most 1.")
         if not 0 <= self.off_target <= 1:
             raise InputError(f"off_target is {self.off_target}", "Pass a probability.")
+        if not 0 < self.off_target_strength <= 1:
+            raise InputError(
+                f"off_target_strength is {self.off_target_strength}",
+                "Pass a share above 0, at most 1.",
+            )
 
     @property
     def range(self) -> tuple[float, float]:

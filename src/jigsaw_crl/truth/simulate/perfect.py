@@ -7,7 +7,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment, Statements
-from jigsaw_crl.truth.simulate.world import Truth
+from jigsaw_crl.truth.simulate.views import Truth
 
 __all__ = ["perfect_fragment"]
 

@@ -2,7 +2,7 @@
 
 A regime is `X = G Z_k` with `Z_k = B E`: E the independent noises of all latents, B the client's
 rows of `(I − A)⁻¹`. Where an intervention acts in a share of the rows only, a regime is a mixture
-of two such laws.
+of two such laws. Where effects saturate, Z is computed latent by latent, causes first.
 """
 
 from __future__ import annotations
@@ -17,13 +17,48 @@ from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.sem import SEM
 
-__all__ = ["NOISES", "Noise", "Regime", "population", "sample_moments", "sample_rows"]
+__all__ = [
+    "NOISES",
+    "Noise",
+    "Regime",
+    "population",
+    "rows_from_noise",
+    "sample_moments",
+    "sample_rows",
+    "saturated",
+    "standard_noise",
+]
 
 Noise = Literal["gaussian", "laplace"]
 NOISES: dict[str, Noise] = {"gaussian": "gaussian", "laplace": "laplace"}
 
 # Laplace noise is drawn this many rows at a time: 64 latents then take 16 MB.
 CHUNK = 32_768
+
+
+def saturated(x: FloatArray, bend: float) -> FloatArray:
+    """`tanh(bend · x) / bend`: slope 1 at zero, never beyond 1 / bend."""
+    return np.asarray(np.tanh(bend * x) / bend, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Saturation:
+    """A system whose effects saturate: `Z_i = Σ_j A_ij tanh(bend · Z_j) / bend + E_i`."""
+
+    weights: FloatArray
+    nodes: IntArray
+    bend: float
+
+    def latents(self, E: FloatArray) -> FloatArray:
+        """Z_k from the noises of all latents."""
+        Z, parents = E.copy(), self.weights != 0
+        left = list(range(len(parents)))
+        while left:
+            ready = [i for i in left if not parents[i, left].any()]
+            for i in ready:
+                Z[:, i] += saturated(Z[:, parents[i]], self.bend) @ self.weights[i, parents[i]]
+            left = [i for i in left if i not in ready]
+        return Z[:, self.nodes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +77,8 @@ class Regime:
         The law of the rows in which the intervention does not act.
     penetrance : float
         Share of the rows in which it acts; 1 without `otherwise`.
+    saturation : Saturation, optional
+        The system, if it is not linear; there are no exact moments then.
     """
 
     mixing: FloatArray
@@ -50,10 +87,13 @@ class Regime:
     means: FloatArray
     otherwise: Regime | None = None
     penetrance: float = 1.0
+    saturation: Saturation | None = None
 
     @classmethod
-    def of(cls, sem: SEM, nodes: IntArray, mixing: FloatArray) -> Regime:
-        return cls(mixing, sem.total_effects()[nodes], sem.variances, sem.means)
+    def of(cls, sem: SEM, nodes: IntArray, mixing: FloatArray, bend: float = 0.0) -> Regime:
+        saturation = Saturation(sem.A, nodes, bend) if bend else None
+        effects = sem.total_effects()[nodes]
+        return cls(mixing, effects, sem.variances, sem.means, saturation=saturation)
 
     def latent_moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of Z_k."""
@@ -91,13 +131,19 @@ def sample_moments(regime: Regime, n: int, noise: Noise, rng: np.random.Generato
 
 def sample_rows(regime: Regime, n: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
     """n rows of X, shape (n, n_features)."""
+    return rows_from_noise(regime, standard_noise(n, len(regime.variances), noise, rng), rng)
+
+
+def rows_from_noise(regime: Regime, E: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Rows of X whose noises, divided by their standard deviations, are the rows of E."""
     if regime.otherwise is not None:
-        acts = rng.random(n) < regime.penetrance
-        rows = sample_rows(regime.otherwise, n, noise, rng)
-        rows[acts] = sample_rows(regime.acting(), int(acts.sum()), noise, rng)
+        acts = rng.random(len(E)) < regime.penetrance
+        rows = rows_from_noise(regime.otherwise, E, rng)
+        rows[acts] = rows_from_noise(regime.acting(), E[acts], rng)
         return rows
-    E = _standard_noise(n, len(regime.variances), noise, rng)
     E = regime.means + E * np.sqrt(regime.variances)
+    if regime.saturation is not None:
+        return np.asarray(regime.saturation.latents(E) @ regime.mixing.T, dtype=np.float64)
     return np.asarray(E @ (regime.mixing @ regime.effects).T, dtype=np.float64)
 
 
@@ -131,7 +177,7 @@ def _laplace(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArr
     used = np.flatnonzero(np.any(regime.effects != 0, axis=0))
     total: Moments | None = None
     for start in range(0, n, CHUNK):
-        rows = _standard_noise(min(CHUNK, n - start), len(used), "laplace", rng)
+        rows = standard_noise(min(CHUNK, n - start), len(used), "laplace", rng)
         mean = rows.mean(axis=0)
         rows -= mean
         part = Moments(len(rows), mean, rows.T @ rows / len(rows))
@@ -141,7 +187,7 @@ def _laplace(regime: Regime, n: int, rng: np.random.Generator) -> tuple[FloatArr
     return regime.effects @ regime.means + B @ total.mean, B @ total.covariance @ B.T
 
 
-def _standard_noise(n: int, p: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
+def standard_noise(n: int, p: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
     """Independent noise of variance 1, shape (n, p)."""
     if noise == "gaussian":
         return rng.standard_normal((n, p))

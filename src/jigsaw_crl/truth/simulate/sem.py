@@ -118,3 +118,7 @@ class Change:
     weights: FloatArray
     variance: float
     mean: float = 0.0
+
+    def scaled(self, share: float) -> Change:
+        """A share of the change."""
+        return Change(self.target, share * self.weights, share * self.variance, share * self.mean)

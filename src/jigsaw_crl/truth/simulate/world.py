@@ -8,90 +8,27 @@ from functools import cached_property
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.batches import Batches
-from jigsaw_crl.truth.simulate.block_rq import block_rq
+from jigsaw_crl.truth.simulate.departures import Departure
 from jigsaw_crl.truth.simulate.effects import TrueEffects, true_effects
-from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.interventions import Intervention
-from jigsaw_crl.truth.simulate.sampling import (
-    NOISES,
-    Regime,
-    population,
-    sample_moments,
-    sample_rows,
-)
-from jigsaw_crl.truth.simulate.sem import SEM, Change, Marginal
+from jigsaw_crl.truth.simulate.rows import Rows, draw_rows
+from jigsaw_crl.truth.simulate.sampling import NOISES, Regime, population, sample_moments
+from jigsaw_crl.truth.simulate.sem import SEM, Change
+from jigsaw_crl.truth.simulate.views import Truth, View, true_view
 
 __all__ = ["Truth", "View", "World", "check_seed"]
 
 SampleSizes = int | Mapping[str, int] | None
 
 # Independent streams of random numbers, told apart by a number behind the seed.
-_CHANGES, _SAMPLES, _ROWS, _OFF_TARGET, _OFFSETS, _SIGNS = 101, 102, 103, 105, 106, 107
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """What one client accesses: its name, its nodes (in its own order) and its mixing G_k."""
-
-    name: str
-    nodes: IntArray
-    mixing: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """The truth about one client; every array follows the order of `labels`.
-
-    Parameters
-    ----------
-    client : str
-    labels : tuple of str
-        Labels of the client's nodes, in the client's own order.
-    order : PartialOrder over labels
-        Ancestry between the client's nodes: the restriction of the global order.
-    blocks : tuple of frozenset of str
-    block_order : PartialOrder over blocks
-        The transitive closure of the block-level relation.
-    districts : tuple of frozenset of str
-        Connected components of the bidirected edges.
-    spouses : frozenset of frozenset of str
-        The bidirected edges.
-    parents : frozenset of (str, str)
-        Directed edges (parent, child) of the induced mixed graph.
-    mixing : array, shape (n_features, p_k)
-        G_k.
-    H : array, shape (p_k, n_features)
-        The pseudo-inverse of G_k.
-    R, Q : array, shapes (p_k, p_k) and (p_k, n_features)
-        `H = R Q` by Algorithm 4.
-    marginal : Marginal
-        A_k and Σ_k.
-    """
-
-    client: str
-    labels: tuple[str, ...]
-    order: PartialOrder[str]
-    blocks: tuple[frozenset[str], ...]
-    block_order: PartialOrder[frozenset[str]]
-    districts: tuple[frozenset[str], ...]
-    spouses: frozenset[frozenset[str]]
-    parents: frozenset[tuple[str, str]]
-    mixing: FloatArray
-    H: FloatArray
-    R: FloatArray
-    Q: FloatArray
-    marginal: Marginal
-
-    def block_of(self, label: str) -> frozenset[str]:
-        """The block that holds `label`."""
-        return next(b for b in self.blocks if label in b)
+_CHANGES, _SAMPLES, _OFF_TARGET, _OFFSETS, _SIGNS = 101, 102, 105, 106, 107
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,19 +120,25 @@ class World:
         if rng.random() >= self.intervention.off_target:
             return None
         other = int(rng.choice(np.delete(np.arange(self.n_latent), node)))
-        return self.intervention.draw(self.sem, other, rng, dose)
+        change = self.intervention.draw(self.sem, other, rng, dose)
+        return change.scaled(self.intervention.off_target_strength)
 
-    def regime(self, k: int, label: str | None = None, dose: int = 0) -> Regime:
-        """The law of client k's rows under the intervention on `label`; None for the control."""
+    def regime(
+        self, k: int, label: str | None = None, dose: int = 0, *, bend: float = 0.0
+    ) -> Regime:
+        """The law of client k's rows under the intervention on `label`; None for the control.
+
+        With a `bend` above 0, a latent z acts on others as tanh(bend · z) / bend.
+        """
         view = self.view(k)
-        control = Regime.of(self.sem, view.nodes, view.mixing)
+        control = Regime.of(self.sem, view.nodes, view.mixing, bend)
         if label is None:
             return control
         sem = self.sem.changed(self.change(k, label, dose))
         second = self.off_target(k, label, dose)
         if second is not None:
             sem = sem.changed(second)
-        acting = Regime.of(sem, view.nodes, view.mixing)
+        acting = Regime.of(sem, view.nodes, view.mixing, bend)
         if self.intervention.penetrance == 1:
             return acting
         return replace(acting, otherwise=control, penetrance=self.intervention.penetrance)
@@ -210,6 +153,7 @@ class World:
         labels: Iterable[str] | None = None,
         doses: int = 1,
         batches: Batches | None = None,
+        departures: Iterable[Departure | str] = (),
     ) -> Client:
         """The data of client k, as the learner gets them.
 
@@ -229,12 +173,19 @@ class World:
             Regimes per label, each with its own draw of the intervention.
         batches : Batches, optional
             Batches of rows whose means are offset; not for exact moments.
+        departures : iterable of Departure or str, optional
+            Departures from the model, such as "autocorrelation=0.8"; not for exact moments. Rows
+            are then drawn and summed.
         """
+        departures = tuple(departures)
+        if departures:
+            return self.sample(
+                k, n_samples, noise, seed,
+                labels=labels, doses=doses, batches=batches, departures=departures,
+            ).to_client()  # fmt: skip
         view, family = self.view(k), choose(noise, NOISES, "noise family")
         chosen = self._chosen(k, labels)
-        if doses < 1:
-            raise InputError(f"doses is {doses}", "Apply every label at least once.")
-        sizes = self._sizes(k, n_samples, chosen)
+        sizes = self._sizes(k, n_samples, chosen, doses)
         streams = iter(
             np.random.SeedSequence([check_seed(seed), self.seed, _SAMPLES, k]).spawn(
                 1 + len(chosen) * doses
@@ -278,26 +229,44 @@ class World:
         seed: int = 0,
         *,
         batches: Batches | None = None,
+        departures: Iterable[Departure | str] = (),
     ) -> list[Client]:
         """The data of every client; parameters as for `client`."""
+        departures = tuple(departures)
         return [
-            self.client(k, n_samples, noise, seed, batches=batches) for k in range(self.n_clients)
+            self.client(k, n_samples, noise, seed, batches=batches, departures=departures)
+            for k in range(self.n_clients)
         ]
+
+    def sample(
+        self,
+        k: int,
+        n_samples: SampleSizes,
+        noise: str = "gaussian",
+        seed: int = 0,
+        *,
+        labels: Iterable[str] | None = None,
+        doses: int = 1,
+        batches: Batches | None = None,
+        departures: Iterable[Departure | str] = (),
+    ) -> Rows:
+        """The rows of client k, with their batches and subjects; parameters as for `client`."""
+        family = choose(noise, NOISES, "noise family")
+        sizes = self._sizes(k, n_samples, self._chosen(k, labels), doses)
+        known = {regime: n for regime, n in sizes.items() if n is not None}
+        if len(known) < len(sizes):
+            raise InputError("exact moments have no rows", "Pass a number of rows.")
+        return draw_rows(
+            self, k, known, family, check_seed(seed),
+            doses=doses, batches=batches, departures=departures,
+        )  # fmt: skip
 
     def rows(
         self, k: int, n: int, noise: str = "gaussian", seed: int = 0
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Rows of client k: the control's, and one matrix per label, each (n, n_features)."""
-        family, labels = choose(noise, NOISES, "noise family"), self._chosen(k, None)
-        self._sizes(k, n, labels)
-        streams = np.random.SeedSequence([check_seed(seed), self.seed, _ROWS, k]).spawn(
-            1 + len(labels)
-        )
-        drawn = [
-            sample_rows(self.regime(k, label), n, family, np.random.default_rng(stream))
-            for label, stream in zip([None, *labels], streams, strict=True)
-        ]
-        return drawn[0], dict(zip(labels, drawn[1:], strict=True))
+        regimes = self.sample(k, n, noise, seed).regimes
+        return regimes.pop(CONTROL), regimes
 
     def _chosen(self, k: int, labels: Iterable[str] | None) -> list[str]:
         own = [self.names[node] for node in self.view(k).nodes]
@@ -312,7 +281,11 @@ class World:
             )
         return [label for label in own if label in asked]
 
-    def _sizes(self, k: int, n_samples: SampleSizes, labels: list[str]) -> dict[str, int | None]:
+    def _sizes(
+        self, k: int, n_samples: SampleSizes, labels: list[str], doses: int
+    ) -> dict[str, int | None]:
+        if doses < 1:
+            raise InputError(f"doses is {doses}", "Apply every label at least once.")
         view, sizes = self.view(k), dict[str, int | None]()
         for regime in (CONTROL, *labels):
             n = n_samples.get(regime, -1) if isinstance(n_samples, Mapping) else n_samples
@@ -331,36 +304,7 @@ class World:
 
     def truth(self, k: int) -> Truth:
         """The truth about client k: its graph, blocks, districts and latent basis."""
-        view = self.view(k)
-        labels = tuple(self.names[node] for node in view.nodes)
-        graph = induced_graph(self.sem.A != 0, view.nodes)
-        blocks, order = blocks_of(graph)
-
-        def named(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
-            return tuple(frozenset(labels[i] for i in group) for group in groups)
-
-        H = np.asarray(np.linalg.pinv(view.mixing), dtype=np.float64)
-        R, Q = block_rq(H, blocks, order)
-        return Truth(
-            client=view.name,
-            labels=labels,
-            order=PartialOrder.from_matrix(labels, graph.ancestors()),
-            blocks=named(blocks),
-            block_order=PartialOrder.from_matrix(named(blocks), order),
-            districts=named(graph.districts()),
-            spouses=frozenset(
-                frozenset((labels[i], labels[j]))
-                for i, j in zip(*np.nonzero(graph.bidirected), strict=True)
-            ),
-            parents=frozenset(
-                (labels[j], labels[i]) for i, j in zip(*np.nonzero(graph.directed), strict=True)
-            ),
-            mixing=view.mixing.copy(),
-            H=H,
-            R=R,
-            Q=Q,
-            marginal=self.sem.marginal(view.nodes),
-        )
+        return true_view(self.sem, self.names, self.view(k))
 
     def effects(self, labels: Iterable[str] | None = None) -> TrueEffects:
         """The true total and direct effects, in standard deviations of the control.

@@ -1,0 +1,237 @@
+"""Rows of one client, with the departures that were asked for.
+
+The steps follow the data: noise, latents, features, sensors, table. Every step has random numbers
+of its own, so that one departure does not change what another one draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jigsaw_crl.base.arrays import AnyArray, FloatArray
+from jigsaw_crl.client.client import CONTROL, Client
+from jigsaw_crl.truth.simulate.batches import Batches
+from jigsaw_crl.truth.simulate.departures import Departure, Site, site
+from jigsaw_crl.truth.simulate.sampling import Noise, rows_from_noise, saturated, standard_noise
+
+if TYPE_CHECKING:
+    from jigsaw_crl.truth.simulate.world import World
+
+__all__ = ["Rows", "draw_rows"]
+
+# Numbers behind the seed: one for the rows, and one for each departure at the sensors.
+_ROWS = 103
+_SENSORS = {
+    "sensor-noise": 104,
+    "batches": 106,
+    "gain-drift": 111,
+    "uneven-sensors": 112,
+    "outliers": 113,
+    "missing": 114,
+    "subjects": 115,
+    "batch-offsets": 116,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one client, regime by regime.
+
+    Parameters
+    ----------
+    client : str
+    n_latent : int
+    cases : tuple of (str, int)
+        Regime (the control is "control") and dose of each table, the control first.
+    tables : tuple of array, shape (n, n_features)
+        Missing cells are nan.
+    batch, subject : tuple of array of str, or None
+        The batch and the subject of each row, if the learner is told.
+    """
+
+    client: str
+    n_latent: int
+    cases: tuple[tuple[str, int], ...]
+    tables: tuple[FloatArray, ...]
+    batch: tuple[AnyArray, ...] | None = None
+    subject: tuple[AnyArray, ...] | None = None
+
+    @property
+    def regimes(self) -> dict[str, FloatArray]:
+        """The rows of each regime, all doses together."""
+        return {r: np.vstack(x) for r, x in self._by_regime(self.tables).items()}
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `Client.from_samples`: rows and batches."""
+        tables = {r: _alone(x) for r, x in self._by_regime(self.tables).items()}
+        found = {"observational": tables.pop(CONTROL), "interventions": tables}
+        if self.batch is not None:
+            found["batch"] = {r: _alone(x) for r, x in self._by_regime(self.batch).items()}
+        return found
+
+    def subjects(self) -> dict[str, Any] | None:
+        """The subject of each row, by regime; None if there are no subjects."""
+        if self.subject is None:
+            return None
+        return {r: _alone(x) for r, x in self._by_regime(self.subject).items()}
+
+    def to_client(self) -> Client:
+        """The client, as the learner gets it; subjects are not passed on."""
+        return Client.from_samples(self.client, n_latent=self.n_latent, **self.arguments())
+
+    def _by_regime(self, values: Sequence[AnyArray]) -> dict[str, list[AnyArray]]:
+        found: dict[str, list[AnyArray]] = {}
+        for (regime, _), value in zip(self.cases, values, strict=True):
+            found.setdefault(regime, []).append(value)
+        return found
+
+
+def _alone(values: list[AnyArray]) -> AnyArray | list[AnyArray]:
+    """The values of all doses, or the value itself of a regime with one dose."""
+    return values[0] if len(values) == 1 else values
+
+
+def draw_rows(
+    world: World,
+    k: int,
+    sizes: Mapping[str, int],
+    noise: Noise,
+    seed: int,
+    *,
+    doses: int = 1,
+    departures: Iterable[Departure | str] = (),
+    batches: Batches | None = None,
+) -> Rows:
+    """Rows of client k; `sizes` has the number of rows of the control and of each label."""
+    here = site(world, k, departures)
+    view, local = world.view(k), here.world(world)
+    cases = [
+        (regime, dose) for regime in sizes for dose in range(1 if regime == CONTROL else doses)
+    ]
+    streams = np.random.SeedSequence([seed, world.seed, _ROWS, k]).spawn(len(cases))
+    tables, subjects = [], list[AnyArray]()
+    for (regime, dose), stream in zip(cases, streams, strict=True):
+        rng = np.random.default_rng(stream)
+        label = None if regime == CONTROL else here.means.get(regime, regime)
+        law = local.regime(k, label, dose, bend=here.size("nonlinear-system") or 0.0)
+        E = _noise(here, sizes[regime], world.n_latent, noise, rng)
+        if "subjects" in here.departures:
+            own = _stream("subjects", seed, world, k, len(subjects))
+            E, codes = _with_subjects(E, here.departures["subjects"], own)
+            subjects.append(np.array([f"{regime}-{dose + 1}-{code + 1}" for code in codes]))
+        tables.append(rows_from_noise(law, E, rng))
+    rngs = {name: _stream(name, seed, world, k) for name in _SENSORS}
+    tables = _sensed(here, tables, rngs)
+    batch = None
+    offsets = here.size("batch-offsets")
+    if offsets is not None:
+        own_offsets = Batches(offsets, "apart", count=1)
+        tables, _ = _in_batches(tables, own_offsets, rngs["batch-offsets"])
+    if batches is not None:
+        tables, names = _in_batches(tables, batches, rngs["batches"])
+        batch = tuple(names) if batches.told else None
+    tables = _recorded(here, tables, rngs)
+    subject = tuple(subjects) or None
+    return Rows(view.name, len(view.nodes), tuple(cases), tuple(tables), batch, subject)
+
+
+def _stream(name: str, seed: int, world: World, k: int, *more: int) -> np.random.Generator:
+    return np.random.default_rng([seed, world.seed, _SENSORS[name], k, *more])
+
+
+def _noise(here: Site, n: int, p: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
+    """Noise of variance 1, shape (n, p), with the tails and the autocorrelation of the site."""
+    E: FloatArray
+    df, s = here.size("t-noise"), here.size("lognormal-noise")
+    if df is not None:
+        E = np.sqrt((df - 2) / df) * rng.standard_t(df, (n, p))
+    elif s is not None:
+        # The variance of exp(s z) is exp(s²) (exp(s²) − 1), its mean exp(s² / 2).
+        E = np.exp(s * rng.standard_normal((n, p)) - s**2 / 2) - 1
+        E /= np.sqrt(np.expm1(s**2))
+    else:
+        E = standard_noise(n, p, noise, rng)
+    r = here.size("autocorrelation")
+    if not r:
+        return E
+    # Here because scipy.signal takes half a second to import.
+    from scipy.signal import lfilter
+
+    # e_t = r e_{t−1} + √(1 − r²) η_t, with e_1 = η_1.
+    E[1:] *= np.sqrt(1 - r**2)
+    return np.asarray(lfilter([1.0], [1.0, -r], E, axis=0), dtype=np.float64)
+
+
+def _with_subjects(
+    E: FloatArray, departure: Departure, rng: np.random.Generator
+) -> tuple[FloatArray, AnyArray]:
+    """`√r u + √(1 − r) e`, u the same in all rows of a subject; and the subject of each row.
+
+    Rows of a subject are scattered over the table.
+    """
+    r, n = departure.size, len(E)
+    codes = rng.permutation(np.arange(n) // max(round(departure.second), 1))
+    u = rng.standard_normal((int(codes.max()) + 1, E.shape[1]))
+    return np.sqrt(r) * u[codes] + np.sqrt(1 - r) * E, codes
+
+
+def _sensed(
+    here: Site, tables: list[FloatArray], rngs: Mapping[str, np.random.Generator]
+) -> list[FloatArray]:
+    """What the sensors make of the features: saturation, gains, noise."""
+    bend, drift = here.size("nonlinear-sensors"), here.size("gain-drift")
+    if bend is not None:
+        spread = tables[0].std(axis=0)
+        tables = [spread * saturated(x / spread, bend) for x in tables]
+    if drift is not None:
+        rng = rngs["gain-drift"]
+        tables = [x * (1 + drift * rng.standard_normal(x.shape[1])) for x in tables]
+    clean = float(np.mean(np.var(tables[0], axis=0)))
+    for name in ("sensor-noise", "uneven-sensors"):
+        if name in here.departures:
+            rng, departure = rngs[name], here.departures[name]
+            scale = np.sqrt(clean * _noise_shares(departure, tables[0].shape[1], rng))
+            tables = [x + scale * rng.standard_normal(x.shape) for x in tables]
+    return tables
+
+
+def _noise_shares(departure: Departure, m: int, rng: np.random.Generator) -> FloatArray:
+    """Noise variance of each sensor, as a share of the features' mean variance."""
+    if departure.name == "sensor-noise":
+        return np.full(m, departure.size)
+    uneven = departure.size ** rng.permutation(np.linspace(0, 1, m))
+    return np.asarray(departure.second * uneven / uneven.mean())
+
+
+def _in_batches(
+    tables: list[FloatArray], batches: Batches, rng: np.random.Generator
+) -> tuple[list[FloatArray], list[AnyArray]]:
+    """Rows with the offsets of their batches, and the batch of each row."""
+    regimes = len(tables) - 1
+    offsets = batches.offsets(regimes, tables[0].std(axis=0), rng)
+    codes = []
+    for regime, x in enumerate(tables, -1):
+        members = batches.members(regime, regimes)
+        codes.append(np.repeat(members, batches.sizes(len(x), members)))
+    moved = [x + offsets[c] for x, c in zip(tables, codes, strict=True)]
+    return moved, [np.array([f"b{batch + 1}" for batch in c]) for c in codes]
+
+
+def _recorded(
+    here: Site, tables: list[FloatArray], rngs: Mapping[str, np.random.Generator]
+) -> list[FloatArray]:
+    """Rows as they stand in the table: outliers, missing cells."""
+    share = here.size("outliers")
+    if share is not None:
+        factor = here.departures["outliers"].second
+        hit = [rngs["outliers"].random((len(x), 1)) < share for x in tables]
+        tables = [np.where(h, factor * x, x) for h, x in zip(hit, tables, strict=True)]
+    missing = here.size("missing")
+    if missing is not None:
+        lost = [rngs["missing"].random(x.shape) < missing for x in tables]
+        tables = [np.where(m, np.nan, x) for m, x in zip(lost, tables, strict=True)]
+    return tables

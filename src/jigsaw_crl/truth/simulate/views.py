@@ -1,0 +1,106 @@
+"""What one client accesses, and the truth about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.truth.simulate.block_rq import block_rq
+from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
+from jigsaw_crl.truth.simulate.sem import SEM, Marginal
+
+__all__ = ["Truth", "View", "true_view"]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What one client accesses: its name, its nodes (in its own order) and its mixing G_k."""
+
+    name: str
+    nodes: IntArray
+    mixing: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The truth about one client; every array follows the order of `labels`.
+
+    Parameters
+    ----------
+    client : str
+    labels : tuple of str
+        Labels of the client's nodes, in the client's own order.
+    order : PartialOrder over labels
+        Ancestry between the client's nodes: the restriction of the global order.
+    blocks : tuple of frozenset of str
+    block_order : PartialOrder over blocks
+        The transitive closure of the block-level relation.
+    districts : tuple of frozenset of str
+        Connected components of the bidirected edges.
+    spouses : frozenset of frozenset of str
+        The bidirected edges.
+    parents : frozenset of (str, str)
+        Directed edges (parent, child) of the induced mixed graph.
+    mixing : array, shape (n_features, p_k)
+        G_k.
+    H : array, shape (p_k, n_features)
+        The pseudo-inverse of G_k.
+    R, Q : array, shapes (p_k, p_k) and (p_k, n_features)
+        `H = R Q` by Algorithm 4.
+    marginal : Marginal
+        A_k and Σ_k.
+    """
+
+    client: str
+    labels: tuple[str, ...]
+    order: PartialOrder[str]
+    blocks: tuple[frozenset[str], ...]
+    block_order: PartialOrder[frozenset[str]]
+    districts: tuple[frozenset[str], ...]
+    spouses: frozenset[frozenset[str]]
+    parents: frozenset[tuple[str, str]]
+    mixing: FloatArray
+    H: FloatArray
+    R: FloatArray
+    Q: FloatArray
+    marginal: Marginal
+
+    def block_of(self, label: str) -> frozenset[str]:
+        """The block that holds `label`."""
+        return next(b for b in self.blocks if label in b)
+
+
+def true_view(sem: SEM, names: tuple[str, ...], view: View) -> Truth:
+    """The truth about a client; `names` are the labels of the nodes."""
+    labels = tuple(names[node] for node in view.nodes)
+    graph = induced_graph(sem.A != 0, view.nodes)
+    blocks, order = blocks_of(graph)
+
+    def named(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
+        return tuple(frozenset(labels[i] for i in group) for group in groups)
+
+    H = np.asarray(np.linalg.pinv(view.mixing), dtype=np.float64)
+    R, Q = block_rq(H, blocks, order)
+    return Truth(
+        client=view.name,
+        labels=labels,
+        order=PartialOrder.from_matrix(labels, graph.ancestors()),
+        blocks=named(blocks),
+        block_order=PartialOrder.from_matrix(named(blocks), order),
+        districts=named(graph.districts()),
+        spouses=frozenset(
+            frozenset((labels[i], labels[j]))
+            for i, j in zip(*np.nonzero(graph.bidirected), strict=True)
+        ),
+        parents=frozenset(
+            (labels[j], labels[i]) for i, j in zip(*np.nonzero(graph.directed), strict=True)
+        ),
+        mixing=view.mixing.copy(),
+        H=H,
+        R=R,
+        Q=Q,
+        marginal=sem.marginal(view.nodes),
+    )
