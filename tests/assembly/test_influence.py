@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.evidence.factors import BayesFactors
@@ -42,6 +43,8 @@ def lie(fragment, kind, rng):
     ancestor, p = fragment.bayes.ancestor.copy(), len(fragment.labels)
     if kind == "inflated":
         return with_factors(fragment, 100.0 * ancestor)
+    if kind == "inverted":
+        return with_factors(fragment, -ancestor)
     if kind == "permuted":
         order = rng.permutation(p)
         return with_factors(fragment, 3.0 * ancestor[:, order][:, :, order])
@@ -70,17 +73,78 @@ def test_what_is_near_the_best_hypothesis_stays_as_it_is():
     assert b.ancestor[0, 1, 0] == pytest.approx(0.0, abs=0.01)
 
 
-@pytest.mark.parametrize("kind", ["sparse", "inflated", "permuted"])
+def tell(fragments, kind, rng):
+    """The fragments of a study in which a fifth of the sites lies."""
+    bad = rng.choice(len(fragments), 2, replace=False).tolist()
+    told = list(fragments)
+    one = lie(fragments[bad[0]], "inverted" if kind == "sybil" else "sparse", rng)
+    for k in bad:
+        if kind in ("sybil", "copied"):
+            told[k] = replace(one, client=fragments[k].client)
+        else:
+            told[k] = lie(fragments[k], kind, rng)
+    return told
+
+
+KINDS = ["sparse", "inflated", "permuted", "inverted", "sybil", "copied"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_fifth_of_liars_changes_no_verdict_without_a_note(fragments, honest, kind, seed):
-    rng = np.random.default_rng(seed)
-    bad = set(rng.choice(len(fragments), 2, replace=False).tolist())
-    told = [lie(f, kind, rng) if k in bad else f for k, f in enumerate(fragments)]
-    order = jc.assemble(told)
+    order = jc.assemble(tell(fragments, kind, np.random.default_rng(seed)))
     turned = (order.verdicts != honest.verdicts) & (order.verdicts != OPEN)
     turned &= honest.verdicts != OPEN
     for a, d in np.argwhere(turned):
-        assert order.disagreement or (order.labels[a], order.labels[d]) in order.rests_on
+        pair = order.labels[a], order.labels[d]
+        assert order.disagreement or pair in order.contested or pair in order.rests_on
+
+
+def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):
+    copies = [replace(fragments[0], client=name) for name in ("copy-1", "copy-2")]
+    changed = lie(fragments[0], "sparse", np.random.default_rng(1))
+    copies[1] = replace(changed, client="copy-2")
+    order = jc.assemble([*fragments, *copies])
+    names = [fragments[0].client, "copy-1", "copy-2"]
+    assert sum(order.client_weights[name] for name in names) <= 1.0 + 1e-9
+    note = "sent the same evidence and count as one client: " + ", ".join(sorted(names))
+    assert note in order.notes
+    alone = jc.assemble(fragments)
+    assert not any("same evidence" in note for note in alone.notes)
+
+
+def test_the_same_evidence_twice_says_no_more_than_once(fragments):
+    twice = [fragments[0], replace(fragments[0], client="another")]
+    once = jc.assemble(fragments[:1])
+    assert set(jc.assemble(twice).client_weights.values()) == {0.5}
+    np.testing.assert_allclose(jc.assemble(twice).probabilities, once.probabilities, atol=0.15)
+
+
+def test_clients_that_differ_or_say_the_same_few_things_are_no_copies(fragments):
+    assert find_copies(fragments) == []
+    flat = [with_factors(f, np.sign(f.bayes.ancestor)) for f in fragments]
+    assert find_copies(flat) == []
+
+
+def test_calling_both_directions_likely_where_neither_holds_costs_the_weight(fragments):
+    yes = with_factors(fragments[0], np.full_like(fragments[0].bayes.ancestor, 5.0))
+    order = jc.assemble([yes, *fragments[1:]])
+    assert order.client_weights[fragments[0].client] < 0.2
+    assert min(order.client_weights[f.client] for f in fragments[1:]) > 0.5
+
+
+def test_a_verdict_that_others_would_decide_the_other_way_is_contested(fragments, honest):
+    assert len(honest.contested) <= 0.05 * (honest.verdicts != OPEN).sum()
+    a, d = max(honest.pairs(), key=lambda pair: -honest.probability(*pair))
+    having = [k for k, f in enumerate(fragments) if {a, d} <= set(f.labels)]
+    told = list(fragments)
+    for k in having[: len(having) // 2]:
+        x = fragments[k].bayes.ancestor.copy()
+        x[:, fragments[k].index(a), fragments[k].index(d)] = -1000.0
+        told[k] = with_factors(fragments[k], x)
+    order = jc.assemble(told)
+    assert order.verdict(a, d) is jc.Verdict.UNDETERMINED or (a, d) in order.contested
+    assert (a, d) not in honest.contested
 
 
 def test_a_client_that_is_surer_than_it_is_right_loses_weight(fragments):

@@ -257,11 +257,14 @@ def explain(
                 "excludes_above": certificate.bound,
                 "excludes_unit": certificate.bound_unit,
                 "effect": None if certificate.effect is None else asdict(certificate.effect),
+                "contested": (ancestor, descendant) in order.contested,
                 "certificate": str(certificate),
             }
         )
         return
     say(str(certificate))
+    if (ancestor, descendant) in order.contested:
+        say("Contested: the clients that contradict this would decide the opposite on their own.")
 
 
 def design(
