@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output
+from jigsaw_crl.base.files import check_output, sole_writer
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
@@ -143,14 +143,17 @@ def assemble(
     from jigsaw_crl.fragment.reading import read_fragment_files
 
     opt.null_cone_only(method, smallest_effect=smallest_effect)
-    known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
-    out = into if out is None else out
+    given, out = out, into if out is None else out
     _check_out(out, [*fragments, keys, sign], force)
     if (keys is None) != (round_name is None):
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if sign is not None and out is None:
         raise InputError("there is no result folder to sign", "Pass --out DIR as well.")
     with ExitStack() as stack:
+        if into is not None and given is None and into.is_dir():
+            # From reading to writing: what another run adds meanwhile would be lost.
+            stack.enter_context(sole_writer(into, nested=True))
+        known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
         received = None
         if keys is not None and round_name is not None:
             from jigsaw_crl.federated.received import receive_signed
