@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.verdict import OPEN
+from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MODEL_ERROR
 
@@ -133,18 +135,42 @@ def test_calling_both_directions_likely_where_neither_holds_costs_the_weight(fra
     assert min(order.client_weights[f.client] for f in fragments[1:]) > 0.5
 
 
-def test_a_verdict_that_others_would_decide_the_other_way_is_contested(fragments, honest):
-    assert len(honest.contested) <= 0.05 * (honest.verdicts != OPEN).sum()
-    a, d = max(honest.pairs(), key=lambda pair: -honest.probability(*pair))
-    having = [k for k, f in enumerate(fragments) if {a, d} <= set(f.labels)]
-    told = list(fragments)
-    for k in having[: len(having) // 2]:
-        x = fragments[k].bayes.ancestor.copy()
-        x[:, fragments[k].index(a), fragments[k].index(d)] = -1000.0
-        told[k] = with_factors(fragments[k], x)
-    order = jc.assemble(told)
-    assert order.verdict(a, d) is jc.Verdict.UNDETERMINED or (a, d) in order.contested
-    assert (a, d) not in honest.contested
+def two_labels(name, log_odds):
+    """A client that says only this about x as an ancestor of y."""
+    two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
+    ancestor = np.array([[[0.0, log_odds], [-9.0, 0.0]]])
+    factors = BayesFactors((0.5,), ancestor, np.array([[0.0, -30.0], [-30.0, 0.0]]))
+    return Fragment(
+        name, "null-cone", ("x", "y"), two.elements, two, n_samples={"control": 99}, bayes=factors
+    )
+
+
+def test_a_verdict_that_others_would_decide_the_other_way_is_contested(tmp_path, capsys):
+    labs = [two_labels(f"lab-{k}", odds) for k, odds in enumerate((9.0, -3.2))]
+    agreed, contested = jc.assemble(labs[:1]), jc.assemble(labs)
+    assert agreed.verdict("x", "y") is contested.verdict("x", "y") is jc.Verdict.ANCESTOR
+    assert agreed.contested == frozenset()
+    assert contested.contested == {("x", "y")}
+    jc.Result({f.client: f for f in labs}, contested).save(tmp_path / "result")
+    capsys.readouterr()
+    assert run(["explain", str(tmp_path / "result"), "x", "y"]) == 0
+    assert "Contested: the clients that contradict this" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", [300.0, 1000.0])
+def test_one_loud_liar_turns_no_verdict_and_takes_no_others_weight(fragments, honest, size):
+    x = fragments[0].bayes.ancestor.copy()
+    labels = fragments[0].labels
+    firm = max(
+        (pair for pair in honest.pairs() if set(pair) <= set(labels)),
+        key=lambda pair: sum(set(pair) <= set(f.labels) for f in fragments),
+    )
+    x[:, labels.index(firm[0]), labels.index(firm[1])] = -size
+    order = jc.assemble([with_factors(fragments[0], x), *fragments[1:]])
+    assert order.verdict(*firm) is jc.Verdict.ANCESTOR or firm in order.contested
+    assert order.verdict(*firm) is not jc.Verdict.NOT_ANCESTOR
+    for f in fragments[1:]:
+        assert order.client_weights[f.client] > honest.client_weights[f.client] - 0.2
 
 
 def test_a_client_that_is_surer_than_it_is_right_loses_weight(fragments):
