@@ -231,6 +231,12 @@ def explain(
         str, typer.Argument(metavar="ANCESTOR", help="Is this label an ancestor …")
     ],
     descendant: Annotated[str, typer.Argument(metavar="DESCENDANT", help="… of this one?")],
+    rests_on: Annotated[
+        bool,
+        typer.Option(
+            "--rests-on", help="Does the verdict rest on one client? Samples again without each."
+        ),
+    ] = False,
     as_json: opt.Json = False,
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
@@ -247,6 +253,8 @@ def explain(
                 "See the findings for what to do about it.",
             )
     certificate = order.explain(ancestor, descendant)
+    pair = ancestor, descendant
+    one = order.rests_on.get(pair) if rests_on else None
     if as_json:
         print_json(
             {
@@ -260,14 +268,19 @@ def explain(
                 "excludes_above": certificate.bound,
                 "excludes_unit": certificate.bound_unit,
                 "effect": None if certificate.effect is None else asdict(certificate.effect),
-                "contested": (ancestor, descendant) in order.contested,
+                "contested": pair in order.contested,
+                **({"rests_on": one} if rests_on else {}),
                 "certificate": str(certificate),
             }
         )
         return
     say(str(certificate))
-    if (ancestor, descendant) in order.contested:
+    if pair in order.contested:
         say("Contested: the clients that contradict this would decide the opposite on their own.")
+    if one is not None:
+        say(f"Rests on {one}: without it, the other clients would not decide this.")
+    elif rests_on:
+        say("Rests on no single client.")
 
 
 def design(
