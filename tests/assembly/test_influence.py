@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl import Fragment, PartialOrder
+from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.verdict import OPEN
+from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MODEL_ERROR
 
@@ -42,6 +46,8 @@ def lie(fragment, kind, rng):
     ancestor, p = fragment.bayes.ancestor.copy(), len(fragment.labels)
     if kind == "inflated":
         return with_factors(fragment, 100.0 * ancestor)
+    if kind == "inverted":
+        return with_factors(fragment, -ancestor)
     if kind == "permuted":
         order = rng.permutation(p)
         return with_factors(fragment, 3.0 * ancestor[:, order][:, :, order])
@@ -70,17 +76,107 @@ def test_what_is_near_the_best_hypothesis_stays_as_it_is():
     assert b.ancestor[0, 1, 0] == pytest.approx(0.0, abs=0.01)
 
 
-@pytest.mark.parametrize("kind", ["sparse", "inflated", "permuted"])
+def tell(fragments, kind, rng):
+    """The fragments of a study in which a fifth of the sites lies."""
+    bad = rng.choice(len(fragments), 2, replace=False).tolist()
+    told = list(fragments)
+    one = lie(fragments[bad[0]], "inverted" if kind == "sybil" else "sparse", rng)
+    for k in bad:
+        if kind in ("sybil", "copied"):
+            told[k] = replace(one, client=fragments[k].client)
+        else:
+            told[k] = lie(fragments[k], kind, rng)
+    return told
+
+
+KINDS = ["sparse", "inflated", "permuted", "inverted", "sybil", "copied"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_fifth_of_liars_changes_no_verdict_without_a_note(fragments, honest, kind, seed):
-    rng = np.random.default_rng(seed)
-    bad = set(rng.choice(len(fragments), 2, replace=False).tolist())
-    told = [lie(f, kind, rng) if k in bad else f for k, f in enumerate(fragments)]
-    order = jc.assemble(told)
+    order = jc.assemble(tell(fragments, kind, np.random.default_rng(seed)))
     turned = (order.verdicts != honest.verdicts) & (order.verdicts != OPEN)
     turned &= honest.verdicts != OPEN
     for a, d in np.argwhere(turned):
-        assert order.disagreement or (order.labels[a], order.labels[d]) in order.rests_on
+        pair = order.labels[a], order.labels[d]
+        assert order.disagreement or pair in order.contested or pair in order.rests_on
+
+
+def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):
+    copies = [replace(fragments[0], client=name) for name in ("copy-1", "copy-2")]
+    changed = lie(fragments[0], "sparse", np.random.default_rng(1))
+    copies[1] = replace(changed, client="copy-2")
+    order = jc.assemble([*fragments, *copies])
+    names = [fragments[0].client, "copy-1", "copy-2"]
+    assert sum(order.client_weights[name] for name in names) <= 1.0 + 1e-9
+    note = "sent the same evidence and count as one client: " + ", ".join(sorted(names))
+    assert note in order.notes
+    alone = jc.assemble(fragments)
+    assert not any("same evidence" in note for note in alone.notes)
+
+
+def test_the_same_evidence_twice_says_no_more_than_once(fragments):
+    twice = [fragments[0], replace(fragments[0], client="another")]
+    once = jc.assemble(fragments[:1])
+    assert set(jc.assemble(twice).client_weights.values()) == {0.5}
+    np.testing.assert_allclose(jc.assemble(twice).probabilities, once.probabilities, atol=0.15)
+
+
+def test_clients_that_differ_or_say_the_same_few_things_are_no_copies(fragments):
+    assert find_copies(fragments) == []
+    flat = [with_factors(f, np.sign(f.bayes.ancestor)) for f in fragments]
+    assert find_copies(flat) == []
+
+
+def test_calling_both_directions_likely_where_neither_holds_costs_the_weight(fragments):
+    yes = with_factors(fragments[0], np.full_like(fragments[0].bayes.ancestor, 5.0))
+    order = jc.assemble([yes, *fragments[1:]])
+    assert order.client_weights[fragments[0].client] < 0.2
+    assert min(order.client_weights[f.client] for f in fragments[1:]) > 0.5
+
+
+def two_labels(name, log_odds):
+    """A client that says only this about x as an ancestor of y."""
+    two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
+    ancestor = np.array([[[0.0, log_odds], [-9.0, 0.0]]])
+    factors = BayesFactors((0.5,), ancestor, np.array([[0.0, -30.0], [-30.0, 0.0]]))
+    return Fragment(
+        name, "null-cone", ("x", "y"), two.elements, two, n_samples={"control": 99}, bayes=factors
+    )
+
+
+def test_a_verdict_that_others_would_decide_the_other_way_is_contested(tmp_path, capsys):
+    labs = [two_labels(f"lab-{k}", odds) for k, odds in enumerate((9.0, -3.2))]
+    agreed, contested = jc.assemble(labs[:1]), jc.assemble(labs)
+    assert agreed.verdict("x", "y") is contested.verdict("x", "y") is jc.Verdict.ANCESTOR
+    assert agreed.contested == frozenset()
+    assert contested.contested == {("x", "y")}
+    jc.Result({f.client: f for f in labs}, contested).save(tmp_path / "result")
+    capsys.readouterr()
+    assert run(["explain", str(tmp_path / "result"), "x", "y"]) == 0
+    assert "Contested: the clients that contradict this" in capsys.readouterr().out
+    assert run(["explain", str(tmp_path / "result"), "x", "y", "--rests-on"]) == 0
+    assert "Rests on lab-0: without it" in capsys.readouterr().out
+    assert run(["explain", str(tmp_path / "result"), "x", "y", "--rests-on", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["contested"], said["rests_on"]) == (True, "lab-0")
+
+
+@pytest.mark.parametrize("size", [300.0, 1000.0])
+def test_one_loud_liar_turns_no_verdict_and_takes_no_others_weight(fragments, honest, size):
+    x = fragments[0].bayes.ancestor.copy()
+    labels = fragments[0].labels
+    firm = max(
+        (pair for pair in honest.pairs() if set(pair) <= set(labels)),
+        key=lambda pair: sum(set(pair) <= set(f.labels) for f in fragments),
+    )
+    x[:, labels.index(firm[0]), labels.index(firm[1])] = -size
+    order = jc.assemble([with_factors(fragments[0], x), *fragments[1:]])
+    assert order.verdict(*firm) is jc.Verdict.ANCESTOR or firm in order.contested
+    assert order.verdict(*firm) is not jc.Verdict.NOT_ANCESTOR
+    for f in fragments[1:]:
+        assert order.client_weights[f.client] > honest.client_weights[f.client] - 0.2
 
 
 def test_a_client_that_is_surer_than_it_is_right_loses_weight(fragments):

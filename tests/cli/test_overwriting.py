@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,32 @@ def test_a_second_writer_of_a_result_folder_gets_a_clear_line(lab, refused):
     with sole_writer(lab / "result"):
         fragment = lab / "lab.fragment.json"
         refused(["assemble", fragment, "--out", lab / "result"], "another run is writing")
+
+
+def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab, monkeypatch):
+    from jigsaw_crl.cli import order
+
+    first, more = order._grown, []
+
+    def slow(known, pieces, provenance):
+        # Another run of the same command, in another process, while this one computes.
+        words = ["assemble", str(lab / "lab.fragment.json"), "--into", str(lab / "result")]
+        code = "import sys; from jigsaw_crl.cli.app import run; sys.exit(run(sys.argv[1:]))"
+        more.append(
+            subprocess.run(
+                [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+            )
+        )
+        return first(known, pieces, provenance)
+
+    monkeypatch.setattr(order, "_grown", slow)
+    piece = json.loads((lab / "lab.fragment.json").read_text())
+    (lab / "later.json").write_text(json.dumps(piece | {"client": "later", "findings": []}))
+    assert run(["assemble", str(lab / "later.json"), "--into", str(lab / "result")]) == 0
+    (other,) = more
+    assert other.returncode == 2
+    assert "another run is writing to this folder" in other.stderr
+    assert "later" in jc.load_result(lab / "result").fragments
 
 
 def test_a_study_is_not_written_over_one_that_appears_meanwhile(tmp_path, monkeypatch, refused):

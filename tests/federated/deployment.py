@@ -133,14 +133,17 @@ class Deployment:
         wait_until(joined, "the sites to join")
         self.enough = max(self.enough, round(3 * (time.monotonic() - began)))
 
-    def kill_jobs_of(self, name: str) -> None:
-        """End the processes that a participant started for a job."""
+    def kill_jobs_of(self, name: str) -> bool:
+        """End the processes that a participant started for a job; were there any?"""
+        found = False
         for child in psutil.Process(self.processes[name].pid).children(recursive=True):
             try:
                 if any("_process" in word for word in child.cmdline()):
                     child.kill()
+                    found = True
             except psutil.NoSuchProcess:
                 continue
+        return found
 
     def wait_for_hold(self, site: str) -> None:
         """Wait until the site was asked and holds its answer back."""
@@ -161,7 +164,9 @@ class Deployment:
     def submit(self, name: str, **options: object) -> subprocess.Popen[str]:
         limits = {"timeout": HANG, "deadline": HANG, "patience": HANG}
         given = {**limits, **options}
-        words = [w for k, v in given.items() for w in (f"--{k.replace('_', '-')}", str(v))]
+        words = [
+            f"--{k.replace('_', '-')}" + ("" if v is True else f"={v}") for k, v in given.items()
+        ]
         command = [JIGSAW, "federate", "submit", str(self.kits / ADMIN), "--round", name, *words]
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.root

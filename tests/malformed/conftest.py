@@ -4,7 +4,8 @@ nothing is printed on stdout, written or changed."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from jigsaw_crl.cli.app import run
 
 Refused = Callable[..., str]
+MEGABYTE = 1 << 20
 
 
 def snapshot(root: Path) -> dict[str, str]:
@@ -40,3 +42,13 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
         return err
 
     return check
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """Fail if more than 120 MB are allocated at a time."""
+    tracemalloc.start()
+    yield
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 120 * MEGABYTE

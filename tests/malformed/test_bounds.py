@@ -1,17 +1,14 @@
-"""Files that claim more than they hold, and paths that are no files: refused before memory is
-taken, and without waiting."""
+"""Archives and tables that claim more than they hold are refused before memory is taken; wide
+tables are read."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
-import os
 import struct
-import tracemalloc
-import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -19,23 +16,13 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.study import write_moments
-from jigsaw_crl.study.arrow import csv_source, parquet_source
+from jigsaw_crl.study.arrow import csv_source
 from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.regimes import Naming
 
-from .tables import csv, good, parquet
+from .tables import csv, good
 
 MEGABYTE = 1 << 20
-
-
-@pytest.fixture
-def little_memory() -> Iterator[None]:
-    """Fail if more than 120 MB are allocated at a time."""
-    tracemalloc.start()
-    yield
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 120 * MEGABYTE
 
 
 def _claim(shape: tuple[int, ...], kind: str = "<f8", fortran: bool = False) -> bytes:
@@ -268,158 +255,3 @@ def test_a_compressed_line_without_an_end_is_refused(tmp_path, refused):
         for _ in range(100):
             file.write(b"x" * MEGABYTE)
     refused(["check", path], "lab.csv.gz", "longer than 64 MB")
-
-
-# -- pipes, links and other files -------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name", ["lab.csv", "lab.tsv.gz", "lab.npz", "lab.parquet", "lab.h5ad", "study.toml"]
-)
-def test_a_pipe_is_refused_as_data_without_waiting(name, tmp_path, refused):
-    os.mkfifo(tmp_path / name)
-    refused(["check", tmp_path / name], name, "this is a pipe", "to a file first")
-
-
-def test_a_pipe_among_a_studys_files_is_refused(tmp_path, refused):
-    csv(good(), tmp_path / "lab-1.csv")
-    os.mkfifo(tmp_path / "lab-2.csv")
-    refused(["check", tmp_path], "lab-2.csv", "pipe")
-
-
-def test_a_pipe_among_the_parts_of_a_table_is_left_out(tmp_path):
-    parquet(good(), tmp_path / "lab" / "part-1.parquet")
-    os.mkfifo(tmp_path / "lab" / "part-2.parquet")
-    assert jc.read_client(tmp_path / "lab").labels == ("a", "b")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["assemble", "PIPE"],
-        ["assemble", "FILE", "--keys", "PIPE", "--round", "first"],
-        ["fragment", "FILE", "-o", "out.json", "--sign", "PIPE", "--study", "s", "--round", "r"],
-        ["fragment", "FILE", "-o", "PIPE"],
-        ["moments", "FILE", "-o", "PIPE"],
-    ],
-)
-def test_a_pipe_is_refused_wherever_a_file_is_asked_for(arguments, tmp_path, refused):
-    csv(good(), tmp_path / "lab.csv")
-    os.mkfifo(tmp_path / "pipe")
-    places = {"PIPE": tmp_path / "pipe", "FILE": tmp_path / "lab.csv"}
-    refused([places.get(a, a) for a in arguments], "this is a pipe")
-
-
-def test_a_pipe_in_place_of_a_result_is_refused(tmp_path, refused):
-    os.mkfifo(tmp_path / "result.json")
-    refused(["explain", tmp_path, "a", "b"], "result.json", "pipe")
-
-
-def test_a_link_to_the_root_of_the_disk_is_not_searched(tmp_path, monkeypatch):
-    csv(good(labels=("a", "b")), tmp_path / "lab-1.csv")
-    (tmp_path / "everything").symlink_to("/")
-    (tmp_path / "above").symlink_to(tmp_path.parent)
-    searched: list[str] = []
-    scan = os.scandir
-
-    def watched(path: object = ".") -> object:
-        searched.append(str(path))
-        return scan(path)
-
-    monkeypatch.setattr(os, "scandir", watched)
-    assert [c.name for c in jc.read_study(tmp_path)] == ["lab-1"]
-    assert len(searched) <= 1
-
-
-def test_a_link_to_a_folder_of_parts_is_a_client(tmp_path):
-    parquet(good(), tmp_path / "data" / "deep" / "part-1.parquet")
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "lab-1").symlink_to(tmp_path / "data")
-    assert [c.name for c in jc.read_study(tmp_path / "study")] == ["lab-1"]
-
-
-def test_a_table_in_too_many_parts_is_refused(tmp_path, monkeypatch):
-    from jigsaw_crl.study import limits
-
-    monkeypatch.setattr(limits, "_MOST_ENTRIES", 3)
-    for i in range(5):
-        (tmp_path / f"{i}.txt").write_text("")
-    parquet(good(), tmp_path / "x.parquet")
-    with open_data(tmp_path) as data, pytest.raises(jc.InputError, match="more than 3 entries"):
-        parquet_source(data, Naming(), "lab")
-
-
-# -- AnnData ----------------------------------------------------------------------------------
-
-
-def _h5ad(path: Path) -> Path:
-    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
-    import pandas as pd
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        obs = pd.DataFrame(
-            {"perturbation": np.repeat(["control", "a", "b"], 20)},
-            index=[str(i) for i in range(60)],
-        )
-        rows = np.random.default_rng(0).normal(size=(60, 3))
-        anndata.AnnData(rows, obs=obs).write_h5ad(path)
-    return path
-
-
-def _external(file: object) -> None:
-    import h5py
-
-    file["uns/secret"] = h5py.ExternalLink("other.h5", "/X")
-
-
-def _linked_rows(file: object) -> None:
-    import h5py
-
-    del file["X"]
-    file["X"] = h5py.ExternalLink("other.h5", "/X")
-
-
-def _stored_elsewhere(file: object) -> None:
-    file["uns"].create_dataset("raw", (8,), "u1", external=[("/etc/hostname", 0, 8)])
-
-
-def _virtual(file: object) -> None:
-    import h5py
-
-    layout = h5py.VirtualLayout((60, 3), "f8")
-    layout[:] = h5py.VirtualSource("other.h5", "X", (60, 3))
-    file.create_virtual_dataset("uns/view", layout)
-
-
-@pytest.mark.parametrize("link", [_external, _linked_rows, _stored_elsewhere, _virtual])
-def test_an_anndata_file_that_refers_to_another_file_is_refused(
-    link: Callable[[object], None], tmp_path, refused
-):
-    _h5ad(tmp_path / "other.h5")
-    path = _h5ad(tmp_path / "lab.h5ad")
-    import h5py
-
-    with h5py.File(path, "a") as file:
-        link(file)
-    refused(["check", path], "lab.h5ad", "refers to another file")
-
-
-def test_an_anndata_file_that_claims_more_than_it_holds_is_refused(
-    tmp_path, refused, little_memory
-):
-    path = _h5ad(tmp_path / "lab.h5ad")
-    import h5py
-
-    with h5py.File(path, "a") as file:
-        file["uns"].create_dataset("huge", (10**10,), "f8", chunks=True)
-    refused(["check", path], "lab.h5ad", "'/uns/huge'", "10000000000")
-
-
-def test_an_anndata_file_with_links_inside_it_is_read(tmp_path):
-    path = _h5ad(tmp_path / "lab.h5ad")
-    import h5py
-
-    with h5py.File(path, "a") as file:
-        file["uns/again"] = h5py.SoftLink("/X")
-    assert jc.read_client(path).labels == ("a", "b")

@@ -164,7 +164,35 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
         _inside("order", "probabilities", lambda m: [[2.0] * len(m)] * len(m)),
         ("0 to 1",),
     ),
-    "a proposal of nothing known": (_set("proposal", {"labels": ["zz"]}), ("hold together",)),
+    "a proposal of nothing known": (_set("proposal", {"labels": ["zz"]}), ("proposal",)),
+    "a verdict as text": (
+        _inside("order", "verdicts", lambda m: [["1"] * len(m)] * len(m)),
+        ("order.verdicts.0.0",),
+    ),
+    "a verdict that is true": (
+        _inside("order", "verdicts", lambda m: [[True] * len(m)] * len(m)),
+        ("order.verdicts.0.0",),
+    ),
+    "a probability as text": (
+        _inside("order", "probabilities", lambda m: [["0.5"] * len(m)] * len(m)),
+        ("order.probabilities.0.0",),
+    ),
+    "a seed that is true": (_inside("order", "seed", lambda _: True), ("order.seed",)),
+    "a rate of 3": (_inside("order", "rate", lambda _: 3), ("order.rate",)),
+    "a weight of 7": (
+        _inside("order", "client_weights", lambda w: dict.fromkeys(w, 7)),
+        ("order.client_weights",),
+    ),
+    "a note that is a number": (_inside("order", "notes", lambda _: [3]), ("order.notes",)),
+    "an order with an extra field": (
+        lambda d: {**d, "order": {**d["order"], "colour": "red"}},
+        ("colour",),
+    ),
+    "a finding of unknown severity": (
+        _set("diagnostics", [{"check": "c", "severity": "x", "message": "", "remedy": ""}]),
+        ("diagnostics.0.severity",),
+    ),
+    "version true": (_set("version", True), ("version",)),
     "other labels": (_inside("order", "labels", lambda x: [*x[:-1], "zz"]), ("labels",)),
 }
 

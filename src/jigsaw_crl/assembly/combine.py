@@ -215,7 +215,11 @@ def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.i
 
 
 def _about_trust(panel: Panel, trust: Trust) -> list[str]:
-    notes = []
+    notes = [
+        "sent the same evidence and count as one client: "
+        + ", ".join(panel.claims[k].client for k in found)
+        for found in trust.copies
+    ]
     names = [panel.claims[k].client for k in trust.distrusted]
     if trust.disagreement:
         who = f"{len(names)} of {len(panel.claims)} contradict the rest"

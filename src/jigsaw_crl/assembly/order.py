@@ -15,7 +15,7 @@ from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
-from jigsaw_crl.assembly.influence import NOBODY, rests_on
+from jigsaw_crl.assembly.influence import NOBODY, contested, rests_on
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
@@ -328,13 +328,29 @@ class GlobalOrder(ReadOnlyArrays):
         if self.mode != "evidence":
             return {}
         assert self.sampled is not None
-        weights = np.array([self.client_weights[f.client] for f in self.fragments])
         given = (self.rate, self.verdicts, self.sampled, self.seed)
-        found = rests_on(self.panel, weights, *given)
+        found = rests_on(self.panel, self._trust, *given)
         return {
             (self.labels[a], self.labels[d]): self.fragments[found[a, d]].client
             for a, d in np.argwhere(found != NOBODY).tolist()
         }
+
+    @cached_property
+    def contested(self) -> frozenset[tuple[str, str]]:
+        """Decided pairs against which some clients together have firm evidence.
+
+        The clients that speak against the verdict would decide the opposite among themselves.
+        `explain` names them. Empty in exact mode and from Algorithm 3.
+        """
+        if self.mode != "evidence":
+            return frozenset()
+        found = contested(self.panel, self._trust, self.rate, self.verdicts)
+        return frozenset((self.labels[a], self.labels[d]) for a, d in np.argwhere(found).tolist())
+
+    @property
+    def _trust(self) -> FloatArray:
+        """The clients' weights, in the order of the fragments."""
+        return np.array([self.client_weights[f.client] for f in self.fragments])
 
     @cached_property
     def bounds(self) -> Bounds:

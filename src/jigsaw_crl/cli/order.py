@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output
+from jigsaw_crl.base.files import check_output, sole_writer
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import pluralise
@@ -154,14 +154,17 @@ def assemble(
     from jigsaw_crl.fragment.reading import read_fragment_files
 
     opt.null_cone_only(method, smallest_effect=smallest_effect)
-    known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
-    out = into if out is None else out
+    given, out = out, into if out is None else out
     _check_out(out, [*fragments, keys, sign], force)
     if (keys is None) != (round_name is None):
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if sign is not None and out is None:
         raise InputError("there is no result folder to sign", "Pass --out DIR as well.")
     with ExitStack() as stack:
+        if into is not None and given is None and into.is_dir():
+            # From reading to writing: what another run adds meanwhile would be lost.
+            stack.enter_context(sole_writer(into, nested=True))
+        known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
         received = None
         if keys is not None and round_name is not None:
             from jigsaw_crl.federated.received import receive_signed
@@ -239,6 +242,12 @@ def explain(
         str, typer.Argument(metavar="ANCESTOR", help="Is this label an ancestor …")
     ],
     descendant: Annotated[str, typer.Argument(metavar="DESCENDANT", help="… of this one?")],
+    rests_on: Annotated[
+        bool,
+        typer.Option(
+            "--rests-on", help="Does the verdict rest on one client? Samples again without each."
+        ),
+    ] = False,
     as_json: opt.Json = False,
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
@@ -255,6 +264,8 @@ def explain(
                 "See the findings for what to do about it.",
             )
     certificate = order.explain(ancestor, descendant)
+    pair = ancestor, descendant
+    one = order.rests_on.get(pair) if rests_on else None
     if as_json:
         print_json(
             {
@@ -268,11 +279,19 @@ def explain(
                 "excludes_above": certificate.bound,
                 "excludes_unit": certificate.bound_unit,
                 "effect": None if certificate.effect is None else asdict(certificate.effect),
+                "contested": pair in order.contested,
+                **({"rests_on": one} if rests_on else {}),
                 "certificate": str(certificate),
             }
         )
         return
     say(str(certificate))
+    if pair in order.contested:
+        say("Contested: the clients that contradict this would decide the opposite on their own.")
+    if one is not None:
+        say(f"Rests on {one}: without it, the other clients would not decide this.")
+    elif rests_on:
+        say("Rests on no single client.")
 
 
 def report(

@@ -8,7 +8,6 @@ the result and logged the fragments, and that the verdicts follow from the fragm
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,13 +18,12 @@ import numpy as np
 from pydantic import AwareDatetime
 
 from jigsaw_crl.assembly import assemble
-from jigsaw_crl.base.documents import Document
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, write_text
 from jigsaw_crl.federated.ledger import Head, Ledger
 from jigsaw_crl.federated.round import now
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import KeyList, key_identifier, public_text, sign_bytes, verifies
+from jigsaw_crl.fragment.keys import KeyList, SignedDocument, key_identifier, public_text
 from jigsaw_crl.fragment.reading import read_bytes
 from jigsaw_crl.fragment.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.result.folder import COMPLETE, RESULT
@@ -39,7 +37,7 @@ __all__ = ["SIGNATURE", "Check", "Verification", "sign_result", "verify_result"]
 SIGNATURE = "signature.json"
 
 
-class ResultSignature(Document):
+class ResultSignature(SignedDocument):
     """The file `signature.json` of a result folder."""
 
     kind = "result's signature"
@@ -51,11 +49,6 @@ class ResultSignature(Document):
     key: str
     signed_at: AwareDatetime
     signature: str
-
-    def signed_bytes(self) -> bytes:
-        """What the signature covers: all other fields, in one spelling."""
-        covered = self.model_dump(mode="json", exclude={"signature"})
-        return json.dumps(covered, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 @dataclass(frozen=True)
@@ -104,9 +97,7 @@ def sign_result(folder: Path, key: Ed25519PrivateKey) -> Path:
         signed_at=datetime.fromisoformat(now()),
         signature="",
     )
-    signature = sign_bytes(unsigned.signed_bytes(), key)
-    signed = unsigned.model_copy(update={"signature": signature})
-    return write_text(folder / SIGNATURE, signed.model_dump_json(indent=1))
+    return write_text(folder / SIGNATURE, unsigned.signed_with(key).model_dump_json(indent=1))
 
 
 def verify_result(
@@ -217,7 +208,7 @@ def _signature_fault(piece: Fragment, signed: Any, keys: KeyList) -> str:
     public = {key_identifier(key): key for key in keys.sites.get(piece.client, ())}
     if envelope.key not in public:
         return "the key is not the site's"
-    if not verifies(envelope.signature, envelope.signed_bytes(), public[envelope.key]):
+    if not envelope.is_signed_with(public[envelope.key]):
         return "the signature does not fit the fragment, the study and the round"
     return ""
 
@@ -233,9 +224,7 @@ def _check_coordinator(folder: Path, keys: KeyList | None) -> Check:
         return Check(what, "failed", "the result was changed after it was signed")
     if keys is None or keys.coordinator is None:
         return Check(what, "not checked", "the coordinator's public key was not given")
-    if signed.key != key_identifier(keys.coordinator) or not verifies(
-        signed.signature, signed.signed_bytes(), keys.coordinator
-    ):
+    if not signed.is_signed_with(keys.coordinator):
         return Check(what, "failed", "another key signed it")
     return Check(what, "ok", f"signed at {signed.signed_at.isoformat()}")
 

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KeyList",
+    "SignedDocument",
     "SiteKeys",
     "generate_key",
     "key_identifier",
@@ -138,6 +139,26 @@ def read_key_list(path: str | Path) -> KeyList:
             f"the list of keys is not valid TOML ({error})", KeyList.remedy, path=file
         ) from None
     return KeyList.from_document(document, path=file)
+
+
+class SignedDocument(Document):
+    """A document with the fields `key`, the identifier of a public key, and `signature`."""
+
+    def signed_bytes(self) -> bytes:
+        """What the signature covers: all other fields, in one spelling."""
+        covered = self.model_dump(mode="json", exclude={"signature"})
+        return json.dumps(covered, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+    def signed_with(self, key: Ed25519PrivateKey) -> Self:
+        """The document with the signature of a key."""
+        return self.model_copy(update={"signature": sign_bytes(self.signed_bytes(), key)})
+
+    def is_signed_with(self, public: str) -> bool:
+        """Did the owner of this public key sign the document?"""
+        given = self.model_dump(include={"key", "signature"})
+        return given["key"] == key_identifier(public) and verifies(
+            given["signature"], self.signed_bytes(), public
+        )
 
 
 def sign_bytes(data: bytes, key: Ed25519PrivateKey) -> str:

@@ -8,7 +8,6 @@ study, the round, the key, the time, a serial number that grows and the fragment
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime
 
-from jigsaw_crl.base.documents import Document, WholeNumber
+from jigsaw_crl.base.documents import WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import SiteKeys, key_identifier, public_text, sign_bytes, verifies
+from jigsaw_crl.fragment.keys import SignedDocument, SiteKeys, key_identifier, public_text
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -78,7 +77,7 @@ class Signed:
     signature: str
 
 
-class Envelope(Document):
+class Envelope(SignedDocument):
     """The file of a signed fragment."""
 
     kind = "signed fragment"
@@ -94,11 +93,6 @@ class Envelope(Document):
     serial: WholeNumber
     fragment: str
     signature: str
-
-    def signed_bytes(self) -> bytes:
-        """What the signature covers: all other fields, in one spelling."""
-        covered = self.model_dump(mode="json", exclude={"signature"})
-        return json.dumps(covered, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 # -- signing and opening --------------------------------------------------------------------------
@@ -145,8 +139,7 @@ def sign_fragment(
         fragment=fragment.to_json(),
         signature="",
     )
-    signature = sign_bytes(envelope.signed_bytes(), key)
-    return envelope.model_copy(update={"signature": signature}).model_dump_json()
+    return envelope.signed_with(key).model_dump_json()
 
 
 def check_time(nanoseconds: int) -> str:
@@ -214,8 +207,7 @@ def open_signed(
             f"it is signed with the key {envelope.key[:16]!r}, which is not the site's",
             f"The list has {', '.join(known)}: ask the site which key is its own.",
         )
-    data = envelope.signed_bytes()
-    if not verifies(envelope.signature, data, known[envelope.key]):
+    if not envelope.is_signed_with(known[envelope.key]):
         raise refuse(
             "it was altered after the site signed it, or another key signed it",
             "Ask the site to send it again.",

@@ -1,12 +1,66 @@
-"""The schema of `result.json`: a closed, versioned JSON document."""
+"""The schema of `result.json`: a closed, versioned JSON document with strict types."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from jigsaw_crl.base.documents import Document
+from pydantic import Field, StrictBool, StrictStr
+
+from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 
 __all__ = ["ResultDocument"]
+
+_Share = Annotated[Number, Field(ge=0, le=1)]
+_Count = Annotated[WholeNumber, Field(ge=0)]
+_Pair = tuple[StrictStr, StrictStr]
+
+
+class _Convergence(Closed):
+    converged: StrictBool
+    r_hat: Number
+    worst_error: Number
+    sweeps: _Count
+    chains: _Count
+
+
+class _Order(Closed):
+    """The order without its fragments; `document.order_from` compares them."""
+
+    labels: list[StrictStr]
+    mode: Literal["exact", "evidence", "paper"]
+    verdicts: list[list[WholeNumber]]
+    decoded: list[list[WholeNumber]]
+    probabilities: list[list[Number]]
+    sampled: StrictBool
+    client_weights: dict[str, _Share]
+    notes: list[StrictStr]
+    seed: WholeNumber
+    closed_world: StrictBool
+    rate: _Share
+    disagreement: StrictBool
+    convergence: _Convergence | None
+    # Absent in older results.
+    smallest_effect: Annotated[Number, Field(gt=0)] | None = None
+
+
+class _Finding(Closed):
+    check: StrictStr
+    severity: Literal["info", "warning", "error"]
+    message: StrictStr
+    remedy: StrictStr
+    value: Number | None = None
+    threshold: Number | None = None
+    client: StrictStr | None = None
+    regime: StrictStr | None = None
+
+
+class _Proposal(Closed):
+    labels: list[StrictStr]
+    expected_gain: Number
+    chances: list[_Share]
+    undetermined: _Count
+    settles: list[_Pair]
+    cannot: list[_Pair]
 
 
 class ResultDocument(Document):
@@ -21,8 +75,8 @@ class ResultDocument(Document):
     written_by: str
     options: dict[str, Any]
     fragments: list[Any]
-    order: dict[str, Any]
-    diagnostics: list[dict[str, Any]]
+    order: _Order
+    diagnostics: list[_Finding]
     provenance: dict[str, Any]
     # Absent in version 1.
-    proposal: dict[str, Any] | None = None
+    proposal: _Proposal | None = None

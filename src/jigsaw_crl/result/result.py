@@ -381,14 +381,14 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     document = ResultDocument.from_file(path)
     try:
         fragments = [Fragment.from_document(f, path=path) for f in document.fragments]
-        order = order_from(document.order, fragments)
+        order = order_from(document.order.model_dump(), fragments)
         return Result(
             {f.client: f for f in fragments},
             order,
-            tuple(Finding(**f) for f in document.diagnostics),
+            tuple(Finding(**f.model_dump()) for f in document.diagnostics),
             document.provenance,
             document.options,
-            proposal_from(document.proposal, order),
+            proposal_from(document.proposal and document.proposal.model_dump(), order),
         )
     except InputError:
         raise

@@ -10,7 +10,8 @@ with `typical` the median ratio of all clients, held in [½, 1]: where the rest 
 everybody agrees less. A client that claims certainty (promised = 1) among reliable ones has full
 weight from an agreement of 0.9 and none below 0.6; one that says itself that it errs is not
 punished for erring as often as it said. A client that is surer than it is right has at most the
-weight that would make its log-odds honest (`_heat`).
+weight that would make its log-odds honest (`_heat`). Clients that sent the same evidence have the
+weight of one together (`copies`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.copies import find_copies, shares, with_copies
 from jigsaw_crl.assembly.panel import SPEAKS, Claims, Panel
 from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
@@ -29,7 +31,7 @@ from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 from jigsaw_crl.fragment.fragment import YES
 
-__all__ = ["Trust", "pool", "weigh_clients"]
+__all__ = ["Trust", "client_evidence", "lacks_common_cause", "pool", "weigh_clients"]
 
 
 # Clients are left out one by one up to this many, in groups beyond: the cost stays bounded.
@@ -63,21 +65,29 @@ class Trust:
         Estimated error rate of statements that came without log-odds.
     typical : float
         The median ratio of agreement to what was promised.
+    copies : tuple of tuple of int
+        Clients that sent the same evidence. Together they have the weight of one.
     """
 
     weights: FloatArray
     agreement: FloatArray
     rate: float
     typical: float = 1.0
+    copies: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def _believed(self) -> FloatArray:
+        """The weights before copies share one."""
+        return np.asarray(self.weights / shares(len(self.weights), self.copies))
 
     @property
     def distrusted(self) -> list[int]:
-        return [int(k) for k in np.flatnonzero(self.weights < 0.5)]
+        return [int(k) for k in np.flatnonzero(self._believed < 0.5)]
 
     @property
     def disagreement(self) -> bool:
         """About a third of the clients contradicts the rest, or they all agree too little."""
-        lost = float(np.sum(1.0 - self.weights))
+        lost = float(np.sum(1.0 - self._believed))
         return lost >= DISAGREEMENT * len(self.weights) or self.typical < TRUCE
 
 
@@ -126,10 +136,12 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
     weights, agreement, rate = np.ones(n), np.full(n, np.nan), FIRST_RATE
     typical = 1.0
     stating = np.array([c.certain is not None for c in panel.claims])
+    copies = tuple(find_copies(panel.fragments))
+    counts = shares(n, copies)
     if n < 3:
         # Two clients that disagree cannot tell which of them is wrong.
-        return Trust(weights, agreement, rate, typical)
-    weights = _first_weights(panel)
+        return Trust(weights * counts, agreement, rate, typical, copies)
+    weights = _first_weights(panel) * counts
     p = len(panel.labels)
     n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
     search = int(p * p * n_groups <= MOST_WORK // 4)
@@ -139,14 +151,15 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
         ratio, errors, said = np.full(n, np.nan), np.zeros(n), np.zeros(n)
         heat = np.ones(n)
         for group in groups:
-            rest = total.minus(_parts(panel, weights, rate, group)).log_odds()
+            out = with_copies(group, copies)
+            rest = total.minus(_parts(panel, weights, rate, out)).log_odds()
             order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
                 agreement[k], ratio[k], errors[k], said[k], heat[k] = _agreement(
                     panel.claims[k], order, rest, rate, panel.n_scales
                 )
         fresh, typical = _weights(ratio)
-        fresh = np.minimum(fresh, heat)
+        fresh = np.minimum(fresh, heat) * counts
         asked = float(fresh[stating] @ said[stating])
         change = float(np.abs(fresh - weights).max())
         weights = 0.5 * (weights + fresh) if number < ROUNDS - 1 else fresh
@@ -156,7 +169,7 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
         if change < 0.02 and number:
             weights = fresh
             break
-    return Trust(weights, agreement, rate, typical)
+    return Trust(weights, agreement, rate, typical, copies)
 
 
 def _first_weights(panel: Panel) -> FloatArray:
@@ -204,10 +217,13 @@ def _agreement(
     # Evidence for a pair that was too little for the others' order is no contradiction of it.
     known = says & ((direct < -1e-6) | theirs | theirs.T)
     right = (mean > 0) == theirs
+    heat = 1.0
     if claims.evidence is not None:
-        # Where a common cause of the pair is hidden, a client may see ancestry that is not there;
+        # Where the client lacks a common cause of the pair, it may see ancestry that is not there;
         # that it differs from clients that have the cause does not make it a bad one.
-        known &= right | ~boolean_product(order.T, order)[grid]
+        joined = lacks_common_cause(order, claims.members)
+        heat = _heat(claims.evidence.log_odds(), theirs, direct, known & known.T, joined)
+        known &= right | ~joined
     firm = np.abs(np.tanh(mean / 2.0)) * known
     firm = firm * np.where(theirs | theirs.T, 1.0, np.abs(np.tanh(direct / 2.0)))
     sides = []
@@ -217,24 +233,51 @@ def _agreement(
             sides.append((float(firm[side & right].sum()), size))
     compared = sum(size for _, size in sides)
     if compared < 1.0:
-        return np.nan, np.nan, 0.0, 0.0, 1.0
+        return np.nan, np.nan, 0.0, 0.0, heat
     score = float(np.mean([_doubt(hits, size) for hits, size in sides]))
     promised = float((firm / (1.0 + np.exp(-np.abs(mean)))).sum() / compared)
     ratio = (score - 0.5) / max(promised - 0.5, 0.05)
     wrong = float((known & ~right).sum())
-    return score, ratio, wrong, float(known.sum()), _heat(mean, right, firm)
+    return score, ratio, wrong, float(known.sum()), heat
 
 
-def _heat(mean: FloatArray, right: BoolArray, firm: FloatArray) -> float:
+def lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
+    """Pairs of a client's labels with a common ancestor that the client lacks, shape (p, p)."""
+    lacking = np.ones(len(order), dtype=bool)
+    lacking[members] = False
+    above = order[np.ix_(np.flatnonzero(lacking), members)]
+    return np.asarray(boolean_product(above.T, above))
+
+
+def _heat(
+    x: FloatArray, theirs: BoolArray, direct: FloatArray, known: BoolArray, joined: BoolArray
+) -> float:
     """The factor on a client's log-odds that makes them honest, at most 1.
 
-    If the client is right with the probability that its log-odds x claim, β = 1 is the most likely
-    factor in `Σ log σ(β x s)`, s = ±1 for the others' answers. A client that is surer than it is
-    right has a smaller one. Pairs share the errors of lines, so that they count half.
+    Of a pair, one of three things holds: a → d, d → a or neither. If the client is right with the
+    probability that its log-odds claim, β = 1 is the most likely factor in
+
+        Σ log P(what the others say | β x) ,    P(a → d) : P(d → a) : P(neither)
+                                                = exp(β x_ad − c) : exp(β x_da − c) : 1 ,
+
+    with c the prior cost of an ancestor pair. A client that is surer than it is right has a smaller
+    one, also where it calls both directions likely. Pairs share the errors of lines, so that they
+    count half; a "neither" of the others counts by how firm it is.
     """
-    x = np.where(right, np.abs(mean), -np.abs(mean))[firm > 0]
-    c = 0.5 * firm[firm > 0]
-    fit = [-float(c @ np.logaddexp(0.0, -beta * x)) - AS_CLAIMED * (1.0 - beta) for beta in HEATS]
+    a, d = np.triu_indices(len(x), 1)
+    x1, x2 = x[a, d], x[d, a]
+    forward, backward = theirs[a, d], theirs[d, a]
+    neither = ~(forward | backward)
+    use = known[a, d] & ~(neither & joined[a, d] & (np.maximum(x1, x2) > 0))
+    firm = np.tanh(np.minimum(-direct[a, d], -direct[d, a]) / 2.0)
+    weight = 0.5 * np.where(neither, np.maximum(firm, 0.0), 1.0) * use
+    x1, x2, weight = x1[use], x2[use], weight[use]
+    held = np.where(forward[use], 0, np.where(backward[use], 1, 2))
+    fit = []
+    for beta in HEATS:
+        states = np.stack([beta * x1 - PAIR_COST, beta * x2 - PAIR_COST, np.zeros_like(x1)])
+        gain = states[held, np.arange(len(held))] - np.logaddexp.reduce(states, axis=0)
+        fit.append(float(weight @ gain) - AS_CLAIMED * (1.0 - beta))
     return HEATS[int(np.argmax(fit))]
 
 

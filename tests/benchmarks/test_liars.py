@@ -1,0 +1,41 @@
+"""The benchmark of liars changes the liars' evidence alone, and counts what they turn."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """The benchmark as a module."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("assembly_liars")
+
+
+def test_liars_change_their_own_evidence_and_nothing_else(bench):
+    _, fragments, honest = bench.study(6, 5, 500, 1)
+    for kind in bench.KINDS:
+        told = bench.lie(fragments, honest, [1, 3], kind, np.random.default_rng(0))
+        assert [f.client for f in told] == [f.client for f in fragments]
+        changed = [
+            k
+            for k, (one, other) in enumerate(zip(told, fragments, strict=True))
+            if one.to_json() != other.to_json()
+        ]
+        assert changed == [1, 3], kind
+
+
+def test_permuted_sites_are_named_and_cost_little(bench):
+    cell = bench.Cell("permuted", 0.2, n=3_000, clients=10, latent=14)
+    lied, honest = (bench.measure(c, "choose", 0) for c in (cell, replace(cell, share=0.0)))
+    assert (lied["liars"], lied["named"], lied["accused"]) == (2, 2, 0)
+    assert honest["liars"] == honest["turned"] == honest["named"] == honest["accused"] == 0
+    assert lied["turned"] == lied["noted"]
+    assert lied["e1"] > honest["e1"] - 0.05
