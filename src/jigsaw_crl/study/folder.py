@@ -32,7 +32,7 @@ from jigsaw_crl.base.files import read_file, readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import label_key, normal_label
-from jigsaw_crl.base.text import did_you_mean, pluralise
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
@@ -146,17 +146,17 @@ def _refuse_same_names(clients: tuple[Client, ...]) -> None:
 
 def _refuse_same_labels(clients: tuple[Client, ...]) -> None:
     seen: dict[str, tuple[str, str]] = {}
+    pairs = []
     for client in clients:
         for label in client.labels:
             first, where = seen.setdefault(label_key(label), (label, client.name))
             if first != label:
-                raise InputError(
-                    f"the label {label!r} and {first!r} of client {where!r} differ only by case "
-                    "or spaces, or as 1 and 1.0 do",
-                    "Labels are shared between clients: spell each one way, or [rename] it.",
-                    client=client.name,
-                    regime=label,
-                )
+                pairs.append(f"{label!r} of client {client.name!r} and {first!r} of {where!r}")
+    if pairs:
+        raise InputError(
+            f"labels differ only by case or spaces, or as 1 and 1.0 do: {few(pairs)}",
+            "Labels are shared between clients: spell each one way, or [rename] it.",
+        )
 
 
 # -- which file is which client -----------------------------------------------------------------
@@ -295,6 +295,8 @@ def _naming(common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[st
         rename={**common.get("rename", {}), **own.get("rename", {})},
         ignore=tuple(choose("ignore", [])),
         strict_rename="rename" in own,
+        # A word about all files: some may lack the column.
+        strict_ignore=given.get("ignore") is None and "ignore" in own,
         batch=choose("batch", None),
     )
 

@@ -55,9 +55,10 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
         if naming.batch is not None:
             own, names_of = pd.factorize(data.obs[naming.batch])
             batches = [str(v) for v in names_of], own
-    kept = kept_positions(names, naming.ignore, fail, what="variable")
+    ignore, lacking = naming.ignored_among(names)
+    kept = kept_positions(names, ignore, fail, what="variable")
     chunks = partial(_chunks, path, client, kept, [str(v) for v in values], codes, batches)
-    return Source(tuple(names[i] for i in kept), chunks)
+    return Source(tuple(names[i] for i in kept), chunks, lacking=lacking)
 
 
 def _chunks(

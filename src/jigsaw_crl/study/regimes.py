@@ -4,13 +4,15 @@
   batch column, if one is named.
 - Numeric columns are features. Text, dates and booleans are ignored, with a finding.
 - A missing or infinite value in a feature is an error that names the column and the row.
-- A column that is constant over all regimes is dropped, with a finding.
+- A column that is constant over all regimes is dropped, and one that rises from row to row ignored,
+  with a finding.
+- A regime with a single row, or whose rows are all the same, is left out, with a finding.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,11 +22,14 @@ from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean
+from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.moments.checks import LARGEST_VALUE
+from jigsaw_crl.moments.checks import LARGEST_VALUE, rounding, varies
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MomentStream
-from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, quoted
+from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, ROW_INDEX, quoted
+from jigsaw_crl.study.row_order import RISING, RowOrder
+from jigsaw_crl.study.too_small import large_enough
 
 __all__ = [
     "Chunk",
@@ -33,7 +38,7 @@ __all__ = [
     "Source",
     "chunk_rows",
     "client_from_source",
-    "warn_of_truths",
+    "warn_of_ignored",
 ]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
@@ -45,6 +50,8 @@ USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
     "observational", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
+# Ignored columns that a warning names.
+MOST_WARNED = 4
 # Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
 _CHUNK_VALUES = 1 << 19
 
@@ -80,11 +87,14 @@ class Source:
         Returns an iterator over the rows.
     ignored : mapping of str to str
         Columns that are not features, and why.
+    lacking : tuple of str
+        Columns to ignore that the table does not have.
     """
 
     features: tuple[str, ...]
     chunks: Callable[[], Iterator[Chunk]]
     ignored: Mapping[str, str] = field(default_factory=dict)
+    lacking: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,8 @@ class Naming:
         Raise an error if a renamed value does not occur.
     batch : str or None
         Column with the batch of each row, if there is one.
+    strict_ignore : bool
+        Raise an error if a column to ignore does not occur.
     """
 
     regime: str | None = None
@@ -113,6 +125,13 @@ class Naming:
     ignore: tuple[str, ...] = ()
     strict_rename: bool = False
     batch: str | None = None
+    strict_ignore: bool = True
+
+    def ignored_among(self, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Columns to ignore, and those of them that the file lacks and may lack."""
+        known = set(names)
+        lacking = () if self.strict_ignore else tuple(n for n in self.ignore if n not in known)
+        return tuple(n for n in self.ignore if n not in lacking), lacking
 
     def column(self, default: str = "regime") -> str:
         """Name of the regime column."""
@@ -123,18 +142,18 @@ def _not_a_feature(why: str) -> str:
     return f" is {why}, so it is not used as a feature"
 
 
-def warn_of_truths(findings: Sequence[Finding], *, stacklevel: int) -> None:
-    """Warn of ignored boolean columns, for readers that do not return findings.
-
-    Unlike text and dates, a boolean column may be a measurement.
-    """
-    ending = _not_a_feature(BOOLEAN)
-    found = [f for f in findings if f.check == "ignored-column" and f.message.endswith(ending)]
+def warn_of_ignored(findings: Sequence[Finding], *, stacklevel: int) -> None:
+    """Warn of ignored columns and regimes, for readers that do not return findings."""
+    found = [f for f in findings if f.check in ("ignored-column", "unusable-regime")]
+    found = [f for f in found if not f.message.endswith(_not_a_feature(ROW_INDEX))]
     if found:
-        more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
+        about = "; ".join(dict.fromkeys(f.message for f in found[:MOST_WARNED]))
+        more = f"; and {len(found) - MOST_WARNED} more" if len(found) > MOST_WARNED else ""
+        boolean = any(f.message.endswith(_not_a_feature(BOOLEAN)) for f in found)
         warnings.warn(
-            f"client {found[0].client!r}: {found[0].message}{more}. Convert it to 0 and 1 if it "
-            "is a measurement; drop it if not.",
+            f"client {found[0].client!r}: {about}{more}. Convert a column to "
+            f"{'0 and 1' if boolean else 'numbers'} if it is a measurement; name it in ignore=[…] "
+            "if not.",
             stacklevel=stacklevel + 1,
         )
 
@@ -147,7 +166,16 @@ def client_from_source(
     for chunk in source.chunks():
         collected.add(chunk)
     control, interventions = collected.moments()
-    findings = [
+    try:
+        # First, so that a misspelt label is not left out for its few rows.
+        check_names(name, interventions, naming.control)
+    except InputError as error:
+        raise error.located(path=path) from None
+    interventions, too_small = large_enough(interventions, name)
+    rising = collected.order.rising
+    ignored = dict(source.ignored)
+    ignored |= {f: RISING for f, is_time in zip(source.features, rising, strict=True) if is_time}
+    findings = too_small + [
         Finding(
             "ignored-column",
             "info",
@@ -155,12 +183,13 @@ def client_from_source(
             "Nothing to do, unless it is a measurement; then encode it as numbers.",
             client=name,
         )
-        for column, why in source.ignored.items()
+        for column, why in ignored.items()
         if why != ON_REQUEST
     ]
-    kept = _varying(control, interventions)
+    varying = _varying(control, interventions)
+    kept = varying & ~rising
     features = [f for f, keep in zip(source.features, kept, strict=True) if keep]
-    constant = [f for f, keep in zip(source.features, kept, strict=True) if not keep]
+    constant = [f for f, keep in zip(source.features, varying, strict=True) if not keep]
     if not features:
         raise collected.fail("every column is constant", "Check the file: it has no variation.")
     if constant:
@@ -174,6 +203,7 @@ def client_from_source(
                 client=name,
             )
         )
+    if not kept.all():
         control = control.select(kept)
         interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
     try:
@@ -200,6 +230,7 @@ class _RegimeStreams:
         # By regime, then by batch; the batch is "" without a batch column.
         self.streams: dict[str, dict[str, MomentStream]] = {}
         self.n_rows = self.n_cells = 0
+        self.order = RowOrder(len(features))
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
         return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
@@ -217,12 +248,13 @@ class _RegimeStreams:
         self._check_values(chunk)
         lowest, highest = int(codes.min()), int(codes.max())
 
-        def stream(code: int) -> MomentStream:
-            regime, batch = divmod(code, len(batches))
-            return self._stream(chunk.regimes[regime], batches[batch])
+        def take(code: int, part: npt.NDArray[np.number]) -> None:
+            i, j = divmod(code, len(batches))
+            self.order.add((chunk.regimes[i], batches[j]), part)
+            self._stream(chunk.regimes[i], batches[j]).add(part)
 
         if lowest == highest:
-            stream(lowest).add(rows)
+            take(lowest, rows)
         else:
             # numpy sorts integers of 16 bits or less by counting, which is fast.
             narrow = codes.astype(np.min_scalar_type(highest))
@@ -230,7 +262,7 @@ class _RegimeStreams:
             sizes = np.bincount(narrow)
             ends = np.cumsum(sizes)
             for code in np.flatnonzero(sizes).tolist():
-                stream(code).add(sorted_rows[ends[code] - sizes[code] : ends[code]])
+                take(code, sorted_rows[ends[code] - sizes[code] : ends[code]])
         self.n_rows += len(codes)
 
     def _check_named(self, codes: Codes, what: str) -> None:
@@ -329,12 +361,9 @@ class _RegimeStreams:
 def _varying(control: Moments, interventions: Mapping[str, Sequence[Moments]]) -> BoolArray:
     """Which features vary within a regime or between regimes."""
     regimes = [control, *(m for ms in interventions.values() for m in ms)]
-    variance = np.max([np.diagonal(m.covariance) for m in regimes], axis=0)
     means = np.array([m.mean for m in regimes])
-    # A constant c has a variance of about (eps·c)² from rounding.
-    size = np.abs(means).max(axis=0)
-    rounding = 4 * np.finfo(np.float64).eps * size
-    return np.asarray((variance > rounding**2) | (np.ptp(means, axis=0) > rounding))
+    within = np.any([varies(m.mean, m.covariance) for m in regimes], axis=0)
+    return np.asarray(within | (np.ptp(means, axis=0) > rounding(means).max(axis=0)))
 
 
 def _usual_control(values: Sequence[str]) -> str:
