@@ -106,6 +106,13 @@ NLatent = Annotated[
 ]
 
 
+def reading(
+    regime: str | None, control: str | None, batch: str | None, ignore: list[str] | None
+) -> dict[str, Any]:
+    """Keyword arguments of the readers, from the options that say how a table is read."""
+    return {"regime": regime, "control": control, "batch": batch, "ignore": ignore or ()}
+
+
 _KINDS: dict[str, Kind] = {"soft": "soft", "hard": "hard"}
 
 

@@ -91,7 +91,7 @@ def recover(
         options["smallest_effect"] = smallest_effect
     kinds = opt.kinds_of(interventions)
     with working("reading"):
-        data = read_any(study, regime=regime, control=control, ignore=ignore or (), batch=batch)
+        data = read_any(study, **opt.reading(regime, control, batch, ignore))
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("recovering"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from jigsaw_crl.study.npz import archive_members, npz_source
 from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.regimes import Naming, Source, client_from_source, warn_of_ignored
 
-__all__ = ["read_any", "read_client", "read_client_with_findings", "read_study"]
+__all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
 
 
 def read_client(
@@ -255,6 +256,16 @@ def read_any(
     entry = Entry(None, given, _naming(regime, control, ignore, batch))
     one = _read(entry, hashed=True)
     return _study(one.client.name, [one])
+
+
+@contextmanager
+def open_rows(
+    path: str | Path, *, regime: str | None = None, ignore: Sequence[str] = ()
+) -> Iterator[Source]:
+    """The rows of a client's table, for reading chunk by chunk."""
+    given = Path(path)
+    with open_data(given) as data:
+        yield _source(data, _naming(regime, None, ignore, None), client_name(given))
 
 
 @dataclass(frozen=True, eq=False)
