@@ -89,3 +89,17 @@ def test_text_among_numbers_is_named_with_its_column(tmp_path):
     frame.to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(jc.InputError, match="column 'x3', row 401 holds 'off' among numbers"):
         jc.read_client(tmp_path / "a.csv")
+
+
+def test_the_column_that_holds_the_control_is_suggested_as_the_regime(tmp_path):
+    frame = frame_of(regimes_of()).rename(columns={"regime": "phase"})
+    frame.assign(who="ann", when="2026-01-05 10:00:00").to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(jc.InputError, match="Is it 'phase'"):
+        jc.read_client(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("when", ["2026-01-05 10:00:00", "05.01.2026", "1/5/2026", "10:31:02"])
+def test_dates_and_times_are_called_so(when, tmp_path, reference):
+    frame_of(regimes_of()).assign(when=when).to_csv(tmp_path / "lab-1.csv", index=False)
+    with pytest.warns(UserWarning, match="'when' is a date or time, so it is not used"):
+        assert_same(jc.read_client(tmp_path / "lab-1.csv"), reference)

@@ -35,6 +35,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+
 # A number with a fraction after a comma or point; one with a comma that may separate thousands.
 _FRACTION = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b|\d{1,2}:\d{2}\b")
 _MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
 _HEAD_BYTES = 1 << 20
 _HEAD_ROWS = 1_000
@@ -134,10 +135,14 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
     ignore, lacking = naming.ignored_among(header)
     cells = _cells(header, sample, {*named, *ignore})
     decimal = _decimal_point(cells, delimiter, fail)
+    not_numbers = _text_columns(cells, decimal)
+    if regime not in header:
+        # Only a column with the control in it is suggested as the regime, if there is one.
+        held = {n: why for n, why in not_numbers.items() if naming.control in cells[n]}
+        not_numbers = held or not_numbers
     features, ignored = feature_columns(
-        header, _text_columns(cells, decimal), regime, ignore, path=data.path, client=client,
-        batch=naming.batch,
-    )  # fmt: skip
+        header, not_numbers, regime, ignore, path=data.path, client=client, batch=naming.batch
+    )
     if not sample:
         raise fail("there are no rows below the header", "Check that the file is complete.")
     column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
@@ -270,7 +275,8 @@ def _text_columns(columns: Mapping[str, list[str]], decimal: str) -> dict[str, s
         if not cells or any(_NUMBER.fullmatch(c.replace(decimal, ".")) for c in cells):
             continue
         boolean = all(c.casefold() in ("true", "false") for c in cells)
-        text[name] = BOOLEAN if boolean else "text"
+        date = all(_DATE.match(c) for c in cells)
+        text[name] = BOOLEAN if boolean else "a date or time" if date else "text"
     return text
 
 

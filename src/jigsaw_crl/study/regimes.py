@@ -180,7 +180,8 @@ def client_from_source(
             "ignored-column",
             "info",
             f"the column {column!r}{_not_a_feature(why)}",
-            "Nothing to do, unless it is a measurement; then encode it as numbers.",
+            "Nothing to do, unless it is a measurement; then "
+            f"{'shuffle the rows' if why == RISING else 'encode it as numbers'}.",
             client=name,
         )
         for column, why in ignored.items()
