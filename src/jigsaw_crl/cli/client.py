@@ -106,9 +106,7 @@ def check(
 
 
 def moments(
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="CSV, Parquet (file or folder), NPZ or h5ad.")
-    ],
+    table: opt.Table,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Moments file (.npz) to write.")
     ],

@@ -37,9 +37,7 @@ def latents(
         Path,
         typer.Argument(metavar="PRIVATE", help="The site's own file, of fragment --private."),
     ],
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="CSV, Parquet (file or folder), NPZ or h5ad.")
-    ],
+    table: opt.Table,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="CSV file to write.")
     ],

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Study = Annotated[
     Path, typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file.")
 ]
+Table = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="CSV, Parquet (file or folder), NPZ or h5ad.")
+]
 ResultFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
 ]
