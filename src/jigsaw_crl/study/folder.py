@@ -43,6 +43,8 @@ __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries"]
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
+# Tables of programs that are not read; such a file in a study's folder is probably a client.
+OTHER_TABLES = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
 _COMMON: dict[str, Any] = {
     "regime": str,
     "control": str,
@@ -175,12 +177,28 @@ class Entry:
 
 @dataclass(frozen=True)
 class Described:
-    """A study before its clients are read: name, clients, permitted labels, kinds for all."""
+    """A study before its clients are read.
+
+    Name, clients, permitted labels, kinds for all, and tables in its folder that are not read.
+    """
 
     name: str
     entries: list[Entry]
     labels: tuple[str, ...] | None
     interventions: Kinds | None
+    skipped: tuple[str, ...] = ()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """A finding for each table that is not read."""
+        return tuple(
+            Finding(
+                "skipped-file",
+                "warning",
+                f"{name!r} is not read: the file's format is not supported",
+                f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}.",
+            )
+            for name in self.skipped
+        )
 
 
 def manifest_entries(
@@ -201,6 +219,7 @@ def manifest_entries(
         if file.exists():
             manifest = _read_manifest(file)
         found = _client_files(folder)
+        skipped = tuple(sorted(p.name for p in folder.iterdir() if _is_other_table(p)))
     given = {"regime": regime, "control": control, "batch": batch, "ignore": list(ignore) or None}
     entries, used = [], set[Path]()
     for name, table in manifest.get("clients", {}).items():
@@ -212,14 +231,16 @@ def manifest_entries(
         if target not in used:
             entries.append(Entry(None, target, _naming(manifest, {}, given)))
     if not entries:
+        beside = f", only {few(map(repr, skipped))}" if skipped else ""
         raise InputError(
-            "the folder holds no client file",
+            f"the folder holds no client file{beside}",
             f"A study has one file per client: {' '.join(ENDINGS)}.",
             path=path,
         )
     labels = manifest.get("labels")
     permitted = None if labels is None else tuple(map(normal_label, labels))
-    return Described(manifest["name"], entries, permitted, manifest.get("interventions"))
+    kinds = manifest.get("interventions")
+    return Described(manifest["name"], entries, permitted, kinds, skipped)
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -238,6 +259,12 @@ def _client_files(folder: Path) -> list[Path]:
         elif path.name.casefold().endswith(ENDINGS):
             found.append(path)
     return found
+
+
+def _is_other_table(path: Path) -> bool:
+    # A name that starts with "~$" is that of an open spreadsheet's lock.
+    hidden = path.name.startswith((".", "~"))
+    return not hidden and path.name.casefold().endswith(OTHER_TABLES) and path.is_file()
 
 
 def _holds_parts(path: Path, study: Path) -> bool:

@@ -195,6 +195,7 @@ def read_study(
             _refuse_unknown_columns(read)
             study = _study(described.name, read)
     problems.raise_all(len(described.entries), given)
+    study = replace(study, findings=(*described.findings(), *study.findings))
     return _with_kinds(study, described, given)
 
 
