@@ -142,20 +142,25 @@ def _not_a_feature(why: str) -> str:
     return f" is {why}, so it is not used as a feature"
 
 
+# What to do if a column that is not used is a measurement after all.
+_THEN = {BOOLEAN: "encode it as 0 and 1", RISING: "shuffle the rows"}
+
+
 def warn_of_ignored(findings: Sequence[Finding], *, stacklevel: int) -> None:
     """Warn of ignored columns and regimes, for readers that do not return findings."""
     found = [f for f in findings if f.check in ("ignored-column", "unusable-regime")]
     found = [f for f in found if not f.message.endswith(_not_a_feature(ROW_INDEX))]
-    if found:
-        about = "; ".join(dict.fromkeys(f.message for f in found[:MOST_WARNED]))
-        more = f"; and {len(found) - MOST_WARNED} more" if len(found) > MOST_WARNED else ""
-        boolean = any(f.message.endswith(_not_a_feature(BOOLEAN)) for f in found)
-        warnings.warn(
-            f"client {found[0].client!r}: {about}{more}. Convert a column to "
-            f"{'0 and 1' if boolean else 'numbers'} if it is a measurement; name it in ignore=[…] "
-            "if not.",
-            stacklevel=stacklevel + 1,
-        )
+    if not found:
+        return
+    said: dict[str, list[str]] = {}
+    for f in found[:MOST_WARNED]:
+        said.setdefault(f.remedy, []).append(f.message)
+    text = " ".join(f"{'; '.join(messages)}. {remedy}" for remedy, messages in said.items())
+    more = f" And {len(found) - MOST_WARNED} more." if len(found) > MOST_WARNED else ""
+    warnings.warn(
+        f"client {found[0].client!r}: {text}{more} (ignore=[…] names columns that need no warning)",
+        stacklevel=stacklevel + 1,
+    )
 
 
 def client_from_source(
@@ -181,7 +186,7 @@ def client_from_source(
             "info",
             f"the column {column!r}{_not_a_feature(why)}",
             "Nothing to do, unless it is a measurement; then "
-            f"{'shuffle the rows' if why == RISING else 'encode it as numbers'}.",
+            f"{_THEN.get(why, 'encode it as numbers')}.",
             client=name,
         )
         for column, why in ignored.items()
