@@ -38,8 +38,7 @@ def large_enough(
                 Finding(
                     "unusable-regime",
                     "warning" if several else "error",
-                    f"{'a strength of the label' if several else 'the regime'} has {why}: it is "
-                    "left out",
+                    f"{'a strength of the label' if several else 'the regime'} has {why}",
                     "Take more rows, or remove these.",
                     client=client,
                     regime=normal_label(label),
