@@ -93,7 +93,7 @@ def test_text_among_numbers_is_named_with_its_column(tmp_path):
 
 def test_the_column_that_holds_the_control_is_suggested_as_the_regime(tmp_path):
     frame = frame_of(regimes_of()).rename(columns={"regime": "phase"})
-    frame.assign(who="ann", when="2026-01-05 10:00:00").to_csv(tmp_path / "a.csv", index=False)
+    frame.assign(who="ann", time="2026-01-05 10:00:00").to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(jc.InputError, match="Is it 'phase'"):
         jc.read_client(tmp_path / "a.csv")
 

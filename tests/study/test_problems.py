@@ -39,6 +39,7 @@ def test_every_bad_file_is_named_with_its_own_remedy(tmp_path):
     for part in ("lab1.csv: there is no column 'regime'", "'arm'", "lab3.csv", "'x2'", "--control"):
         assert part in text
     assert "lab2" not in text
+    assert ".;" not in text
 
 
 def test_one_problem_in_many_files_is_told_once(tmp_path):

@@ -64,7 +64,7 @@ def feature_columns(
         raise fail(
             f"there is no column {regime!r}; the columns are {quoted(columns)}",
             "Name the column that holds the regime of each row with --regime or in study.toml. "
-            f"{did_you_mean(regime, columns) or _only_text_column(not_numbers)}".strip(),
+            f"{_only_text_column(not_numbers) or did_you_mean(regime, columns)}".strip(),
         )
     check_batch_column(columns, batch, regime, fail)
     kept_positions(columns, ignore, fail)

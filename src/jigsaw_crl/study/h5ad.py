@@ -42,7 +42,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
         if kind.kind not in "fiu":
             raise fail(f"X has type {kind}", "Store real numbers in X.")
         if regime not in data.obs.columns:
-            near = did_you_mean(regime, data.obs.columns) or _holds(data.obs, naming.control)
+            near = _holds(data.obs, naming.control) or did_you_mean(regime, data.obs.columns)
             raise fail(
                 f"obs has no column {regime!r}; it has {', '.join(map(str, data.obs.columns))}",
                 f"Name the column that holds the regime of each row with --regime. {near}".strip(),

@@ -67,14 +67,18 @@ class Problems:
         texts = []
         for (what, remedy, regime), places in groups.items():
             named = few(places, MOST_FILES) + ("" if regime is None else f", regime {regime!r}")
-            texts.append(f"{named}: {_short(what)}{'' if shared else f'. {_short(remedy)}'}")
+            texts.append(
+                f"{named}: {_short(what)}{'' if shared else f'. {_short(remedy)}'}".removesuffix(
+                    "."
+                )
+            )
         listed = [f"({i}) {text}" for i, text in enumerate(texts, start=1)]
         if len(listed) == 1:
             listed = texts
         more = len(listed) - MOST_SHOWN
         shown = "; ".join(listed[:MOST_SHOWN]) + (f"; and {more} more like these" * (more > 0))
         whole = f"{len(self.found)} problems in {pluralise(n_files, 'client')}: {shown}"
-        remedy = self.found[0].remedy if shared else "Correct them, then run again"
+        remedy = self.found[0].remedy if shared else "Correct them, then run again."
         return InputError(whole.removesuffix("."), remedy, path=path)
 
 
