@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Number of pytest workers; each worker uses one BLAS thread.
 TEST_WORKERS ?= 2
 
-.PHONY: demo install test browser lint format docs bench clean
+.PHONY: demo install test browser lint format docs bench package clean
 
 demo: $(VENV)/.installed
 	$(BIN)/jigsaw demo
@@ -31,6 +31,10 @@ docs: $(VENV)/.installed-dev
 	for script in examples/plot_*.py; do $(BIN)/python $$script docs/pictures || exit 1; done
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	@echo "The site is in docs/_build/html/index.html"
+
+# Builds the source archive and the wheel in dist/, and tries them and each extra in empty environments.
+package:
+	PYTHON=$(PYTHON) sh scripts/check-package.sh
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix $(CODE)

@@ -301,7 +301,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     )
     batched = write_moments(in_batches, folder / "m.npz").read_bytes()
     table = "regime,a,b\n" + "".join(
-        f"{('control', 'z1')[i % 2]},{i * i % 7},{i}.5\n" for i in range(40)
+        f"{('control', 'z1')[i % 2]},{i * i % 7},{i * 7 % 40}.5\n" for i in range(40)
     )
 
     def file(ending: str) -> Callable[[bytes], object]:

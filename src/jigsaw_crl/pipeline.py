@@ -10,15 +10,12 @@ and each is taken once per client.
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from typing import Any, Literal
 
 from jigsaw_crl import baseline
-from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import assemble
 from jigsaw_crl.assembly.claims import claims_across
 from jigsaw_crl.assembly.linearity import SOUND, leaning_clients
@@ -32,24 +29,21 @@ from jigsaw_crl.diagnostics import (
     ClientReport,
     StudyReport,
     check_client,
-    check_coverage,
     check_districts,
     check_study,
     usable,
 )
-from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS
 from jigsaw_crl.diagnostics.labels import not_linear
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.reading import fragments_by_client
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
+from jigsaw_crl.result.provenance import provenance_of
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study.folder import Study
 
 __all__ = [
     "Options",
     "Recovered",
-    "add_sites",
     "null_cone_only",
     "recover",
     "recover_checked",
@@ -352,92 +346,9 @@ def recover(
         fragments=fragments,
         order=order,
         diagnostics=(*report.findings, *check_districts(fragments)),
-        provenance=_provenance(given, seed, report.clients),
+        provenance=provenance_of(given, seed, report.clients),
         options=assembly,
     )
-
-
-def add_sites(
-    result: Result,
-    *sites: Fragment | Client,
-    interventions: Kinds | None = None,
-    **options: Any,
-) -> Result:
-    """A result with further sites; see `Result.add`."""
-    if not sites:
-        raise InputError("no site is given to add", "Pass a fragment or a client.")
-    for site in sites:
-        if not isinstance(site, Fragment | Client):
-            raise InputError(
-                f"a fragment or a client can be added, not {type(site).__name__}",
-                "Pass what `recover_fragment` returns, or a `Client`.",
-            )
-        name = site.name if isinstance(site, Client) else site.client
-        if name in result.fragments:
-            raise InputError(
-                "the result has this client already",
-                "Give the new site another name. To replace a site, recover or assemble again.",
-                client=name,
-            )
-    method: Method = "paper" if result.order.mode == "paper" else "null-cone"
-    clients = [site for site in sites if isinstance(site, Client)]
-    named = [*options, *(["interventions"] if interventions is not None else [])]
-    if named and not clients:
-        raise InputError(
-            f"{', '.join(named)}: options belong to the recovery of a client",
-            "Drop them; a fragment has been recovered already.",
-        )
-    chosen = Options(method=method, **options)
-    if interventions is not None:
-        null_cone_only(method, "interventions")
-        clients = list(Study("new", tuple(clients)).with_interventions(interventions).clients)
-    recovered: dict[str, Recovered] = {}
-    with one_thread():
-        for client in clients:
-            report = check_client(client)
-            kept = usable([client], report.findings)[0]
-            recovered[client.name] = recover_client(kept, report, chosen, basis=False)
-    new = [recovered[s.name].fragment if isinstance(s, Client) else s for s in sites]
-    # Refuses labels that differ only by case or spaces.
-    fragments_by_client((None, f) for f in (*result.order.fragments, *new))
-    order = result.order.add(*new)
-    if method == "null-cone":
-        known = PartialOrder.from_matrix(order.labels, order.decoded)
-        refined = {name: r.refined(known) for name, r in recovered.items()}
-        order = order.with_refined({f.client: refined.get(f.client, f) for f in order.fragments})
-    by_name = {f.client: f for f in order.fragments}
-    fragments = {name: by_name[name] for name in (*result.fragments, *(f.client for f in new))}
-    findings = (
-        *(f for f in result.diagnostics if f.check not in ACROSS_CLIENTS),
-        *(f for r in recovered.values() for f in r.report.findings),
-        *(f for piece in new if piece.client not in recovered for f in piece.findings),
-        *check_coverage({name: piece.labels for name, piece in fragments.items()}),
-        *check_districts(fragments),
-    )
-    provenance = _with_sites(result.provenance, new, recovered)
-    # The proposal for the next client answered another order.
-    return replace(
-        result,
-        fragments=fragments,
-        order=order,
-        diagnostics=findings,
-        provenance=provenance,
-        proposal=None,
-    )
-
-
-def _with_sites(
-    provenance: Mapping[str, Any], new: Iterable[Fragment], recovered: Mapping[str, Recovered]
-) -> dict[str, Any]:
-    """The provenance with the names, sample sizes and spectra of further sites."""
-    out = dict(provenance)
-    out["added"] = [*out.get("added", ()), *(f.client for f in new)]
-    if "n_samples" in out:
-        out["n_samples"] = {**out["n_samples"], **{f.client: f.n_samples for f in new}}
-    if "spectra" in out:
-        more = {name: _spectrum(r.report) for name, r in recovered.items()}
-        out["spectra"] = {**out["spectra"], **more}
-    return out
 
 
 def null_cone_only(method: Method, option: str) -> None:
@@ -483,25 +394,3 @@ def _without_features(finding: Finding, client: Client) -> Finding:
     for name in set(client.features) - {*client.labels, client.control_name}:
         message = message.replace(repr(name), "a feature")
     return finding if message == finding.message else replace(finding, message=message)
-
-
-def _provenance(study: Study, seed: int, reports: Iterable[ClientReport]) -> dict[str, Any]:
-    return {
-        "version": __version__,
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "scipy", "numba")},
-        },
-        "study": study.name,
-        "seed": seed,
-        "sources": dict(study.sources),
-        "sha256": dict(study.fingerprints),
-        "n_samples": {client.name: client.n_samples for client in study},
-        "spectra": {report.client: _spectrum(report) for report in reports},
-    }
-
-
-def _spectrum(report: ClientReport) -> dict[str, Any]:
-    """What the result keeps of a client's spectrum."""
-    document = report.to_document()
-    return {name: document[name] for name in ("n_latent", "eigenvalues", "noise_floor")}

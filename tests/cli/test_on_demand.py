@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.cli import client, federate, order, verify, worlds
+from jigsaw_crl.cli import client, federate, latents, order, verify, worlds
 from jigsaw_crl.cli.commands import COMMANDS
 
 
@@ -19,7 +19,7 @@ def loaded():
     """Every command registered at once, in the order of the list."""
     app = typer.Typer(rich_markup_mode=None)
     app.callback()(lambda: None)
-    for module in (order, client, worlds, federate, verify):
+    for module in (order, client, latents, worlds, federate, verify):
         module.register(app)
     commands = get_command(app).commands
     assert set(commands) == set(COMMANDS)

@@ -46,6 +46,10 @@ def test_one_size_serves_every_matrix_of_a_label():
 def test_a_low_rank_is_explained_by_units_where_they_differ():
     with pytest.raises(InputError, match="units differ too much"):
         check_rank(np.diag([1e14, 1.0]), 2, client="lab", regime="control")
+    with pytest.raises(InputError, match="'clock' is the widest"):
+        check_rank(
+            np.diag([1.0, 1e14]), 2, client="lab", regime="control", features=["flow", "clock"]
+        )
     with pytest.raises(InputError, match="copies of other columns"):
         check_rank(np.ones((2, 2)), 2, client="lab", regime="control")
     check_rank(np.diag([1e8, 1.0]), 2, client="lab", regime="control")

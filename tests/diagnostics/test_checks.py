@@ -252,8 +252,10 @@ def test_drowned_latents_are_seen_in_the_spectrum(regimes):
 def test_features_in_wildly_different_units_are_mentioned(regimes):
     units = np.ones(regimes["control"].shape[1])
     units[0] = 1e5
-    found = _checks(_client({k: v * units for k, v in regimes.items()}))
-    assert found["uneven-units"][0].value > 1e3
+    client = _client({k: v * units for k, v in regimes.items()})
+    (said,) = _checks(client)["uneven-units"]
+    assert said.value > 1e3
+    assert repr(client.features[0]) in said.message
 
 
 def test_with_as_many_features_as_latents_the_floor_is_not_visible():

@@ -64,7 +64,6 @@ MALFORMED: dict[str, tuple[Callable[[Frame], Frame], tuple[str, ...]]] = {
     "no regime column": (lambda f: f.drop(columns="regime"), ("'regime'", "--regime")),
     "no control rows": (lambda f: f[f.regime != "control"], ("control", "--control")),
     "only control rows": (lambda f: f[f.regime == "control"], ("no interventional regime",)),
-    "one regime with a single row": (_one_row_of("b"), ("'b'", "too few")),
     "one control row": (_one_row_of("control"), ("'control'", "too few")),
     "a missing value": (_with("x2", 25, None), ("missing", "'x2'", "row 26", "'a'")),
     "nan spelt out": (_with("x2", 3, "nan"), ("missing", "'x2'", "row 4")),

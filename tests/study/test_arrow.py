@@ -45,3 +45,61 @@ def test_a_partitioned_folder_is_one_client(tmp_path, reference):
     assert_same(jc.read_client(tmp_path / "lab-1"), reference)
     assert read_any(tmp_path / "lab-1").clients[0].name == "lab-1"
     assert jc.read_study(tmp_path).clients[0].name == "lab-1"
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", ","])
+def test_decimal_commas_are_read(delimiter, tmp_path, reference):
+    frame = frame_of(regimes_of()).assign(site="north")
+    frame.to_csv(tmp_path / "lab-1.csv", index=False, sep=delimiter, decimal=",")
+    with pytest.warns(UserWarning, match="the column 'site' is text"):
+        assert_same(jc.read_client(tmp_path / "lab-1.csv"), reference)
+
+
+def test_three_decimals_after_a_comma_are_read_between_semicolons_only(tmp_path):
+    frame = frame_of(regimes_of()).round(3)
+    text = frame.to_csv(index=False, sep=";", decimal=",", float_format="%.3f")
+    (tmp_path / "a.csv").write_text(text)
+    client = jc.read_client(tmp_path / "a.csv", name="lab-1")
+    assert_same(client, jc.Client.from_table(frame, name="lab-1"))
+    rows = "\n".join(f"{r}\t1,{i:03d}\t2,{i:03d}" for r in ("control", "a") for i in range(200))
+    (tmp_path / "b.csv").write_text(f"regime\tx\ty\n{rows}\n")
+    with pytest.raises(jc.InputError, match=r"'x' \('1,000'\) may be decimal commas or separate"):
+        jc.read_client(tmp_path / "b.csv")
+
+
+def test_commas_and_points_in_one_file_are_refused(tmp_path):
+    frame = frame_of(regimes_of())
+    frame["x2"] = [str(v).replace(".", ",") for v in frame.x2]
+    frame.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    with pytest.raises(jc.InputError, match=r"'x2' has decimal commas .* and 'x1' decimal points"):
+        jc.read_client(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_the_delimiter_is_guessed_before_the_regime_column_is_known(delimiter, tmp_path):
+    frame = frame_of(regimes_of()).rename(columns={"regime": "arm"})
+    frame.to_csv(tmp_path / "a.csv", index=False, sep=delimiter)
+    with pytest.raises(jc.InputError, match="the columns are 'x1', 'x2', 'x3', 'x4', 'arm'"):
+        jc.read_client(tmp_path / "a.csv")
+
+
+def test_text_among_numbers_is_named_with_its_column(tmp_path):
+    frame = frame_of(regimes_of()).astype({"x3": object})
+    frame.loc[400, "x3"] = "off"
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(jc.InputError, match="column 'x3', row 401 holds 'off' among numbers"):
+        jc.read_client(tmp_path / "a.csv")
+
+
+def test_the_column_that_holds_the_control_is_suggested_as_the_regime(tmp_path):
+    frame = frame_of(regimes_of()).rename(columns={"regime": "phase"})
+    frame.assign(who="ann", time="2026-01-05 10:00:00").to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(jc.InputError, match="Is it 'phase'"):
+        jc.read_client(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("when", ["2026-01-05 10:00:00", "05.01.2026", "1/5/2026", "10:31:02"])
+def test_dates_and_times_are_called_so(when, tmp_path, reference):
+    frame_of(regimes_of()).assign(when=when).to_csv(tmp_path / "lab-1.csv", index=False)
+    with pytest.warns(UserWarning, match="'when' is a date or time, so it is not used"):
+        assert_same(jc.read_client(tmp_path / "lab-1.csv"), reference)

@@ -96,3 +96,24 @@ def test_every_column_is_the_regime_a_feature_or_ignored(columns, data):
     features, ignored = feature_columns(columns, not_numbers, regime, unwanted, **place)
     assert set(ignored) == set(text) | set(unwanted)
     assert features == tuple(c for c in columns if c != regime and c not in ignored)
+
+
+@pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas, pa.Table.from_pandas])
+def test_text_and_dates_in_a_table_are_named_in_one_warning(convert):
+    frame = _with_extra("morning").assign(when=pd.Timestamp("2026-01-01"))
+    with pytest.warns(UserWarning, match="not used as a feature") as caught:
+        client = jc.Client.from_table(convert(frame), name="lab")
+    assert client.features == ("left", "right")
+    (warning,) = caught
+    assert "'extra'" in str(warning.message)
+    assert "'when'" in str(warning.message)
+    assert "ignore=" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_a_column_of_a_table_can_be_ignored_without_a_warning():
+    frame = _with_extra("morning").assign(noise=np.sin(np.arange(60)))
+    client = jc.Client.from_table(frame, name="lab", ignore=["extra", "noise"])
+    assert client.features == ("left", "right")
+    with pytest.raises(jc.InputError, match=r"no column 'nois' to ignore\. Did you mean 'noise'"):
+        jc.Client.from_table(frame, name="lab", ignore=["nois"])

@@ -63,6 +63,19 @@ def test_arguments_take_precedence_over_the_manifest(tmp_path):
     assert jc.read_study(root, regime="arm").labels == ("pump", "valve")
 
 
+def test_a_spreadsheet_among_the_clients_is_named(tmp_path):
+    root = _study(tmp_path / "study")
+    for name in ("lab-3.xlsx", "~$lab-3.xlsx", ".lab-4.xlsx", "notes.txt"):
+        (root / name).write_bytes(b"PK")
+    (finding,) = jc.read_study(root).findings
+    assert (finding.check, finding.severity) == ("skipped-file", "warning")
+    assert "'lab-3.xlsx' is not read" in finding.message
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "lab-3.xlsx").write_bytes(b"PK")
+    with pytest.raises(jc.InputError, match=r"no client file, only 'lab-3\.xlsx'"):
+        jc.read_study(tmp_path / "other")
+
+
 def test_a_pickled_study_keeps_clients_and_sources():
     study = jc.Study("s", tuple(jc.simulate.setting("A", 0).clients()), sources={"x": "y"})
     again = pickle.loads(pickle.dumps(study))

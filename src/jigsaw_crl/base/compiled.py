@@ -1,17 +1,41 @@
 """Functions compiled by numba and cached on disk for the next process.
 
 Importing this module loads numba (about half a second), so modules that use it are imported where
-they are needed.
+they are needed. A person who waits at a terminal or in a notebook is told when functions are
+compiled, once per process; nothing is said when they come from the cache.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numba as nb
+from numba.core import event
 
-__all__ = ["compiled"]
+__all__ = ["COMPILING", "compiled"]
+
+COMPILING = "jigsaw: compiling functions for this machine; it takes 10 to 30 seconds, once"
+
+
+class _Announcement(event.Listener):
+    """Says that functions are compiled, when the first one is."""
+
+    def on_start(self, event: object) -> None:
+        del event
+        if _announced or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            return
+        _announced.append(COMPILING)
+        print(COMPILING, file=sys.stderr, flush=True)
+
+    def on_end(self, event: object) -> None:
+        del event
+
+
+_announced: list[str] = []
+_register: Any = event.register
+_register("numba:compile", _Announcement())
 
 
 def compiled(*signatures: Any, kept: bool = True, **options: Any) -> Any:

@@ -18,7 +18,7 @@ FACES = {
     "client.from_table": "jigsaw_crl.study.frames:client_from_table",
     "fragment.html": "jigsaw_crl.report.notebook:fragment_html",
     "order.html": "jigsaw_crl.report.notebook:order_html",
-    "result.add": "jigsaw_crl.pipeline:add_sites",
+    "result.add": "jigsaw_crl.adding:add_sites",
     "result.html": "jigsaw_crl.report.notebook:result_html",
     "result.report": "jigsaw_crl.report.writing:write_report",
     "result.plot_hasse": "jigsaw_crl.report.figures:plot_hasse",

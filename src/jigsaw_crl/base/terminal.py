@@ -14,9 +14,6 @@ from jigsaw_crl.base.labels import safe_text
 
 __all__ = ["note", "print_json", "say", "working"]
 
-# Seconds after which a wait is explained.
-PATIENCE = 3.0
-
 
 def print_json(document: dict[str, Any]) -> None:
     """Print one JSON object, on one line, on stdout."""
@@ -39,17 +36,8 @@ def working(text: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    # Imported here for start-up time: most runs have no terminal, or need no wait.
-    from threading import Timer
-
+    # Imported here for start-up time: most runs have no terminal.
     from rich.console import Console
 
-    with Console(stderr=True).status(text) as status:
-        # The first run is slower, because functions are compiled: say so after a while.
-        later = Timer(PATIENCE, status.update, [f"{text} (a first run also compiles, once)"])
-        later.daemon = True
-        later.start()
-        try:
-            yield
-        finally:
-            later.cancel()
+    with Console(stderr=True).status(text):
+        yield

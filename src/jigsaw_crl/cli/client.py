@@ -65,13 +65,7 @@ def check(
     kinds = opt.kinds_of(interventions)
     with working("reading"):
         data = read_any(
-            study,
-            regime=regime,
-            control=control,
-            ignore=ignore or (),
-            batch=batch,
-            trim=trim,
-            missing=opt.missing(drop_missing),
+            study, **opt.reading(regime, control, batch, ignore, trim, drop_missing)
         )
     for kind in kinds:
         data = data.with_interventions(kind)
@@ -119,9 +113,7 @@ def check(
 
 
 def moments(
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="CSV, Parquet (file or folder), NPZ or h5ad.")
-    ],
+    table: opt.Table,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Moments file (.npz) to write.")
     ],
@@ -152,18 +144,8 @@ def moments(
     # Moments that rows are added to may be replaced by the sum.
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     kinds = opt.kinds_of(interventions)
-    client = _read(
-        table,
-        kinds,
-        regime=regime,
-        control=control,
-        name=name,
-        n_latent=n_latent,
-        ignore=ignore or (),
-        batch=batch,
-        trim=trim,
-        missing=opt.missing(drop_missing),
-    )
+    reading = opt.reading(regime, control, batch, ignore, trim, drop_missing)
+    client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
         if not kinds:
@@ -198,6 +180,13 @@ def fragment(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="A table or a moments file.")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Fragment file to write.")
+    ] = None,
+    private: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the site's own copy, with the latent directions; it is not shared.",
+        ),
     ] = None,
     sign: Annotated[
         Path | None, typer.Option(metavar="KEY", help="Sign it with this site's private key.")
@@ -250,26 +239,23 @@ def fragment(
     options = opt.method_options(method, tau, confounding, rank_one)
     opt.null_cone_only(method, interventions=interventions)
     kinds = opt.kinds_of(interventions)
-    if output is None and not show:
+    if output is None and private is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     if output is not None:
         ours = is_document("fragment", "signed-fragment")
         check_output(output, ours, inputs=[table, sign], force=force, what="a fragment")
+    if private is not None:
+        own = is_document("private-fragment")
+        check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
     signed = opt.signer(sign, study, round_name)
-    client = _read(
-        table,
-        kinds,
-        regime=regime,
-        control=control,
-        name=name,
-        n_latent=n_latent,
-        ignore=ignore or (),
-        batch=batch,
-        trim=trim,
-        missing=opt.missing(drop_missing),
-    )
+    reading = opt.reading(regime, control, batch, ignore, trim, drop_missing)
+    client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     with working("recovering"):
         piece = recover_fragment(client, **options)
+    if private is not None:
+        from jigsaw_crl.fragment.private import save_private
+
+        save_private(piece, private, force=force)
     check_rows(piece, min_rows)
     if not full_precision:
         piece = rounded(piece)
@@ -280,6 +266,7 @@ def fragment(
             {
                 "client": piece.client,
                 "output": None if output is None else str(output),
+                "private": None if private is None else str(private),
                 "signed": signed is not None,
                 **({"fragment": piece.to_document()} if show else {}),
                 "labels": list(piece.labels),
@@ -300,6 +287,8 @@ def fragment(
         say(f"hard interventions: {', '.join(_hard(piece))}")
     if piece.findings:
         print_findings(piece.findings)
+    if private is not None:
+        typer.echo(f"the site's own copy, with the latent directions, written to {private}")
     if output is not None:
         typer.echo(f"{'signed and ' if signed is not None else ''}written to {output}")
 

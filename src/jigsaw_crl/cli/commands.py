@@ -27,6 +27,7 @@ COMMANDS = {
     "design": ("order", "Propose the next experiment: a new client, or more rows."),
     "moments": ("client", "Turn rows into sufficient statistics."),
     "fragment": ("client", "Recover one client's fragment: all that a site shares."),
+    "latents": ("latents", "Write the latents of each row of a table."),
     "assemble": ("order", "Assemble fragments into one global order."),
     "verify": ("verify", "Check who signed a result, and what it rests on."),
     "federate": ("federate", "Sites keep their data; a coordinator gets their fragments."),

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Study = Annotated[
     Path, typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file.")
 ]
+Table = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="CSV, Parquet (file or folder), NPZ or h5ad.")
+]
 ResultFolder = Annotated[
     Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
 ]
@@ -116,6 +119,25 @@ Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the assembl
 NLatent = Annotated[
     int | None, typer.Option(metavar="N", help="Latents the client accesses (default: its labels).")
 ]
+
+
+def reading(
+    regime: str | None,
+    control: str | None,
+    batch: str | None,
+    ignore: list[str] | None,
+    trim: float | None,
+    drop_missing: bool,
+) -> dict[str, Any]:
+    """Keyword arguments of the readers, from the options that say how a table is read."""
+    return {
+        "regime": regime,
+        "control": control,
+        "batch": batch,
+        "ignore": ignore or (),
+        "trim": trim,
+        "missing": missing(drop_missing),
+    }
 
 
 _KINDS: dict[str, Kind] = {"soft": "soft", "hard": "hard"}

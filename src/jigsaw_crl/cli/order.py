@@ -95,13 +95,7 @@ def recover(
     kinds = opt.kinds_of(interventions)
     with working("reading"):
         data = read_any(
-            study,
-            regime=regime,
-            control=control,
-            ignore=ignore or (),
-            batch=batch,
-            trim=trim,
-            missing=opt.missing(drop_missing),
+            study, **opt.reading(regime, control, batch, ignore, trim, drop_missing)
         )
     for kind in kinds:
         data = data.with_interventions(kind)

@@ -11,6 +11,7 @@ import typer
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.labels import safe_text
 from jigsaw_crl.base.terminal import say
+from jigsaw_crl.base.text import few
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.left_out import LeftOut
@@ -19,6 +20,8 @@ __all__ = ["print_findings", "print_left_out", "print_table"]
 
 # Most lines about what is left out; the findings have them all.
 MOST_LEFT_OUT = 10
+# Places that are named for one finding.
+MOST_PLACES = 6
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
@@ -50,16 +53,13 @@ def print_findings(findings: Sequence[Finding]) -> None:
     if not findings:
         typer.echo("No findings: nothing in the data speaks against the method's assumptions.")
         return
-    rows = [
-        (
-            f.severity,
-            "/".join(x for x in (f.client, f.regime) if x) or "study",
-            f"{f.check}: {f.message}",
-            _number(f),
-            f.remedy,
-        )
-        for f in most_severe_first(findings)
-    ]
+    # What is said of several places in the same words is said once.
+    places: dict[tuple[str, ...], list[str]] = {}
+    for f in most_severe_first(findings):
+        said = (f.severity, f"{f.check}: {f.message}", _number(f), f.remedy)
+        place = "/".join(x for x in (f.client, f.regime) if x) or "study"
+        places.setdefault(said, []).append(place)
+    rows = [(said[0], few(where, MOST_PLACES), *said[1:]) for said, where in places.items()]
     columns = ["severity", "where", "what was seen", "value (threshold)", "remedy"]
     print_table("Findings", columns, rows)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.moments.checks import check_second_moment
+from jigsaw_crl.moments.checks import check_second_moment, varies
 from jigsaw_crl.moments.regime import Moments
 
 if TYPE_CHECKING:
@@ -350,6 +350,8 @@ def validate_client(client: Client) -> None:
                 f"{'is' if m.rows == 1 else 'are'} too few",
                 f"At least {2 + max(more, 0)} rows are needed.",
             )
+        if m is not client.control and not varies(m.mean, m.covariance).any():
+            raise fail("all its rows are the same", "Leave the regime out, or correct its rows.")
     n, rows = client.control.n, client.control.rows or 0
     if n is not None and n < p + 1:
         more = max(len(client.control.batches) - 1, 0)
@@ -361,7 +363,8 @@ def validate_client(client: Client) -> None:
             client=client.name,
             regime=client.control_name,
         )
-    check_rank(client.control.covariance, p, client=client.name, regime=client.control_name)
+    where = {"client": client.name, "regime": client.control_name}
+    check_rank(client.control.covariance, p, **where, features=client.features)
 
 
 def numerical_rank(matrix: FloatArray) -> int:
@@ -370,17 +373,21 @@ def numerical_rank(matrix: FloatArray) -> int:
     return int(np.count_nonzero(values > RANK_TOLERANCE * max(float(values[-1]), 0.0)))
 
 
-def check_rank(matrix: FloatArray, rank: int, *, client: str, regime: str) -> None:
+def check_rank(
+    matrix: FloatArray, rank: int, *, client: str, regime: str, features: Sequence[str] = ()
+) -> None:
     """Raise an `InputError` if a matrix has fewer than `rank` directions above rounding error."""
     found = numerical_rank(matrix)
     if found >= rank:
         return
     spread = np.sqrt(np.diagonal(matrix))
     uneven = float(spread.max(initial=0.0)) > 1e4 * float(spread.min(initial=np.inf))
+    widest = f" ({features[int(np.argmax(spread))]!r} is the widest)" if features else ""
     raise InputError(
         f"the features span {pluralise(found, 'dimension')}, fewer than the "
         f"{pluralise(rank, 'latent')}",
-        "Their units differ too much to tell: divide each column by its standard deviation."
+        f"Their units differ too much to tell{widest}: leave out a time or an index, and divide "
+        "each column by its standard deviation."
         if uneven
         else "Constant columns and copies of other columns add no dimension: measure more "
         "features, or split the client.",

@@ -240,6 +240,7 @@ class Client:
         control: str = CONTROL,
         name: str,
         n_latent: int | None = None,
+        ignore: Sequence[str] = (),
         batch: str | None = None,
         trim: float = 0.0,
         missing: Literal["refuse", "drop"] = "refuse",
@@ -250,24 +251,14 @@ class Client:
         Parameters
         ----------
         frame : table
-            A column `regime` says which regime a row belongs to; every other column is a feature.
-        regime, control : str
-            Name of that column, and its value on observational rows.
-        name : str
-            The client's name.
-        n_latent : int, optional
-            Number of latents accessed; by default estimated, at least the number of labels.
-        batch : str, optional
-            Name of the column with the batch of each row (plate, day, run): all rows of a batch may
-            be offset together.
-        trim, missing
-            Which rows to leave out: see `read_client`.
-        interventions : {"soft", "hard"} or mapping of label to one of these, optional
-            Which interventions are hard: see `with_interventions`.
+            A column `regime` says which regime a row belongs to; every other numeric column is a
+            feature. A warning names the columns that are not used.
+        regime, control, name, n_latent, ignore, batch, trim, missing, interventions
+            As for `read_client`.
         """
         client: Client = face("client.from_table")(
-            frame, regime=regime, control=control, name=name, n_latent=n_latent, batch=batch,
-            trim=trim, missing=missing, interventions=interventions,
+            frame, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
+            batch=batch, trim=trim, missing=missing, interventions=interventions,
         )  # fmt: skip
         return client
 

@@ -202,6 +202,7 @@ def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Clien
                 n_latent=client.n_latent,
                 features=client.features,
                 control_name=client.control_name,
+                hard=client.hard & left.keys(),
             )
         kept.append(client)
     if not kept and reason is not None:

@@ -107,17 +107,19 @@ def _latents(
 
 def _uneven_units(client: Client) -> list[Finding]:
     spread = np.sqrt(np.diagonal(client.control.covariance))
-    spread = spread[spread > 0]
-    ratio = float(spread.max() / spread.min())
+    narrowest = float(spread[spread > 0].min())
+    widest = int(np.argmax(spread))
+    ratio = float(spread[widest]) / narrowest
     if ratio <= UNEVEN:
         return []
     return [
         Finding(
             "uneven-units",
             "warning",
-            f"one feature spreads {ratio:.3g} times as widely as another, so the noise floor is "
-            "that of the widest",
-            "Divide each column by its standard deviation in the control.",
+            f"the feature {client.features[widest]!r} spreads {ratio:.3g} times as widely as "
+            "another, so the noise floor is that of the widest",
+            "Leave it out with --ignore if it is a time or an index; otherwise divide each column "
+            "by its standard deviation in the control.",
             value=ratio,
             threshold=UNEVEN,
             client=client.name,

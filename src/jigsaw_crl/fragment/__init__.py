@@ -6,6 +6,8 @@
 `reading`       fragment files, as a coordinator receives them
 `keys`          the sites' keys
 `signing`       signed fragments
+`latents`       rows to latents
+`private`       a site's own file, with the basis
 ==============  ====================================================================
 """
 

@@ -7,10 +7,18 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.arrays import ArrayLike, FloatArray
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 
-__all__ = ["LARGEST_VALUE", "as_numbers", "check_rows", "check_second_moment", "check_values"]
+__all__ = [
+    "LARGEST_VALUE",
+    "as_numbers",
+    "check_rows",
+    "check_second_moment",
+    "check_values",
+    "rounding",
+    "varies",
+]
 
 
 # Rounding can make a matrix slightly asymmetric or indefinite: products of d numbers carry a
@@ -104,3 +112,13 @@ def check_second_moment(matrix: ArrayLike, *, client: str, regime: str) -> Float
                 "indefinite.",
             ) from None
     return c
+
+
+def rounding(mean: FloatArray) -> FloatArray:
+    """The standard deviation that rounding gives to a constant of this size."""
+    return np.asarray(4 * np.finfo(np.float64).eps * np.abs(mean))
+
+
+def varies(mean: FloatArray, covariance: FloatArray) -> BoolArray:
+    """Which features vary by more than rounding, from their mean and covariance."""
+    return np.asarray(np.diagonal(covariance) > rounding(mean) ** 2)

@@ -32,7 +32,10 @@ from jigsaw_crl.study.regimes import Chunk, Codes, Naming, Source, chunk_rows
 __all__ = ["csv_source", "parquet_source"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+# A number with a fraction after a comma or point; one with a comma that may separate thousands.
+_FRACTION = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b|\d{1,2}:\d{2}\b")
 _MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
 _HEAD_BYTES = 1 << 20
 _HEAD_ROWS = 1_000
@@ -50,6 +53,9 @@ def _arrow_source(
     tables: Callable[[], Iterator[tuple[Any, Mapping[str, str]]]],
     path: Path,
     client: str,
+    *,
+    lacking: tuple[str, ...],
+    header: Sequence[str] = (),
 ) -> Source:
     """A source of pyarrow record batches, each with the values of columns that it lacks."""
 
@@ -59,9 +65,9 @@ def _arrow_source(
                 for table, constant in tables():
                     yield _chunk(table, features, naming, constant)
             except pa.ArrowException as error:
-                raise _unreadable(error, path, client) from None
+                raise _unreadable(error, path, client, header) from None
 
-    return Source(features, chunks, ignored)
+    return Source(features, chunks, ignored, lacking)
 
 
 def _chunk(
@@ -94,15 +100,19 @@ def _coded(table: Any, name: str, constant: Mapping[str, str]) -> tuple[list[str
     return encoded.dictionary.to_pylist(), codes
 
 
-def _unreadable(error: Exception, path: Path, client: str) -> InputError:
+def _unreadable(
+    error: Exception, path: Path, client: str, header: Sequence[str] = ()
+) -> InputError:
     """The error of a broken file, or of a value that is not a number."""
     fail = partial(InputError, client=client, path=path)
     text = " ".join(str(error).split())
     value = re.search(r"In CSV column #(\d+):(?: Row #(\d+):)? .*invalid value '(.*)'", text)
     if value:
         row = f", row {int(value.group(2)) - 1}" if value.group(2) else ""
+        column = int(value.group(1))
+        name = repr(header[column]) if column < len(header) else str(column + 1)
         return fail(
-            f"column {int(value.group(1)) + 1}{row} holds {value.group(3)[:60]!r} among numbers",
+            f"column {name}{row} holds {value.group(3)[:60]!r} among numbers",
             "Correct that value, or leave the column out with --ignore.",
         )
     return fail(
@@ -122,11 +132,17 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
         header, sample, delimiter, longest = _head(data, regime, fail)
     check_columns(len(header), fail)
     named = [regime] if naming.batch is None else [regime, naming.batch]
-    not_numbers = _text_columns(header, sample, {*named, *naming.ignore}, fail)
+    ignore, lacking = naming.ignored_among(header)
+    cells = _cells(header, sample, {*named, *ignore})
+    decimal = _decimal_point(cells, delimiter, fail)
+    not_numbers = _text_columns(cells, decimal)
+    if regime not in header:
+        # Only a column with the control in it is suggested as the regime, if there is one.
+        held = {n: why for n, why in not_numbers.items() if naming.control in cells[n]}
+        not_numbers = held or not_numbers
     features, ignored = feature_columns(
-        header, not_numbers, regime, naming.ignore, path=data.path, client=client,
-        batch=naming.batch,
-    )  # fmt: skip
+        header, not_numbers, regime, ignore, path=data.path, client=client, batch=naming.batch
+    )
     if not sample:
         raise fail("there are no rows below the header", "Check that the file is complete.")
     column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
@@ -143,13 +159,16 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
                 column_types=column_types,
                 include_columns=[*named, *features],
                 strings_can_be_null=True,
+                decimal_point=decimal,
             ),
         )
         with reader:
             for table in reader:
                 yield table, {}
 
-    return _arrow_source(features, ignored, naming, tables, data.path, client)
+    return _arrow_source(
+        features, ignored, naming, tables, data.path, client, lacking=lacking, header=header
+    )
 
 
 def _compression(data: DataFile) -> str | None:
@@ -176,15 +195,15 @@ def _first_bytes(data: DataFile, fail: Fail) -> tuple[bytes, bool]:
 
 
 def _delimiter(first: str, regime: str) -> str:
-    """The delimiter that makes the regime a column of the header; by default a comma."""
+    """The delimiter that makes the regime a column of the header, or else most columns."""
+    columns: dict[str, list[str]] = {}
     for delimiter in ",;\t":
         try:
-            if regime in next(csv.reader([first], delimiter=delimiter), []):
-                return delimiter
+            columns[delimiter] = next(csv.reader([first], delimiter=delimiter), [])
         except csv.Error:
             # A line of 128 kB without this delimiter.
-            continue
-    return ","
+            columns[delimiter] = []
+    return max(columns, key=lambda d: (regime in columns[d], len(columns[d])))
 
 
 def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list[str]], str, int]:
@@ -210,25 +229,54 @@ def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list
     return header, sample[:-1] if sample and not complete else sample, delimiter, longest
 
 
-def _text_columns(
-    header: list[str], sample: list[list[str]], skipped: set[str], fail: Fail
-) -> dict[str, str]:
+def _cells(header: list[str], sample: list[list[str]], skipped: set[str]) -> dict[str, list[str]]:
+    """The first values of each column that may be a feature, without missing ones."""
+    columns = {}
+    for i, name in enumerate(header):
+        if name not in skipped:
+            cells = (row[i].strip() for row in sample if i < len(row))
+            columns[name] = [c for c in cells if c.casefold() not in _MISSING]
+    return columns
+
+
+def _decimal_point(columns: Mapping[str, list[str]], delimiter: str, fail: Fail) -> str:
+    """The sign before the decimals of a number: a point, or a comma where no number has a point."""
+    seen: dict[str, tuple[str, str]] = {}
+    thousands = delimiter != ";"
+    for name, cells in columns.items():
+        for cell in cells:
+            match = _FRACTION.fullmatch(cell)
+            if match:
+                seen.setdefault(match.group(1), (name, cell))
+                thousands &= match.group(1) == "." or bool(_THOUSANDS.fullmatch(cell))
+    if "," not in seen:
+        return "."
+    name, cell = seen[","]
+    if "." in seen:
+        other, point = seen["."]
+        raise fail(
+            f"the column {name!r} has decimal commas ({cell!r}) and {other!r} decimal points "
+            f"({point!r})",
+            "Write all numbers of a file in one way.",
+        )
+    if thousands:
+        raise fail(
+            f"the commas in the column {name!r} ({cell!r}) may be decimal commas or separate "
+            "thousands",
+            "Write numbers with a decimal point and without separators.",
+        )
+    return ","
+
+
+def _text_columns(columns: Mapping[str, list[str]], decimal: str) -> dict[str, str]:
     """Columns whose first values are not numbers, and what they are instead."""
     text = {}
-    for i, name in enumerate(header):
-        if name in skipped:
+    for name, cells in columns.items():
+        if not cells or any(_NUMBER.fullmatch(c.replace(decimal, ".")) for c in cells):
             continue
-        cells = [row[i].strip() for row in sample if i < len(row)]
-        cells = [c for c in cells if c.casefold() not in _MISSING]
-        if not cells or any(_NUMBER.fullmatch(c) for c in cells):
-            continue
-        if all(_DECIMAL_COMMA.fullmatch(c) for c in cells):
-            raise fail(
-                f"the column {name!r} has decimal commas ({cells[0]!r})",
-                "Write numbers with a decimal point.",
-            )
         boolean = all(c.casefold() in ("true", "false") for c in cells)
-        text[name] = BOOLEAN if boolean else "text"
+        date = all(_DATE.match(c) for c in cells)
+        text[name] = BOOLEAN if boolean else "a date or time" if date else "text"
     return text
 
 
@@ -268,8 +316,9 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
         for f in schema
         if (why := _why_not_numeric(f.type)) and f.name not in named.values()
     } | {k: "a partition" for k in keys if k not in named.values()}
+    ignore, lacking = naming.ignored_among(columns)
     features, ignored = feature_columns(
-        columns, not_numbers, regime, naming.ignore, path=first, client=client, batch=naming.batch
+        columns, not_numbers, regime, ignore, path=first, client=client, batch=naming.batch
     )
     for file, found, other in layouts:
         _check_part(other, found, features, named, partial(fail, path=file))
@@ -286,7 +335,7 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
                 for table in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
                     yield table, constant
 
-    return _arrow_source(features, ignored, naming, tables, path, client)
+    return _arrow_source(features, ignored, naming, tables, path, client, lacking=lacking)
 
 
 def _parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:

@@ -16,6 +16,7 @@ from jigsaw_crl.base.text import did_you_mean, few
 __all__ = [
     "BOOLEAN",
     "ON_REQUEST",
+    "ROW_INDEX",
     "check_batch_column",
     "feature_columns",
     "kept_positions",
@@ -27,6 +28,8 @@ __all__ = [
 BOOLEAN = "boolean"
 # Why a column that the user ignores is not a feature; such columns are not reported.
 ON_REQUEST = "ignored on request"
+# Why an index that a program wrote as a column without a name is not a feature.
+ROW_INDEX = "a row index"
 
 
 def feature_columns(
@@ -61,7 +64,7 @@ def feature_columns(
         raise fail(
             f"there is no column {regime!r}; the columns are {quoted(columns)}",
             "Name the column that holds the regime of each row with --regime or in study.toml. "
-            f"{did_you_mean(regime, columns) or _only_text_column(not_numbers)}".strip(),
+            f"{_only_text_column(not_numbers) or did_you_mean(regime, columns)}".strip(),
         )
     check_batch_column(columns, batch, regime, fail)
     kept_positions(columns, ignore, fail)
@@ -74,7 +77,7 @@ def feature_columns(
         elif name in not_numbers:
             ignored[name] = not_numbers[name]
         elif name.strip() == "" or name == "Unnamed: 0" or name.startswith("__index_level_"):
-            ignored[name] = "a row index"
+            ignored[name] = ROW_INDEX
     features = tuple(n for n in columns if n not in (regime, batch) and n not in ignored)
     if not features:
         raise fail(
@@ -115,7 +118,7 @@ def kept_positions(
     unknown = [name for name in ignore if name not in names]
     if unknown:
         raise fail(
-            f"there is no {what} {unknown[0]!r} to ignore",
+            f"there is no {what} {quoted(unknown)} to ignore",
             did_you_mean(unknown[0], names) or "Check the spelling.",
         )
     return np.array([i for i, name in enumerate(names) if name not in ignore], dtype=np.intp)

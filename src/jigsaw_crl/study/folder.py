@@ -34,7 +34,7 @@ from jigsaw_crl.base.files import read_file, readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import label_key, normal_label
-from jigsaw_crl.base.text import did_you_mean, pluralise
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
@@ -45,6 +45,8 @@ __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries", "naming_of"]
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
+# Tables of programs that are not read; such a file in a study's folder is probably a client.
+OTHER_TABLES = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
 _COMMON: dict[str, Any] = {
     "regime": str,
     "control": str,
@@ -150,17 +152,17 @@ def _refuse_same_names(clients: tuple[Client, ...]) -> None:
 
 def _refuse_same_labels(clients: tuple[Client, ...]) -> None:
     seen: dict[str, tuple[str, str]] = {}
+    pairs = []
     for client in clients:
         for label in client.labels:
             first, where = seen.setdefault(label_key(label), (label, client.name))
             if first != label:
-                raise InputError(
-                    f"the label {label!r} and {first!r} of client {where!r} differ only by case "
-                    "or spaces, or as 1 and 1.0 do",
-                    "Labels are shared between clients: spell each one way, or [rename] it.",
-                    client=client.name,
-                    regime=label,
-                )
+                pairs.append(f"{label!r} of client {client.name!r} and {first!r} of {where!r}")
+    if pairs:
+        raise InputError(
+            f"labels differ only by case or spaces, or as 1 and 1.0 do: {few(pairs)}",
+            "Labels are shared between clients: spell each one way, or [rename] it.",
+        )
 
 
 # -- which file is which client -----------------------------------------------------------------
@@ -179,12 +181,28 @@ class Entry:
 
 @dataclass(frozen=True)
 class Described:
-    """A study before its clients are read: name, clients, permitted labels, kinds for all."""
+    """A study before its clients are read.
+
+    Name, clients, permitted labels, kinds for all, and tables in its folder that are not read.
+    """
 
     name: str
     entries: list[Entry]
     labels: tuple[str, ...] | None
     interventions: Kinds | None
+    skipped: tuple[str, ...] = ()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """A finding for each table that is not read."""
+        return tuple(
+            Finding(
+                "skipped-file",
+                "warning",
+                f"{name!r} is not read: the file's format is not supported",
+                f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}.",
+            )
+            for name in self.skipped
+        )
 
 
 def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
@@ -198,6 +216,7 @@ def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
         if file.exists():
             manifest = _read_manifest(file)
         found = _client_files(folder)
+        skipped = tuple(sorted(p.name for p in folder.iterdir() if _is_other_table(p)))
     entries, used = [], set[Path]()
     for name, table in manifest.get("clients", {}).items():
         target = _file_of(name, table, folder, found, file)
@@ -208,14 +227,16 @@ def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
         if target not in used:
             entries.append(Entry(None, target, naming_of(manifest, {}, given)))
     if not entries:
+        beside = f", only {few(map(repr, skipped))}" if skipped else ""
         raise InputError(
-            "the folder holds no client file",
+            f"the folder holds no client file{beside}",
             f"A study has one file per client: {' '.join(ENDINGS)}.",
             path=path,
         )
     labels = manifest.get("labels")
     permitted = None if labels is None else tuple(map(normal_label, labels))
-    return Described(manifest["name"], entries, permitted, manifest.get("interventions"))
+    kinds = manifest.get("interventions")
+    return Described(manifest["name"], entries, permitted, kinds, skipped)
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -234,6 +255,12 @@ def _client_files(folder: Path) -> list[Path]:
         elif path.name.casefold().endswith(ENDINGS):
             found.append(path)
     return found
+
+
+def _is_other_table(path: Path) -> bool:
+    # A name that starts with "~$" is that of an open spreadsheet's lock.
+    hidden = path.name.startswith((".", "~"))
+    return not hidden and path.name.casefold().endswith(OTHER_TABLES) and path.is_file()
 
 
 def _holds_parts(path: Path, study: Path) -> bool:
@@ -295,6 +322,8 @@ def naming_of(
         rename={**common.get("rename", {}), **own.get("rename", {})},
         ignore=tuple(choose("ignore", [])),
         strict_rename="rename" in own,
+        # A word about all files: some may lack the column.
+        strict_ignore=given.get("ignore") is None and "ignore" in own,
         batch=choose("batch", None),
         trim=choose("trim", 0.0),
         missing=choose("missing", "refuse"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from jigsaw_crl.study.regimes import (
     Source,
     chunk_rows,
     client_from_source,
-    warn_of_truths,
+    warn_of_ignored,
 )
 
 __all__ = ["client_from_table"]
@@ -33,22 +33,24 @@ def client_from_table(
     control: str = CONTROL,
     name: str,
     n_latent: int | None = None,
+    ignore: Sequence[str] = (),
     batch: str | None = None,
     trim: float = 0.0,
     missing: Missing = "refuse",
     interventions: Kinds | None = None,
 ) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
+    skipped = {regime, batch, *ignore}
     table = _narwhals_frame(frame, name)
     not_numbers = {}
     for column, kind in table.schema.items():
-        if column not in (regime, batch) and not kind.is_numeric():
+        if column not in skipped and not kind.is_numeric():
             values = table[column].to_list()
             _refuse_numbers_among_text(values, column, name)
             boolean = any(isinstance(v, bool | np.bool_) for v in values)
             not_numbers[column] = BOOLEAN if boolean else f"of type {kind}"[:80]
     features, ignored = feature_columns(
-        list(table.columns), not_numbers, regime, (), path=None, client=name, batch=batch
+        list(table.columns), not_numbers, regime, tuple(ignore), path=None, client=name, batch=batch
     )
     for what, column in (("regime", regime), ("batch", batch)):
         if column is not None and table[column].dtype.is_float():
@@ -60,7 +62,7 @@ def client_from_table(
     source = Source(features, partial(_chunks, table, features, regime, batch), ignored)
     naming = Naming(regime=regime, control=str(control), batch=batch, trim=trim, missing=missing)
     client, findings = client_from_source(source, name=name, naming=naming, n_latent=n_latent)
-    warn_of_truths(findings, stacklevel=3)
+    warn_of_ignored(findings, stacklevel=3)
     return (
         client if interventions is None else client.with_interventions(interventions, strict=True)
     )

@@ -42,10 +42,10 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
         if kind.kind not in "fiu":
             raise fail(f"X has type {kind}", "Store real numbers in X.")
         if regime not in data.obs.columns:
+            near = _holds(data.obs, naming.control) or did_you_mean(regime, data.obs.columns)
             raise fail(
                 f"obs has no column {regime!r}; it has {', '.join(map(str, data.obs.columns))}",
-                "Name the column that holds the regime of each row with --regime. "
-                f"{did_you_mean(regime, data.obs.columns)}".strip(),
+                f"Name the column that holds the regime of each row with --regime. {near}".strip(),
             )
         if len(set(names)) != len(names):
             raise fail("a variable name appears twice", "Make variable names unique.")
@@ -55,9 +55,16 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
         if naming.batch is not None:
             own, names_of = pd.factorize(data.obs[naming.batch])
             batches = [str(v) for v in names_of], own
-    kept = kept_positions(names, naming.ignore, fail, what="variable")
+    ignore, lacking = naming.ignored_among(names)
+    kept = kept_positions(names, ignore, fail, what="variable")
     chunks = partial(_chunks, path, client, kept, [str(v) for v in values], codes, batches)
-    return Source(tuple(names[i] for i in kept), chunks)
+    return Source(tuple(names[i] for i in kept), chunks, lacking=lacking)
+
+
+def _holds(obs: Any, control: str) -> str:
+    """Suggest the only column in which the control occurs."""
+    found = [str(name) for name in obs.columns if control in set(obs[name].astype(str))]
+    return f"Is it {found[0]!r}?" if len(found) == 1 else ""
 
 
 def _chunks(

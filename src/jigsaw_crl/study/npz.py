@@ -136,10 +136,10 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
         features = check_features(client, given, width)
     except InputError as error:
         raise error.located(path=data.path) from None
-    ignore = [name for name in naming.ignore if name not in members]
-    kept = kept_positions(features, ignore, fail)
+    ignore, lacking = naming.ignored_among([*members, *features])
+    kept = kept_positions(features, [name for name in ignore if name not in members], fail)
     chunks = partial(_chunks, data, kept, matrices, texts, fail)
-    return Source(tuple(features[i] for i in kept), chunks)
+    return Source(tuple(features[i] for i in kept), chunks, lacking=lacking)
 
 
 def _check_long_layout(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
     ENDINGS,
@@ -27,9 +29,10 @@ from jigsaw_crl.study.folder import (
 )
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
-from jigsaw_crl.study.regimes import Missing, Naming, Source, client_from_source, warn_of_truths
+from jigsaw_crl.study.problems import Problems
+from jigsaw_crl.study.regimes import Missing, Naming, Source, client_from_source, warn_of_ignored
 
-__all__ = ["read_any", "read_client", "read_client_with_findings", "read_study"]
+__all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
 
 
 def read_client(
@@ -106,7 +109,7 @@ def read_client(
         missing=missing,
         interventions=interventions,
     )
-    warn_of_truths(findings, stacklevel=2)
+    warn_of_ignored(findings, stacklevel=2)
     return client
 
 
@@ -194,22 +197,43 @@ def read_study(
     """
     given = Path(path)
     described = manifest_entries(given, _given(regime, control, ignore, batch, trim, missing))
-    permitted = described.labels
     _refuse_two_files_of_one_client(described.entries)
-    read = []
+    read, problems = [], Problems()
     for entry in described.entries:
-        one = _read(entry, hashed=True)
-        strangers = [x for x in one.client.labels if permitted is not None and x not in permitted]
-        if strangers:
-            raise InputError(
-                f"the label {strangers[0]!r} is not among the manifest's labels",
-                f"Correct it, or add it to labels in {MANIFEST}.",
-                client=one.client.name,
-                regime=strangers[0],
-                path=entry.path,
-            )
-        read.append(one)
-    return _with_kinds(_study(described.name, read), described, given)
+        with problems.noted():
+            read.append(_read(entry, hashed=True))
+            _refuse_strangers(read[-1], described.labels)
+    if read:
+        with problems.noted():
+            _refuse_unknown_columns(read)
+            study = _study(described.name, read)
+    problems.raise_all(len(described.entries), given)
+    study = replace(study, findings=(*described.findings(), *study.findings))
+    return _with_kinds(study, described, given)
+
+
+def _refuse_strangers(read: _Read, permitted: Sequence[str] | None) -> None:
+    """Refuse labels that are not among those that the manifest permits."""
+    strangers = [x for x in read.client.labels if permitted is not None and x not in permitted]
+    if strangers:
+        raise InputError(
+            f"the label {quoted(strangers)} is not among the manifest's labels"
+            if len(strangers) == 1
+            else f"the labels {quoted(strangers)} are not among the manifest's labels",
+            f"Correct the spelling, or add it to labels in {MANIFEST}.",
+            client=read.client.name,
+            regime=strangers[0] if len(strangers) == 1 else None,
+            path=read.path,
+        )
+
+
+def _refuse_unknown_columns(read: Sequence[_Read]) -> None:
+    """Refuse a column to ignore that no file has; a file may lack it if another has it."""
+    unknown = set(read[0].lacking).intersection(*(one.lacking for one in read[1:]))
+    if unknown:
+        raise InputError(
+            f"no file has a column {quoted(sorted(unknown))} to ignore", "Check the spelling."
+        )
 
 
 def _with_kinds(study: Study, described: Described, path: Path) -> Study:
@@ -259,14 +283,25 @@ def read_any(
     return _study(one.client.name, [one])
 
 
+@contextmanager
+def open_rows(
+    path: str | Path, *, regime: str | None = None, ignore: Sequence[str] = ()
+) -> Iterator[Source]:
+    """The rows of a client's table, for reading chunk by chunk."""
+    given = Path(path)
+    with open_data(given) as data:
+        yield _source(data, naming_of({}, {}, _given(regime, None, ignore, None, None, None)), client_name(given))
+
+
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """One client as it was read, with its file and the file's hash."""
+    """One client as it was read, its file, the file's hash, and columns to ignore it has not."""
 
     client: Client
     findings: tuple[Finding, ...]
     path: Path
     sha256: str | None
+    lacking: tuple[str, ...] = ()
 
 
 def _study(name: str, read: Sequence[_Read]) -> Study:
@@ -302,22 +337,16 @@ def _read(entry: Entry, *, hashed: bool = False) -> _Read:
     """Read one client; its file is opened once, for the hash and for the rows."""
     with open_data(entry.path) as data:
         sha256 = data.sha256() if hashed else None
-        client, findings = _client(data, entry)
-    return _Read(client, tuple(findings), entry.path, sha256)
-
-
-def _client(data: DataFile, entry: Entry) -> tuple[Client, list[Finding]]:
-    path = data.path
-    name = client_name(path) if entry.name is None else entry.name
-    if path.name.casefold().endswith(".npz") and is_moments_file(set(archive_members(data, name))):
-        return read_moments(data, name=entry.name, n_latent=entry.n_latent), []
-    return client_from_source(
-        _source(data, entry.naming, name),
-        name=name,
-        naming=entry.naming,
-        n_latent=entry.n_latent,
-        path=path,
-    )
+        path, name = data.path, client_name(data.path) if entry.name is None else entry.name
+        zipped = path.name.casefold().endswith(".npz")
+        if zipped and is_moments_file(set(archive_members(data, name))):
+            client = read_moments(data, name=entry.name, n_latent=entry.n_latent)
+            return _Read(client, (), path, sha256)
+        source = _source(data, entry.naming, name)
+        client, findings = client_from_source(
+            source, name=name, naming=entry.naming, n_latent=entry.n_latent, path=path
+        )
+    return _Read(client, tuple(findings), path, sha256, source.lacking)
 
 
 def _source(data: DataFile, naming: Naming, client: str) -> Source:

@@ -5,14 +5,16 @@
 - Numeric columns are features. Text, dates and booleans are ignored, with a finding.
 - A missing or infinite value in a feature is an error that names the column and the row; on request
   rows with missing values are left out, and so are the rows that lie farthest out.
-- A column that is constant over all regimes is dropped, with a finding.
+- A column that is constant over all regimes is dropped, and one that rises from row to row ignored,
+  with a finding.
+- A regime with a single row, or whose rows are all the same, is left out, with a finding.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,12 +25,15 @@ from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.moments.checks import LARGEST_VALUE
+from jigsaw_crl.moments.checks import LARGEST_VALUE, rounding, varies
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, few_parts
 from jigsaw_crl.moments.trimming import TrimmedStream, check_trim
-from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, quoted
+from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, ROW_INDEX, quoted
+from jigsaw_crl.study.row_order import RISING, RowOrder
+from jigsaw_crl.study.too_small import large_enough
 
 __all__ = [
     "Chunk",
@@ -37,7 +42,7 @@ __all__ = [
     "Source",
     "chunk_rows",
     "client_from_source",
-    "warn_of_truths",
+    "warn_of_ignored",
 ]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
@@ -49,6 +54,8 @@ USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
     "observational", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
+# Ignored columns that a warning names.
+MOST_WARNED = 4
 # Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
 _CHUNK_VALUES = 1 << 19
 
@@ -85,11 +92,14 @@ class Source:
         Returns an iterator over the rows.
     ignored : mapping of str to str
         Columns that are not features, and why.
+    lacking : tuple of str
+        Columns to ignore that the table does not have.
     """
 
     features: tuple[str, ...]
     chunks: Callable[[], Iterator[Chunk]]
     ignored: Mapping[str, str] = field(default_factory=dict)
+    lacking: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,8 @@ class Naming:
         Share of the rows of each regime to leave out: those that lie farthest out.
     missing : {"refuse", "drop"}
         Raise an error for a missing value, or leave its row out.
+    strict_ignore : bool
+        Raise an error if a column to ignore does not occur.
     """
 
     regime: str | None = None
@@ -124,11 +136,18 @@ class Naming:
     batch: str | None = None
     trim: float = 0.0
     missing: Missing = "refuse"
+    strict_ignore: bool = True
 
     def __post_init__(self) -> None:
         check_trim(self.trim)
         if self.missing not in ("refuse", "drop"):
             raise InputError(f"missing is {self.missing!r}", 'Use "refuse" or "drop".')
+
+    def ignored_among(self, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Columns to ignore, and those of them that the file lacks and may lack."""
+        known = set(names)
+        lacking = () if self.strict_ignore else tuple(n for n in self.ignore if n not in known)
+        return tuple(n for n in self.ignore if n not in lacking), lacking
 
     def column(self, default: str = "regime") -> str:
         """Name of the regime column."""
@@ -139,20 +158,25 @@ def _not_a_feature(why: str) -> str:
     return f" is {why}, so it is not used as a feature"
 
 
-def warn_of_truths(findings: Sequence[Finding], *, stacklevel: int) -> None:
-    """Warn of ignored boolean columns, for readers that do not return findings.
+# What to do if a column that is not used is a measurement after all.
+_THEN = {BOOLEAN: "encode it as 0 and 1", RISING: "shuffle the rows"}
 
-    Unlike text and dates, a boolean column may be a measurement.
-    """
-    ending = _not_a_feature(BOOLEAN)
-    found = [f for f in findings if f.check == "ignored-column" and f.message.endswith(ending)]
-    if found:
-        more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
-        warnings.warn(
-            f"client {found[0].client!r}: {found[0].message}{more}. Convert it to 0 and 1 if it "
-            "is a measurement; drop it if not.",
-            stacklevel=stacklevel + 1,
-        )
+
+def warn_of_ignored(findings: Sequence[Finding], *, stacklevel: int) -> None:
+    """Warn of ignored columns and regimes, for readers that do not return findings."""
+    found = [f for f in findings if f.check in ("ignored-column", "unusable-regime")]
+    found = [f for f in found if not f.message.endswith(_not_a_feature(ROW_INDEX))]
+    if not found:
+        return
+    said: dict[str, list[str]] = {}
+    for f in found[:MOST_WARNED]:
+        said.setdefault(f.remedy, []).append(f.message)
+    text = " ".join(f"{'; '.join(messages)}. {remedy}" for remedy, messages in said.items())
+    more = f" And {len(found) - MOST_WARNED} more." if len(found) > MOST_WARNED else ""
+    warnings.warn(
+        f"client {found[0].client!r}: {text}{more} (ignore=[…] names columns that need no warning)",
+        stacklevel=stacklevel + 1,
+    )
 
 
 def client_from_source(
@@ -163,21 +187,32 @@ def client_from_source(
     for chunk in source.chunks():
         collected.add(chunk)
     control, interventions = collected.moments()
-    findings = [
+    try:
+        # First, so that a misspelt label is not left out for its few rows.
+        check_names(name, interventions, naming.control)
+    except InputError as error:
+        raise error.located(path=path) from None
+    interventions, too_small = large_enough(interventions, name)
+    rising = collected.order.rising
+    ignored = dict(source.ignored)
+    ignored |= {f: RISING for f, is_time in zip(source.features, rising, strict=True) if is_time}
+    findings = too_small + [
         Finding(
             "ignored-column",
             "info",
             f"the column {column!r}{_not_a_feature(why)}",
-            "Nothing to do, unless it is a measurement; then encode it as numbers.",
+            "Nothing to do, unless it is a measurement; then "
+            f"{_THEN.get(why, 'encode it as numbers')}.",
             client=name,
         )
-        for column, why in source.ignored.items()
+        for column, why in ignored.items()
         if why != ON_REQUEST
     ]
     findings += collected.left_out()
-    kept = _varying(control, interventions)
+    varying = _varying(control, interventions)
+    kept = varying & ~rising
     features = [f for f, keep in zip(source.features, kept, strict=True) if keep]
-    constant = [f for f, keep in zip(source.features, kept, strict=True) if not keep]
+    constant = [f for f, keep in zip(source.features, varying, strict=True) if not keep]
     if not features:
         raise collected.fail("every column is constant", "Check the file: it has no variation.")
     if constant:
@@ -191,6 +226,7 @@ def client_from_source(
                 client=name,
             )
         )
+    if not kept.all():
         control = control.select(kept)
         interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
     try:
@@ -218,6 +254,7 @@ class _RegimeStreams:
         self.streams: dict[str, dict[str, MomentStream]] = {}
         self.n_rows = self.n_cells = 0
         self.incomplete, self.trimmed = Counter[str](), Counter[str]()  # by regime
+        self.order = RowOrder(len(features))
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
         return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
@@ -241,12 +278,13 @@ class _RegimeStreams:
         self._check_values(chunk)
         lowest, highest = int(codes.min()), int(codes.max())
 
-        def stream(code: int) -> MomentStream:
-            regime, batch = divmod(code, len(batches))
-            return self._stream(chunk.regimes[regime], batches[batch])
+        def take(code: int, part: npt.NDArray[np.number]) -> None:
+            i, j = divmod(code, len(batches))
+            self.order.add((chunk.regimes[i], batches[j]), part)
+            self._stream(chunk.regimes[i], batches[j]).add(part)
 
         if lowest == highest:
-            stream(lowest).add(rows)
+            take(lowest, rows)
         else:
             # numpy sorts integers of 16 bits or less by counting, which is fast.
             narrow = codes.astype(np.min_scalar_type(highest))
@@ -254,7 +292,7 @@ class _RegimeStreams:
             sizes = np.bincount(narrow)
             ends = np.cumsum(sizes)
             for code in np.flatnonzero(sizes).tolist():
-                stream(code).add(sorted_rows[ends[code] - sizes[code] : ends[code]])
+                take(code, sorted_rows[ends[code] - sizes[code] : ends[code]])
         self.n_rows += len(codes)
 
     def _complete(self, chunk: Chunk) -> Chunk:
@@ -385,12 +423,9 @@ class _RegimeStreams:
 def _varying(control: Moments, interventions: Mapping[str, Sequence[Moments]]) -> BoolArray:
     """Which features vary within a regime or between regimes."""
     regimes = [control, *(m for ms in interventions.values() for m in ms)]
-    variance = np.max([np.diagonal(m.covariance) for m in regimes], axis=0)
     means = np.array([m.mean for m in regimes])
-    # A constant c has a variance of about (eps·c)² from rounding.
-    size = np.abs(means).max(axis=0)
-    rounding = 4 * np.finfo(np.float64).eps * size
-    return np.asarray((variance > rounding**2) | (np.ptp(means, axis=0) > rounding))
+    within = np.any([varies(m.mean, m.covariance) for m in regimes], axis=0)
+    return np.asarray(within | (np.ptp(means, axis=0) > rounding(means).max(axis=0)))
 
 
 def _usual_control(values: Sequence[str]) -> str:
