@@ -140,7 +140,7 @@ class Donors:
     row, column, reverse : array of int, shape (n,)
         The pair of each entry, and the entry of the opposite pair at the same client.
     apart : array of bool, shape (n,)
-        The client has the two labels in different districts.
+        The client has the two labels in different districts, or both interventions are hard.
     ancestor, leaning : array, shape (n_scales + 1, n)
     lean : array, shape (n,)
     counts : array of int, shape (3, n)
@@ -184,7 +184,11 @@ class Donors:
             said = (_at_rows(x[..., i, j], factor) for x in (e.ancestor, e.leaning, e.lean))
             pair = (claims.members[i], claims.members[j], number[j, i])
             counts = np.stack([e.in_doubt[i, j], e.single[i, j], e.n_clients[i, j]])
-            parts.append((*pair, ~claims.together[i, j], *said, counts))
+            apart = ~claims.together
+            if claims.bayes is not None:
+                # Hidden causes leave nothing open where both interventions are hard.
+                apart = apart | (claims.bayes.settled & claims.bayes.settled.T)
+            parts.append((*pair, apart[i, j], *said, counts))
         if not parts:
             return None
         return cls(*(np.concatenate(x, axis=-1) for x in zip(*parts, strict=True)))._few(rng)

@@ -278,6 +278,7 @@ class SiteSearch:
                 for g in range(N_ORDERS)
             ]
         )
+        apart |= self.hard[self.a] & self.hard[self.d] & accessed[self.a] & accessed[self.d]
         odds = self._share(accessed, apart, implied=True)
         labels = self.order.labels
         return {
