@@ -40,6 +40,7 @@ SCRIPTS = (
     "effects.js",
     "why.js",
     "diagram.js",
+    "cells.js",
     "matrix.js",
     "table.js",
     "evidence.js",

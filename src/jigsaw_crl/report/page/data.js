@@ -4,6 +4,7 @@ const labels = raw.labels;
 const P = labels.length;
 const position = new Map(labels.map((label, i) => [label, i]));
 const WORDS = ["undetermined", "not ancestor", "ancestor"];
+const SAYS = ["no", "cannot say", "yes"];
 const $ = (id) => document.getElementById(id);
 
 async function unpack(text) {
