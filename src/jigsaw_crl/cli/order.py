@@ -18,7 +18,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import note, print_json, say, working
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
@@ -257,6 +257,7 @@ def explain(
                 "excludes_above": certificate.bound,
                 "excludes_unit": certificate.bound_unit,
                 "effect": None if certificate.effect is None else asdict(certificate.effect),
+                "rests_on": certificate.rests_on or None,
                 "certificate": str(certificate),
             }
         )
@@ -321,13 +322,13 @@ def report(
 ) -> None:
     """Write the one-file HTML report of a result.
 
-    With --figures, also writes its figures for a paper.
+    By default into the result folder. With --figures, writes its figures for a paper.
     """
-    from jigsaw_crl.result.folder import is_report
+    from jigsaw_crl.result.folder import REPORT, is_report
     from jigsaw_crl.result.result import load_result
 
     if output is None and figures is None:
-        raise InputError("no output is asked for", "Pass -o FILE, --figures DIR or both.")
+        output = folder / REPORT
     if output is not None:
         check_output(output, is_report, inputs=[folder], force=force, what="a report")
     result = load_result(folder)
@@ -362,6 +363,9 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         # Writing only writes, so the proposal comes first.
         with working("searching for the next client"):
             result = result.with_proposal()
+        if result.influence_is_quick:
+            with working("leaving out one client at a time"):
+                result = result.with_influence()
         result.save(out, force=force)
     order = result.order
     covers = sorted(order.hasse().edges)
@@ -396,7 +400,11 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         # Algorithm 3 states pairs; it gives them no probability.
         print_table("Order that Algorithm 3 states (Hasse diagram)", columns[:2], covers)
     else:
-        edges = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
+        edges: list[tuple[str, ...]] = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
+        alone = [(order.resting or {}).get(pair, "") for pair in covers]
+        if any(alone):
+            columns = [*columns, "rests on"]
+            edges = [(*edge, client) for edge, client in zip(edges, alone, strict=True)]
         print_table("Decided ancestors (without pairs that others imply)", columns, edges)
     _print_counts(order)
     print_effects(result)
@@ -413,6 +421,12 @@ def _print_counts(order: GlobalOrder) -> None:
     from jigsaw_crl.assembly.order import tally
 
     typer.echo(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
+    if order.resting:
+        clients = few(sorted(set(order.resting.values())))
+        typer.echo(
+            f"{pluralise(len(order.resting), 'verdict')} rest on a single client ({clients}): "
+            "without it, the others would not decide them"
+        )
     likely = sorted(
         order.best_guess().pairs() - order.pairs(), key=lambda p: -order.probability(*p)
     )

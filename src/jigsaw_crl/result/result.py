@@ -42,6 +42,8 @@ __all__ = ["Result", "load_result"]
 
 # Larger orders get a proposal only when its size is asked for: the search takes seconds.
 MOST_LABELS_FOR_PROPOSAL = 60
+# Clients times squared labels, up to which `jigsaw` leaves out each client in turn: some seconds.
+MOST_FOR_INFLUENCE = 6_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +195,27 @@ class Result:
                 return self
             size = self.usual_size
         return replace(self, proposal=next_client(self.order, size, seed=seed))
+
+    def with_influence(self) -> Result:
+        """The result whose certificates and report name verdicts that rest on one client.
+
+        The posterior is sampled again without each client in turn, so `recover` does not do it;
+        `jigsaw recover --out` and `jigsaw assemble --out` do, for small orders.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> world = jc.simulate.setting("A", 0)
+        >>> result = jc.recover([world.client(0, n_samples=5_000)]).with_influence()
+        >>> set(result.order.resting.values()) == {world.views[0].name}
+        True
+        """
+        return replace(self, order=self.order.with_rests_on())
+
+    @property
+    def influence_is_quick(self) -> bool:
+        """Whether `with_influence` takes a few seconds at most."""
+        return len(self.order.labels) ** 2 * len(self.fragments) <= MOST_FOR_INFLUENCE
 
     def add(self, *sites: Fragment | Client, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.

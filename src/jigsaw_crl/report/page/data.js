@@ -27,6 +27,16 @@ async function readPairs() {
   pairs.probability = new Uint16Array(bytes.slice(3 * n, 5 * n).buffer);
 }
 
+// Verdicts that would be undetermined without one client: its number by pair.
+const rests = new Map(raw.rests);
+const restsOn = (pair) => raw.clients[rests.get(pair)].name;
+
+function restsMark(pair) {
+  if (!rests.has(pair)) return "";
+  return element("span", { class: "badge one", title: `Rests on ${restsOn(pair)}: without it, the others do not decide this pair.` },
+    "one client", element("span", { class: "sr" }, `: rests on ${restsOn(pair)}`));
+}
+
 const certificateRows = new Map();
 
 async function certificate(a, d) {

@@ -16,6 +16,7 @@ async function whoFits(who) {
   if (who === "nobody") {
     return (pair) => (pairs.verdict[pair] === 2 && !pairs.yes[pair]) || (pairs.verdict[pair] === 1 && !pairs.no[pair]);
   }
+  if (who === "rests") return (pair) => rests.has(pair);
   if (!who.startsWith("only:")) return () => true;
   const client = await readClient(Number(who.slice(5)));
   const n = client.members.length;
@@ -80,7 +81,7 @@ function drawRows() {
     const row = element("tr", { "data-pair": pair, class: pair === picked ? "picked" : "" },
       element("td", { class: "label", title: labels[a] }, element("bdi", {}, labels[a])),
       element("td", { class: "label", title: labels[d] }, element("bdi", {}, labels[d])),
-      element("td", {}, element("span", { class: `say v${pairs.verdict[pair]}` }, WORDS[pairs.verdict[pair]])),
+      element("td", {}, element("span", { class: `say v${pairs.verdict[pair]}` }, WORDS[pairs.verdict[pair]]), " ", restsMark(pair)),
       element("td", { class: "num" }, chance(pair)),
       element("td", { class: "num" }, String(pairs.yes[pair])),
       element("td", { class: `num${pairs.yes[pair] && pairs.no[pair] ? " hot" : ""}` }, String(pairs.no[pair])),

@@ -57,7 +57,7 @@ async function explain(a, d, from = null) {
   const gauge = element("i");
   gauge.style.width = `${pairs.probability[pair] / 100}%`;
   const line = element("p", { class: "verdict-line" },
-    element("span", { class: `say v${code}` }, WORDS[code]), element("span", {}, chanceText(pair)));
+    element("span", { class: `say v${code}` }, WORDS[code]), restsMark(pair), element("span", {}, chanceText(pair)));
   const proof = element("pre", { id: "certificate", tabindex: "0" });
   proof.textContent = text || "This certificate is too long for the page. Read it with: jigsaw explain DIR ANCESTOR DESCENDANT";
   const table = element("table", {}, element("thead", {}, element("tr", {},
