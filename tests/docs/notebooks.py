@@ -2,8 +2,8 @@
 
     python tests/docs/notebooks.py docs/notebooks/*.ipynb      # run again, store the output
 
-Cells are plain Python: what a cell prints is a stream, and its last expression is shown as text and,
-if it has a picture of itself (`_repr_html_`), as HTML.
+Cells are plain Python: what a cell prints is a stream, and its last expression is shown as text
+and, if it has a picture of itself (`_repr_html_`), as HTML.
 """
 
 from __future__ import annotations
