@@ -8,8 +8,8 @@
   line). The lines after a command show its output; without such lines, the output is not compared.
   `> FILE` and `>> FILE` write the output to a file. A failing command shows its message.
 - A ```toml or ```csv block whose first line is `# file: NAME` is written to that file.
-- In shown output, `...` stands for any text, a SHA-256 digest for any other, and decimal numbers may
-  differ by `TOLERANCE`.
+- In shown output, `...` stands for any text, a SHA-256 digest for any other digest, and decimal
+  numbers may differ by `TOLERANCE`.
 """
 
 from __future__ import annotations

@@ -152,12 +152,36 @@ def test_a_phone_reaches_every_column_and_says_that_there_are_more(visit, plant)
     assert not wide.locator("#pairs .scroll").locator("xpath=preceding-sibling::p[1]").is_visible()
 
 
+def test_a_phone_shows_a_small_diagram_in_letters_of_ten_pixels_or_more(visit, hostile, tunnel):
+    for result in (hostile, tunnel):
+        page = visit(result, width=390, height=844)
+        text = page.locator(".node text").first
+        drawn = text.evaluate("e => 13 * e.ownerSVGElement.getScreenCTM().a")
+        assert drawn >= 10
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_no_header_of_a_table_is_clipped(visit, tunnel, plant):
     for result in (tunnel, plant):
         page = visit(result)
         for table in ("#table", ".clients"):
             box = page.locator(f".scroll:has({table})")
             assert box.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("kind", ["hostile", "middling"])
+def test_no_name_beside_a_grid_is_clipped(visit, kind, request):
+    page = visit(request.getfixturevalue(kind))
+    for grid in ("#matrix", "#heat"):
+        edges = page.locator(grid).evaluate(
+            """e => {
+              const { data } = e.getContext("2d").getImageData(0, 0, e.width, e.height);
+              const inked = inside => data.some((x, k) => k % 4 === 3 && x > 0
+                && inside((k >> 2) % e.width, Math.floor((k >> 2) / e.width)));
+              return [x => x < 3, (x, y) => y < 3, () => true].map(inked);
+            }"""
+        )
+        assert edges == [False, False, True]
 
 
 @pytest.mark.parametrize("kind", ["tunnel", "plant"])

@@ -139,11 +139,14 @@ function zoom(to) {
   box.scrollTo({ left: middle[0] * scale - box.clientWidth / 2, top: middle[1] * scale - box.clientHeight / 2, behavior: "instant" });
 }
 
-// Small diagrams grow a little to fill the card; large ones shrink to it.
+// Small diagrams grow a little to fill the card; large ones shrink to it. Few labels stay legible,
+// and scroll where the card is too narrow.
+const LEGIBLE = P <= 30 ? 0.85 : 0;
+
 function fit() {
   const high = Math.min(0.74 * window.innerHeight, 756) / natural.height;
-  zoom(Math.min(1.35, (box.clientWidth - 4) / natural.width, Math.max(0.8, high)));
-  box.scrollTo({ top: 0, behavior: "instant" });
+  zoom(Math.max(LEGIBLE, Math.min(1.35, (box.clientWidth - 4) / natural.width, Math.max(0.8, high))));
+  box.scrollTo({ left: 0, top: 0, behavior: "instant" });
 }
 
 $("zoom-in").addEventListener("click", () => zoom(scale * 1.4));

@@ -1,6 +1,7 @@
 // The pair matrix on a canvas.
 const canvas = $("matrix");
 const NAMED = 40;
+const NAME_FONT = "12px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
 const grid = emptyGrid(raw.layered);
 
 function short(label, most = 16) {
@@ -22,7 +23,7 @@ function sharp(target, width, height) {
 // Row names to the left, column names upright above.
 function names(pen, order, cell, left, top) {
   pen.fillStyle = colour("--ink");
-  pen.font = "12px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+  pen.font = NAME_FONT;
   pen.textBaseline = "middle";
   order.forEach((i, k) => {
     pen.textAlign = "right";
@@ -36,8 +37,15 @@ function names(pen, order, cell, left, top) {
   });
 }
 
+// Room for the names, measured: letters of some scripts are wider than others.
 function margin(order) {
-  return order.length > NAMED ? 4 : 22 + 7.4 * Math.max(...order.map((i) => [...short(labels[i])].length));
+  if (order.length > NAMED) return 4;
+  const pen = canvas.getContext("2d");
+  pen.save();
+  pen.font = NAME_FONT;
+  const widest = Math.max(0, ...order.map((i) => pen.measureText(short(labels[i])).width));
+  pen.restore();
+  return 16 + Math.ceil(widest);
 }
 
 function drawMatrix() {

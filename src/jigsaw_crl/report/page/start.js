@@ -40,7 +40,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 // A box whose content is wider than itself says so: without a scroll bar, nobody would know.
-document.querySelectorAll(".scroll, .matrix-wrap").forEach((wide) => {
+document.querySelectorAll(".scroll, .matrix-wrap, #hasse-box").forEach((wide) => {
   const hint = element("p", { class: "tiny swipe", "aria-hidden": "true" }, "More to the right: swipe or scroll →");
   wide.before(hint);
   const check = () => { hint.hidden = wide.scrollWidth <= wide.clientWidth + 1; };
