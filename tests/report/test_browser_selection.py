@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from .test_browser import certificate_on, explained
+from .test_browser import ask, certificate_on, explained
 
 # The contrast of WCAG 2 (AA) between the text of an element and what lies behind it.
 CONTRAST = """e => {
@@ -21,16 +21,6 @@ CONTRAST = """e => {
     .map(rgb).map(light);
   return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
 }"""
-
-
-def ask(page, ancestor: str, descendant: str) -> None:
-    page.fill("#ask-a", ancestor)
-    page.fill("#ask-d", descendant)
-    page.click("#ask button")
-    page.wait_for_function(
-        "t => document.getElementById('why-title').textContent === t",
-        arg=f"{ancestor} → {descendant}?",
-    )
 
 
 def lit(page, kind: str) -> set[str]:

@@ -10,7 +10,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.result.result import Result
 
-from .test_browser_selection import ask
+from .test_browser import ask
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,19 @@ from jigsaw_crl.assembly.posterior.rounds import CHAINS, SWEEPS, OrderModel
 from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, YES
 from jigsaw_crl.base.arrays import FloatArray
 
-__all__ = ["NOBODY", "rests_on"]
+__all__ = ["NOBODY", "is_quick", "rests_on"]
 
 # No single client: several, or nobody in particular.
 NOBODY = -1
 # A probability beyond this still supports its verdict in short chains.
 NEARLY = 0.9
+# Clients times squared labels, up to which it takes a few seconds.
+MOST_QUICKLY = 6_000
+
+
+def is_quick(panel: Panel) -> bool:
+    """Whether `rests_on` takes a few seconds at most."""
+    return len(panel.claims) * len(panel.labels) ** 2 <= MOST_QUICKLY
 
 
 def rests_on(

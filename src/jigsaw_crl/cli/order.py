@@ -357,13 +357,14 @@ def _check_out(out: Path | None, inputs: Iterable[Path | None], force: bool) -> 
 
 def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> None:
     """Print the result; write it as well if a folder is given."""
+    from jigsaw_crl.assembly.influence import is_quick
     from jigsaw_crl.result.document import order_document
 
     if out is not None:
         # Writing only writes, so the proposal comes first.
         with working("searching for the next client"):
             result = result.with_proposal()
-        if result.influence_is_quick:
+        if is_quick(result.order.panel):
             with working("leaving out one client at a time"):
                 result = result.with_influence()
         result.save(out, force=force)

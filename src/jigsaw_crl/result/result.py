@@ -42,8 +42,6 @@ __all__ = ["Result", "load_result"]
 
 # Larger orders get a proposal only when its size is asked for: the search takes seconds.
 MOST_LABELS_FOR_PROPOSAL = 60
-# Clients times squared labels, up to which `jigsaw` leaves out each client in turn: some seconds.
-MOST_FOR_INFLUENCE = 6_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,11 +209,6 @@ class Result:
         True
         """
         return replace(self, order=self.order.with_rests_on())
-
-    @property
-    def influence_is_quick(self) -> bool:
-        """Whether `with_influence` takes a few seconds at most."""
-        return len(self.order.labels) ** 2 * len(self.fragments) <= MOST_FOR_INFLUENCE
 
     def add(self, *sites: Fragment | Client, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.

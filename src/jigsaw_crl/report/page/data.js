@@ -87,7 +87,8 @@ async function together(a, d) {
 function logOdds(value) {
   if (value === SILENT) return "none";
   if (Math.abs(value) >= SURE) return value > 0 ? "certain: yes" : "certain: no";
-  return `${value < 0 ? "−" : "+"}${(Math.abs(value) / 100).toFixed(1)}`;
+  const text = (Math.abs(value) / 100).toFixed(1);
+  return text === "0.0" ? text : `${value < 0 ? "−" : "+"}${text}`;
 }
 
 // Algorithm 3 gives no probabilities: it states a pair, or says nothing about it.
