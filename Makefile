@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Number of pytest workers; each worker uses one BLAS thread.
 TEST_WORKERS ?= 2
 
-.PHONY: demo install test browser lint format docs bench package clean
+.PHONY: demo install test browser lint format docs pictures bench package clean
 
 demo: $(VENV)/.installed
 	$(BIN)/jigsaw demo
@@ -26,15 +26,18 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Draws the pictures with the scripts in examples/, then builds the site. Warnings are errors.
+# Builds the site. Warnings are errors. It changes no file outside docs/_build.
 docs: $(VENV)/.installed-dev
-	for script in examples/plot_*.py; do $(BIN)/python $$script docs/pictures || exit 1; done
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	@echo "The site is in docs/_build/html/index.html"
 
 # Builds the source archive and the wheel in dist/, and tries them and each extra in empty environments.
 package:
 	PYTHON=$(PYTHON) sh scripts/check-package.sh
+
+# Draws the pictures of the site again with the scripts in examples/; those of the report need Chromium.
+pictures: $(VENV)/.installed-dev browser
+	for script in examples/plot_*.py examples/report_pictures.py; do $(BIN)/python $$script docs/pictures || exit 1; done
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix $(CODE)

@@ -8,7 +8,8 @@
   line). The lines after a command show its output; without such lines, the output is not compared.
   `> FILE` and `>> FILE` write the output to a file. A failing command shows its message.
 - A ```toml or ```csv block whose first line is `# file: NAME` is written to that file.
-- In shown output, `...` stands for any text, and decimal numbers may differ by `TOLERANCE`.
+- In shown output, `...` stands for any text, a SHA-256 digest for any other digest, and decimal
+  numbers may differ by `TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ RUN, SHOWN, FILES = "python", "text", ("toml", "csv")
 # Relative. Sampled probabilities differ slightly between linear algebra libraries; counts do not.
 TOLERANCE = 0.02
 _DECIMAL = r"[+-]?\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)"
+_DIGEST = r"[0-9a-f]{64}"
 _NUMBER = r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _FENCE = re.compile(
     r"^(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=fence) *$", re.M | re.S
@@ -116,11 +118,12 @@ def commands_of(body: str) -> Iterator[tuple[str, str | None]]:
 
 
 def same_output(shown: str, printed: str) -> bool:
-    """Return whether the shown output matches the printed one, up to `TOLERANCE` and `...`."""
-    pieces = re.split(rf"({_DECIMAL}|\.\.\.)", _trimmed(shown))
+    """Return whether the shown output matches the printed one, as the top of this file says."""
+    pieces = re.split(rf"({_DIGEST}|{_DECIMAL}|\.\.\.)", _trimmed(shown))
     texts, special = pieces[::2], pieces[1::2]
-    decimals = [float(piece) for piece in special if piece != "..."]
-    wildcards = [".*?" if piece == "..." else _NUMBER for piece in special]
+    decimals = [float(piece) for piece in special if re.fullmatch(_DECIMAL, piece)]
+    patterns = {"...": ".*?", **{p: _DIGEST for p in special if re.fullmatch(_DIGEST, p)}}
+    wildcards = [patterns.get(piece, _NUMBER) for piece in special]
     pattern = "".join(map("".join, zip_longest(map(re.escape, texts), wildcards, fillvalue="")))
     match = re.fullmatch(pattern, _trimmed(printed), re.S)
     if match is None:

@@ -42,12 +42,20 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("first\n...\nlast 0.99", "first\nsecond\nthird\nlast 1", True),
         ("first\n...\nlast", "first\nsecond", False),
         ("a  b", "a\tb\n", True),
+        (f"digest {'3e12' * 16}, 0.99", f"digest {'ab90' * 16}, 1.00", True),
+        (f"digest {'3e12' * 16}", "digest 3e12", False),
     ],
 )
 def test_shown_output_may_differ_in_decimals_and_omitted_text_only(
     shown: str, printed: str, same: bool
 ) -> None:
     assert same_output(shown, printed) is same
+
+
+@pytest.mark.parametrize("page", documentation_pages(), ids=name_of)
+def test_a_page_shows_whole_output(page: Path) -> None:
+    blocks = blocks_of(page.read_text(encoding="utf-8"))
+    assert not [b.line for b in blocks if b.language in ("text", "console") and "..." in b.body]
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)

@@ -44,18 +44,34 @@ def test_an_example_draws_the_picture_of_the_site(script: Path, tmp_path: Path) 
     assert drawn
     for picture in drawn:
         kept = PICTURES / picture.name
-        assert kept.exists(), f"{kept} is missing: run make docs"
-        assert words(picture) == words(kept), f"{kept} is out of date: run make docs"
+        assert kept.exists(), f"{kept} is missing: run make pictures"
+        assert words(picture) == words(kept), f"{kept} is out of date: run make pictures"
 
 
 def test_every_picture_is_shown_with_alternative_text() -> None:
     shown = set()
     for page in documentation_pages():
         text = page.read_text(encoding="utf-8")
-        for alternative, target in re.findall(r"!\[([^\]]*)\]\(([^)]*\.svg)\)", text):
+        for alternative, target in re.findall(r"!\[([^\]]*)\]\(([^)]*\.(?:svg|webp))\)", text):
             assert alternative, f"{page.name}: {target} has no alternative text"
             shown.add((page.parent / target).resolve())
-    assert {p.resolve() for p in PICTURES.glob("*.svg")} <= shown
+    assert {p.resolve() for p in PICTURES.iterdir()} <= shown
+
+
+def test_the_photographs_of_the_report_can_be_made_again(tmp_path: Path) -> None:
+    done = run(ROOT / "examples" / "report_pictures.py", tmp_path, folder=tmp_path)
+    if "no Chromium" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    made = {p.name for p in tmp_path.iterdir()}
+    assert made == {p.name for p in PICTURES.glob("*.webp")}, "run make pictures"
+
+
+def test_photographs_are_small_enough_for_a_repository() -> None:
+    sizes = {p.name: p.stat().st_size for p in PICTURES.glob("*.webp")}
+    assert sizes
+    assert max(sizes.values()) < 150_000
+    assert sum(sizes.values()) < 600_000
 
 
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path: Path) -> None:
@@ -79,9 +95,11 @@ def test_the_site_mentions_every_command_and_every_public_name() -> None:
     commands = (reference / "command-line.md").read_text(encoding="utf-8")
     for command in get_command(app).commands:  # type: ignore[attr-defined]
         assert f"jigsaw {command}" in commands
-    names = (reference / "python.md").read_text(encoding="utf-8")
-    for name in jc.__all__:
-        assert name in names or name == "__version__"
+    overview = (reference / "python.md").read_text(encoding="utf-8")
+    topics = [p.read_text(encoding="utf-8") for p in (reference / "python").glob("*.md")]
+    for name in set(jc.__all__) - {"__version__"}:
+        assert f"`{name}`" in overview, f"the overview does not name {name}"
+        assert any(name in text for text in topics), f"no topic documents {name}"
 
 
 def test_every_finding_is_in_the_reference() -> None:

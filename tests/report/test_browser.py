@@ -17,6 +17,16 @@ def certificate_on(page) -> str:
     return page.locator("#certificate").evaluate("e => e.textContent")
 
 
+def ask(page, ancestor: str, descendant: str) -> None:
+    page.fill("#ask-a", ancestor)
+    page.fill("#ask-d", descendant)
+    page.click("#ask button")
+    page.wait_for_function(
+        "t => document.getElementById('why-title').textContent === t",
+        arg=f"{ancestor} → {descendant}?",
+    )
+
+
 def explained(capsys, folder, ancestor: str, descendant: str) -> str:
     """What `jigsaw explain` prints."""
     capsys.readouterr()
@@ -168,13 +178,7 @@ def test_hostile_labels_neither_break_nor_inject(visit, hostile, folder, capsys)
     shown = page.locator(".node").evaluate_all("list => list.map(n => n.dataset.label)")
     assert shown == sorted(HOSTILE)
     for ancestor, descendant in ((HOSTILE[0], HOSTILE[7]), (HOSTILE[4], HOSTILE[1])):
-        page.fill("#ask-a", ancestor)
-        page.fill("#ask-d", descendant)
-        page.click("#ask button")
-        page.wait_for_function(
-            "t => document.getElementById('why-title').textContent === t",
-            arg=f"{ancestor} → {descendant}?",
-        )
+        ask(page, ancestor, descendant)
         assert certificate_on(page) == explained(capsys, folder(hostile), ancestor, descendant)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert page.evaluate("window.broken") is None
@@ -213,7 +217,7 @@ def test_no_width_or_theme_has_serious_accessibility_findings(
     page = context.new_page()
     page.goto((folder(tunnel) / "report.html").as_uri())
     page.wait_for_selector("html[data-ready=yes]")
-    for step in ("nothing", ".node", "#rows tr"):
+    for step in ("nothing", ".node", "#rows tr", "#heat"):
         if step != "nothing":
             page.locator(step).first.click()
         found = Axe().run(page).response["violations"]

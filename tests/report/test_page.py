@@ -289,6 +289,36 @@ def test_findings_that_say_the_same_share_a_card():
     )
 
 
+def test_remedies_that_differ_in_numbers_share_a_card_with_their_range():
+    def weak(regime, times):
+        remedy = f"Rename 'x3', or take 2 files with more rows (about {times} times)."
+        return Finding("weak", "warning", "it is weak", remedy, client="one", regime=regime)
+
+    found = (weak("a", "1.8"), weak("b", "1,200"), weak("c", "13"))
+    other = Finding("weak", "warning", "it is weak", "Rename 'x4'.", client="one", regime="d")
+    lab = chain_fragment("one", "a", "b")
+    page = render_report(assembled(lab, diagnostics=(*found, other)))
+    first, second = re.findall(r'<li class="card finding.*?</li>', page, flags=re.S)
+    assert words_of(first) == (
+        "warning weak it is weak one / a , one / b , one / c "
+        "Rename 'x3', or take 2 files with more rows (about 1.8 to 1,200 times)."
+    )
+    assert "Rename 'x4'." in words_of(second)
+
+
+def test_a_page_without_verdicts_says_so_in_words():
+    silent = jc.Fragment(
+        "one",
+        "paper",
+        ("a", "b"),
+        (frozenset("ab"),),
+        jc.PartialOrder.from_pairs([frozenset("ab")], []),
+    )
+    told = words_of(render_report(assembled(silent)))
+    assert "They decide none of the 2 ordered pairs" in told
+    assert "decide 0" not in told
+
+
 def test_an_arrow_between_groups_says_only_what_is_known():
     a, bc = frozenset("a"), frozenset("bc")
     lab = jc.Fragment(

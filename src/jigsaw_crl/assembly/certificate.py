@@ -168,6 +168,9 @@ class Certificate:
         "standard deviations" or "share of the change"; empty without a bound.
     effect : TotalEffect or None
         None without hard interventions on both labels, and where the verdict is "not ancestor".
+    rests_on : str
+        The client without which the others would not decide the pair; empty if there is none, or if
+        the order has not looked (`GlobalOrder.with_rests_on`).
 
     Examples
     --------
@@ -200,6 +203,7 @@ class Certificate:
     bound: float | None = None
     bound_unit: str = ""
     effect: TotalEffect | None = None
+    rests_on: str = ""
 
     @property
     def weakest(self) -> Step | None:
@@ -229,7 +233,7 @@ class Certificate:
         }[self.verdict]
         if self.mode == "evidence" and self.probability is not None:
             so = "" if self.verdict is Verdict.ANCESTOR else " that it is"
-            head += f" (probability{so} {self.probability:.2f})"
+            head += f" (probability{so} {self.probability:.3f})"
         if self.reason:
             head += f": {self.reason}"
         lines = [f"{head}."]
@@ -239,6 +243,8 @@ class Certificate:
             lines.append(f"  Total effect of {self.ancestor} on {self.descendant}: {self.effect}.")
         if self.verdict is Verdict.NOT_ANCESTOR and self.excluded and "small" not in self.rules:
             lines.append(f"  E{self.excluded[1:]} are excluded (95 %).")
+        if self.rests_on:
+            lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
         return "\n".join(lines)
 
     def _why(self, step: Step) -> str:

@@ -25,7 +25,7 @@ from jigsaw_crl.assembly.posterior.weights import client_evidence, lacks_common_
 from jigsaw_crl.assembly.verdict import CERTAIN_YES, LEAST_AGAINST, NO, OPEN, YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["NOBODY", "contested", "rests_on"]
+__all__ = ["NOBODY", "contested", "is_quick", "rests_on"]
 
 # No single client: several, or nobody in particular.
 NOBODY = -1
@@ -33,6 +33,13 @@ NOBODY = -1
 NEARLY = 0.9
 # Log-odds that are enough for a verdict.
 ENOUGH = float(np.log(CERTAIN_YES / (1.0 - CERTAIN_YES)))
+# Clients times squared labels, up to which it takes a few seconds.
+MOST_QUICKLY = 6_000
+
+
+def is_quick(panel: Panel) -> bool:
+    """Whether `rests_on` takes a few seconds at most."""
+    return len(panel.claims) * len(panel.labels) ** 2 <= MOST_QUICKLY
 
 
 def rests_on(

@@ -74,6 +74,8 @@ class GlobalOrder(ReadOnlyArrays):
     convergence : Convergence or None
     smallest_effect : float or None
         The size of effect that matters: "not ancestor" then says that none is larger.
+    resting : mapping of (ancestor, descendant) to client, or None
+        What `rests_on` found, for certificates and reports; None until `with_rests_on` has looked.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class GlobalOrder(ReadOnlyArrays):
     disagreement: bool = False
     convergence: Convergence | None = None
     smallest_effect: float | None = None
+    resting: Mapping[tuple[str, str], str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("verdicts", "decoded", "sampled"):
@@ -325,6 +328,8 @@ class GlobalOrder(ReadOnlyArrays):
         >>> set(order.rests_on.values()) == {world.views[0].name}
         True
         """
+        if self.resting is not None:
+            return dict(self.resting)
         if self.mode != "evidence":
             return {}
         assert self.sampled is not None
@@ -334,6 +339,10 @@ class GlobalOrder(ReadOnlyArrays):
             (self.labels[a], self.labels[d]): self.fragments[found[a, d]].client
             for a, d in np.argwhere(found != NOBODY).tolist()
         }
+
+    def with_rests_on(self) -> GlobalOrder:
+        """The same order, whose certificates name the client that a verdict rests on."""
+        return replace(self, resting=self.rests_on) if self.mode == "evidence" else self
 
     @cached_property
     def contested(self) -> frozenset[tuple[str, str]]:

@@ -64,9 +64,7 @@ def check(
 
     kinds = opt.kinds_of(interventions)
     with working("reading"):
-        data = read_any(
-            study, **opt.reading(regime, control, batch, ignore, trim, drop_missing)
-        )
+        data = read_any(study, **opt.reading(regime, control, batch, ignore, trim, drop_missing))
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("checking"):

@@ -17,8 +17,8 @@ import typer
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, sole_writer
 from jigsaw_crl.base.labels import normal_label
-from jigsaw_crl.base.terminal import print_json, say, working
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.terminal import note, print_json, say, working
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.design import design
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
@@ -94,9 +94,7 @@ def recover(
         options["smallest_effect"] = smallest_effect
     kinds = opt.kinds_of(interventions)
     with working("reading"):
-        data = read_any(
-            study, **opt.reading(regime, control, batch, ignore, trim, drop_missing)
-        )
+        data = read_any(study, **opt.reading(regime, control, batch, ignore, trim, drop_missing))
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("recovering"):
@@ -257,9 +255,10 @@ def explain(
                 f"the label {label!r} is missing from the order; left out were {why[:400]}",
                 "See the findings for what to do about it.",
             )
+    if rests_on:
+        order = order.with_rests_on()
     certificate = order.explain(ancestor, descendant)
     pair = ancestor, descendant
-    one = order.rests_on.get(pair) if rests_on else None
     if as_json:
         print_json(
             {
@@ -274,7 +273,7 @@ def explain(
                 "excludes_unit": certificate.bound_unit,
                 "effect": None if certificate.effect is None else asdict(certificate.effect),
                 "contested": pair in order.contested,
-                **({"rests_on": one} if rests_on else {}),
+                "rests_on": certificate.rests_on or None,
                 "certificate": str(certificate),
             }
         )
@@ -282,9 +281,7 @@ def explain(
     say(str(certificate))
     if pair in order.contested:
         say("Contested: the clients that contradict this would decide the opposite on their own.")
-    if one is not None:
-        say(f"Rests on {one}: without it, the other clients would not decide this.")
-    elif rests_on:
+    if rests_on and not certificate.rests_on:
         say("Rests on no single client.")
 
 
@@ -301,13 +298,13 @@ def report(
 ) -> None:
     """Write the one-file HTML report of a result.
 
-    With --figures, also writes its figures for a paper.
+    By default into the result folder. With --figures, writes its figures for a paper.
     """
-    from jigsaw_crl.result.folder import is_report
+    from jigsaw_crl.result.folder import REPORT, is_report
     from jigsaw_crl.result.result import load_result
 
     if output is None and figures is None:
-        raise InputError("no output is asked for", "Pass -o FILE, --figures DIR or both.")
+        output = folder / REPORT
     if output is not None:
         check_output(output, is_report, inputs=[folder], force=force, what="a report")
     result = load_result(folder)
@@ -336,12 +333,16 @@ def _check_out(out: Path | None, inputs: Iterable[Path | None], force: bool) -> 
 
 def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> None:
     """Print the result; write it as well if a folder is given."""
+    from jigsaw_crl.assembly.influence import is_quick
     from jigsaw_crl.result.document import order_document
 
     if out is not None:
         # Writing only writes, so the proposal comes first.
         with working("searching for the next client"):
             result = result.with_proposal()
+        if is_quick(result.order.panel):
+            with working("leaving out one client at a time"):
+                result = result.with_influence()
         result.save(out, force=force)
     order = result.order
     covers = sorted(order.hasse().edges)
@@ -376,7 +377,11 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         # Algorithm 3 states pairs; it gives them no probability.
         print_table("Order that Algorithm 3 states (Hasse diagram)", columns[:2], covers)
     else:
-        edges = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
+        edges: list[tuple[str, ...]] = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
+        alone = [(order.resting or {}).get(pair, "") for pair in covers]
+        if any(alone):
+            columns = [*columns, "rests on"]
+            edges = [(*edge, client) for edge, client in zip(edges, alone, strict=True)]
         print_table("Decided ancestors (without pairs that others imply)", columns, edges)
     _print_counts(order)
     print_effects(result)
@@ -393,6 +398,12 @@ def _print_counts(order: GlobalOrder) -> None:
     from jigsaw_crl.assembly.order import tally
 
     typer.echo(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
+    if order.resting:
+        clients = few(sorted(set(order.resting.values())))
+        typer.echo(
+            f"{pluralise(len(order.resting), 'verdict')} rest on a single client ({clients}): "
+            "without it, the others would not decide them"
+        )
     likely = sorted(
         order.best_guess().pairs() - order.pairs(), key=lambda p: -order.probability(*p)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ __all__ = [
 Pair = tuple[str, str]
 
 BARS = 48
+# A number of a remedy, not one that is part of a name.
+_NUMBER = re.compile(r"(?<![\w.'`–-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w'`])")
 # Certificates that `relation_no_client_states` looks at, and steps after which it stops looking.
 MOST_ASKED, LONG_ENOUGH = 300, 5
 
@@ -150,18 +153,37 @@ def _across(result: Result) -> tuple[str, str, str] | None:
 
 
 def _cards(findings: Sequence[Finding]) -> tuple[FindingCard, ...]:
-    """Findings with one check and one remedy on one card, the most severe first."""
+    """Findings with one check and one remedy on one card, the most severe first.
+
+    Remedies that differ in numbers only are one remedy.
+    """
     folded: dict[tuple[str, str, str], dict[str, list[tuple[str, str]]]] = {}
+    remedies: dict[tuple[str, str, str], list[str]] = {}
     for f in most_severe_first(findings):
         where = " / ".join(name for name in (f.client, f.regime) if name) or "study"
         limit = "" if f.threshold is None else f", threshold {f.threshold:.3g}"
         number = "" if f.value is None else f"{f.value:.3g}{limit}"
-        messages = folded.setdefault((f.severity, f.check, f.remedy), {})
-        messages.setdefault(f.message, []).append((where, number))
+        key = (f.severity, f.check, _NUMBER.sub("#", f.remedy))
+        remedies.setdefault(key, []).append(f.remedy)
+        folded.setdefault(key, {}).setdefault(f.message, []).append((where, number))
     return tuple(
-        FindingCard(*key, tuple((text, tuple(places)) for text, places in messages.items()))
+        FindingCard(
+            *key[:2],
+            _one_remedy(remedies[key]),
+            tuple((text, tuple(places)) for text, places in messages.items()),
+        )
         for key, messages in folded.items()
     )
+
+
+def _one_remedy(remedies: Sequence[str]) -> str:
+    """Remedies that differ in numbers only, as one with the smallest and the largest of them."""
+    numbers = [
+        sorted(set(column), key=lambda text: float(text.replace(",", "")))
+        for column in zip(*map(_NUMBER.findall, remedies), strict=True)
+    ]
+    ranges = iter(f"{c[0]} to {c[-1]}" if len(c) > 1 else c[0] for c in numbers)
+    return _NUMBER.sub(lambda _: next(ranges), remedies[0])
 
 
 def _how_many(findings: Sequence[Finding]) -> str:

@@ -40,6 +40,7 @@ SCRIPTS = (
     "effects.js",
     "why.js",
     "diagram.js",
+    "cells.js",
     "matrix.js",
     "table.js",
     "evidence.js",
@@ -126,6 +127,7 @@ def _data(contents: Contents) -> dict[str, Any]:
             for k, claims in enumerate(order.panel.claims)
         ],
         "pooled": pack(_hundredths(order.evidence)) if order.mode == "evidence" else None,
+        "rests": _rests(order),
         "bounds": pack(_floats(order.bounds.value) + _bytes(order.bounds.in_sd)),
         "effects": _effects(order),
         "files": {
@@ -133,6 +135,16 @@ def _data(contents: Contents) -> dict[str, Any]:
             "hasse.graphml": pack(to_graphml(order).encode()),
         },
     }
+
+
+def _rests(order: GlobalOrder) -> list[tuple[int, int]]:
+    """Pairs that rest on one client, as their place in the table and the client's number."""
+    number = {f.client: k for k, f in enumerate(order.fragments)}
+    p = len(order.labels)
+    return [
+        (order.index(a) * p + order.index(d), number[client])
+        for (a, d), client in (order.resting or {}).items()
+    ]
 
 
 def _effects(order: GlobalOrder) -> dict[str, Any] | None:

@@ -33,6 +33,7 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
         "disagreement": bool(order.disagreement),
         "convergence": None if convergence is None else asdict(convergence),
         "smallest_effect": order.smallest_effect,
+        "rests_on": None if order.resting is None else [[*p, k] for p, k in order.resting.items()],
     }
 
 
@@ -77,12 +78,25 @@ def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrd
         disagreement=bool(document["disagreement"]),
         convergence=None if convergence is None else Convergence(**convergence),
         smallest_effect=document.get("smallest_effect"),
+        resting=_resting(document.get("rests_on"), labels, fragments),
     )
     if not document["sampled"]:
         # They need not be drawn again.
         probabilities.flags.writeable = False
         order.__dict__["probabilities"] = probabilities
     return order
+
+
+def _resting(
+    given: list[list[str]] | None, labels: tuple[str, ...], fragments: list[Fragment]
+) -> dict[tuple[str, str], str] | None:
+    """The pairs that rest on one client, each with its client; None if nobody has looked."""
+    if given is None:
+        return None
+    clients = {f.client for f in fragments}
+    if not all({a, d} <= set(labels) and client in clients for a, d, client in given):
+        raise ValueError("a verdict rests on a label or client that the order does not have")
+    return {(a, d): client for a, d, client in given}
 
 
 def proposal_from(document: Any, order: GlobalOrder) -> Proposal | None:

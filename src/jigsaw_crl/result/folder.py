@@ -34,7 +34,7 @@ from jigsaw_crl.base.files import (
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
 
-__all__ = ["COMPLETE", "RESULT", "check_folder", "is_report", "write_folder"]
+__all__ = ["COMPLETE", "REPORT", "RESULT", "check_folder", "is_report", "write_folder"]
 
 RESULT, ORDER, HASSE, REPORT = "result.json", "order.csv", "hasse.graphml", "report.html"
 # Only with hard interventions. An empty one in the stage stands for none, so that one of an older

@@ -214,6 +214,22 @@ class Result:
         """
         return design(self.order, size, rows=rows, seed=seed)
 
+    def with_influence(self) -> Result:
+        """The result whose certificates and report name verdicts that rest on one client.
+
+        The posterior is sampled again without each client in turn, so `recover` does not do it;
+        `jigsaw recover --out` and `jigsaw assemble --out` do, for small orders.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> world = jc.simulate.setting("A", 0)
+        >>> result = jc.recover([world.client(0, n_samples=5_000)]).with_influence()
+        >>> set(result.order.resting.values()) == {world.views[0].name}
+        True
+        """
+        return replace(self, order=self.order.with_rests_on())
+
     def add(self, *sites: Fragment | Client, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.
 

@@ -290,7 +290,8 @@ def open_rows(
     """The rows of a client's table, for reading chunk by chunk."""
     given = Path(path)
     with open_data(given) as data:
-        yield _source(data, naming_of({}, {}, _given(regime, None, ignore, None, None, None)), client_name(given))
+        naming = naming_of({}, {}, _given(regime, None, ignore, None, None, None))
+        yield _source(data, naming, client_name(given))
 
 
 @dataclass(frozen=True, eq=False)

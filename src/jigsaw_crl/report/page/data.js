@@ -4,6 +4,7 @@ const labels = raw.labels;
 const P = labels.length;
 const position = new Map(labels.map((label, i) => [label, i]));
 const WORDS = ["undetermined", "not ancestor", "ancestor"];
+const SAYS = ["no", "cannot say", "yes"];
 const $ = (id) => document.getElementById(id);
 
 async function unpack(text) {
@@ -24,6 +25,16 @@ async function readPairs() {
     pairs[name] = bytes.subarray(k * n, (k + 1) * n);
   });
   pairs.probability = new Uint16Array(bytes.slice(3 * n, 5 * n).buffer);
+}
+
+// Verdicts that would be undetermined without one client: its number by pair.
+const rests = new Map(raw.rests);
+const restsOn = (pair) => raw.clients[rests.get(pair)].name;
+
+function restsMark(pair) {
+  if (!rests.has(pair)) return "";
+  return element("span", { class: "badge one", title: `Rests on ${restsOn(pair)}: without it, the others do not decide this pair.` },
+    "one client", element("span", { class: "sr" }, `: rests on ${restsOn(pair)}`));
 }
 
 const certificateRows = new Map();
@@ -76,7 +87,8 @@ async function together(a, d) {
 function logOdds(value) {
   if (value === SILENT) return "none";
   if (Math.abs(value) >= SURE) return value > 0 ? "certain: yes" : "certain: no";
-  return `${value < 0 ? "−" : "+"}${(Math.abs(value) / 100).toFixed(1)}`;
+  const text = (Math.abs(value) / 100).toFixed(1);
+  return text === "0.0" ? text : `${value < 0 ? "−" : "+"}${text}`;
 }
 
 // Algorithm 3 gives no probabilities: it states a pair, or says nothing about it.

@@ -23,6 +23,7 @@ function relativesOf(i) {
 }
 
 function select(i, show = true) {
+  if (picked !== null) markPair(null);
   selected = i;
   const [above, below] = relativesOf(i);
   const [up, down] = [new Set(above), new Set(below)];
@@ -30,6 +31,7 @@ function select(i, show = true) {
     node.classList.toggle("sel", j === i);
     node.classList.toggle("anc", up.has(j));
     node.classList.toggle("desc", down.has(j) && !up.has(j));
+    node.classList.remove("via");
     node.setAttribute("aria-pressed", String(j === i));
   });
   up.add(i);
@@ -45,15 +47,39 @@ function select(i, show = true) {
   if (show) explainLabel(i, above, below);
 }
 
-function clearSelection() {
+// The two labels of a pair, and what lies between them by the verdicts.
+function lightPair(a, d) {
+  selected = a;
+  const between = (i) => pairs.verdict[a * P + i] === 2 && pairs.verdict[i * P + d] === 2;
+  const path = pairs.verdict[a * P + d] === 2;
+  const [from, to] = [(i) => i === a || between(i), (i) => i === d || between(i)];
+  nodes.forEach((node, i) => {
+    node.classList.remove("anc", "desc");
+    node.classList.toggle("sel", i === a || i === d);
+    node.classList.toggle("via", between(i));
+    node.setAttribute("aria-pressed", String(i === a || i === d));
+  });
+  edges.forEach((edge) => {
+    edge.classList.toggle("on-anc", path && from(position.get(edge.dataset.a)) && to(position.get(edge.dataset.d)));
+    edge.classList.remove("on-desc");
+  });
+  hasse.classList.add("lit");
+  $("clear").disabled = false;
+}
+
+function unlight() {
   selected = null;
   hasse.classList.remove("lit");
   nodes.forEach((node) => {
-    node.classList.remove("sel", "anc", "desc");
+    node.classList.remove("sel", "anc", "desc", "via");
     node.setAttribute("aria-pressed", "false");
   });
   edges.forEach((edge) => edge.classList.remove("on-anc", "on-desc"));
   $("clear").disabled = true;
+}
+
+function clearSelection() {
+  unlight();
   $("find").value = "";
   closeWhy();
 }
@@ -113,11 +139,14 @@ function zoom(to) {
   box.scrollTo({ left: middle[0] * scale - box.clientWidth / 2, top: middle[1] * scale - box.clientHeight / 2, behavior: "instant" });
 }
 
-// Small diagrams grow a little to fill the card; large ones shrink to it.
+// Small diagrams grow a little to fill the card; large ones shrink to it. Few labels stay legible,
+// and scroll where the card is too narrow.
+const LEGIBLE = P <= 30 ? 0.85 : 0;
+
 function fit() {
   const high = Math.min(0.74 * window.innerHeight, 756) / natural.height;
-  zoom(Math.min(1.35, (box.clientWidth - 4) / natural.width, Math.max(0.8, high)));
-  box.scrollTo({ top: 0, behavior: "instant" });
+  zoom(Math.max(LEGIBLE, Math.min(1.35, (box.clientWidth - 4) / natural.width, Math.max(0.8, high))));
+  box.scrollTo({ left: 0, top: 0, behavior: "instant" });
 }
 
 $("zoom-in").addEventListener("click", () => zoom(scale * 1.4));

@@ -1,7 +1,8 @@
-// The pair matrix on a canvas: pointer and arrow keys find a cell, a click or Enter explains it.
+// The pair matrix on a canvas.
 const canvas = $("matrix");
 const NAMED = 40;
-const grid = { order: raw.layered, cell: 10, left: 0, top: 0, row: 0, column: 1 };
+const NAME_FONT = "12px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+const grid = emptyGrid(raw.layered);
 
 function short(label, most = 16) {
   const letters = [...label];
@@ -22,7 +23,7 @@ function sharp(target, width, height) {
 // Row names to the left, column names upright above.
 function names(pen, order, cell, left, top) {
   pen.fillStyle = colour("--ink");
-  pen.font = "12px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+  pen.font = NAME_FONT;
   pen.textBaseline = "middle";
   order.forEach((i, k) => {
     pen.textAlign = "right";
@@ -36,12 +37,18 @@ function names(pen, order, cell, left, top) {
   });
 }
 
+// Room for the names, measured: letters of some scripts are wider than others.
 function margin(order) {
-  return order.length > NAMED ? 4 : 22 + 7.4 * Math.max(...order.map((i) => [...short(labels[i])].length));
+  if (order.length > NAMED) return 4;
+  const pen = canvas.getContext("2d");
+  pen.save();
+  pen.font = NAME_FONT;
+  const widest = Math.max(0, ...order.map((i) => pen.measureText(short(labels[i])).width));
+  pen.restore();
+  return 16 + Math.ceil(widest);
 }
 
 function drawMatrix() {
-  grid.order = $("matrix-order").value === "name" ? labels.map((_, i) => i) : raw.layered;
   grid.left = grid.top = margin(grid.order);
   const room = Math.min(canvas.parentElement.clientWidth, 900) - grid.left - 4;
   grid.cell = Math.max(P > NAMED ? 2 : 15, Math.min(44, Math.floor(room / P)));
@@ -53,7 +60,7 @@ function drawMatrix() {
   grid.order.forEach((a, r) => grid.order.forEach((d, c) => {
     if (a !== d) drawCell(pen, ink, a * P + d, grid.left + c * grid.cell, grid.top + r * grid.cell, grid.cell - gap);
   }));
-  drawCursor(pen);
+  drawCursor(pen, grid);
 }
 
 function drawCell(pen, ink, pair, x, y, size) {
@@ -78,28 +85,11 @@ function drawCell(pen, ink, pair, x, y, size) {
   pen.globalAlpha = 1;
 }
 
-function drawCursor(pen) {
-  pen.strokeStyle = colour("--ink");
-  pen.lineWidth = 2;
-  pen.strokeRect(grid.left + grid.column * grid.cell - 1, grid.top + grid.row * grid.cell - 1, grid.cell + 1, grid.cell + 1);
-}
-
 function cellText(a, d) {
   if (a === d) return labels[a];
   const pair = a * P + d;
   const effect = known(pair) && pairs.verdict[pair] !== 1 ? `, total effect ${signed(effects.total[pair])}` : "";
   return `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}${effect}. ${boundText(pair)}`.trim();
-}
-
-function sayCell() {
-  const [a, d] = [grid.order[grid.row], grid.order[grid.column]];
-  $("cell").textContent = cellText(a, d);
-}
-
-function moveCursor(row, column) {
-  [grid.row, grid.column] = [Math.min(P - 1, Math.max(0, row)), Math.min(P - 1, Math.max(0, column))];
-  requestMatrix();
-  sayCell();
 }
 
 let waiting = false;
@@ -112,36 +102,9 @@ function requestMatrix() {
   });
 }
 
-function explainCell() {
-  const [a, d] = [grid.order[grid.row], grid.order[grid.column]];
-  if (a !== d) explain(a, d, canvas);
-}
-
-function cellAt(event) {
-  const [x, y] = [event.offsetX - grid.left, event.offsetY - grid.top];
-  const [column, row] = [Math.floor(x / grid.cell), Math.floor(y / grid.cell)];
-  return row >= 0 && column >= 0 && row < P && column < P ? [row, column] : null;
-}
-
-canvas.addEventListener("pointermove", (event) => {
-  const at = cellAt(event);
-  if (!at) return;
-  $("cell").textContent = cellText(grid.order[at[0]], grid.order[at[1]]);
+answerCells(canvas, grid, requestMatrix, (a, d) => { $("cell").textContent = cellText(a, d); });
+$("matrix-order").addEventListener("change", () => {
+  grid.order = $("matrix-order").value === "name" ? labels.map((_, i) => i) : raw.layered;
+  pointAt(grid, ...(picked === null ? [null, null] : [Math.floor(picked / P), picked % P]));
+  requestMatrix();
 });
-canvas.addEventListener("click", (event) => {
-  const at = cellAt(event);
-  if (!at) return;
-  moveCursor(...at);
-  explainCell();
-});
-canvas.addEventListener("keydown", (event) => {
-  if (event.key in ARROWS) {
-    event.preventDefault();
-    const [dx, dy] = ARROWS[event.key];
-    moveCursor(grid.row + dy, grid.column + dx);
-  } else if (event.key === "Enter" || event.key === " ") {
-    event.preventDefault();
-    explainCell();
-  }
-});
-$("matrix-order").addEventListener("change", () => moveCursor(0, 1));

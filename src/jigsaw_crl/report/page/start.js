@@ -39,6 +39,16 @@ document.addEventListener("keydown", (event) => {
   else if (selected !== null) clearSelection();
 });
 
+// A box whose content is wider than itself says so: without a scroll bar, nobody would know.
+document.querySelectorAll(".scroll, .matrix-wrap, #hasse-box").forEach((wide) => {
+  const hint = element("p", { class: "tiny swipe", "aria-hidden": "true" }, "More to the right: swipe or scroll →");
+  wide.before(hint);
+  const check = () => { hint.hidden = wide.scrollWidth <= wide.clientWidth + 1; };
+  const watch = new ResizeObserver(check);
+  watch.observe(wide);
+  watch.observe(wide.firstElementChild);
+});
+
 let lastWidth = window.innerWidth;
 window.addEventListener("resize", () => {
   if (window.innerWidth === lastWidth || !pairs.verdict) return;
@@ -55,6 +65,6 @@ if (!("DecompressionStream" in window)) {
 Promise.all([readPairs(), readEffects()]).then(async () => {
   startWhatIf();
   await filterPairs();
-  await drawHeat();
+  await chooseHeat();
   document.documentElement.dataset.ready = "yes";
 });

@@ -16,6 +16,7 @@ async function whoFits(who) {
   if (who === "nobody") {
     return (pair) => (pairs.verdict[pair] === 2 && !pairs.yes[pair]) || (pairs.verdict[pair] === 1 && !pairs.no[pair]);
   }
+  if (who === "rests") return (pair) => rests.has(pair);
   if (!who.startsWith("only:")) return () => true;
   const client = await readClient(Number(who.slice(5)));
   const n = client.members.length;
@@ -77,10 +78,10 @@ function drawRows() {
   const first = view.page * PAGE;
   const rows = view.list.slice(first, first + PAGE).map((pair) => {
     const [a, d] = [Math.floor(pair / P), pair % P];
-    const row = element("tr", { "data-pair": pair },
+    const row = element("tr", { "data-pair": pair, class: pair === picked ? "picked" : "" },
       element("td", { class: "label", title: labels[a] }, element("bdi", {}, labels[a])),
       element("td", { class: "label", title: labels[d] }, element("bdi", {}, labels[d])),
-      element("td", {}, element("span", { class: `say v${pairs.verdict[pair]}` }, WORDS[pairs.verdict[pair]])),
+      element("td", {}, element("span", { class: `say v${pairs.verdict[pair]}` }, WORDS[pairs.verdict[pair]]), " ", restsMark(pair)),
       element("td", { class: "num" }, chance(pair)),
       element("td", { class: "num" }, String(pairs.yes[pair])),
       element("td", { class: `num${pairs.yes[pair] && pairs.no[pair] ? " hot" : ""}` }, String(pairs.no[pair])),
@@ -96,6 +97,19 @@ function drawRows() {
     : "No pair matches.";
   $("previous").disabled = view.page === 0;
   $("following").disabled = first + PAGE >= total;
+}
+
+// Turns to the page with the picked pair, if the filters let it through, and marks its line.
+function showRow() {
+  const at = picked === null ? -1 : view.list.indexOf(picked);
+  const page = Math.floor(at / PAGE);
+  if (at >= 0 && page !== view.page) {
+    view.page = page;
+    drawRows();
+  }
+  document.querySelectorAll("#rows tr").forEach((row) => {
+    row.classList.toggle("picked", Number(row.dataset.pair) === picked);
+  });
 }
 
 document.querySelectorAll("#table thead button").forEach((button) => {

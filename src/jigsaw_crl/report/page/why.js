@@ -3,6 +3,8 @@ const why = $("why");
 const WIDE = window.matchMedia("(min-width: 1081px)");
 let returnTo = null;
 let asked = 0;
+// The pair that is explained, and marked wherever it is shown; null if none is.
+let picked = null;
 
 function openWhy(title, ...content) {
   $("why-title").textContent = title;
@@ -55,7 +57,7 @@ async function explain(a, d, from = null) {
   const gauge = element("i");
   gauge.style.width = `${pairs.probability[pair] / 100}%`;
   const line = element("p", { class: "verdict-line" },
-    element("span", { class: `say v${code}` }, WORDS[code]), element("span", {}, chanceText(pair)));
+    element("span", { class: `say v${code}` }, WORDS[code]), restsMark(pair), element("span", {}, chanceText(pair)));
   const proof = element("pre", { id: "certificate", tabindex: "0" });
   proof.textContent = text || "This certificate is too long for the page. Read it with: jigsaw explain DIR ANCESTOR DESCENDANT";
   const table = element("table", {}, element("thead", {}, element("tr", {},
@@ -63,7 +65,7 @@ async function explain(a, d, from = null) {
   const body = element("tbody");
   said.forEach((s) => body.append(element("tr", {},
     element("td", {}, element("bdi", {}, s.name)),
-    element("td", {}, ["no", "cannot say", "yes"][s.stance + 1]),
+    element("td", {}, SAYS[s.stance + 1]),
     element("td", { class: "num" }, logOdds(s.evidence)))));
   if (sum !== null) body.append(element("tr", { class: "sum" },
     element("td", { colspan: "2" }, "all together"), element("td", { class: "num" }, logOdds(sum))));
@@ -81,13 +83,17 @@ async function explain(a, d, from = null) {
 }
 
 function markPair(a, d) {
-  document.querySelectorAll(".picked").forEach((x) => x.classList.remove("picked"));
-  if (a === null) return;
-  document.querySelectorAll(".edge").forEach((edge) => {
-    edge.classList.toggle("picked", edge.dataset.a === labels[a] && edge.dataset.d === labels[d]);
+  const before = picked;
+  picked = a === null ? null : a * P + d;
+  edges.forEach((edge) => {
+    edge.classList.toggle("picked", a !== null && edge.dataset.a === labels[a] && edge.dataset.d === labels[d]);
   });
-  document.querySelectorAll("#rows tr").forEach((row) => {
-    row.classList.toggle("picked", Number(row.dataset.pair) === a * P + d);
+  if (a !== null) lightPair(a, d);
+  else if (before !== null) unlight();
+  showRow();
+  [[grid, requestMatrix], [heat, drawHeat]].forEach(([cells, draw]) => {
+    pointAt(cells, a, d);
+    draw();
   });
 }
 

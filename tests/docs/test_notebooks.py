@@ -1,0 +1,38 @@
+"""The notebooks of the site run in an empty folder and show what is stored in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .notebooks import NOTEBOOKS, run_notebook, text_of
+from .pages import same_output
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_shows_the_output_of_its_cells(
+    notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    stored = text_of(json.loads(notebook.read_text(encoding="utf-8")))
+    for number, (shown, printed) in enumerate(
+        zip(stored, text_of(run_notebook(notebook)), strict=True), start=1
+    ):
+        assert same_output(shown, printed), f"cell {number} shows\n{shown}\nand prints\n{printed}"
+
+
+def test_there_is_a_notebook_for_a_plant_and_one_for_a_screen() -> None:
+    assert {p.stem for p in NOTEBOOKS} == {"plant", "screen"}
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_is_stored_with_output_and_without_traces_of_a_machine(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    assert any(cell.get("outputs") for cell in cells)
+    counts = [cell["execution_count"] for cell in cells if cell["cell_type"] == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    assert "/tmp" not in notebook.read_text(encoding="utf-8")
+    assert notebook.stat().st_size < 100_000

@@ -1,0 +1,187 @@
+"""What is asked is marked everywhere on the page, and everything shown can be reached and read."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from .test_browser import ask, certificate_on, explained
+
+# The contrast of WCAG 2 (AA) between the text of an element and what lies behind it.
+CONTRAST = """e => {
+  const rgb = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(x => x / 255)
+    .map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, x, k) => sum + x * [0.2126, 0.7152, 0.0722][k], 0);
+  let behind = e;
+  while (rgb(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
+  const [one, other] = [getComputedStyle(e).color, getComputedStyle(behind).backgroundColor]
+    .map(rgb).map(light);
+  return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+}"""
+
+
+def lit(page, kind: str) -> set[str]:
+    return set(page.locator(f".node.{kind}").evaluate_all("list => list.map(n => n.dataset.label)"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_button_can_be_read_while_the_pointer_is_over_it(visit, tunnel, scheme):
+    page = visit(tunnel, scheme=scheme)
+    page.locator(".node").first.click()
+    seen = 0
+    for button in page.locator("button:not([disabled]), nav a").all():
+        if button.is_visible():
+            button.hover()
+            assert button.evaluate(CONTRAST) >= 4.5, button.inner_text()
+            seen += 1
+    assert seen > 20
+
+
+def test_the_diagram_shows_the_asked_pair_and_what_lies_between(visit, tunnel):
+    page = visit(tunnel)
+    page.locator(".node[data-label=pol_1]").click()
+    assert lit(page, "sel") == {"pol_1"}
+    ask(page, "blue", "red")
+    assert lit(page, "sel") == {"blue", "red"}
+    assert lit(page, "via") == tunnel.order.descendants("blue") & tunnel.order.ancestors("red")
+    assert not lit(page, "anc")
+    on = page.locator(".edge.on-anc").evaluate_all("l => l.map(e => [e.dataset.a, e.dataset.d])")
+    assert sorted(on) == [["blue", "green"], ["green", "red"]]
+    page.click("#why-close")
+    assert page.locator(".hasse.lit").count() == 0
+
+
+def test_a_label_takes_over_from_an_asked_pair(visit, tunnel):
+    page = visit(tunnel)
+    ask(page, "blue", "red")
+    page.locator(".node[data-label=pol_1]").click()
+    assert lit(page, "sel") == {"pol_1"}
+    assert not lit(page, "via")
+    assert page.locator("#rows tr.picked").count() == 0
+
+
+def test_the_table_turns_to_the_asked_pair_and_the_filters_keep_it_marked(visit, middling):
+    page = visit(middling)
+    labels = middling.order.labels
+    page.locator("th button[data-sort=a]").click()
+    ask(page, labels[-1], labels[0])
+    told = page.locator("#rows tr.picked td.label").all_inner_texts()
+    assert told == [labels[-1], labels[0]]
+    assert not page.locator("#count").inner_text().startswith("Pairs 1 to")
+    page.fill("#search", f"{labels[-1]} → {labels[0]}")
+    page.wait_for_function("document.querySelectorAll('#rows tr').length === 1")
+    assert page.locator("#rows tr.picked").count() == 1
+
+
+def test_the_matrix_frames_the_asked_pair_in_both_arrangements(visit, middling):
+    page = visit(middling)
+    labels = middling.order.labels
+    ask(page, labels[3], labels[5])
+    page.select_option("#matrix-order", "name")
+    page.locator("#matrix").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#cell").inner_text().startswith(f"{labels[3]} → {labels[6]}:")
+
+
+def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunnel, folder, capsys):
+    page = visit(tunnel)
+    client = tunnel.order.fragments[0]
+    heat = page.locator("#heat")
+    box = heat.bounding_box()
+    heat.hover(position={"x": box["width"] - 45, "y": box["height"] - 80})
+    told = page.locator("#heat-cell").inner_text()
+    found = re.fullmatch(
+        rf"Is (\S+) an ancestor of (\S+)\? {client.client}: (yes|no|cannot say) "
+        r"\(log-odds ([+−][\d.]+)\)\.",
+        told,
+    )
+    assert found, told
+    a, d, _, odds = found.groups()
+    expected = client.evidence[client.index(a), client.index(d)]
+    assert abs(float(odds.replace("−", "-")) - expected) < 0.051
+    heat.click(position={"x": box["width"] - 45, "y": box["height"] - 80})
+    page.wait_for_function(
+        "t => document.getElementById('why-title').textContent === t", arg=f"{a} → {d}?"
+    )
+    assert certificate_on(page) == explained(capsys, folder(tunnel), a, d)
+
+
+def test_the_evidence_is_walked_with_the_keyboard(visit, tunnel):
+    page = visit(tunnel)
+    page.locator("#heat").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    a, d = re.findall(r"Is (\S+) an ancestor of (\S+)\?", page.locator("#heat-cell").inner_text())[
+        0
+    ]
+    page.keyboard.press("Enter")
+    certificate_on(page)
+    assert page.locator("#why-title").inner_text() == f"{a} → {d}?"
+    page.select_option("#client", "1")
+    assert page.locator("#why-title").inner_text() == f"{a} → {d}?"
+
+
+def test_a_phone_reaches_every_column_and_says_that_there_are_more(visit, plant):
+    page = visit(plant, width=390, height=844)
+    table = page.locator("#pairs .scroll")
+    hint = page.locator("#pairs .scroll").locator("xpath=preceding-sibling::p[1]")
+    assert hint.is_visible()
+    assert "swipe" in hint.inner_text()
+    table.evaluate("e => e.scrollTo(e.scrollWidth, 0)")
+    head = page.locator("#table thead th")
+    assert head.count() == 8
+    for column in range(8):
+        assert head.nth(column).evaluate("e => e.checkVisibility()")
+    edge = table.bounding_box()
+    last = page.locator("#rows tr").first.locator("td").last.bounding_box()
+    assert last["x"] + last["width"] <= edge["x"] + edge["width"] + 1
+    wide = visit(plant)
+    assert not wide.locator("#pairs .scroll").locator("xpath=preceding-sibling::p[1]").is_visible()
+
+
+def test_a_phone_shows_a_small_diagram_in_letters_of_ten_pixels_or_more(visit, hostile, tunnel):
+    for result in (hostile, tunnel):
+        page = visit(result, width=390, height=844)
+        text = page.locator(".node text").first
+        drawn = text.evaluate("e => 13 * e.ownerSVGElement.getScreenCTM().a")
+        assert drawn >= 10
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_no_header_of_a_table_is_clipped(visit, tunnel, plant):
+    for result in (tunnel, plant):
+        page = visit(result)
+        for table in ("#table", ".clients"):
+            box = page.locator(f".scroll:has({table})")
+            assert box.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("kind", ["hostile", "middling"])
+def test_no_name_beside_a_grid_is_clipped(visit, kind, request):
+    page = visit(request.getfixturevalue(kind))
+    for grid in ("#matrix", "#heat"):
+        edges = page.locator(grid).evaluate(
+            """e => {
+              const { data } = e.getContext("2d").getImageData(0, 0, e.width, e.height);
+              const inked = inside => data.some((x, k) => k % 4 === 3 && x > 0
+                && inside((k >> 2) % e.width, Math.floor((k >> 2) / e.width)));
+              return [x => x < 3, (x, y) => y < 3, () => true].map(inked);
+            }"""
+        )
+        assert edges == [False, False, True]
+
+
+@pytest.mark.parametrize("kind", ["tunnel", "plant"])
+def test_a_printed_page_keeps_headings_with_their_text_and_names_the_client(visit, kind, request):
+    page = visit(request.getfixturevalue(kind))
+    page.emulate_media(media="print")
+    assert page.locator("#client").is_visible()
+    assert page.locator("#count").is_visible()
+    for hidden in ("#cell", "#heat-cell", "#previous", "#rows button", ".swipe"):
+        assert not page.locator(hidden).first.is_visible()
+    breaks = page.locator(".head").evaluate_all("l => l.map(e => getComputedStyle(e).breakInside)")
+    assert set(breaks) == {"avoid"}
+    assert io.BytesIO(page.pdf(format="A4")).read(5) == b"%PDF-"
