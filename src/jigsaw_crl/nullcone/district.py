@@ -9,7 +9,9 @@ with K(l) the bidirected component of l inside N_j, ∂K(l) the spouses of j adj
 
 - `x_j[l] = 0` means that j has no ancestor in {l} ∪ spouses(l); otherwise one of these is an
   ancestor of j;
-- `y_j[l] = 0` means that j has no ancestor in {l} ∪ ∂K(l); otherwise one of these is.
+- `y_j[l] = 0` means that j has no ancestor in {l} ∪ ∂K(l); otherwise one of these is. An ancestor s
+  in ∂K(l) adds a multiple of `(Σ[N_j,N_j]⁻¹ Σ[N_j,s])[l]`, which falls off with the distance
+  between l and s; where it is within rounding of zero, `y_j[l] = 0` says nothing about s.
 
 The lines are chosen to have as many of these zeros as possible, by single and double flips. Only
 facts that hold under all equally good choices are stated.
@@ -213,9 +215,9 @@ class _View:
         no: set[tuple[int, int]] = set()
         one_of: set[tuple[frozenset[int], int]] = set()
 
-        def conclude(value: float, candidates: set[int], j: int) -> None:
+        def conclude(value: float, candidates: set[int], shown: set[int], j: int) -> None:
             if abs(value) <= tolerance:
-                no.update((l, j) for l in candidates)
+                no.update((l, j) for l in shown)
             elif abs(value) > GREY * tolerance:
                 one_of.add((frozenset(candidates), j))
 
@@ -225,11 +227,15 @@ class _View:
                 continue
             inner, right = sigma[outside][:, outside], x[outside, j]
             home = _components(near, outside)
-            solution = np.linalg.solve(inner, right).tolist()
-            for l, x_l, y_l in zip(outside, right.tolist(), solution, strict=True):
-                conclude(x_l, near[l], j)
-                touching = {s for s in own if s != j and near[s] & home[l]}
-                conclude(y_l, {l} | touching, j)
+            spouses = sorted(own - {j})
+            solution = np.linalg.solve(inner, np.column_stack([right, sigma[outside][:, spouses]]))
+            seen = np.abs(solution[:, 1:]) > GREY**2 * tolerance
+            for row, (l, x_l) in enumerate(zip(outside, right.tolist(), strict=True)):
+                conclude(x_l, near[l], near[l], j)
+                touching = {s for s in spouses if near[s] & home[l]}
+                # Far from a spouse, y is within rounding of zero although it is an ancestor.
+                shown = {s for k, s in enumerate(spouses) if seen[row, k]} & touching
+                conclude(float(solution[row, 0]), {l} | touching, {l} | shown, j)
         pairs = frozenset((a, b) for a, group in enumerate(near) for b in group if a < b)
         return DistrictFacts(pairs, frozenset(no), frozenset(one_of))
 

@@ -246,7 +246,13 @@ class Recovery:
         open_columns = silent | self._ancestors_open
         complete = len(self.labels) == self.n_latent and not (silent | self.mean_alone).any()
         soft = certain_statements(
-            self.reading, structure, self.labels, silent, open_columns, complete
+            self.reading,
+            structure,
+            self._without_claims,
+            self.labels,
+            silent,
+            open_columns,
+            complete,
         )
         if not self.settled.any():
             return soft

@@ -7,8 +7,11 @@ some of it, provided that every latent of the client is intervened on.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Statements
 from jigsaw_crl.nullcone.district import DistrictFacts, district_facts
 from jigsaw_crl.nullcone.reading import Reading
@@ -16,10 +19,15 @@ from jigsaw_crl.nullcone.structure import Structure
 
 __all__ = ["certain_statements"]
 
+# A hypothesis is certain when its log factor leads all others by this much. A number that is zero
+# by exact moments decides by 20 and more; less is a line or an effect within rounding of another.
+CERTAIN = 10.0
+
 
 def certain_statements(
     reading: Reading,
     structure: Structure,
+    bayes: BayesFactors,
     labels: tuple[str, ...],
     silent: BoolArray,
     open_columns: BoolArray,
@@ -29,6 +37,12 @@ def certain_statements(
 
     Parameters
     ----------
+    reading : Reading
+    structure : Structure
+        The districts that are most probable.
+    bayes : BayesFactors
+        Which of its pairs are certain.
+    labels : tuple of str
     silent : array of bool, shape (p,)
         Labels about which nothing is said.
     open_columns : array of bool, shape (p,)
@@ -36,8 +50,7 @@ def certain_statements(
     complete : bool
         Every latent of the client has a label that shows both its line and its c.
     """
-    ancestor = np.where(structure.ancestor, YES, NO).astype(np.int8)
-    ancestor[structure.same_district] = CANNOT_SAY
+    ancestor, doubtful = _across_districts(bayes, structure.same_district)
     one_of: list[tuple[frozenset[str], str]] = []
     spouses: set[frozenset[str]] | None = set()
     if not complete:
@@ -48,7 +61,9 @@ def certain_statements(
         for members in structure.districts:
             if len(members) == 1:
                 continue
-            facts = _facts(unit, choice, rank, members, rounding)
+            facts = None
+            if not np.delete(doubtful[members], members, axis=1).any():
+                facts = _facts(unit, choice, rank, members, rounding)
             if facts is None:
                 spouses = None
                 continue
@@ -69,6 +84,27 @@ def certain_statements(
     np.fill_diagonal(ancestor, NO)
     one_of = sorted(one_of, key=lambda item: (item[1], len(item[0]), sorted(item[0])))
     return Statements(ancestor, tuple(one_of), None if spouses is None else frozenset(spouses))
+
+
+def _across_districts(
+    bayes: BayesFactors, same_district: BoolArray
+) -> tuple[npt.NDArray[np.int8], BoolArray]:
+    """What the factors make certain about ancestry, and pairs that may be of one district or not.
+
+    Both have shape (p, p).
+    """
+    ahead = bayes.ancestor.max(axis=0)
+    apart = np.fmax(bayes.lean, 0.0)
+    neither = np.fmax(apart, ahead.T)
+    with np.errstate(invalid="ignore"):  # NaN: the client cannot say
+        yes = ahead - np.fmax(neither, bayes.district) > CERTAIN
+        no = neither - np.fmax(ahead, bayes.district) > CERTAIN
+        lead = np.abs(bayes.district - np.fmax(neither, ahead))
+    ancestor = np.full(yes.shape, CANNOT_SAY, dtype=np.int8)
+    ancestor[no] = NO
+    ancestor[transitive_closure(yes & ~same_district)] = YES
+    ancestor[same_district] = CANNOT_SAY
+    return ancestor, np.asarray(lead < CERTAIN)
 
 
 def _unit_lines(reading: Reading) -> tuple[FloatArray, IntArray, IntArray]:

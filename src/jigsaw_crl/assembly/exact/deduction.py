@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from jigsaw_crl.assembly.exact.entailment import Contradiction, Knowledge, entail
+from jigsaw_crl.assembly.exact.conflicts import agreeing
+from jigsaw_crl.assembly.exact.entailment import Contradiction, Knowledge
 from jigsaw_crl.assembly.exact.hidden import HiddenReach, can_use_hidden_rules, reason_across_hidden
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import BoolArray
 
-__all__ = ["Deduction", "deduce"]
+__all__ = ["SET_ASIDE", "Deduction", "deduce"]
+
+SET_ASIDE = "these statements contradict each other and are set aside"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,27 +50,39 @@ def deduce(panel: Panel, *, closed_world: bool = False, hidden_rules: bool = Tru
     Raises
     ------
     Contradiction
-        No order agrees with the statements. If only the rules across hidden nodes contradict
-        them, those rules are not used, and a note says so.
+        Many statements contradict each other. Of a few, the smallest contradictory sets are set
+        aside, and notes name them. If only the rules across hidden nodes contradict the
+        statements, those rules are not used, and a note says so.
     """
-    knowledge = entail(panel)
+    panel, knowledge, aside = agreeing(given := panel)
+    notes = tuple(f"{SET_ASIDE}: {conflict.described(given)}" for conflict in aside)
+    return _with_hidden(panel, knowledge, notes, closed_world, hidden_rules)
+
+
+def _with_hidden(
+    panel: Panel,
+    knowledge: Knowledge,
+    notes: tuple[str, ...],
+    closed_world: bool,
+    hidden_rules: bool = True,
+) -> Deduction:
+    """What the rules across hidden nodes add."""
     if not hidden_rules or not can_use_hidden_rules(panel):
         why = "no client names its spouses, or there are too many labels"
-        notes = (f"closed_world was not used: {why}",) if closed_world else ()
-        return Deduction(knowledge, notes=notes)
+        unused = (f"closed_world was not used: {why}",) if closed_world else ()
+        return Deduction(knowledge, notes=(*notes, *unused))
     grown = knowledge.copy()
     try:
         views = reason_across_hidden(grown, panel, closed_world=closed_world)
     except Contradiction as contradiction:
         if closed_world:
-            found = deduce(panel, closed_world=False)
             note = (
                 f"closed_world was not used: it contradicts the statements ({contradiction.what})"
             )
-            return Deduction(found.knowledge, found.views, (note, *found.notes))
+            return _with_hidden(panel, knowledge, (*notes, note), closed_world=False)
         note = (
             "the rules across hidden nodes were not used: they contradict the statements "
             f"({contradiction.what})"
         )
-        return Deduction(knowledge, notes=(note,))
-    return Deduction(grown, {view.client: view for view in views})
+        return Deduction(knowledge, notes=(*notes, note))
+    return Deduction(grown, {view.client: view for view in views}, notes)
