@@ -187,7 +187,9 @@ def open_signs(
         said = both * np.abs(np.nan_to_num(value[:, i, j] * value[k, i, j]))
         for other in np.flatnonzero(said > SETTLES).tolist():
             basis.add(bit[k, i] ^ bit[k, j] ^ bit[other, i] ^ bit[other, j])
-    _choose_directions(basis, bit, clear > 2 * SETTLES, here, (moved & here).any(axis=0))
+    _choose_directions(
+        basis, bit, clear > 2 * SETTLES, here, np.asarray((moved & here).any(axis=0))
+    )
     for k, i in np.argwhere(free).tolist():
         bit[k, i] = basis.rest(bit[k, i])
     return bit if bit.any() else None
