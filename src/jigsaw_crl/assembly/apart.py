@@ -24,6 +24,8 @@ APART = 4.5
 # Mean of min(z², CAP) above which a site is set aside; honest sites of simulated studies reach
 # 1.2. FEW pairs more are counted, with z = 0, so that a few pairs are not enough.
 FAR, CAP, FEW = 1.5, 16.0, 6
+# Pairs in which it must differ by more than two errors.
+MANY = 3
 # How much further from the others than a typical site it must be.
 UNUSUAL = 2.0
 # Sites that are nearly as far as the worst go with it.
@@ -49,10 +51,10 @@ def sites_apart(value: FloatArray, error: FloatArray) -> BoolArray:
     out = np.zeros(n, dtype=bool)
     present = int((~np.isnan(value)).any(axis=(1, 2)).sum())
     while True:
-        score = _scores(np.where(out[:, None, None], np.nan, value), error)
+        score, many = _scores(np.where(out[:, None, None], np.nan, value), error)
         if np.isnan(score).all():
             return out
-        far = score > max(FAR, UNUSUAL * float(np.nanmedian(score)))
+        far = many & (score > max(FAR, UNUSUAL * float(np.nanmedian(score))))
         if not far.any():
             return out
         out |= far & (score >= NEARLY * np.nanmax(score))
@@ -60,12 +62,13 @@ def sites_apart(value: FloatArray, error: FloatArray) -> BoolArray:
             return np.zeros(n, dtype=bool)
 
 
-def _scores(value: FloatArray, error: FloatArray) -> FloatArray:
-    """How far each site is from the others; NaN for sites without a pair that two others have."""
+def _scores(value: FloatArray, error: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """How far each site is from the others, NaN without a common pair; is it so in many pairs?"""
     _, z = _distances(value, error)
     count = (~np.isnan(z)).sum(axis=1)
     total = np.nansum(np.minimum(z**2, CAP), axis=1)
-    return np.asarray(np.where(count > 0, total / (count + FEW), np.nan))
+    score = np.where(count > 0, total / (count + FEW), np.nan)
+    return score, np.asarray((z > 2.0).sum(axis=1) >= MANY)
 
 
 def _distances(value: FloatArray, error: FloatArray) -> tuple[BoolArray, FloatArray]:

@@ -27,14 +27,13 @@ from jigsaw_crl.assembly.directions import ROUNDING, directions, open_signs, pre
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import few, pluralise
-from jigsaw_crl.evidence.effects import Sizes
+from jigsaw_crl.evidence.effects import INTERVAL, Sizes
 
 __all__ = ["PooledEffects", "SiteEffects", "labels_not_hard", "pool_effects"]
 
 IntMatrix = npt.NDArray[np.int32]
 
-# 95 % of a normal distribution, both sides and one.
-INTERVAL = 1.959964
+# One-sided 95 % point of the normal distribution.
 ONE_SIDED = 1.644854
 # Probability of such a disagreement by chance below which sites count as different.
 UNEQUAL = 0.01

@@ -111,8 +111,8 @@ def direct_effects(
     variance[measured] = effects.error[measured] ** 2
     chance = np.where(open_, np.where(verdicts == OPEN, probabilities, 1.0), 0.0)
     size = np.where(np.isnan(effects.unsigned), TYPICAL, np.fmax(effects.unsigned, TYPICAL))
-    inverse: FloatArray = np.linalg.inv(M)
-    square: FloatArray = inverse**2
+    inverse = np.linalg.inv(M)
+    square: FloatArray = np.asarray(inverse**2, dtype=np.float64)
     own = square @ variance @ square
     by_open, if_all = (_by_open(square, open_ * size**2 * share) for share in (chance, 1.0))
     weight = np.eye(p) - inverse

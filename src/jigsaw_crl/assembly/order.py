@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.bounds import SD, SHARE, Bounds, effect_bounds
+from jigsaw_crl.assembly.bounds import Bounds, effect_bounds
 from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.influence import NOBODY, contested, rests_on
+from jigsaw_crl.assembly.lookup import unknown_label
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
-from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict
+from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.base.order import PartialOrder, cover_matrix, transitive_closure
-from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
@@ -175,18 +176,10 @@ class GlobalOrder(ReadOnlyArrays):
 
         Each edge has its `probability`.
         """
-        import networkx as nx  # here for start-up time
+        # It builds on this type, so it cannot be imported above.
+        from jigsaw_crl.assembly.tables import hasse_graph
 
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_nodes_from(self.labels)
-        decided = self.verdicts == YES
-        closed = transitive_closure(decided)
-        # A cycle (Algorithm 3 only) has no Hasse diagram; every pair is shown then.
-        cover = decided if np.diagonal(closed).any() else cover_matrix(closed)
-        for a, d in zip(*np.nonzero(cover), strict=True):
-            chance = float(self.probabilities[int(a), int(d)])
-            graph.add_edge(self.labels[a], self.labels[d], probability=chance)
-        return graph
+        return hasse_graph(self)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair.
@@ -195,32 +188,10 @@ class GlobalOrder(ReadOnlyArrays):
         say yes (supporting) and no (contradicting), and the size of effect that the data exclude
         (excludes_above, in excludes_unit; see `bound`).
         """
-        import pandas as pd  # here for start-up time
+        # It builds on this type, so it cannot be imported above.
+        from jigsaw_crl.assembly.tables import order_frame
 
-        p = len(self.labels)
-        a, d = np.nonzero(~np.eye(p, dtype=bool))
-        names = np.array(self.labels, dtype=object)
-        yes, no = self.panel.counts
-        codes = self.verdicts[a, d]
-        words = np.empty(len(codes), dtype=object)
-        for code, verdict in VERDICTS.items():
-            words[codes == code] = str(verdict)
-        return pd.DataFrame(
-            {
-                "ancestor": names[a],
-                "descendant": names[d],
-                "verdict": words,
-                "probability": self.probabilities[a, d],
-                "supporting": yes[a, d],
-                "contradicting": no[a, d],
-                "excludes_above": self.bounds.value[a, d],
-                "excludes_unit": np.where(
-                    np.isnan(self.bounds.value[a, d]),
-                    "",
-                    np.where(self.bounds.in_sd[a, d], SD, SHARE),
-                ),
-            }
-        )
+        return order_frame(self)
 
     def explain(self, ancestor: str, descendant: str) -> Certificate:
         """The certificate of the verdict; its `str()` is readable."""
@@ -266,16 +237,10 @@ class GlobalOrder(ReadOnlyArrays):
         refined : mapping of str to Fragment
             By client name. Blocks, their order, districts and basis are taken from these.
         """
+        taken = ("blocks", "block_order", "districts", "basis")
         fragments = tuple(
-            replace(
-                own,
-                blocks=new.blocks,
-                block_order=new.block_order,
-                districts=new.districts,
-                basis=new.basis,
-            )
+            replace(own, **{name: getattr(refined[own.client], name) for name in taken})
             for own in self.fragments
-            for new in (refined[own.client],)
         )
         order = replace(self, fragments=fragments)
         if "deduction" in self.__dict__:
@@ -427,21 +392,7 @@ class GlobalOrder(ReadOnlyArrays):
         try:
             return self._position[label]
         except (KeyError, TypeError):  # unknown, or not hashable
-            refused = [
-                f"{piece.client}: {finding.message}"
-                for piece in self.fragments
-                for finding in piece.findings
-                if finding.severity == "error" and finding.regime == label
-            ]
-            if refused:
-                raise InputError(
-                    f"the label {label!r} was left out ({'; '.join(refused)[:300]})",
-                    f"The order knows {few(self.labels)}.",
-                ) from None
-            raise InputError(
-                f"no client has the label {label!r}",
-                f"The order knows {few(self.labels)}. {did_you_mean(label, self.labels)}".strip(),
-            ) from None
+            raise unknown_label(label, self.labels, self.fragments) from None
 
     def indices(self, ancestor: str, descendant: str) -> tuple[int, int]:
         """Positions of two different labels."""
@@ -471,15 +422,3 @@ class GlobalOrder(ReadOnlyArrays):
             f"GlobalOrder({pluralise(len(self.labels), 'label')} from "
             f"{pluralise(len(self.fragments), 'client')}: {tally(self.counts)}; {self.mode})"
         )
-
-
-def tally(counts: Mapping[str, int]) -> str:
-    """The numbers of pairs with each verdict, as every repr and heading gives them.
-
-    Examples
-    --------
-    >>> tally({"ancestor": 1, "not ancestor": 3, "undetermined": 2})
-    '1 ancestor pair, 3 not ancestor, 2 undetermined'
-    """
-    yes, no, opened = (counts[str(VERDICTS[code])] for code in (YES, NO, OPEN))
-    return f"{pluralise(yes, 'ancestor pair')}, {no} not ancestor, {opened} undetermined"

@@ -1,4 +1,4 @@
-"""Effects as tables and as a graph, for people and for other programs."""
+"""Orders and effects as tables and as graphs, for people and for other programs."""
 
 from __future__ import annotations
 
@@ -7,21 +7,72 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jigsaw_crl.assembly.effects import INTERVAL, PooledEffects
+from jigsaw_crl.assembly.bounds import SD, SHARE
+from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.verdict import NO, VERDICTS
+from jigsaw_crl.assembly.verdict import NO, VERDICTS, YES
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.order import cover_matrix, transitive_closure
 from jigsaw_crl.base.text import few
+from jigsaw_crl.evidence.effects import INTERVAL
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["direct_graph", "effects_frame", "effects_of", "shift_frame", "site_effects_frame"]
+__all__ = [
+    "direct_graph",
+    "effects_frame",
+    "effects_of",
+    "hasse_graph",
+    "order_frame",
+    "shift_frame",
+    "site_effects_frame",
+]
 
 
 _NUMBERS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
 COLUMNS = ("cause", "effect", *_NUMBERS, "verdict")
+
+
+def order_frame(order: GlobalOrder) -> pd.DataFrame:
+    """One row per ordered pair: see `GlobalOrder.to_frame`."""
+    import pandas as pd  # here for start-up time
+
+    p = len(order.labels)
+    a, d = np.nonzero(~np.eye(p, dtype=bool))
+    names = np.array(order.labels, dtype=object)
+    yes, no = order.panel.counts
+    bounds = order.bounds.value[a, d]
+    units = np.where(order.bounds.in_sd[a, d], SD, SHARE)
+    return pd.DataFrame(
+        {
+            "ancestor": names[a],
+            "descendant": names[d],
+            "verdict": [str(VERDICTS[int(code)]) for code in order.verdicts[a, d]],
+            "probability": order.probabilities[a, d],
+            "supporting": yes[a, d],
+            "contradicting": no[a, d],
+            "excludes_above": bounds,
+            "excludes_unit": np.where(np.isnan(bounds), "", units),
+        }
+    )
+
+
+def hasse_graph(order: GlobalOrder) -> nx.DiGraph[str]:
+    """The decided pairs that no others imply: see `GlobalOrder.hasse`."""
+    import networkx as nx  # here for start-up time
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(order.labels)
+    decided = order.verdicts == YES
+    closed = transitive_closure(decided)
+    # A cycle (Algorithm 3 only) has no Hasse diagram; every pair is shown then.
+    cover = decided if np.diagonal(closed).any() else cover_matrix(closed)
+    for a, d in zip(*np.nonzero(cover), strict=True):
+        chance = float(order.probabilities[int(a), int(d)])
+        graph.add_edge(order.labels[a], order.labels[d], probability=chance)
+    return graph
 
 
 def effects_frame(order: GlobalOrder, effects: PooledEffects | None) -> pd.DataFrame:

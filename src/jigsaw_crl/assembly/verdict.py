@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import Enum
 
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "VERDICTS",
     "YES",
     "Verdict",
+    "tally",
 ]
 
 # Arrays of verdicts use the codes of a fragment's statements: YES, NO, and OPEN for undetermined.
@@ -55,3 +58,15 @@ class Verdict(Enum):
 
 
 VERDICTS = {YES: Verdict.ANCESTOR, NO: Verdict.NOT_ANCESTOR, OPEN: Verdict.UNDETERMINED}
+
+
+def tally(counts: Mapping[str, int]) -> str:
+    """The numbers of pairs with each verdict, as every repr and heading gives them.
+
+    Examples
+    --------
+    >>> tally({"ancestor": 1, "not ancestor": 3, "undetermined": 2})
+    '1 ancestor pair, 3 not ancestor, 2 undetermined'
+    """
+    yes, no, opened = (counts[str(VERDICTS[code])] for code in (YES, NO, OPEN))
+    return f"{pluralise(yes, 'ancestor pair')}, {no} not ancestor, {opened} undetermined"

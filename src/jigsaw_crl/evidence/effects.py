@@ -9,13 +9,20 @@ the ancestor, which bounds the effect that a "no" leaves open.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 
-__all__ = ["Effects", "Sizes", "rounded"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["INTERVAL", "Effects", "Sizes", "rounded"]
+
+# Half of a 95 % interval in standard errors.
+INTERVAL = 1.959964
 
 
 def rounded(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -96,3 +103,28 @@ class Effects(ReadOnlyArrays):
             )
         )
         return Effects(tuple(hard.tolist()), self.moved, total, applied)
+
+    def frame(self, labels: tuple[str, ...]) -> pd.DataFrame:
+        """Total effects as a table with the columns of `Result.effects`; see `Fragment.effects`."""
+        import pandas as pd  # here for start-up time
+
+        a, d = np.nonzero(self.total.known)
+        value, error = self.total.value[a, d], self.total.error[a, d]
+        names = np.array(labels, dtype=object)
+        clear = np.abs(value) > np.maximum(4.0 * error, 1e-6)
+        none = (error == 0) & ~clear
+        return pd.DataFrame(
+            {
+                "cause": names[a],
+                "effect": names[d],
+                "total": value,
+                "standard_error": error,
+                "low": value - INTERVAL * error,
+                "high": value + INTERVAL * error,
+                "sites": 1,
+                "heterogeneity_p": np.nan,
+                "verdict": np.where(
+                    clear, "ancestor", np.where(none, "not ancestor", "undetermined")
+                ),
+            }
+        )

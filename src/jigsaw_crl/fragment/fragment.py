@@ -220,31 +220,7 @@ class Fragment(ReadOnlyArrays):
         The verdict of a pair is what its interval says: "ancestor" if it excludes zero by far
         (four standard errors), otherwise "undetermined".
         """
-        if self.hard is None:
-            return None
-        import pandas as pd  # here for start-up time
-
-        total = self.hard.total
-        a, d = np.nonzero(total.known)
-        value, error = total.value[a, d], total.error[a, d]
-        names = np.array(self.labels, dtype=object)
-        clear = np.abs(value) > np.maximum(4.0 * error, 1e-6)
-        none = (error == 0) & ~clear
-        return pd.DataFrame(
-            {
-                "cause": names[a],
-                "effect": names[d],
-                "total": value,
-                "standard_error": error,
-                "low": value - 1.959964 * error,
-                "high": value + 1.959964 * error,
-                "sites": 1,
-                "heterogeneity_p": np.nan,
-                "verdict": np.where(
-                    clear, "ancestor", np.where(none, "not ancestor", "undetermined")
-                ),
-            }
-        )
+        return None if self.hard is None else self.hard.frame(self.labels)
 
     def transform(self, rows: Any) -> Any:
         """Ẑ = (X − μ) Q̂ᵀ (Corollary 1 of the paper), μ the mean of the control rows.

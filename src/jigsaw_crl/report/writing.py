@@ -21,10 +21,11 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.effects import INTERVAL, UNEQUAL
+from jigsaw_crl.assembly.effects import UNEQUAL
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.evidence.effects import INTERVAL
 from jigsaw_crl.report.certificates import pack, pack_certificates
 from jigsaw_crl.report.contents import Contents, client_log_odds, describe
 from jigsaw_crl.report.drawing import Edge
