@@ -122,7 +122,7 @@ def test_dependent_rows_are_named_with_their_cost():
     said = {f.check: f for f in check_client(client_of(autocorrelated, 4)).findings}
     assert "6,000 rows of" in said["dependent-rows"].message
     assert "count as" in said["dependent-rows"].message
-    assert "--group" in said["dependent-rows"].remedy
+    assert "Record for longer" in said["dependent-rows"].remedy
     assert not {"several-targets", "drifting-control", "heavy-tails"} & set(said)
     clean = {f.check for f in check_client(client_of(gaussian, 4)).findings}
     assert "dependent-rows" not in clean

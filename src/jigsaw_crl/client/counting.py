@@ -1,8 +1,8 @@
 """How many independent Gaussian rows the rows of each regime count for.
 
-Rows that follow one another in time, rows of the same subject and rows with heavy tails make means
-and second moments vary more than n independent Gaussian rows would. How much more is read off the
-parts k of a regime (`Moments.parts`): consecutive stretches of its rows, or sets of whole groups.
+Rows that follow one another in time and rows with heavy tails make means and second moments vary
+more than n independent Gaussian rows would. How much more is read off the parts k of a regime
+(`Moments.parts`), consecutive stretches of its rows.
 In coordinates in which the regime is nearly white, let part k have ν_k = n_k − 1 degrees of
 freedom, the mean m_k and the covariance S_k, with averages m and S. For independent Gaussian rows
 

@@ -182,7 +182,8 @@ def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float
         assert one.n is not None
         worst = excess_spread(one, worst=True)
         # Latents have heavier tails than their mixtures; the heaviest feature is nearest to them.
-        heavy = 2 * worst + 1 > gaussian_kurtosis(one.n, white.level / white.client.n_features)
+        level = white.level / white.client.n_features
+        heavy = 2 * worst + 1 > gaussian_kurtosis(one.rows or 0, level)
         sizes.append((one.n - 1) / (worst if heavy else excess_spread(one)) / wander)
     return Contrast(c.values, *ratio_edges(white.form.dimension, *sizes, white.level)).third
 

@@ -23,6 +23,9 @@ __all__ = ["check_rows"]
 # Rows that carry the variance of a feature are called outliers when they are fewer than a share of
 # 1/27 of all; no sample of Gaussian or Laplace rows comes near that.
 FEW = 3 * HEAVY
+# Fewer rows than this carry a variance if a single row has more than half of it; the parts of a
+# regime, of which one has that row, do not show how bad that is.
+ALONE = 4.0
 # Errors are larger by the square root of this; below it, nothing is reported.
 NOTICEABLE = 2.0
 
@@ -89,7 +92,7 @@ def _is_spoilt(client: Client, tails: _Tails) -> bool:
     2)/3)` rows along it, with f the factor over all directions.
     """
     p, counted = client.n_latent, tails.moments.counted
-    if counted is not None:
+    if counted is not None and tails.carrying > ALONE:
         along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
         if along > p + 1:
             return False
@@ -149,8 +152,7 @@ def _dependent(client: Client, regimes: list[tuple[str, Moments]]) -> list[Findi
             "warning",
             f"rows that follow one another are alike: {m.rows or 0:,} rows of {regime!r} count as "
             f"{m.n or 0:,} for covariances and {m.mean_rows:,.0f} for means",
-            "Errors use the smaller numbers. Record for longer: denser readings add nothing. If "
-            "rows come from several subjects or runs, name that column with --group.",
+            "Errors use the smaller numbers. Record for longer: denser readings add nothing.",
             value=factor,
             threshold=NOTICEABLE,
             client=client.name,

@@ -62,7 +62,7 @@ class Counted:
         Degrees of freedom as if the rows were independent and Gaussian: the rows, less one for
         every batch but the first.
     mean : float
-        The factor of the mean's variance, at least 1: serial dependence, groups.
+        The factor of the mean's variance, at least 1: serial dependence.
     covariance : float
         The factor of the covariance's variance, at least 1: also heavy tails.
     """
