@@ -17,7 +17,7 @@ import typer
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, sole_writer
 from jigsaw_crl.base.labels import normal_label
-from jigsaw_crl.base.terminal import note, print_json, say, working
+from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.design import design
