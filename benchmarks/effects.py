@@ -324,7 +324,7 @@ def print_claim(groups: dict[Cell, list[Record]]) -> None:
         )
 
 
-PRINTED = {
+PRINTED: dict[str, Callable[..., None]] = {
     "population": print_population,
     "study": print_study,
     "client": print_study,
