@@ -22,6 +22,7 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import assemble
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.linearity import SOUND, leaning_clients
+from jigsaw_crl.assembly.meanings import differing_labels
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
@@ -40,7 +41,7 @@ from jigsaw_crl.diagnostics import (
     usable,
 )
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS
-from jigsaw_crl.diagnostics.labels import not_linear
+from jigsaw_crl.diagnostics.labels import label_differs, not_linear
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import fragments_by_client
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
@@ -344,6 +345,10 @@ def recover(
     if leaning and method == "null-cone":
         share = len(leaning) / len(recovered)
         report = replace(report, across=(*report.across, not_linear(len(leaning), share, SOUND)))
+    elif method == "null-cone":
+        differing = differing_labels(read_fragments(r.fragment for r in recovered))
+        across = (label_differs(client, label) for client, label in differing)
+        report = replace(report, across=(*report.across, *across))
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
         known = PartialOrder.from_matrix(order.labels, order.decoded)
