@@ -19,6 +19,8 @@ from jigsaw_crl import baseline
 from jigsaw_crl.assembly import assemble
 from jigsaw_crl.assembly.claims import claims_across
 from jigsaw_crl.assembly.linearity import SOUND, leaning_clients
+from jigsaw_crl.assembly.meanings import differing_labels
+from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
@@ -33,7 +35,7 @@ from jigsaw_crl.diagnostics import (
     check_study,
     usable,
 )
-from jigsaw_crl.diagnostics.labels import not_linear
+from jigsaw_crl.diagnostics.labels import label_differs, not_linear
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
@@ -335,6 +337,10 @@ def recover(
     if leaning and method == "null-cone":
         share = len(leaning) / len(recovered)
         report = replace(report, across=(*report.across, not_linear(len(leaning), share, SOUND)))
+    elif method == "null-cone":
+        differing = differing_labels(read_fragments(r.fragment for r in recovered))
+        found = (label_differs(client, label) for client, label in differing)
+        report = replace(report, across=(*report.across, *found))
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
         known = PartialOrder.from_matrix(order.labels, order.decoded)

@@ -14,6 +14,7 @@ from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
 from jigsaw_crl.assembly.linearity import NOT_LINEAR, leaning_clients, withheld
+from jigsaw_crl.assembly.meanings import differing_labels, without_labels
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import decode
@@ -35,6 +36,11 @@ __all__ = ["assemble"]
 Method = Literal["evidence", "null-cone", "paper"]
 NOT_HARD = (
     "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
+)
+
+DIFFERS = (
+    "these labels seem to mean something else at the site named than at the others, and what it "
+    "says about them is left out"
 )
 
 
@@ -118,6 +124,10 @@ def assemble(
         panel = read_fragments(withheld(given))
         effects = pool_effects(panel)
         claims.append(f"{NOT_LINEAR}: {few(leaning)}")
+    differing = () if panel.all_sure else differing_labels(panel)
+    if differing:
+        panel = read_fragments(without_labels(panel.fragments, differing))
+        claims.append(f"{DIFFERS}: {few([f'{label} ({client})' for client, label in differing])}")
     if effects is not None:
         claims += effects.notes
     if not panel.all_sure:

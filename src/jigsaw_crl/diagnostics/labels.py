@@ -16,6 +16,7 @@ __all__ = [
     "CLEARLY",
     "after_recovery",
     "batch_offset",
+    "label_differs",
     "leaning_lines",
     "mean_only",
     "not_linear",
@@ -134,6 +135,19 @@ def not_linear(leaning: int, value: float, threshold: float) -> Finding:
         "n_latent if some latents have no label.",
         value=value,
         threshold=threshold,
+    )
+
+
+def label_differs(client: str, label: str) -> Finding:
+    """What the site says about the label contradicts what all others say about it."""
+    return Finding(
+        "label-differs",
+        "warning",
+        "the label seems to mean something else here than at the other sites: several pairs of it "
+        "contradict what the others say together; they are left out",
+        "Check what the site applied under this label, and whether two labels are exchanged.",
+        client=client,
+        regime=label,
     )
 
 

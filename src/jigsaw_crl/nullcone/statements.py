@@ -20,8 +20,8 @@ from jigsaw_crl.nullcone.structure import Structure
 __all__ = ["certain_statements"]
 
 # A hypothesis is certain when its log factor leads all others by this much. A number that is zero
-# by exact moments decides by 16 to 25, and one that is not by thousands; less is a line or an effect
-# within rounding of another.
+# by exact moments decides by 16 to 25, and one that is not by thousands; less is a line or an
+# effect within rounding of another.
 CERTAIN_NO, CERTAIN_YES = 14.0, 1_000.0
 
 

@@ -104,7 +104,7 @@ def client_evidence(claims: Claims, rate: float, n_scales: int) -> Pooled:
     )
 
 
-def _opinion(claims: Claims, rate: float, n_scales: int) -> FloatArray:
+def opinion(claims: Claims, rate: float, n_scales: int) -> FloatArray:
     """What a client says about each pair on its own: log-odds of a → d against all else.
 
     Evidence is given against "unrelated". Both directions may be more likely than that, and only
@@ -119,10 +119,10 @@ def _opinion(claims: Claims, rate: float, n_scales: int) -> FloatArray:
 def pool(panel: Panel, weights: FloatArray, rate: float) -> Pooled:
     """Weighted sum of what all clients say."""
     everyone = np.arange(len(panel.claims))
-    return Pooled.sum(panel.n_scales, len(panel.labels), _parts(panel, weights, rate, everyone))
+    return Pooled.sum(panel.n_scales, len(panel.labels), parts(panel, weights, rate, everyone))
 
 
-def _parts(
+def parts(
     panel: Panel, weights: FloatArray, rate: float, clients: npt.NDArray[np.int64]
 ) -> Iterator[tuple[float, IntArray, Pooled]]:
     for k in clients.tolist():
@@ -152,7 +152,7 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
         heat = np.ones(n)
         for group in groups:
             out = with_copies(group, copies)
-            rest = total.minus(_parts(panel, weights, rate, out)).log_odds()
+            rest = total.minus(parts(panel, weights, rate, out)).log_odds()
             order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
                 agreement[k], ratio[k], errors[k], said[k], heat[k] = _agreement(
@@ -184,7 +184,7 @@ def _first_weights(panel: Panel) -> FloatArray:
         return np.ones(n)
     said = np.zeros((n, p * p), dtype=np.float32)
     for k, c in enumerate(panel.claims):
-        odds = _opinion(c, FIRST_RATE, panel.n_scales)
+        odds = opinion(c, FIRST_RATE, panel.n_scales)
         firm = np.sign(odds) * (np.abs(odds) > SPEAKS)
         said[k, (c.members[:, None] * p + c.members[None, :]).ravel()] = firm.ravel()
     spoke = np.abs(said)
@@ -211,7 +211,7 @@ def _agreement(
     |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
     """
     grid = np.ix_(claims.members, claims.members)
-    mean, says = _opinion(claims, rate, n_scales), claims.says
+    mean, says = opinion(claims, rate, n_scales), claims.says
     theirs = order[grid]
     direct = rest[grid]
     # Evidence for a pair that was too little for the others' order is no contradiction of it.
