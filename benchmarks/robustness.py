@@ -7,7 +7,7 @@
     python benchmarks/robustness.py --page
 
 Without `--departure`, every departure of the page is run, at each of its sizes. `--asked` is what
-the user asks for: `none`, or a remedy of `Client.from_samples` (`trim`, `group`, `missing`).
+the user asks for: `none`, or a remedy of `Client.from_table` (`trim`, `group`, `missing`).
 `--clean` has no departure: it counts false alarms at several numbers of rows and of sensors.
 `--seeds tune` is for choosing constants, `--seeds judge` for judging them. Each finished world is
 one line of JSON in the file `--out`, and a world that is there is not computed again: choose
@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from records import Record, by_cell, cell_name, run
 from reporting import header, mean_and_error, options, row
 from threadpoolctl import threadpool_limits
@@ -77,28 +78,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Remedy:
-    """What a user passes to `Client.from_samples`: the parameter and its value.
-
-    Without a value, the parameter is the column of subjects.
-    """
+    """What a user passes to `Client.from_table`: the parameter and its value."""
 
     parameter: str
-    value: Any = None
+    value: Any
 
     @property
     def exists(self) -> bool:
-        return self.parameter in inspect.signature(jc.Client.from_samples).parameters
-
-    def given(self, rows: jc.simulate.Rows) -> dict[str, Any]:
-        if self.value is not None:
-            return {self.parameter: self.value}
-        return {self.parameter: rows.subjects()}
+        return self.parameter in inspect.signature(jc.Client.from_table).parameters
 
 
 REMEDIES = {
     "trim": Remedy("trim", 0.05),
-    "group": Remedy("group"),
-    "missing": Remedy("missing", "em"),
+    "group": Remedy("group", "subject"),
+    "missing": Remedy("missing", "drop"),
 }
 
 
@@ -166,8 +159,24 @@ def clean_cells() -> list[Cell]:
 
 def client_of(cell: Cell, rows: jc.simulate.Rows) -> jc.Client:
     """The client as a user makes it: rows, the remedy that is asked for, no number of latents."""
-    more = {} if cell.asked == "none" else REMEDIES[cell.asked].given(rows)
-    return jc.Client.from_samples(rows.client, **rows.arguments(), **more)
+    if cell.asked == "none":
+        return jc.Client.from_samples(rows.client, **rows.arguments())
+    remedy = REMEDIES[cell.asked]
+    asked = {remedy.parameter: remedy.value}
+    return jc.Client.from_table(table_of(rows, cell.asked == "group"), name=rows.client, **asked)
+
+
+def table_of(rows: jc.simulate.Rows, subjects: bool) -> pa.Table:
+    """The rows as one table, with the column of subjects where it is asked for."""
+    regimes, columns = rows.regimes, dict[str, pa.Array]()
+    columns["regime"] = pa.array(np.repeat(list(regimes), [len(x) for x in regimes.values()]))
+    if subjects:
+        assert rows.subject is not None  # the departure of this remedy
+        columns["subject"] = pa.array(np.concatenate(rows.subject))
+    X = np.vstack(list(regimes.values()))
+    for i in range(X.shape[1]):
+        columns[f"x{i + 1}"] = pa.array(X[:, i], from_pandas=True)
+    return pa.table(columns)
 
 
 def run_world(cell: Cell, family: str, number: int) -> Record:

@@ -110,7 +110,7 @@ def test_missing_cells_are_used_or_refused_by_name(robustness):
 )
 def test_a_remedy_that_is_asked_for_helps(departure, asked, robustness, measured):
     if not robustness.REMEDIES[asked].exists:
-        pytest.skip(f"Client.from_samples has no parameter {asked!r}")
+        pytest.skip(f"Client.from_table has no parameter {asked!r}")
     plain, helped = measured(departure), measured(departure, asked)
     assert is_honest(helped)
     assert np.mean(helped.E1) >= np.mean(plain.E1)
