@@ -142,7 +142,9 @@ def _set(index: Any, value: float) -> Callable[[np.ndarray], np.ndarray]:
 
 
 MOMENTS: dict[str, tuple[Callable[[Arrays], Arrays], tuple[str, ...]]] = {
-    "a newer version": (_header(version=2), ("version 2", "upgrade")),
+    "a newer version": (_header(version=3), ("version 3", "upgrade")),
+    "factors below one": (lambda a: {**a, "factors": np.full((len(a["n"]), 2), 0.5)}, ("factors",)),
+    "factors of another shape": (lambda a: {**a, "factors": np.ones(2)}, ("factors",)),
     "an older version": (_header(version=0), ("version 0",)),
     "another format": (_header(format="mine"), ("not a jigsaw-crl moments file",)),
     "a header that is no JSON": (_array("header", lambda _: np.array("{")), ("not valid JSON",)),

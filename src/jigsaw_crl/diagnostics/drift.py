@@ -53,7 +53,9 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
         if mostly:
             what, severity = f"{what}, by more than its rows vary,", "error"
         findings.append(_drift(client, what, moved, edge, severity))
-    spreads = np.array([(W @ part.covariance @ W.T).ravel() for part in parts])
+    whole, upper = W @ client.control.covariance @ W.T, np.triu_indices(len(W))
+    # Scaled to equal variances, as the steps of the means are.
+    spreads = np.array([np.sqrt(m.n or 0) * (W @ m.covariance @ W.T - whole)[upper] for m in parts])
     first, second = _halves(parts)
     if client.control.counted is not None and not _trends(spreads):
         known = client.control.counted.covariance
@@ -83,6 +85,8 @@ def wandering(control: Moments, W: FloatArray) -> float:
 
 def _trends(values: FloatArray) -> bool:
     """Do values of consecutive stretches, shape (K, dims), follow one another more than chance?
+
+    All values must have the same variance, whatever the lengths of the stretches.
 
     Von Neumann's ratio `η = Σ|x_{k+1} − x_k|²/Σ|x_k − x|²` is 2 on average if the stretches are
     exchangeable, however much they vary, with the variance `4(K − 2)/((K² − 1) dims)`. Drift makes
