@@ -157,7 +157,7 @@ def test_a_verdict_that_others_would_decide_the_other_way_is_contested(tmp_path,
     assert run(["explain", str(tmp_path / "result"), "x", "y"]) == 0
     assert "Contested: the clients that contradict this" in capsys.readouterr().out
     assert run(["explain", str(tmp_path / "result"), "x", "y", "--rests-on"]) == 0
-    assert "Rests on lab-0: without it" in capsys.readouterr().out
+    assert "rests on lab-0: without it" in capsys.readouterr().out
     assert run(["explain", str(tmp_path / "result"), "x", "y", "--rests-on", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["contested"], said["rests_on"]) == (True, "lab-0")

@@ -125,6 +125,7 @@ def assemble(
         effects = pool_effects(panel)
         claims.append(f"{NOT_LINEAR}: {few(leaning)}")
     differing = () if panel.all_sure else differing_labels(panel)
+    whole = panel if differing else None
     if differing:
         panel = read_fragments(without_labels(panel.fragments, differing))
         claims.append(f"{DIFFERS}: {few([f'{label} ({client})' for client, label in differing])}")
@@ -133,7 +134,7 @@ def assemble(
     if not panel.all_sure:
         notes = ["closed_world needs exact statements and was not used"] if closed_world else []
         notes += claims
-        return _by_evidence(panel, seed, closed_world, notes, smallest_effect)
+        return _by_evidence(panel, seed, closed_world, notes, smallest_effect, whole)
     try:
         deduction = deduce(panel, closed_world=closed_world)
     except Contradiction as contradiction:
@@ -173,9 +174,15 @@ def _by_evidence(
     closed_world: bool,
     notes: list[str],
     smallest_effect: float | None,
+    whole: Panel | None = None,
 ) -> GlobalOrder:
+    """`whole` is the panel before labels that differ were left out, if any were."""
     rng = np.random.default_rng(seed)
     trust = weigh_clients(panel, rng)
+    if whole is not None:
+        # Leaving out what a client is wrong about makes the rest no more credible.
+        before = weigh_clients(whole, np.random.default_rng(seed)).weights
+        trust = replace(trust, weights=np.minimum(trust.weights, before))
     model = OrderModel.of(panel, trust.weights, trust.rate)
     draws = sample_posterior(model, rng)
     evidence = model.evidence(draws.probability)

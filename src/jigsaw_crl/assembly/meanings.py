@@ -29,7 +29,7 @@ FIRM_YES, FIRM_NO = float(np.log(20.0)), LEAST_AGAINST
 # Contradictions of one label from which it is left out, and their least share of what was compared.
 LEAST, SHARE = 3, 0.15
 # Clients with more differing labels than this share of theirs are weighed as a whole instead.
-WHOLE = 0.5
+WHOLE = 1 / 3
 
 
 def differing_labels(panel: Panel) -> tuple[tuple[str, str], ...]:

@@ -19,10 +19,9 @@ from jigsaw_crl.nullcone.structure import Structure
 
 __all__ = ["certain_statements"]
 
-# A hypothesis is certain when its log factor leads all others by this much. A number that is zero
-# by exact moments decides by 16 to 25, and one that is not by thousands; less is a line or an
-# effect within rounding of another.
-CERTAIN_NO, CERTAIN_YES = 14.0, 1_000.0
+# By how much the log factors must lead. A number that is zero by exact moments decides by 16 to 50,
+# and one that is not by thousands; less is a line or an effect within rounding of another.
+BY_ZERO, BY_EFFECT = 14.0, 1_000.0
 
 
 def certain_statements(
@@ -98,14 +97,14 @@ def _across_districts(
     apart = np.fmax(bayes.lean, 0.0)
     neither = np.fmax(apart, ahead.T)
     with np.errstate(invalid="ignore"):  # NaN: the client cannot say
-        yes = ahead - np.fmax(neither, bayes.district) > CERTAIN_YES
-        no = neither - np.fmax(ahead, bayes.district) > CERTAIN_NO
+        yes = (ahead - neither > BY_EFFECT) & (ahead - bayes.district > BY_ZERO)
+        no = neither - np.fmax(ahead, bayes.district) > BY_ZERO
         lead = np.abs(bayes.district - np.fmax(neither, ahead))
     ancestor = np.full(yes.shape, CANNOT_SAY, dtype=np.int8)
     ancestor[no] = NO
     ancestor[transitive_closure(yes & ~same_district)] = YES
     ancestor[same_district] = CANNOT_SAY
-    return ancestor, np.asarray(lead < CERTAIN_NO)
+    return ancestor, np.asarray(lead < BY_ZERO)
 
 
 def _unit_lines(reading: Reading) -> tuple[FloatArray, IntArray, IntArray]:

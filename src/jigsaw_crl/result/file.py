@@ -41,6 +41,8 @@ class _Order(Closed):
     convergence: _Convergence | None
     # Absent in older results.
     smallest_effect: Annotated[Number, Field(gt=0)] | None = None
+    # Ancestor, descendant, and the client on which the verdict rests.
+    rests_on: list[tuple[StrictStr, StrictStr, StrictStr]] | None = None
 
 
 class _Finding(Closed):
@@ -61,6 +63,10 @@ class _Proposal(Closed):
     undetermined: _Count
     settles: list[_Pair]
     cannot: list[_Pair]
+    # Absent in older results.
+    expected: Annotated[Number, Field(ge=0)] = 0.0
+    rows: _Count | None = None
+    reason: StrictStr = ""
 
 
 class ResultDocument(Document):

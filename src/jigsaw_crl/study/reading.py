@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -128,7 +128,7 @@ def read_client_with_findings(
 ) -> tuple[Client, list[Finding]]:
     """One client and the findings from reading it: ignored and constant columns."""
     given = _given(regime, control, ignore, batch, trim, missing)
-    entry = Entry(name, Path(path), naming_of({}, {}, given), n_latent)
+    entry = Entry(name, Path(path), _of_one_file(given), n_latent)
     said = None
     if entry.path.suffix == ".toml":
         described = manifest_entries(entry.path, given)
@@ -277,8 +277,7 @@ def read_any(
             trim=trim,
             missing=missing,
         )
-    named = _given(regime, control, ignore, batch, trim, missing)
-    entry = Entry(None, given, naming_of({}, {}, named))
+    entry = Entry(None, given, _of_one_file(_given(regime, control, ignore, batch, trim, missing)))
     one = _read(entry, hashed=True)
     return _study(one.client.name, [one])
 
@@ -290,7 +289,7 @@ def open_rows(
     """The rows of a client's table, for reading chunk by chunk."""
     given = Path(path)
     with open_data(given) as data:
-        naming = naming_of({}, {}, _given(regime, None, ignore, None, None, None))
+        naming = _of_one_file(_given(regime, None, ignore, None, None, None))
         yield _source(data, naming, client_name(given))
 
 
@@ -313,6 +312,11 @@ def _study(name: str, read: Sequence[_Read]) -> Study:
         sources={r.client.name: str(r.path) for r in read},
         fingerprints={r.client.name: r.sha256 for r in read if r.sha256 is not None},
     )
+
+
+def _of_one_file(given: Mapping[str, Any]) -> Naming:
+    """How one file is read; a column to ignore must be there."""
+    return replace(naming_of({}, {}, given), strict_ignore=True)
 
 
 def _given(
