@@ -125,14 +125,14 @@ ROWS = (
     Row("lognormal-noise", ("0.5", "1"), ("heavy-tails",)),
     Row("outliers", ("0.001x10", "0.01x10"), ("outliers", "heavy-tails"), "trim"),
     Row("batch-offsets", ("0.1", "0.3"), ("batch-offset",)),
-    Row("gain-drift", ("0.01", "0.05"), ("gain-drift",)),
+    Row("gain-drift", ("0.01", "0.05"), ("drifting-gains",)),
     Row("uneven-sensors", ("10x0.01", "100x0.01"), ("uneven-noise",), also=("sensor-noise",)),
     Row("off-target", ("0.1", "0.3", "1x0.1", "1x0.3"), ("several-targets", "off-target")),
     Row("penetrance", ("0.8", "0.5"), ("penetrance",)),
     Row("missing", ("0.01", "0.05"), ("missing-values",), "missing"),
     Row("nonlinear-system", ("0.25", "0.5"), ("not-linear", "leaning-lines")),
     Row("nonlinear-sensors", ("0.1", "0.25"), ("not-linear", "leaning-lines")),
-    Row("other-label", ("2", "4"), ("other-meaning",)),
+    Row("other-label", ("2", "4"), ("label-differs",)),
     Row("lacks-edge", ("1", "3"), ("sites-differ",)),
 )
 

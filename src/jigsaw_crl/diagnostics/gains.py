@@ -1,0 +1,71 @@
+"""Are the sensors' gains the same in all regimes?
+
+In every regime the features lie in the space of the latents, up to the sensors' noise. The smallest
+m − p eigenvalues of a regime's covariance are therefore noise alone, and if the space is the same
+in all regimes, so are those of their average covariance. Gains that differ between regimes turn the
+space, and the average then has more variance outside any one space than each regime has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.moments.regime import Moments
+
+__all__ = ["check_gains"]
+
+# How many times the noise of single regimes the average has, from which the space has turned. Equal
+# noise, equal spaces and at least ROWS rows per feature give at most 1.3.
+TURNED, ROWS = 2.0, 4.0
+# The turn matters when it is no longer small beside the error of a variance: turn² · rows.
+MATTERS = 0.25
+# Every regime needs an eigendecomposition; tables with more features are not checked.
+MOST_FEATURES = 400
+# Variance relative to the largest that is rounding.
+ROUNDING = 1e-11
+
+
+def check_gains(client: Client, spectrum: Spectrum) -> list[Finding]:
+    """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
+    d, p = client.n_features, spectrum.rank
+    regimes = [client.control, *(m for each in client.interventions.values() for m in each)]
+    if client.is_population or p == d or d > MOST_FEATURES:
+        return []
+    long = [m for m in regimes if (m.n or 0) >= ROWS * d]
+    if len(long) < len(regimes) or len(long) < 2:
+        return []
+    pooled = float(spectrum.eigenvalues[p:].sum())
+    own = float(np.mean([_outside(m, spectrum, p) for m in long]))
+    signal = float(spectrum.eigenvalues[:p].sum()) * (d - p) / d
+    turn = (pooled - own) / signal
+    if pooled <= ROUNDING * signal or pooled <= TURNED * own:
+        return []
+    value = turn * float(np.mean([m.n or 0 for m in long]))
+    if value <= MATTERS:
+        return []
+    return [
+        Finding(
+            "drifting-gains",
+            "error",
+            f"the sensors' gains differ between regimes, by about {100 * np.sqrt(turn):.2g} %: "
+            "every regime then seems to move all of its labels",
+            "Calibrate the sensors, or take control rows with each intervention and divide by the "
+            "gains that they show.",
+            value=value,
+            threshold=MATTERS,
+            client=client.name,
+        )
+    ]
+
+
+def _outside(moments: Moments, spectrum: Spectrum, p: int) -> float:
+    """Variance of a regime outside its own space of p dimensions."""
+    covariance = moments.covariance
+    if spectrum.scale is not None:
+        covariance = spectrum.scale[:, None] * covariance * spectrum.scale
+    n = float(moments.n or 0)
+    # The smallest eigenvalues of a sample are too small: p directions were fitted.
+    return float(np.linalg.eigvalsh(covariance)[:-p].sum()) * n / (n - p)
