@@ -66,8 +66,7 @@ RUN = """
 
 ```sh
 python benchmarks/robustness.py --seeds judge --worlds 3 --out docs/robustness/now.jsonl
-python benchmarks/robustness.py --clean --seeds judge --worlds 50 \\
-    --out docs/robustness/clean.jsonl
+python benchmarks/robustness.py --clean --seeds judge --worlds 50 --out docs/robustness/clean.jsonl
 python benchmarks/robustness.py --page
 ```
 
