@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
 
 from jigsaw_crl import Verdict, assemble
+from jigsaw_crl.assembly import CertificateChecker
 from jigsaw_crl.assembly.exact.conflicts import agreeing
 from jigsaw_crl.assembly.exact.entailment import Contradiction
 from jigsaw_crl.assembly.panel import read_fragments
@@ -84,3 +87,15 @@ def test_one_false_statement_costs_no_other_verdict(seed):
     assert order.mode == "exact"
     wrong = ((order.verdicts == 1) & ~truth) | ((order.verdicts == 0) & truth)
     assert int(wrong.sum()) <= 1
+
+
+def test_certificates_hold_after_a_disjunction_was_set_aside():
+    labs = [
+        lab("lab-0", "abc", yes=[("a", "c")], no=[("a", "b"), ("b", "c")]),
+        lab("lab-1", "abc", yes=[("b", "a")], one_of=[("a", "b"), ("b", "a")]),
+    ]
+    order = assemble(labs)
+    assert order.mode == "exact"
+    checker = CertificateChecker(order.fragments)
+    for a, d in permutations(order.labels, 2):
+        assert checker.check(order.explain(a, d)) == ""

@@ -28,11 +28,6 @@ def test_the_command_writes_every_figure_as_svg_and_pdf(tunnel, folder, tmp_path
     assert (tmp_path / "figures" / "pairs.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_report_without_anything_to_write_is_refused(tunnel, folder, capsys):
-    assert cli.run(["report", str(folder(tunnel))]) == 2
-    assert "--figures" in capsys.readouterr().err
-
-
 def test_the_same_result_gives_the_same_figures(tunnel, tmp_path):
     one, two = (write_figures(tunnel, tmp_path / name) for name in ("one", "two"))
     assert [a.read_bytes() for a in one] == [b.read_bytes() for b in two]

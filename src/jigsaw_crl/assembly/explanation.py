@@ -47,7 +47,7 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
         known = order.deduction
-        prover = Prover(order.panel, known.knowledge, known.views, known.closures, most_steps)
+        prover = Prover(known.panel, known.knowledge, known.views, known.closures, most_steps)
         prover.ancestor(a, d, said == YES)
         steps = tuple(prover.steps)
     elif order.mode == "paper":

@@ -64,7 +64,7 @@ def feature_columns(
         raise fail(
             f"there is no column {regime!r}; the columns are {quoted(columns)}",
             "Name the column that holds the regime of each row with --regime or in study.toml. "
-            f"{_only_text_column(not_numbers) or did_you_mean(regime, columns)}".strip(),
+            f"{_suggested(regime, columns, not_numbers)}".strip(),
         )
     check_batch_column(columns, batch, regime, fail)
     kept_positions(columns, ignore, fail)
@@ -131,9 +131,14 @@ def plain_rows(rows: npt.NDArray[np.number], kept: IntArray) -> npt.NDArray[np.n
     return rows if rows.dtype == np.float32 else rows.astype(np.float64)
 
 
-def _only_text_column(not_numbers: Mapping[str, str]) -> str:
-    """Suggest the only column that is not numeric as the regime column."""
-    return f"Is it {next(iter(not_numbers))!r}?" if len(not_numbers) == 1 else ""
+def _suggested(regime: str, columns: Sequence[str], not_numbers: Mapping[str, str]) -> str:
+    """Suggest a regime column: one of a similar name, and the only one that is not numeric.
+
+    The second comes first if no name was given, for then a similar name means nothing.
+    """
+    near = did_you_mean(regime, columns)
+    only = f"Is it {next(iter(not_numbers))!r}?" if len(not_numbers) == 1 else ""
+    return only or near if regime == "regime" else near or only
 
 
 def quoted(names: Sequence[str]) -> str:

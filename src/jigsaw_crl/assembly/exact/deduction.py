@@ -21,6 +21,8 @@ class Deduction:
 
     Parameters
     ----------
+    panel : Panel
+        The statements that were used: those that do not contradict each other.
     knowledge : Knowledge
     views : dict of int to HiddenReach
         What is known about hidden paths, by number of client; empty if those rules were not used.
@@ -29,6 +31,7 @@ class Deduction:
         A cache for `Prover`: what is known below each rank.
     """
 
+    panel: Panel
     knowledge: Knowledge
     views: dict[int, HiddenReach] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -70,7 +73,7 @@ def _with_hidden(
     if not hidden_rules or not can_use_hidden_rules(panel):
         why = "no client names its spouses, or there are too many labels"
         unused = (f"closed_world was not used: {why}",) if closed_world else ()
-        return Deduction(knowledge, notes=(*notes, *unused))
+        return Deduction(panel, knowledge, notes=(*notes, *unused))
     grown = knowledge.copy()
     try:
         views = reason_across_hidden(grown, panel, closed_world=closed_world)
@@ -84,5 +87,5 @@ def _with_hidden(
             "the rules across hidden nodes were not used: they contradict the statements "
             f"({contradiction.what})"
         )
-        return Deduction(knowledge, notes=(*notes, note))
-    return Deduction(grown, {view.client: view for view in views}, notes)
+        return Deduction(panel, knowledge, notes=(*notes, note))
+    return Deduction(panel, grown, {view.client: view for view in views}, notes)
