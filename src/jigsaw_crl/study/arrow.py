@@ -27,7 +27,7 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, files_below
-from jigsaw_crl.study.regimes import Chunk, Codes, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, chunk_rows
 
 __all__ = ["csv_source", "parquet_source"]
 

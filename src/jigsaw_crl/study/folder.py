@@ -38,7 +38,7 @@ from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
-from jigsaw_crl.study.regimes import Naming
+from jigsaw_crl.study.source import Naming
 
 __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries", "naming_of"]
 

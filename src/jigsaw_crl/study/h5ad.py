@@ -18,7 +18,7 @@ from jigsaw_crl.base.files import open_regular, readable
 from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["h5ad_source"]
 

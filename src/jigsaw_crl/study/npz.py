@@ -34,7 +34,7 @@ from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["Member", "archive_members", "npz_source", "read_array"]
 

@@ -30,7 +30,8 @@ from jigsaw_crl.study.folder import (
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
 from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.regimes import Missing, Naming, Source, client_from_source, warn_of_ignored
+from jigsaw_crl.study.regimes import client_from_source, warn_of_ignored
+from jigsaw_crl.study.source import Missing, Naming, Source
 
 __all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
 
