@@ -242,6 +242,7 @@ class Client:
         n_latent: int | None = None,
         ignore: Sequence[str] = (),
         batch: str | None = None,
+        group: str | None = None,
         trim: float = 0.0,
         missing: Literal["refuse", "drop"] = "refuse",
         interventions: Kinds | None = None,
@@ -253,12 +254,12 @@ class Client:
         frame : table
             A column `regime` says which regime a row belongs to; every other numeric column is a
             feature. A warning names the columns that are not used.
-        regime, control, name, n_latent, ignore, batch, trim, missing, interventions
+        regime, control, name, n_latent, ignore, batch, group, trim, missing, interventions
             As for `read_client`.
         """
         client: Client = face("client.from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
-            batch=batch, trim=trim, missing=missing, interventions=interventions,
+            batch=batch, group=group, trim=trim, missing=missing, interventions=interventions,
         )  # fmt: skip
         return client
 

@@ -2,7 +2,7 @@
 
 Rows that follow one another in time and rows with heavy tails make means and second moments vary
 more than n independent Gaussian rows would. How much more is read off the parts k of a regime
-(`Moments.parts`), consecutive stretches of its rows.
+(`Moments.parts`), consecutive stretches of its rows or sets of its groups.
 In coordinates in which the regime is nearly white, let part k have ν_k = n_k − 1 degrees of
 freedom, the mean m_k and the covariance S_k, with averages m and S. For independent Gaussian rows
 
@@ -74,8 +74,9 @@ def count_rows(
     -------
     tuple
         The control and the regimes. Parts of interventional regimes are dropped, because this is
-        all they are for. Moments without parts count as the pooled factors say, and moments that
-        were counted before are left as they are.
+        all they are for, and so are those of a control whose rows come in groups: they show no
+        drift. Moments without parts count as the pooled factors say, and moments that were counted
+        before are left as they are.
     """
     given = {label: tuple(ms) for label, ms in regimes.items()}
     every = [control, *(m for ms in given.values() for m in ms)]
@@ -89,8 +90,10 @@ def count_rows(
         m if m.counted else m.counting(mean, covariance, least=rank + 2)
         for m, mean, covariance in zip(every, means, covariances, strict=True)
     ]
-    rest = iter([replace(m, parts=()) for m in counted[1:]])
-    return counted[0], {label: tuple(next(rest) for _ in ms) for label, ms in given.items()}
+    first, *others = (replace(m, parts=()) for m in counted)
+    rest = iter(others)
+    by_label = {label: tuple(next(rest) for _ in ms) for label, ms in given.items()}
+    return counted[0] if control.groups is None else first, by_label
 
 
 def _inner(m: Moments, basis: FloatArray) -> FloatArray:

@@ -304,6 +304,7 @@ class MomentStream:
 
     def __init__(self, n_features: int, *, parts: bool | int = False) -> None:
         self.n_features = n_features
+        self.groups: int | None = None  # see `GroupedStream`
         self._block = block_rows(n_features)
         self._waiting = np.empty((0, n_features))
         self._filled = 0

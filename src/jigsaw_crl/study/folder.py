@@ -6,6 +6,7 @@ Everything in the manifest is optional::
     regime = "arm"                  # column with the regime; also per client
     control = "untreated"           # its value on observational rows; also per client
     batch = "plate"                 # column with the batch of each row; also per client
+    group = "subject"               # column with the group of each row; also per client
     trim = 0.05                     # share of rows to leave out, farthest first; also per client
     missing = "drop"                # leave rows with missing values out; also per client
     ignore = ["operator"]           # columns that are not features; also per client
@@ -51,6 +52,7 @@ _COMMON: dict[str, Any] = {
     "regime": str,
     "control": str,
     "batch": str,
+    "group": str,
     "trim": float,
     "missing": str,
     "ignore": list,
@@ -325,6 +327,7 @@ def naming_of(
         # A word about all files: some may lack the column.
         strict_ignore=given.get("ignore") is None and "ignore" in own,
         batch=choose("batch", None),
+        group=choose("group", None),
         trim=choose("trim", 0.0),
         missing=choose("missing", "refuse"),
     )

@@ -1,7 +1,7 @@
 """From chunks of rows to a client: the rules that all file formats share.
 
-- The regime column gives the regime of each row; a missing value in it is an error. So does the
-  batch column, if one is named.
+- The regime column gives the regime of each row; a missing value in it is an error. So do
+  the batch and the group column, if they are named.
 - Numeric columns are features. Text, dates and booleans are ignored, with a finding.
 - A missing or infinite value in a feature is an error that names the column and the row; on request
   rows with missing values are left out, and so are the rows that lie farthest out.
@@ -26,6 +26,7 @@ from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import LARGEST_VALUE, rounding, varies
+from jigsaw_crl.moments.groups import GroupedStream
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, few_parts
 from jigsaw_crl.moments.trimming import TrimmedStream
@@ -40,6 +41,8 @@ __all__ = ["client_from_source", "warn_of_ignored"]
 MOST_REGIMES = 5_000
 # Each regime has its own sums in each batch, of up to a few MB.
 MOST_CELLS = 20_000
+# The part of each group is kept, some hundred bytes.
+MOST_GROUPS = 500_000
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
@@ -147,8 +150,9 @@ class _RegimeStreams:
         self.features, self.naming, self.client, self.path = features, naming, client, path
         # By regime, then by batch; the batch is "" without a batch column.
         self.streams: dict[str, dict[str, MomentStream]] = {}
-        self.n_rows = self.n_cells = 0
-        self.incomplete, self.trimmed = Counter[str](), Counter[str]()  # by regime
+        self.n_rows = self.n_cells = self.n_groups = 0
+        # By regime.
+        self.incomplete, self.trimmed, self.groups = Counter[str](), Counter[str](), Counter[str]()
         self.order = RowOrder(len(features))
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
@@ -170,25 +174,52 @@ class _RegimeStreams:
             batches, own = chunk.batches
             self._check_named(own, "batch")
             codes = codes.astype(np.int64) * len(batches) + own
+        names, groups = ((), None) if chunk.groups is None else chunk.groups
+        if groups is not None:
+            self._check_named(groups, "group")
+            if not all(map(str.strip, names)):
+                raise self.fail("a row has an empty group", "Give every row its group.")
         self._check_values(chunk)
         lowest, highest = int(codes.min()), int(codes.max())
 
-        def take(code: int, part: npt.NDArray[np.number]) -> None:
+        def take(code: int, part: slice) -> None:
             i, j = divmod(code, len(batches))
-            self.order.add((chunk.regimes[i], batches[j]), part)
-            self._stream(chunk.regimes[i], batches[j]).add(part)
+            self.order.add((chunk.regimes[i], batches[j]), rows[part])
+            stream = self._stream(chunk.regimes[i], batches[j])
+            if isinstance(stream, GroupedStream) and groups is not None:
+                self._add_grouped(stream, rows[part], names, groups[part])
+            else:
+                stream.add(rows[part])
 
         if lowest == highest:
-            take(lowest, rows)
+            take(lowest, slice(None))
         else:
             # numpy sorts integers of 16 bits or less by counting, which is fast.
             narrow = codes.astype(np.min_scalar_type(highest))
-            sorted_rows = rows[np.argsort(narrow, kind="stable")]
+            order = np.argsort(narrow, kind="stable")
+            rows, groups = rows[order], None if groups is None else groups[order]
             sizes = np.bincount(narrow)
             ends = np.cumsum(sizes)
             for code in np.flatnonzero(sizes).tolist():
-                take(code, sorted_rows[ends[code] - sizes[code] : ends[code]])
+                take(code, slice(ends[code] - sizes[code], ends[code]))
         self.n_rows += len(codes)
+
+    def _add_grouped(
+        self,
+        stream: GroupedStream,
+        rows: npt.NDArray[np.number],
+        names: Sequence[str],
+        codes: Codes,
+    ) -> None:
+        before = stream.groups or 0
+        stream.add_grouped(rows, names, codes)
+        self.n_groups += (stream.groups or 0) - before
+        if self.n_groups > MOST_GROUPS:
+            raise self.fail(
+                f"there are more than {MOST_GROUPS:,} groups",
+                "Name the column that holds the group of each row with --group: many rows share "
+                "one.",
+            )
 
     def _complete(self, chunk: Chunk) -> Chunk:
         """The rows of a chunk without missing values; the others are counted."""
@@ -198,11 +229,10 @@ class _RegimeStreams:
         codes, counts = np.unique(chunk.codes[~whole], return_counts=True)
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             self.incomplete[chunk.regimes[code]] += count
-        own = None if chunk.batches is None else (chunk.batches[0], chunk.batches[1][whole])
-        return Chunk(chunk.regimes, chunk.codes[whole], chunk.rows[whole], own)
+        return chunk.select(whole)
 
     def left_out(self) -> list[Finding]:
-        """Findings about the rows that were left out on request."""
+        """Findings about the rows that were left out or grouped on request."""
         found = []
         for check, what, counts in (
             ("incomplete-rows", "with missing values", self.incomplete),
@@ -211,9 +241,16 @@ class _RegimeStreams:
             if counts.total():
                 each = few(f"{count:,} of {regime!r}" for regime, count in counts.items())
                 message = f"left out {pluralise(counts.total(), 'row')} {what}: {each}"
-                remedy = "Nothing to do: this was asked for."
-                found.append(Finding(check, "info", message, remedy, client=self.client))
+                found.append(self._asked(check, message))
+        if self.naming.group is not None:
+            each = few(f"{count:,} of {regime!r}" for regime, count in self.groups.items())
+            message = f"rows are taken in groups by {self.naming.group!r}: {each}"
+            found.append(self._asked("grouped-rows", message))
         return found
+
+    def _asked(self, check: str, message: str) -> Finding:
+        remedy = "Nothing to do: this was asked for."
+        return Finding(check, "info", message, remedy, client=self.client)
 
     def _check_named(self, codes: Codes, what: str) -> None:
         if int(codes.min()) < 0:
@@ -240,13 +277,16 @@ class _RegimeStreams:
                 f"there are more than {MOST_CELLS} combinations of regime and batch",
                 "Name the right column with --batch, or merge batches.",
             )
-        d = len(self.features)
-        own = MOST_PARTS if regime == self.naming.control else few_parts(d)
-        trim = self.naming.trim
-        stream = TrimmedStream(d, parts=own, trim=trim) if trim else MomentStream(d, parts=own)
+        stream = self._new_stream(len(self.features), regime == self.naming.control)
         self.streams.setdefault(regime, {})[batch] = stream
         self.n_cells += 1
         return stream
+
+    def _new_stream(self, d: int, is_control: bool) -> MomentStream:
+        parts, trim = MOST_PARTS if is_control else few_parts(d), self.naming.trim
+        if self.naming.group is not None:
+            return GroupedStream(d, parts=parts, trim=trim)
+        return TrimmedStream(d, parts=parts, trim=trim) if trim else MomentStream(d, parts=parts)
 
     def _moments(self, streams: Mapping[str, MomentStream]) -> Moments:
         """Moments of one regime."""
@@ -310,8 +350,10 @@ class _RegimeStreams:
             labels.setdefault(label, []).append(self._moments(self.streams[value]))
         found = self._moments(control)
         for value, streams in ((naming.control, control), *self.streams.items()):
-            out = sum(x.left_out for x in streams.values() if isinstance(x, TrimmedStream))
+            own = streams.values()
+            out = sum(x.left_out for x in own if isinstance(x, TrimmedStream | GroupedStream))
             self.trimmed += Counter({value: out})
+            self.groups[value] = sum(x.groups or 0 for x in own)
         return found, labels
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.trimming import check_trim
 
@@ -30,13 +31,24 @@ def chunk_rows(n_features: int) -> int:
 class Chunk:
     """Some rows and their regimes: row i is in `regimes[codes[i]]`, in none if the code is -1.
 
-    `batches` holds the names and codes of their batches likewise; None without a batch column.
+    `batches` and `groups` hold the names and codes of their batches and groups likewise; None
+    without such a column.
     """
 
     regimes: Sequence[str]
     codes: Codes
     rows: npt.NDArray[np.number]
     batches: tuple[Sequence[str], Codes] | None = None
+    groups: tuple[Sequence[str], Codes] | None = None
+
+    def select(self, rows: BoolArray | slice) -> Chunk:
+        """Some of the rows."""
+
+        def some(coded: tuple[Sequence[str], Codes] | None) -> tuple[Sequence[str], Codes] | None:
+            return None if coded is None else (coded[0], coded[1][rows])
+
+        own = some(self.batches), some(self.groups)
+        return Chunk(self.regimes, self.codes[rows], self.rows[rows], *own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +90,8 @@ class Naming:
         Raise an error if a renamed value does not occur.
     batch : str or None
         Column with the batch of each row, if there is one.
+    group : str or None
+        Column with the group of each row (subject, run), if there is one.
     trim : float
         Share of the rows of each regime to leave out: those that lie farthest out.
     missing : {"refuse", "drop"}
@@ -92,6 +106,7 @@ class Naming:
     ignore: tuple[str, ...] = ()
     strict_rename: bool = False
     batch: str | None = None
+    group: str | None = None
     trim: float = 0.0
     missing: Missing = "refuse"
     strict_ignore: bool = True
@@ -106,6 +121,12 @@ class Naming:
         known = set(names)
         lacking = () if self.strict_ignore else tuple(n for n in self.ignore if n not in known)
         return tuple(n for n in self.ignore if n not in lacking), lacking
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The columns "batch" and "group", where they are named."""
+        both = {"batch": self.batch, "group": self.group}
+        return {what: name for what, name in both.items() if name is not None}
 
     def column(self, default: str = "regime") -> str:
         """Name of the regime column."""
