@@ -46,7 +46,8 @@ from jigsaw_crl.client.each import moments_of_each
 from jigsaw_crl.client.latents import LatentCount, count_from_moments
 from jigsaw_crl.moments.checks import check_rows, check_second_moment
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
-from jigsaw_crl.moments.stream import MOST_PARTS, few_parts
+from jigsaw_crl.moments.stream import few_parts
+from jigsaw_crl.moments.summary import MOST_PARTS
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame

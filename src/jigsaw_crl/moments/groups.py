@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import ArrayLike, FloatArray, IntArray
-from jigsaw_crl.moments.stream import MomentStream, Summary
+from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.moments.summary import Summary
 from jigsaw_crl.moments.trimming import trimmed
 
 __all__ = ["GroupedStream"]

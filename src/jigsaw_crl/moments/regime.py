@@ -27,7 +27,8 @@ from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
-from jigsaw_crl.moments.stream import MomentStream, Summary, coarsened
+from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.moments.summary import Summary, coarsened
 
 __all__ = [
     "Batch",

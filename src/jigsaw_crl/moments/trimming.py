@@ -19,7 +19,8 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import check_values
-from jigsaw_crl.moments.stream import MomentStream, Summary
+from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.moments.summary import Summary
 
 __all__ = ["MOST_TRIMMED", "TrimmedStream", "check_trim", "inner_rows", "trimmed"]
 

@@ -28,7 +28,8 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import LARGEST_VALUE, rounding, varies
 from jigsaw_crl.moments.groups import GroupedStream
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, few_parts
+from jigsaw_crl.moments.stream import MomentStream, few_parts
+from jigsaw_crl.moments.summary import MOST_PARTS
 from jigsaw_crl.moments.trimming import TrimmedStream
 from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, ROW_INDEX, quoted
 from jigsaw_crl.study.row_order import RISING, RowOrder
