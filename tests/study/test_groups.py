@@ -59,6 +59,14 @@ def test_groups_count_as_theory_says():
     assert covariances == pytest.approx(5.75, rel=0.15)
 
 
+def test_few_groups_count_as_few_rows_for_covariances_too():
+    # Parts of one group each hide how groups differ; r comes from the means: 1 + 599 r².
+    found = [factors(client_of(alike(0.5, 600, seed=s), group="subject")) for s in range(6)]
+    means, covariances = np.mean(found, axis=(0, 1))
+    assert means == pytest.approx(300, rel=0.3)
+    assert covariances == pytest.approx(150, rel=0.5)
+
+
 def test_scattered_groups_are_not_seen_without_their_column():
     client = client_of(alike(0.5, 20))
     assert factors(client) == [(1.0, 1.0)] * 4

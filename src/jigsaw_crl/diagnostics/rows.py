@@ -190,7 +190,8 @@ def _few_groups(client: Client, regimes: list[tuple[str, Moments]]) -> list[Find
             "few-groups",
             "warning",
             f"rows of {named} are of few groups ({fewest} at least): {cost}",
-            f"Record rows of at least {ENOUGH_GROUPS} groups in every regime.",
+            f"Record rows of at least {ENOUGH_GROUPS} groups in every regime; or name the column "
+            "with --batch instead, if groups differ only by an offset.",
             value=float(fewest),
             threshold=float(ENOUGH_GROUPS),
             client=client.name,

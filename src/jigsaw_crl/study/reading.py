@@ -317,26 +317,9 @@ def _of_one_file(given: Mapping[str, Any]) -> Naming:
     return replace(naming_of({}, {}, given), strict_ignore=True)
 
 
-def _given(
-    *,
-    regime: str | None = None,
-    control: str | None = None,
-    ignore: Sequence[str] = (),
-    batch: str | None = None,
-    group: str | None = None,
-    trim: float | None = None,
-    missing: Missing | None = None,
-) -> dict[str, Any]:
+def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
     """What is asked for, by the names that a manifest uses; None where it is left open."""
-    return {
-        "regime": regime,
-        "control": control,
-        "ignore": list(ignore) or None,
-        "batch": batch,
-        "group": group,
-        "trim": trim,
-        "missing": missing,
-    }
+    return {**asked, "ignore": list(ignore) or None}
 
 
 def _read(entry: Entry, *, hashed: bool = False) -> _Read:
