@@ -14,7 +14,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.study.arrow import parquet_source
 from jigsaw_crl.study.data_file import open_data
-from jigsaw_crl.study.regimes import Naming
+from jigsaw_crl.study.source import Naming
 
 from .tables import csv, good, parquet
 

@@ -18,7 +18,7 @@ from jigsaw_crl.moments.regime import (
     second_moment_about,
     solve_lower,
 )
-from jigsaw_crl.moments.stream import MOST_PARTS
+from jigsaw_crl.moments.summary import MOST_PARTS
 
 from .agreement import assert_close, assert_same, laplace_rows
 

@@ -17,7 +17,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments import stream as stream_module
 from jigsaw_crl.moments.checks import LARGEST_VALUE
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, block_rows
+from jigsaw_crl.moments.stream import MomentStream, block_rows
+from jigsaw_crl.moments.summary import MOST_PARTS
 
 from .agreement import assert_close, assert_same, laplace_rows
 

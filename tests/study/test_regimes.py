@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.study.regimes import Chunk, Naming, Source, client_from_source
+from jigsaw_crl.study.regimes import client_from_source
+from jigsaw_crl.study.source import Chunk, Naming, Source
 
 from .tables import assert_same, client_of
 

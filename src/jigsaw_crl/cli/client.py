@@ -41,6 +41,7 @@ def check(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    group: opt.Group = None,
     trim: opt.Trim = None,
     drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
@@ -63,8 +64,9 @@ def check(
     from jigsaw_crl.study import read_any
 
     kinds = opt.kinds_of(interventions)
+    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
     with working("reading"):
-        data = read_any(study, **opt.reading(regime, control, batch, ignore, trim, drop_missing))
+        data = read_any(study, **reading)
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("checking"):
@@ -119,6 +121,7 @@ def moments(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    group: opt.Group = None,
     trim: opt.Trim = None,
     drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
@@ -142,7 +145,7 @@ def moments(
     # Moments that rows are added to may be replaced by the sum.
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     kinds = opt.kinds_of(interventions)
-    reading = opt.reading(regime, control, batch, ignore, trim, drop_missing)
+    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
     client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
@@ -218,6 +221,7 @@ def fragment(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    group: opt.Group = None,
     trim: opt.Trim = None,
     drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
@@ -246,7 +250,7 @@ def fragment(
         own = is_document("private-fragment")
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
     signed = opt.signer(sign, study, round_name)
-    reading = opt.reading(regime, control, batch, ignore, trim, drop_missing)
+    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
     client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     with working("recovering"):
         piece = recover_fragment(client, **options)

@@ -21,7 +21,7 @@ from jigsaw_crl.cli import options as opt
 
 if TYPE_CHECKING:
     from jigsaw_crl.fragment.fragment import Fragment
-    from jigsaw_crl.study.regimes import Source
+    from jigsaw_crl.study.source import Source
 
 __all__ = ["register"]
 

@@ -96,6 +96,13 @@ Batch = Annotated[
         help="Column with the batch of a row (plate, day, run); a batch may offset all its rows.",
     ),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the group of a row (subject, run); rows of one group are alike.",
+    ),
+]
 Trim = Annotated[
     float | None,
     typer.Option(
@@ -125,6 +132,7 @@ def reading(
     regime: str | None,
     control: str | None,
     batch: str | None,
+    group: str | None,
     ignore: list[str] | None,
     trim: float | None,
     drop_missing: bool,
@@ -134,6 +142,7 @@ def reading(
         "regime": regime,
         "control": control,
         "batch": batch,
+        "group": group,
         "ignore": ignore or (),
         "trim": trim,
         "missing": missing(drop_missing),

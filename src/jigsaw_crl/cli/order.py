@@ -66,6 +66,7 @@ def recover(
     regime: opt.Regime = None,
     control: opt.Control = None,
     batch: opt.Batch = None,
+    group: opt.Group = None,
     trim: opt.Trim = None,
     drop_missing: opt.DropMissing = False,
     ignore: opt.Ignore = None,
@@ -93,8 +94,9 @@ def recover(
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
     kinds = opt.kinds_of(interventions)
+    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
     with working("reading"):
-        data = read_any(study, **opt.reading(regime, control, batch, ignore, trim, drop_missing))
+        data = read_any(study, **reading)
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("recovering"):

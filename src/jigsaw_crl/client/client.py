@@ -46,7 +46,8 @@ from jigsaw_crl.client.each import moments_of_each
 from jigsaw_crl.client.latents import LatentCount, count_from_moments
 from jigsaw_crl.moments.checks import check_rows, check_second_moment
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
-from jigsaw_crl.moments.stream import MOST_PARTS, few_parts
+from jigsaw_crl.moments.stream import few_parts
+from jigsaw_crl.moments.summary import MOST_PARTS
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -242,6 +243,7 @@ class Client:
         n_latent: int | None = None,
         ignore: Sequence[str] = (),
         batch: str | None = None,
+        group: str | None = None,
         trim: float = 0.0,
         missing: Literal["refuse", "drop"] = "refuse",
         interventions: Kinds | None = None,
@@ -253,12 +255,12 @@ class Client:
         frame : table
             A column `regime` says which regime a row belongs to; every other numeric column is a
             feature. A warning names the columns that are not used.
-        regime, control, name, n_latent, ignore, batch, trim, missing, interventions
+        regime, control, name, n_latent, ignore, batch, group, trim, missing, interventions
             As for `read_client`.
         """
         client: Client = face("client.from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
-            batch=batch, trim=trim, missing=missing, interventions=interventions,
+            batch=batch, group=group, trim=trim, missing=missing, interventions=interventions,
         )  # fmt: skip
         return client
 

@@ -2,7 +2,7 @@
 
 Rows that follow one another in time and rows with heavy tails make means and second moments vary
 more than n independent Gaussian rows would. How much more is read off the parts k of a regime
-(`Moments.parts`), consecutive stretches of its rows.
+(`Moments.parts`), consecutive stretches of its rows or sets of its groups.
 In coordinates in which the regime is nearly white, let part k have ν_k = n_k − 1 degrees of
 freedom, the mean m_k and the covariance S_k, with averages m and S. For independent Gaussian rows
 
@@ -16,6 +16,10 @@ freedom: `(K − 1) tr(S)²/tr(S²)` for means; for second moments see `_of_cova
 Serial dependence with autocorrelations r_l gives `1 + 2 Σ r_l` for means and `1 + 2 Σ r_l²` for
 second moments; tails with an excess kurtosis κ of every latent give `1 + 3κ/(2p + 4)` for second
 moments and nothing for means. Neither needs to be known: the factors measure what they do.
+
+Groups of g rows with correlation r within a group give `1 + (g − 1) r` and `1 + (g − 1) r²`. If a
+regime has so few groups that a part holds one or two, parts hide how groups differ in their second
+moments; then r follows from the first factor and gives the second.
 
 Regimes of one client are alike in this, so their factors are pooled. A pooled factor counts if it
 exceeds 1 by more than chance allows, so that independent Gaussian rows lose nothing; and a regime
@@ -33,6 +37,7 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.moments.regime import Moments, column_space, inverse_square_root
+from jigsaw_crl.moments.summary import MOST_PARTS
 
 __all__ = ["count_rows"]
 
@@ -46,6 +51,8 @@ OWN = 1e-4
 FEW_ROWS = 3.0
 # Parts of fewer degrees of freedom say next to nothing.
 FEWEST = 4
+# Of fewer groups, most parts hold one.
+FEW_GROUPS = 2 * MOST_PARTS
 
 
 class _Factor(NamedTuple):
@@ -74,8 +81,9 @@ def count_rows(
     -------
     tuple
         The control and the regimes. Parts of interventional regimes are dropped, because this is
-        all they are for. Moments without parts count as the pooled factors say, and moments that
-        were counted before are left as they are.
+        all they are for, and so are those of a control whose rows come in groups: they show no
+        drift. Moments without parts count as the pooled factors say, and moments that were counted
+        before are left as they are.
     """
     given = {label: tuple(ms) for label, ms in regimes.items()}
     every = [control, *(m for ms in given.values() for m in ms)]
@@ -86,11 +94,15 @@ def count_rows(
     found = [_factors(m, basis, base) for m in every]
     means, covariances = (_shared([f[i] for f in found]) for i in (0, 1))
     counted = [
-        m if m.counted else m.counting(mean, covariance, least=rank + 2)
+        m
+        if m.counted
+        else m.counting(mean, max(covariance, _from_few_groups(m, mean)), least=rank + 2)
         for m, mean, covariance in zip(every, means, covariances, strict=True)
     ]
-    rest = iter([replace(m, parts=()) for m in counted[1:]])
-    return counted[0], {label: tuple(next(rest) for _ in ms) for label, ms in given.items()}
+    first, *others = (replace(m, parts=()) for m in counted)
+    rest = iter(others)
+    by_label = {label: tuple(next(rest) for _ in ms) for label, ms in given.items()}
+    return counted[0] if control.groups is None else first, by_label
 
 
 def _inner(m: Moments, basis: FloatArray) -> FloatArray:
@@ -114,12 +126,20 @@ def _factors(m: Moments, basis: FloatArray, base: FloatArray) -> tuple[_Factor, 
 
 def _of_means(rows: FloatArray, means: FloatArray, S: FloatArray) -> _Factor:
     share = rows / rows.sum()
-    pooled = np.einsum("k,kpq->pq", share, S)
-    away = means - share @ means
+    away, free = means - share @ means, len(rows) - 1
+    # The covariance of all rows: parts of one group each lack what groups differ by.
+    pooled = np.einsum("k,kpq->pq", share, S) + (share * away.T) @ away
     trace, square = float(np.trace(pooled)), float(np.vdot(pooled, pooled))
-    free = len(rows) - 1
     value = float(rows @ np.einsum("kp,kp->k", away, away)) / (free * trace)
     return _Factor(value, free * trace**2 / square)
+
+
+def _from_few_groups(m: Moments, mean: float) -> float:
+    """The factor of second moments that follows from that of means; 1 unless groups are few."""
+    if m.groups is None or m.groups >= FEW_GROUPS:
+        return 1.0
+    each = (m.rows or 0) / max(m.groups, 1)
+    return 1 + (mean - 1) * min((mean - 1) / max(each - 1, 1.0), 1.0)
 
 
 def _of_covariances(rows: FloatArray, S: FloatArray) -> _Factor:

@@ -28,6 +28,17 @@ FEW = 3 * HEAVY
 ALONE = 4.0
 # Errors are larger by the square root of this; below it, nothing is reported.
 NOTICEABLE = 2.0
+# Fewer groups show only roughly how much groups differ.
+ENOUGH_GROUPS = 8
+# Why rows are alike, and what helps: rows in order, and rows in groups.
+_STRETCHES = (
+    "rows that follow one another are alike",
+    "Record for longer: denser readings add nothing.",
+)
+_GROUPS = (
+    "rows of one group are alike",
+    "Record more groups: further rows of the same ones add little.",
+)
 
 
 class _Tails(NamedTuple):
@@ -66,7 +77,7 @@ def check_rows(client: Client) -> list[Finding]:
     rest = [t for t in heavy if t not in spoilt]
     findings = [_outliers(client, t) for t in spoilt]
     findings += [_heavy_tails(client, rest)] if rest else []
-    return findings + _dependent(client, regimes)
+    return findings + _dependent(client, regimes) + _few_groups(client, regimes)
 
 
 def _heavy(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[_Tails]:
@@ -146,15 +157,43 @@ def _dependent(client: Client, regimes: list[tuple[str, Moments]]) -> list[Findi
     if not found:
         return []
     factor, regime, m = max(found, key=lambda item: item[0])
+    alike, remedy = _STRETCHES if m.groups is None else _GROUPS
     return [
         Finding(
             "dependent-rows",
             "warning",
-            f"rows that follow one another are alike: {m.rows or 0:,} rows of {regime!r} count as "
+            f"{alike}: {m.rows or 0:,} rows of {regime!r} count as "
             f"{m.n or 0:,} for covariances and {m.mean_rows:,.0f} for means",
-            "Errors use the smaller numbers. Record for longer: denser readings add nothing.",
+            f"Errors use the smaller numbers. {remedy}",
             value=factor,
             threshold=NOTICEABLE,
+            client=client.name,
+        )
+    ]
+
+
+def _few_groups(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
+    """Regimes with rows of so few groups that their differences are hardly known."""
+    found = [(m.groups, regime) for regime, m in regimes if m.groups is not None]
+    found = [(groups, regime) for groups, regime in found if groups < ENOUGH_GROUPS]
+    if not found:
+        return []
+    fewest = min(found)[0]
+    named = few(map(repr, dict.fromkeys(regime for _, regime in found)))
+    cost = (
+        "what belongs to the regime cannot be told from what belongs to its group"
+        if fewest == 1
+        else "how much groups differ is known only roughly, and errors may be too small"
+    )
+    return [
+        Finding(
+            "few-groups",
+            "warning",
+            f"rows of {named} are of few groups ({fewest} at least): {cost}",
+            f"Record rows of at least {ENOUGH_GROUPS} groups in every regime; or name the column "
+            "with --batch instead, if groups differ only by an offset.",
+            value=float(fewest),
+            threshold=float(ENOUGH_GROUPS),
             client=client.name,
         )
     ]

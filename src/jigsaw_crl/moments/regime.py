@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
@@ -26,7 +27,8 @@ from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
-from jigsaw_crl.moments.stream import MomentStream, Summary, coarsened
+from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.moments.summary import Summary, coarsened
 
 __all__ = [
     "Batch",
@@ -95,11 +97,13 @@ class Moments(ReadOnlyArrays):
     parts : tuple of Moments, optional
         Moments of consecutive stretches of the same rows, at most eight, which show whether the
         regime drifts; empty where the order of the rows is unknown. Offsets of batches are taken
-        off their means.
+        off their means. If the rows come in groups, sets of groups instead.
     batches : tuple of Batch
         Rows and mean of each batch, sorted by name; empty where batches are unknown.
     counted : Counted, optional
         How `n` follows from the rows; None if rows are taken as independent and Gaussian.
+    groups : int, optional
+        Number of groups of rows that are alike (subjects, runs); None where they are unknown.
 
     Examples
     --------
@@ -118,6 +122,7 @@ class Moments(ReadOnlyArrays):
     parts: tuple[Moments, ...] = ()
     batches: tuple[Batch, ...] = ()
     counted: Counted | None = None
+    groups: int | None = None
 
     def __post_init__(self) -> None:
         # Copies: later changes to the caller's arrays have no effect.
@@ -145,7 +150,7 @@ class Moments(ReadOnlyArrays):
     def from_stream(cls, stream: MomentStream) -> Moments:
         """Moments of the rows that a stream has received so far; the stream can be continued."""
         whole, parts = stream.summaries()
-        return cls(*whole, parts=tuple(cls(*part) for part in parts))
+        return cls(*whole, parts=tuple(cls(*part) for part in parts), groups=stream.groups)
 
     @classmethod
     def of_batches(cls, batches: Mapping[str, Moments]) -> Moments:
@@ -184,6 +189,7 @@ class Moments(ReadOnlyArrays):
             pooled("fourth"),
             coarsened(tuple(moved)) if known else (),
             kept,
+            groups=reduce(_together, (m.groups for m in own.values())),
         )
 
     @property
@@ -251,7 +257,11 @@ class Moments(ReadOnlyArrays):
             for n, m in ((self.n, self), (other.n, other))
         )
         known = self.parts and other.parts
-        return Moments(*a.merge(b), parts=coarsened(self.parts + other.parts) if known else ())
+        return Moments(
+            *a.merge(b),
+            parts=coarsened(self.parts + other.parts) if known else (),
+            groups=_together(self.groups, other.groups),
+        )
 
     def _merge_batches(self, other: Moments) -> Moments:
         batches = self._of_each_batch()
@@ -264,7 +274,8 @@ class Moments(ReadOnlyArrays):
                 part._moved(merged.mean - m.mean) for m in (self, other) for part in m.parts
             )
         known = self.parts and other.parts
-        return replace(merged, parts=coarsened(parts) if known else ())
+        groups = _together(self.groups, other.groups)
+        return replace(merged, parts=coarsened(parts) if known else (), groups=groups)
 
     def select(self, features: BoolArray | IntArray) -> Moments:
         """Moments of some features, by their positions (in any order) or a boolean mask."""
@@ -277,7 +288,13 @@ class Moments(ReadOnlyArrays):
             tuple(part.select(features) for part in self.parts),
             tuple(replace(b, mean=b.mean[features]) for b in self.batches),
             self.counted,
+            self.groups,
         )
+
+
+def _together(a: int | None, b: int | None) -> int | None:
+    """The groups of rows taken together; unknown if those of some rows are."""
+    return None if a is None or b is None else a + b
 
 
 def _pooled_factors(a: Moments, b: Moments) -> tuple[float, float]:

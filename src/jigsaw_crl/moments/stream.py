@@ -20,9 +20,9 @@ reads it. Fewer rows than one block are summed by numpy, because loading numba t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
+from copy import copy
 from functools import reduce
-from typing import NamedTuple, Protocol, Self, TypeGuard, TypeVar
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -30,21 +30,13 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import LARGEST_VALUE, check_values
+from jigsaw_crl.moments.summary import MOST_PARTS, Summary, coarsened
 
-__all__ = [
-    "MOST_BLOCK_ROWS",
-    "MOST_PARTS",
-    "MomentStream",
-    "Summary",
-    "block_rows",
-    "coarsened",
-    "few_parts",
-]
+__all__ = ["MOST_BLOCK_ROWS", "MomentStream", "block_rows", "few_parts"]
 
 
-# Eight stretches show a trend or a jump, and cost eight matrices; of many features, fewer are kept
-# where only their spread is asked for, because many entries of few matrices show it as well.
-MOST_PARTS = 8
+# Of many features, fewer parts are kept where only their spread is asked for, because many entries
+# of few matrices show it as well.
 _PART_VALUES = MOST_PARTS * 128**2
 # A block of 2**17 numbers (1 MB) stays in a core's cache. From about 350 features on, a block has
 # as many rows as features, so that updating the d-by-d sums never costs more than the product.
@@ -71,54 +63,6 @@ def block_rows(n_features: int) -> int:
 def few_parts(n_features: int) -> int:
     """Number of stretches whose moments show how far moments vary: from 2 to `MOST_PARTS`."""
     return min(max(_PART_VALUES // max(n_features, 1) ** 2, 2), MOST_PARTS)
-
-
-# -- summaries ------------------------------------------------------------------------------------
-
-
-class Summary(NamedTuple):
-    """Size, mean, covariance (divisor n), third and fourth central moments of some rows."""
-
-    n: int
-    mean: FloatArray
-    covariance: FloatArray
-    third: FloatArray | None
-    fourth: FloatArray | None
-
-    def merge(self, other: Summary) -> Summary:
-        """Summary of both sets of rows together; higher moments only where both have them."""
-        n = self.n + other.n
-        here, there = self.n / n, other.n / n
-        both = here * there
-        shift = other.mean - self.mean
-        mean = self.mean + there * shift
-        covariance = here * self.covariance + there * other.covariance
-        covariance += both * np.outer(shift, shift)
-        if self.third is None or other.third is None or self.fourth is None or other.fourth is None:
-            return Summary(n, mean, covariance, None, None)
-        var_a, var_b = np.diagonal(self.covariance), np.diagonal(other.covariance)
-        third = here * self.third + there * other.third + both * (here - there) * shift**3
-        third += 3 * both * shift * (var_b - var_a)
-        fourth = here * self.fourth + there * other.fourth
-        fourth += both * (here**2 - both + there**2) * shift**4
-        fourth += 6 * both * shift**2 * (here * var_b + there * var_a)
-        fourth += 4 * both * shift * (other.third - self.third)
-        return Summary(n, mean, covariance, third, fourth)
-
-
-class _Mergeable(Protocol):
-    def merge(self, other: Self, /) -> Self: ...
-
-
-_M = TypeVar("_M", bound=_Mergeable)
-
-
-def coarsened(parts: tuple[_M, ...], most: int = MOST_PARTS) -> tuple[_M, ...]:
-    """Merge neighbouring parts in pairs until at most `most` are left."""
-    while len(parts) > most:
-        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-        parts = tuple(p[0] if len(p) == 1 else p[0].merge(p[1]) for p in pairs)
-    return parts
 
 
 def _summary_of_few(rows: FloatArray) -> Summary:
@@ -218,6 +162,12 @@ class _RunningSums:
         )
         self.n += block.n
 
+    def copy(self) -> _RunningSums:
+        """Sums that can be added to without changing these."""
+        twin = copy(self)
+        twin._vectors, twin._seconds = self._vectors.copy(), self._seconds.copy()
+        return twin
+
     def summary(self) -> Summary:
         n = self.n
         mean, third, fourth = self._vectors[0] + self._vectors[1]
@@ -256,6 +206,11 @@ class _Stretches:
         if len(self._done) == self._most:
             self._done = coarsened(self._done, self._most // 2)
             self._rows *= 2
+
+    def copy(self) -> _Stretches:
+        twin = copy(self)
+        twin._open = self._open.copy()
+        return twin
 
     def summaries(self) -> tuple[Summary, ...]:
         return self._done + ((self._open.summary(),) if self._open.n else ())
@@ -304,6 +259,7 @@ class MomentStream:
 
     def __init__(self, n_features: int, *, parts: bool | int = False) -> None:
         self.n_features = n_features
+        self.groups: int | None = None  # see `GroupedStream`
         self._block = block_rows(n_features)
         self._waiting = np.empty((0, n_features))
         self._filled = 0
@@ -377,7 +333,7 @@ class MomentStream:
             parts = _stretches_of_few(rows, self._most)
             return reduce(Summary.merge, parts), parts
         if self._filled:
-            sums, stretches = deepcopy(sums), deepcopy(stretches)
+            sums, stretches = sums.copy(), stretches and stretches.copy()
             _sum(rows, _Workspace(len(rows), self.n_features), sums, stretches)
         return sums.summary(), () if stretches is None else stretches.summaries()
 

@@ -19,9 +19,10 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import check_values
-from jigsaw_crl.moments.stream import MomentStream, Summary
+from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.moments.summary import Summary
 
-__all__ = ["MOST_TRIMMED", "TrimmedStream", "check_trim", "inner_rows"]
+__all__ = ["MOST_TRIMMED", "TrimmedStream", "check_trim", "inner_rows", "trimmed"]
 
 # The half of the rows that lie closest must be sound, and some margin is needed.
 MOST_TRIMMED = 0.4
@@ -76,6 +77,12 @@ def inner_rows(rows: npt.NDArray[np.generic], share: float) -> BoolArray:
     return kept
 
 
+def trimmed(rows: FloatArray, share: float) -> BoolArray:
+    """Which rows stay, as `inner_rows`; missing, infinite and too large values are refused."""
+    check_values(rows)
+    return inner_rows(rows, share)
+
+
 def _closest(distances: FloatArray, count: int) -> IntArray:
     return np.sort(np.argsort(distances, kind="stable")[:count])
 
@@ -121,7 +128,6 @@ class TrimmedStream(MomentStream):
     def summaries(self) -> tuple[Summary, tuple[Summary, ...]]:
         """Summary of the rows that stay, and of their stretches."""
         rows = np.concatenate([np.empty((0, self.n_features)), *self._held])
-        check_values(rows)
-        kept = inner_rows(rows, self.trim)
+        kept = trimmed(rows, self.trim)
         self.left_out = int(np.count_nonzero(~kept))
         return MomentStream.over(rows[kept], parts=self._wanted).summaries()

@@ -27,7 +27,7 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, files_below
-from jigsaw_crl.study.regimes import Chunk, Codes, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, chunk_rows
 
 __all__ = ["csv_source", "parquet_source"]
 
@@ -84,8 +84,8 @@ def _chunk(
             column = column.cast(pa.float64())
         rows[:, i] = column.to_numpy(zero_copy_only=False)
     regimes, codes = _coded(table, naming.column(), constant)
-    batches = None if naming.batch is None else _coded(table, naming.batch, constant)
-    return Chunk(regimes, codes, rows, batches)
+    own = {what: _coded(table, name, constant) for what, name in naming.beside.items()}
+    return Chunk(regimes, codes, rows, own.get("batch"), own.get("group"))
 
 
 def _coded(table: Any, name: str, constant: Mapping[str, str]) -> tuple[list[str], Codes]:
@@ -131,7 +131,7 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
     with readable(data.path):
         header, sample, delimiter, longest = _head(data, regime, fail)
     check_columns(len(header), fail)
-    named = [regime] if naming.batch is None else [regime, naming.batch]
+    named = [regime, *naming.beside.values()]
     ignore, lacking = naming.ignored_among(header)
     cells = _cells(header, sample, {*named, *ignore})
     decimal = _decimal_point(cells, delimiter, fail)
@@ -141,7 +141,7 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
         held = {n: why for n, why in not_numbers.items() if naming.control in cells[n]}
         not_numbers = held or not_numbers
     features, ignored = feature_columns(
-        header, not_numbers, regime, ignore, path=data.path, client=client, batch=naming.batch
+        header, not_numbers, regime, ignore, path=data.path, client=client, beside=naming.beside
     )
     if not sample:
         raise fail("there are no rows below the header", "Check that the file is complete.")
@@ -308,9 +308,7 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
     first, keys, schema = layouts[0]
     columns = [*schema.names, *(k for k in keys if k not in schema.names)]
     check_columns(len(columns), fail)
-    named = (
-        {"regime": regime} if naming.batch is None else {"regime": regime, "batch": naming.batch}
-    )
+    named = {"regime": regime, **naming.beside}
     not_numbers = {
         f.name: why
         for f in schema
@@ -318,7 +316,7 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
     } | {k: "a partition" for k in keys if k not in named.values()}
     ignore, lacking = naming.ignored_among(columns)
     features, ignored = feature_columns(
-        columns, not_numbers, regime, ignore, path=first, client=client, batch=naming.batch
+        columns, not_numbers, regime, ignore, path=first, client=client, beside=naming.beside
     )
     for file, found, other in layouts:
         _check_part(other, found, features, named, partial(fail, path=file))
@@ -361,7 +359,7 @@ def _check_part(
     named: Mapping[str, str],
     fail: Fail,
 ) -> None:
-    """Raise an `InputError` unless a file has all features and gives regime and batch of rows."""
+    """Raise an `InputError` unless a file has all features and what else is said of rows."""
     for name in features:
         if name not in schema.names:
             raise fail(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ __all__ = [
     "BOOLEAN",
     "ON_REQUEST",
     "ROW_INDEX",
-    "check_batch_column",
+    "check_beside",
     "feature_columns",
     "kept_positions",
     "plain_rows",
@@ -40,7 +41,7 @@ def feature_columns(
     *,
     path: object | None,
     client: str,
-    batch: str | None = None,
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The columns that are features; the columns that are ignored, and why.
 
@@ -53,8 +54,8 @@ def feature_columns(
         The regime column.
     ignore : sequence of str
         Columns that the user does not want.
-    batch : str, optional
-        The batch column.
+    beside : mapping of str to str
+        The columns with the batch and with the group of each row, under "batch" and "group".
     """
     fail = partial(InputError, client=client, path=path)
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
@@ -66,11 +67,12 @@ def feature_columns(
             "Name the column that holds the regime of each row with --regime or in study.toml. "
             f"{_suggested(regime, columns, not_numbers)}".strip(),
         )
-    check_batch_column(columns, batch, regime, fail)
+    check_beside(columns, beside, regime, fail)
+    named = {regime, *beside.values()}
     kept_positions(columns, ignore, fail)
     ignored = {}
     for name in columns:
-        if name in (regime, batch):
+        if name in named:
             continue
         if name in ignore:
             ignored[name] = ON_REQUEST
@@ -78,7 +80,7 @@ def feature_columns(
             ignored[name] = not_numbers[name]
         elif name.strip() == "" or name == "Unnamed: 0" or name.startswith("__index_level_"):
             ignored[name] = ROW_INDEX
-    features = tuple(n for n in columns if n not in (regime, batch) and n not in ignored)
+    features = tuple(n for n in columns if n not in named and n not in ignored)
     if not features:
         raise fail(
             "there is no numeric column beside the regime",
@@ -87,24 +89,26 @@ def feature_columns(
     return features, ignored
 
 
-def check_batch_column(
-    columns: Iterable[str], batch: str | None, regime: str, fail: Callable[[str, str], InputError]
+def check_beside(
+    columns: Iterable[str],
+    beside: Mapping[str, str],
+    regime: str,
+    fail: Callable[[str, str], InputError],
 ) -> None:
-    """Raise an `InputError` if the batch column is missing, or is the regime column."""
-    if batch is None:
-        return
-    if batch == regime:
-        raise fail(
-            f"the column {batch!r} is both the regime and the batch",
-            "Name the column that holds the batch of each row with --batch or in study.toml.",
+    """Raise an `InputError` if the batch or the group column is missing, or is another one."""
+    names, taken = list(columns), {regime: "regime"}
+    for what, column in beside.items():
+        remedy = (
+            f"Name the column that holds the {what} of each row with --{what} or in study.toml."
         )
-    names = list(columns)
-    if batch not in names:
-        raise fail(
-            f"there is no column {batch!r} for the batch; the columns are {quoted(names)}",
-            "Name the column that holds the batch of each row with --batch or in study.toml. "
-            f"{did_you_mean(batch, names)}".strip(),
-        )
+        if column in taken:
+            raise fail(f"the column {column!r} is both the {taken[column]} and the {what}", remedy)
+        if column not in names:
+            raise fail(
+                f"there is no column {column!r} for the {what}; the columns are {quoted(names)}",
+                f"{remedy} {did_you_mean(column, names)}".strip(),
+            )
+        taken[column] = what
 
 
 def kept_positions(

@@ -6,6 +6,7 @@ Everything in the manifest is optional::
     regime = "arm"                  # column with the regime; also per client
     control = "untreated"           # its value on observational rows; also per client
     batch = "plate"                 # column with the batch of each row; also per client
+    group = "subject"               # column with the group of each row; also per client
     trim = 0.05                     # share of rows to leave out, farthest first; also per client
     missing = "drop"                # leave rows with missing values out; also per client
     ignore = ["operator"]           # columns that are not features; also per client
@@ -38,7 +39,7 @@ from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
-from jigsaw_crl.study.regimes import Naming
+from jigsaw_crl.study.source import Naming
 
 __all__ = ["MANIFEST", "Entry", "Study", "manifest_entries", "naming_of"]
 
@@ -51,6 +52,7 @@ _COMMON: dict[str, Any] = {
     "regime": str,
     "control": str,
     "batch": str,
+    "group": str,
     "trim": float,
     "missing": str,
     "ignore": list,
@@ -325,6 +327,7 @@ def naming_of(
         # A word about all files: some may lack the column.
         strict_ignore=given.get("ignore") is None and "ignore" in own,
         batch=choose("batch", None),
+        group=choose("group", None),
         trim=choose("trim", 0.0),
         missing=choose("missing", "refuse"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,15 +13,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
-from jigsaw_crl.study.regimes import (
-    Chunk,
-    Missing,
-    Naming,
-    Source,
-    chunk_rows,
-    client_from_source,
-    warn_of_ignored,
-)
+from jigsaw_crl.study.regimes import client_from_source, warn_of_ignored
+from jigsaw_crl.study.source import Chunk, Missing, Naming, Source, chunk_rows
 
 __all__ = ["client_from_table"]
 
@@ -35,12 +28,17 @@ def client_from_table(
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    group: str | None = None,
     trim: float = 0.0,
     missing: Missing = "refuse",
     interventions: Kinds | None = None,
 ) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
-    skipped = {regime, batch, *ignore}
+    naming = Naming(
+        regime=regime, control=str(control), batch=batch, group=group, trim=trim, missing=missing
+    )
+    named = {"regime": regime, **naming.beside}
+    skipped = {*named.values(), *ignore}
     table = _narwhals_frame(frame, name)
     not_numbers = {}
     for column, kind in table.schema.items():
@@ -50,17 +48,17 @@ def client_from_table(
             boolean = any(isinstance(v, bool | np.bool_) for v in values)
             not_numbers[column] = BOOLEAN if boolean else f"of type {kind}"[:80]
     features, ignored = feature_columns(
-        list(table.columns), not_numbers, regime, tuple(ignore), path=None, client=name, batch=batch
-    )
-    for what, column in (("regime", regime), ("batch", batch)):
-        if column is not None and table[column].dtype.is_float():
+        list(table.columns), not_numbers, regime, tuple(ignore), path=None, client=name,
+        beside=naming.beside,
+    )  # fmt: skip
+    for what, column in named.items():
+        if table[column].dtype.is_float():
             raise InputError(
                 f"the {what} column {column!r} holds decimal numbers",
-                f"Store {what}{'s' if what == 'regime' else 'es'} as text.",
+                f"Store {what}{'es' if what == 'batch' else 's'} as text.",
                 client=name,
             )
-    source = Source(features, partial(_chunks, table, features, regime, batch), ignored)
-    naming = Naming(regime=regime, control=str(control), batch=batch, trim=trim, missing=missing)
+    source = Source(features, partial(_chunks, table, features, named), ignored)
     client, findings = client_from_source(source, name=name, naming=naming, n_latent=n_latent)
     warn_of_ignored(findings, stacklevel=3)
     return (
@@ -99,19 +97,16 @@ def _coded(column: Any) -> tuple[list[str], IntArray]:
     return [str(v) for v in values], codes
 
 
-def _chunks(
-    table: Any, features: tuple[str, ...], regime: str, batch: str | None
-) -> Iterator[Chunk]:
-    regimes, codes = _coded(table[regime])
-    batches = None if batch is None else _coded(table[batch])
+def _chunks(table: Any, features: tuple[str, ...], named: Mapping[str, str]) -> Iterator[Chunk]:
+    coded = {what: _coded(table[column]) for what, column in named.items()}
     step = chunk_rows(len(features))
-    for start in range(0, len(codes), step):
+    for start in range(0, len(table), step):
         part = table[start : start + step]
         rows = np.empty((len(part), len(features)), order="F")
         for i, name in enumerate(features):
             rows[:, i] = part[name].to_numpy()
-        own = None if batches is None else (batches[0], batches[1][start : start + step])
-        yield Chunk(regimes, codes[start : start + step], rows, own)
+        own = {k: (names, codes[start : start + step]) for k, (names, codes) in coded.items()}
+        yield Chunk(*own["regime"], rows, own.get("batch"), own.get("group"))
 
 
 def _refuse_numbers_among_text(values: list[Any], name: str, client: str) -> None:

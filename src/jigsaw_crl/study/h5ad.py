@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,9 @@ from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import open_regular, readable
 from jigsaw_crl.base.text import did_you_mean
-from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
+from jigsaw_crl.study.columns import check_beside, kept_positions, plain_rows
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["h5ad_source"]
 
@@ -49,15 +49,14 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
             )
         if len(set(names)) != len(names):
             raise fail("a variable name appears twice", "Make variable names unique.")
-        check_batch_column(map(str, data.obs.columns), naming.batch, regime, fail)
-        codes, values = pd.factorize(data.obs[regime])
-        batches = None
-        if naming.batch is not None:
-            own, names_of = pd.factorize(data.obs[naming.batch])
-            batches = [str(v) for v in names_of], own
+        check_beside(map(str, data.obs.columns), naming.beside, regime, fail)
+        coded = {}
+        for what, column in {"regime": regime, **naming.beside}.items():
+            codes, values = pd.factorize(data.obs[column])
+            coded[what] = [str(v) for v in values], codes
     ignore, lacking = naming.ignored_among(names)
     kept = kept_positions(names, ignore, fail, what="variable")
-    chunks = partial(_chunks, path, client, kept, [str(v) for v in values], codes, batches)
+    chunks = partial(_chunks, path, client, kept, coded)
     return Source(tuple(names[i] for i in kept), chunks, lacking=lacking)
 
 
@@ -71,20 +70,20 @@ def _chunks(
     path: Path,
     client: str,
     kept: IntArray,
-    regimes: list[str],
-    codes: npt.NDArray[np.int64],
-    batches: tuple[list[str], npt.NDArray[np.int64]] | None,
+    coded: Mapping[str, tuple[list[str], npt.NDArray[np.int64]]],
 ) -> Iterator[Chunk]:
     data = _open(path, client)
     with closing(data.file):
         step = chunk_rows(len(kept))
-        for start in range(0, len(codes), step):
-            stop = min(start + step, len(codes))
+        n = len(coded["regime"][1])
+        for start in range(0, n, step):
+            stop = min(start + step, n)
             with readable(path):
                 rows = data.X[start:stop]
             rows = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
-            own = None if batches is None else (batches[0], batches[1][start:stop])
-            yield Chunk(regimes, codes[start:stop], plain_rows(rows, kept), own)
+            own = {what: (names, codes[start:stop]) for what, (names, codes) in coded.items()}
+            given = own.get("batch"), own.get("group")
+            yield Chunk(*own["regime"], plain_rows(rows, kept), *given)
 
 
 def _open(path: Path, client: str) -> Any:

@@ -7,8 +7,8 @@ covariances and, where known, third and fourth central moments. Arrays named `pa
 consecutive stretches of the control's rows. Arrays named `batch_…` hold rows and mean of each batch
 of each regime: `batch_regime` is the regime's position and `batch_name` the position in the
 header's list of batches. The covariances are then those within batches. `factors` holds how many
-times more the mean and the covariance of each regime vary than those of independent Gaussian rows
-(since version 2).
+times more the mean and the covariance of each regime vary than those of independent Gaussian rows,
+and `groups` how many groups its rows are of, -1 where this is unknown (both since version 2).
 """
 
 from __future__ import annotations
@@ -76,9 +76,11 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     check_output(Path(path), is_moments, force=force, what="a moments file")
     regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
     labels = [label for label, ms in client.interventions.items() for _ in ms]
+    grouped = any(m.groups is not None for m in regimes)
+    newer = grouped or any(m.counted for m in regimes)
     header = {
         "format": FORMAT,
-        "version": VERSION if any(m.counted for m in regimes) else WITHOUT_FACTORS,
+        "version": VERSION if newer else WITHOUT_FACTORS,
         "written_by": f"jigsaw-crl {__version__}",
         "client": client.name,
         "control": client.control_name,
@@ -94,6 +96,9 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         arrays |= _batch_arrays(regimes, client.batches)
     if any(m.counted for m in regimes):
         arrays["factors"] = np.array([_factors(m) for m in regimes])
+    if grouped:
+        groups = [-1 if m.groups is None else m.groups for m in regimes]
+        arrays["groups"] = np.array(groups, dtype=np.int64)
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
     # Second moments of few rows come near to the rows: they are readable by their owner only.
@@ -158,7 +163,7 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         )
     _check_header(header, fail)
     known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
-    known |= {*_BATCHES, "factors"}
+    known |= {*_BATCHES, "factors", "groups"}
     if not set(members) <= known:
         raise fail(f"the file has unknown arrays {', '.join(sorted(set(members) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
@@ -171,6 +176,8 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         _check_shapes(_shapes(prefix, members, d, len(names)), members, fail)
     if "factors" in members:
         _check_shapes({"factors": (1 + len(labels), 2)}, members, fail)
+    if "groups" in members:
+        _check_shapes({"groups": (1 + len(labels),)}, members, fail)
     batches = _batch_shapes(members, header, fail)
     _check_shapes(batches, members, fail)
     own = header["client"] if name is None else name
@@ -179,6 +186,8 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
     every = _with_batches(every, arrays, header, fail) if batches else every
     if "factors" in arrays:
         every = _counted(every, arrays["factors"], header["n_latent"], fail)
+    if "groups" in arrays:
+        every = _with_groups(every, arrays["groups"].tolist(), fail)
     control, *rest = every
     if "part_" in regimes:
         parts = _unstack("part_", arrays, regimes["part_"], own, fail)
@@ -271,6 +280,16 @@ def _counted(regimes: list[Moments], factors: AnyArray, p: int, fail: Fail) -> l
     return [m.counting(mean, covariance, least=p + 2) for m, (mean, covariance) in found]
 
 
+def _with_groups(regimes: list[Moments], groups: list[int], fail: Fail) -> list[Moments]:
+    """The moments with the numbers of their groups; -1 where they are unknown."""
+    found = []
+    for m, count in zip(regimes, groups, strict=True):
+        if count != -1 and not 1 <= count <= (m.rows or 0):
+            raise fail("the array groups does not fit the numbers of rows")
+        found.append(replace(m, groups=None if count == -1 else count))
+    return found
+
+
 def _unstack(
     prefix: str, arrays: Arrays, regimes: list[str], client: str, fail: Fail
 ) -> list[Moments]:
@@ -307,11 +326,15 @@ def merge_clients(earlier: Client, later: Client) -> Client:
             f"the rows to add are those of client {later.name!r}",
             "Add rows of the same client, or say that they are with --name.",
         )
-    if bool(earlier.batches) != bool(later.batches):
-        raise fail(
-            "only one of the two has batches",
-            "Name the batch column for all rows of a client, or for none.",
-        )
+    for several, one, unlike in (
+        ("batches", "batch", bool(earlier.batches) != bool(later.batches)),
+        ("groups", "group", (earlier.control.groups is None) != (later.control.groups is None)),
+    ):
+        if unlike:
+            raise fail(
+                f"only one of the two has {several}",
+                f"Name the {one} column for all rows of a client, or for none.",
+            )
     if _same_regime(earlier.control, later.control):
         raise fail("these rows are already in the file", "Add each table once.")
     position = {f: i for i, f in enumerate(later.features)}
@@ -329,12 +352,12 @@ def merge_clients(earlier: Client, later: Client) -> Client:
                 "Merge moments with the same strengths of a label.",
                 regime=label,
             )
-    unlike = sorted((earlier.hard ^ later.hard) & set(earlier.labels) & set(later.labels))
-    if unlike:
+    torn = sorted((earlier.hard ^ later.hard) & set(earlier.labels) & set(later.labels))
+    if torn:
         raise fail(
             "the intervention is hard in one part of the rows and soft in the other",
             "Say the same of both with --interventions, or give the new rows another label.",
-            regime=unlike[0],
+            regime=torn[0],
         )
     return Client.from_moments(
         earlier.name,

@@ -31,10 +31,10 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_features
-from jigsaw_crl.study.columns import check_batch_column, kept_positions, plain_rows
+from jigsaw_crl.study.columns import check_beside, kept_positions, plain_rows
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.regimes import Chunk, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["Member", "archive_members", "npz_source", "read_array"]
 
@@ -109,20 +109,19 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     # Names to ignore may be arrays or features.
     left = {name: m for name, m in members.items() if name not in naming.ignore}
     regime = naming.column()
-    # The regime and the batch of each row.
-    texts: list[Member] = []
+    # The regime, the batch and the group of each row.
+    texts: dict[str, Member] = {}
     if "X" in members and regime in members:
-        check_batch_column(members, naming.batch, regime, fail)
-        texts = [members[regime]]
-        if naming.batch is not None:
-            texts.append(left.pop(naming.batch, members[naming.batch]))
+        check_beside(members, naming.beside, regime, fail)
+        texts = {"regime": members[regime]}
+        texts |= {what: left.pop(n, members[n]) for what, n in naming.beside.items()}
         matrices = [members["X"]]
         _check_long_layout(left, members["X"], texts, fail)
     else:
-        if naming.batch is not None:
+        for what, column in naming.beside.items():
             raise fail(
-                "an archive with one array per regime has no batch column",
-                f"Store the rows in X, with {regime} and {naming.batch}: one text per row each.",
+                f"an archive with one array per regime has no {what} column",
+                f"Store the rows in X, with {regime} and {column}: one text per row each.",
             )
         matrices = _array_per_regime(left, fail)
     width = matrices[0].shape[1]
@@ -143,10 +142,10 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
 
 
 def _check_long_layout(
-    left: Mapping[str, Member], X: Member, texts: list[Member], fail: Fail
+    left: Mapping[str, Member], X: Member, texts: Mapping[str, Member], fail: Fail
 ) -> None:
     """Raise an `InputError` unless the archive has a matrix X and texts for each row alone."""
-    regime = texts[0]
+    regime = texts["regime"]
     known = (X.name, regime.name)
     extra = sorted(n for n, m in left.items() if n not in known and not _names_columns(m))
     if extra:
@@ -155,7 +154,7 @@ def _check_long_layout(
             f"Keep X, {regime.name} and features, or one array per regime.",
         )
     _check_matrix(X, fail)
-    for member, what in zip(texts, ("regime", "batch"), strict=False):
+    for what, member in texts.items():
         _check_text(member, fail)
         if member.shape[0] != X.shape[0]:
             raise fail(
@@ -282,23 +281,23 @@ def _text(data: DataFile, member: Member, fail: Fail) -> AnyArray:
 
 
 def _chunks(
-    data: DataFile, kept: IntArray, matrices: list[Member], texts: list[Member], fail: Fail
+    data: DataFile, kept: IntArray, matrices: list[Member], texts: dict[str, Member], fail: Fail
 ) -> Iterator[Chunk]:
-    """Rows of each matrix. `texts` are the regime and the batch of each row, if the file has them.
+    """Rows of each matrix. `texts` hold the regime, batch and group of each row, if known.
 
     All arrays are read side by side, so that none is held as a whole.
     """
-    widest = max((member.dtype.itemsize for member in texts), default=1)
+    widest = max((member.dtype.itemsize for member in texts.values()), default=1)
     with _opened(data, fail) as archive:
         for member in matrices:
             step = min(chunk_rows(member.shape[1]), max(1, _TEXT_CHUNK // widest))
-            beside = [_entries(archive, m, step, fail) for m in (member, *texts)]
+            beside = [_entries(archive, m, step, fail) for m in (member, *texts.values())]
             for rows, *found in zip(*beside, strict=True):
-                coded = [_coded(x) for x in found] or [
-                    ([member.name], np.zeros(len(rows), dtype=np.intp))
-                ]
-                batches = coded[1] if len(coded) > 1 else None
-                yield Chunk(*coded[0], plain_rows(rows, kept), batches)
+                own = {what: _coded(x) for what, x in zip(texts, found, strict=True)}
+                whole = [member.name], np.zeros(len(rows), dtype=np.intp)
+                regimes, codes = own.get("regime", whole)
+                given = own.get("batch"), own.get("group")
+                yield Chunk(regimes, codes, plain_rows(rows, kept), *given)
 
 
 def _coded(texts: AnyArray) -> tuple[list[str], IntArray]:

@@ -30,7 +30,8 @@ from jigsaw_crl.study.folder import (
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
 from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.regimes import Missing, Naming, Source, client_from_source, warn_of_ignored
+from jigsaw_crl.study.regimes import client_from_source, warn_of_ignored
+from jigsaw_crl.study.source import Missing, Naming, Source
 
 __all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
 
@@ -44,6 +45,7 @@ def read_client(
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    group: str | None = None,
     trim: float | None = None,
     missing: Missing | None = None,
     interventions: Kinds | None = None,
@@ -69,6 +71,9 @@ def read_client(
     batch : str, optional
         Column with the batch of each row (plate, day, run): all rows of a batch may be offset
         together. A moments file knows its batches already.
+    group : str, optional
+        Column with the group of each row (subject, run): rows of one group are alike, so that
+        they count as fewer. A moments file knows what its rows count for.
     trim : float, optional
         Share of the rows of each regime to leave out, those that lie farthest out by their robust
         Mahalanobis distance; by default none. The rows of a client are then held in memory.
@@ -105,6 +110,7 @@ def read_client(
         n_latent=n_latent,
         ignore=ignore,
         batch=batch,
+        group=group,
         trim=trim,
         missing=missing,
         interventions=interventions,
@@ -122,12 +128,16 @@ def read_client_with_findings(
     n_latent: int | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    group: str | None = None,
     trim: float | None = None,
     missing: Missing | None = None,
     interventions: Kinds | None = None,
 ) -> tuple[Client, list[Finding]]:
     """One client and the findings from reading it: ignored and constant columns."""
-    given = _given(regime, control, ignore, batch, trim, missing)
+    given = _given(
+        regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
+        missing=missing,
+    )  # fmt: skip
     entry = Entry(name, Path(path), _of_one_file(given), n_latent)
     said = None
     if entry.path.suffix == ".toml":
@@ -164,6 +174,7 @@ def read_study(
     control: str | None = None,
     ignore: Sequence[str] = (),
     batch: str | None = None,
+    group: str | None = None,
     trim: float | None = None,
     missing: Missing | None = None,
 ) -> Study:
@@ -173,7 +184,7 @@ def read_study(
     ----------
     path : path
         The folder, or the manifest.
-    regime, control, ignore, batch, trim, missing
+    regime, control, ignore, batch, group, trim, missing
         As for `read_client`; they override the manifest for every client.
 
     Returns
@@ -196,7 +207,11 @@ def read_study(
     (5, ('z1', 'z2', 'z3', 'z4', 'z5'))
     """
     given = Path(path)
-    described = manifest_entries(given, _given(regime, control, ignore, batch, trim, missing))
+    asked = _given(
+        regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
+        missing=missing,
+    )  # fmt: skip
+    described = manifest_entries(given, asked)
     _refuse_two_files_of_one_client(described.entries)
     read, problems = [], Problems()
     for entry in described.entries:
@@ -251,33 +266,16 @@ def _with_kinds(study: Study, described: Described, path: Path) -> Study:
     return replace(study, clients=clients)
 
 
-def read_any(
-    path: str | Path,
-    *,
-    regime: str | None = None,
-    control: str | None = None,
-    ignore: Sequence[str] = (),
-    batch: str | None = None,
-    trim: float | None = None,
-    missing: Missing | None = None,
-) -> Study:
-    """A study from a folder, a manifest, or one client's file."""
+def read_any(path: str | Path, **reading: Any) -> Study:
+    """A study from a folder, a manifest, or one client's file; keywords as for `read_study`."""
     given = Path(path)
     with readable(given):
         if not given.exists():
             raise FileNotFoundError
         whole = given.is_dir() and not is_partitioned(given)
     if whole or given.suffix == ".toml":
-        return read_study(
-            given,
-            regime=regime,
-            control=control,
-            ignore=ignore,
-            batch=batch,
-            trim=trim,
-            missing=missing,
-        )
-    entry = Entry(None, given, _of_one_file(_given(regime, control, ignore, batch, trim, missing)))
+        return read_study(given, **reading)
+    entry = Entry(None, given, _of_one_file(_given(**reading)))
     one = _read(entry, hashed=True)
     return _study(one.client.name, [one])
 
@@ -289,7 +287,7 @@ def open_rows(
     """The rows of a client's table, for reading chunk by chunk."""
     given = Path(path)
     with open_data(given) as data:
-        naming = _of_one_file(_given(regime, None, ignore, None, None, None))
+        naming = _of_one_file(_given(regime=regime, ignore=ignore))
         yield _source(data, naming, client_name(given))
 
 
@@ -319,23 +317,9 @@ def _of_one_file(given: Mapping[str, Any]) -> Naming:
     return replace(naming_of({}, {}, given), strict_ignore=True)
 
 
-def _given(
-    regime: str | None,
-    control: str | None,
-    ignore: Sequence[str],
-    batch: str | None,
-    trim: float | None,
-    missing: Missing | None,
-) -> dict[str, Any]:
+def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
     """What is asked for, by the names that a manifest uses; None where it is left open."""
-    return {
-        "regime": regime,
-        "control": control,
-        "ignore": list(ignore) or None,
-        "batch": batch,
-        "trim": trim,
-        "missing": missing,
-    }
+    return {**asked, "ignore": list(ignore) or None}
 
 
 def _read(entry: Entry, *, hashed: bool = False) -> _Read:

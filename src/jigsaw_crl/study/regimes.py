@@ -1,7 +1,7 @@
 """From chunks of rows to a client: the rules that all file formats share.
 
-- The regime column gives the regime of each row; a missing value in it is an error. So does the
-  batch column, if one is named.
+- The regime column gives the regime of each row; a missing value in it is an error. So do
+  the batch and the group column, if they are named.
 - Numeric columns are features. Text, dates and booleans are ignored, with a finding.
 - A missing or infinite value in a feature is an error that names the column and the row; on request
   rows with missing values are left out, and so are the rows that lie farthest out.
@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,27 +26,24 @@ from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import LARGEST_VALUE, rounding, varies
+from jigsaw_crl.moments.groups import GroupedStream
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.stream import MOST_PARTS, MomentStream, few_parts
-from jigsaw_crl.moments.trimming import TrimmedStream, check_trim
+from jigsaw_crl.moments.stream import MomentStream, few_parts
+from jigsaw_crl.moments.summary import MOST_PARTS
+from jigsaw_crl.moments.trimming import TrimmedStream
 from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, ROW_INDEX, quoted
 from jigsaw_crl.study.row_order import RISING, RowOrder
+from jigsaw_crl.study.source import Chunk, Codes, Naming, Source
 from jigsaw_crl.study.too_small import large_enough
 
-__all__ = [
-    "Chunk",
-    "Codes",
-    "Naming",
-    "Source",
-    "chunk_rows",
-    "client_from_source",
-    "warn_of_ignored",
-]
+__all__ = ["client_from_source", "warn_of_ignored"]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
 MOST_REGIMES = 5_000
 # Each regime has its own sums in each batch, of up to a few MB.
 MOST_CELLS = 20_000
+# The part of each group is kept, some hundred bytes.
+MOST_GROUPS = 500_000
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
@@ -56,102 +51,6 @@ USUAL_CONTROLS = (
 )  # fmt: skip
 # Ignored columns that a warning names.
 MOST_WARNED = 4
-# Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
-_CHUNK_VALUES = 1 << 19
-
-Codes = npt.NDArray[np.integer]
-Missing = Literal["refuse", "drop"]
-
-
-def chunk_rows(n_features: int) -> int:
-    """Number of rows that a reader fetches at a time."""
-    return max(256, _CHUNK_VALUES // max(n_features, 1))
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Some rows and their regimes: row i is in `regimes[codes[i]]`, in none if the code is -1.
-
-    `batches` holds the names and codes of their batches likewise; None without a batch column.
-    """
-
-    regimes: Sequence[str]
-    codes: Codes
-    rows: npt.NDArray[np.number]
-    batches: tuple[Sequence[str], Codes] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table that is read chunk by chunk.
-
-    Parameters
-    ----------
-    features : tuple of str
-    chunks : callable
-        Returns an iterator over the rows.
-    ignored : mapping of str to str
-        Columns that are not features, and why.
-    lacking : tuple of str
-        Columns to ignore that the table does not have.
-    """
-
-    features: tuple[str, ...]
-    chunks: Callable[[], Iterator[Chunk]]
-    ignored: Mapping[str, str] = field(default_factory=dict)
-    lacking: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Naming:
-    """Names of columns and regimes in a client's file.
-
-    Parameters
-    ----------
-    regime : str or None
-        Column with the regime; None for the default of the file format.
-    control : str
-        Its value on observational rows.
-    rename : mapping of str to str
-        From values of the regime column to labels; several values of one label are its strengths.
-    ignore : tuple of str
-        Columns that are not features.
-    strict_rename : bool
-        Raise an error if a renamed value does not occur.
-    batch : str or None
-        Column with the batch of each row, if there is one.
-    trim : float
-        Share of the rows of each regime to leave out: those that lie farthest out.
-    missing : {"refuse", "drop"}
-        Raise an error for a missing value, or leave its row out.
-    strict_ignore : bool
-        Raise an error if a column to ignore does not occur.
-    """
-
-    regime: str | None = None
-    control: str = "control"
-    rename: Mapping[str, str] = field(default_factory=dict)
-    ignore: tuple[str, ...] = ()
-    strict_rename: bool = False
-    batch: str | None = None
-    trim: float = 0.0
-    missing: Missing = "refuse"
-    strict_ignore: bool = True
-
-    def __post_init__(self) -> None:
-        check_trim(self.trim)
-        if self.missing not in ("refuse", "drop"):
-            raise InputError(f"missing is {self.missing!r}", 'Use "refuse" or "drop".')
-
-    def ignored_among(self, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Columns to ignore, and those of them that the file lacks and may lack."""
-        known = set(names)
-        lacking = () if self.strict_ignore else tuple(n for n in self.ignore if n not in known)
-        return tuple(n for n in self.ignore if n not in lacking), lacking
-
-    def column(self, default: str = "regime") -> str:
-        """Name of the regime column."""
-        return default if self.regime is None else self.regime
 
 
 def _not_a_feature(why: str) -> str:
@@ -252,8 +151,9 @@ class _RegimeStreams:
         self.features, self.naming, self.client, self.path = features, naming, client, path
         # By regime, then by batch; the batch is "" without a batch column.
         self.streams: dict[str, dict[str, MomentStream]] = {}
-        self.n_rows = self.n_cells = 0
-        self.incomplete, self.trimmed = Counter[str](), Counter[str]()  # by regime
+        self.n_rows = self.n_cells = self.n_groups = 0
+        # By regime.
+        self.incomplete, self.trimmed, self.groups = Counter[str](), Counter[str](), Counter[str]()
         self.order = RowOrder(len(features))
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
@@ -275,25 +175,52 @@ class _RegimeStreams:
             batches, own = chunk.batches
             self._check_named(own, "batch")
             codes = codes.astype(np.int64) * len(batches) + own
+        names, groups = ((), None) if chunk.groups is None else chunk.groups
+        if groups is not None:
+            self._check_named(groups, "group")
+            if not all(map(str.strip, names)):
+                raise self.fail("a row has an empty group", "Give every row its group.")
         self._check_values(chunk)
         lowest, highest = int(codes.min()), int(codes.max())
 
-        def take(code: int, part: npt.NDArray[np.number]) -> None:
+        def take(code: int, part: slice) -> None:
             i, j = divmod(code, len(batches))
-            self.order.add((chunk.regimes[i], batches[j]), part)
-            self._stream(chunk.regimes[i], batches[j]).add(part)
+            self.order.add((chunk.regimes[i], batches[j]), rows[part])
+            stream = self._stream(chunk.regimes[i], batches[j])
+            if isinstance(stream, GroupedStream) and groups is not None:
+                self._add_grouped(stream, rows[part], names, groups[part])
+            else:
+                stream.add(rows[part])
 
         if lowest == highest:
-            take(lowest, rows)
+            take(lowest, slice(None))
         else:
             # numpy sorts integers of 16 bits or less by counting, which is fast.
             narrow = codes.astype(np.min_scalar_type(highest))
-            sorted_rows = rows[np.argsort(narrow, kind="stable")]
+            order = np.argsort(narrow, kind="stable")
+            rows, groups = rows[order], None if groups is None else groups[order]
             sizes = np.bincount(narrow)
             ends = np.cumsum(sizes)
             for code in np.flatnonzero(sizes).tolist():
-                take(code, sorted_rows[ends[code] - sizes[code] : ends[code]])
+                take(code, slice(ends[code] - sizes[code], ends[code]))
         self.n_rows += len(codes)
+
+    def _add_grouped(
+        self,
+        stream: GroupedStream,
+        rows: npt.NDArray[np.number],
+        names: Sequence[str],
+        codes: Codes,
+    ) -> None:
+        before = stream.groups or 0
+        stream.add_grouped(rows, names, codes)
+        self.n_groups += (stream.groups or 0) - before
+        if self.n_groups > MOST_GROUPS:
+            raise self.fail(
+                f"there are more than {MOST_GROUPS:,} groups",
+                "Name the column that holds the group of each row with --group: many rows share "
+                "one.",
+            )
 
     def _complete(self, chunk: Chunk) -> Chunk:
         """The rows of a chunk without missing values; the others are counted."""
@@ -303,11 +230,10 @@ class _RegimeStreams:
         codes, counts = np.unique(chunk.codes[~whole], return_counts=True)
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             self.incomplete[chunk.regimes[code]] += count
-        own = None if chunk.batches is None else (chunk.batches[0], chunk.batches[1][whole])
-        return Chunk(chunk.regimes, chunk.codes[whole], chunk.rows[whole], own)
+        return chunk.select(whole)
 
     def left_out(self) -> list[Finding]:
-        """Findings about the rows that were left out on request."""
+        """Findings about the rows that were left out or grouped on request."""
         found = []
         for check, what, counts in (
             ("incomplete-rows", "with missing values", self.incomplete),
@@ -316,9 +242,16 @@ class _RegimeStreams:
             if counts.total():
                 each = few(f"{count:,} of {regime!r}" for regime, count in counts.items())
                 message = f"left out {pluralise(counts.total(), 'row')} {what}: {each}"
-                remedy = "Nothing to do: this was asked for."
-                found.append(Finding(check, "info", message, remedy, client=self.client))
+                found.append(self._asked(check, message))
+        if self.naming.group is not None:
+            each = few(f"{count:,} of {regime!r}" for regime, count in self.groups.items())
+            message = f"rows are taken in groups by {self.naming.group!r}: {each}"
+            found.append(self._asked("grouped-rows", message))
         return found
+
+    def _asked(self, check: str, message: str) -> Finding:
+        remedy = "Nothing to do: this was asked for."
+        return Finding(check, "info", message, remedy, client=self.client)
 
     def _check_named(self, codes: Codes, what: str) -> None:
         if int(codes.min()) < 0:
@@ -345,13 +278,16 @@ class _RegimeStreams:
                 f"there are more than {MOST_CELLS} combinations of regime and batch",
                 "Name the right column with --batch, or merge batches.",
             )
-        d = len(self.features)
-        own = MOST_PARTS if regime == self.naming.control else few_parts(d)
-        trim = self.naming.trim
-        stream = TrimmedStream(d, parts=own, trim=trim) if trim else MomentStream(d, parts=own)
+        stream = self._new_stream(len(self.features), regime == self.naming.control)
         self.streams.setdefault(regime, {})[batch] = stream
         self.n_cells += 1
         return stream
+
+    def _new_stream(self, d: int, is_control: bool) -> MomentStream:
+        parts, trim = MOST_PARTS if is_control else few_parts(d), self.naming.trim
+        if self.naming.group is not None:
+            return GroupedStream(d, parts=parts, trim=trim)
+        return TrimmedStream(d, parts=parts, trim=trim) if trim else MomentStream(d, parts=parts)
 
     def _moments(self, streams: Mapping[str, MomentStream]) -> Moments:
         """Moments of one regime."""
@@ -415,8 +351,10 @@ class _RegimeStreams:
             labels.setdefault(label, []).append(self._moments(self.streams[value]))
         found = self._moments(control)
         for value, streams in ((naming.control, control), *self.streams.items()):
-            out = sum(x.left_out for x in streams.values() if isinstance(x, TrimmedStream))
+            own = streams.values()
+            out = sum(x.left_out for x in own if isinstance(x, TrimmedStream | GroupedStream))
             self.trimmed += Counter({value: out})
+            self.groups[value] = sum(x.groups or 0 for x in own)
         return found, labels
 
 

@@ -1,0 +1,230 @@
+"""The group column: rows of one subject or run are alike, and count as fewer."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli.app import app
+from jigsaw_crl.diagnostics import check_client
+from jigsaw_crl.study import merge_clients, regimes, write_moments
+
+from .tables import assert_same, frame_of, regimes_of
+from .test_batches import table as plates
+from .test_batches import write
+
+LATENTS = 5
+
+
+def alike(share: float, each: int, *, seed: int = 0, n: int = 6_000) -> pd.DataFrame:
+    """Four regimes whose subjects have `each` rows with correlation `share`, scattered."""
+    rng = np.random.default_rng(seed)
+    G = rng.normal(size=(8, LATENTS))
+    frames = []
+    for j, regime in enumerate(["control", "a", "b", "c"]):
+        subject = rng.permutation(np.arange(n) // each)
+        own = rng.normal(size=(subject.max() + 1, LATENTS))[subject]
+        z = np.sqrt(share) * own + np.sqrt(1 - share) * rng.normal(size=(n, LATENTS))
+        if j:
+            z[:, j] *= 2
+        frame = frame_of({regime: z @ G.T + 0.01 * rng.normal(size=(n, 8))})
+        frames.append(frame.assign(subject=[f"{regime}-{i}" for i in subject]))
+    return pd.concat(frames, ignore_index=True)
+
+
+def client_of(frame: pd.DataFrame, **asked) -> jc.Client:
+    asked = {"ignore": [] if "group" in asked else ["subject"], **asked}
+    return jc.Client.from_table(frame, name="lab", n_latent=LATENTS, **asked)
+
+
+def factors(client: jc.Client) -> list[tuple[float, float]]:
+    every = [client.control, *(m for ms in client.interventions.values() for m in ms)]
+    return [(m.counted.mean, m.counted.covariance) for m in every]
+
+
+# -- what the rows count for ----------------------------------------------------------------------
+
+
+def test_groups_count_as_theory_says():
+    # 1 + 19 r for means and 1 + 19 r² for second moments, averaged over seeds and pooled.
+    found = [factors(client_of(alike(0.5, 20, seed=s), group="subject"))[0] for s in range(6)]
+    means, covariances = np.mean(found, axis=0)
+    assert means == pytest.approx(10.5, rel=0.15)
+    assert covariances == pytest.approx(5.75, rel=0.15)
+
+
+def test_few_groups_count_as_few_rows_for_covariances_too():
+    # Parts of one group each hide how groups differ; r comes from the means: 1 + 599 r².
+    found = [factors(client_of(alike(0.5, 600, seed=s), group="subject")) for s in range(6)]
+    means, covariances = np.mean(found, axis=(0, 1))
+    assert means == pytest.approx(300, rel=0.3)
+    assert covariances == pytest.approx(150, rel=0.5)
+
+
+def test_scattered_groups_are_not_seen_without_their_column():
+    client = client_of(alike(0.5, 20))
+    assert factors(client) == [(1.0, 1.0)] * 4
+
+
+@pytest.mark.parametrize("each", [1, 20, 500])
+def test_groups_that_do_not_differ_cost_nothing(each):
+    for seed in range(6):
+        client = client_of(alike(0.0, each, seed=seed), group="subject")
+        assert factors(client) == [(1.0, 1.0)] * 4
+        assert client.control.n == client.control.rows == 6_000
+
+
+def test_moments_are_those_of_all_rows():
+    grouped, plain = client_of(alike(0.5, 20), group="subject"), client_of(alike(0.5, 20))
+    assert grouped.n_features == plain.n_features == 8
+    for a, b in (
+        (grouped.control, plain.control),
+        (grouped.interventions["b"][0], plain.interventions["b"][0]),
+    ):
+        np.testing.assert_allclose(a.mean, b.mean, atol=1e-12)
+        np.testing.assert_allclose(a.covariance, b.covariance, atol=1e-12)
+    assert grouped.control.groups == 300
+    assert plain.control.groups is None
+
+
+def test_trimming_and_batches_keep_groups():
+    frame = alike(0.5, 20)
+    trimmed = client_of(frame, group="subject", trim=0.05)
+    assert trimmed.control.rows == 5_700
+    assert factors(trimmed)[0][0] == pytest.approx(10.5, rel=0.4)
+    day = pd.Categorical(frame["subject"].str.len().astype(str))
+    batched = client_of(frame.assign(day=day), group="subject", batch="day")
+    assert batched.control.groups == 300
+    assert factors(batched)[0][1] == pytest.approx(5.75, rel=0.4)
+
+
+# -- findings -------------------------------------------------------------------------------------
+
+
+def test_the_finding_says_that_rows_of_a_group_are_alike():
+    client = client_of(alike(0.5, 20), group="subject")
+    said = {f.check: f for f in check_client(client).findings}
+    assert said["dependent-rows"].message.startswith("rows of one group are alike: 6,000 rows of")
+    assert "Record more groups" in said["dependent-rows"].remedy
+    assert not {"drifting-control", "few-groups"} & set(said)
+
+
+@pytest.mark.parametrize(
+    ("each", "cost"), [(2_000, "is known only roughly"), (6_000, "cannot be told from")]
+)
+def test_few_groups_are_named_with_what_cannot_be_known(each, cost):
+    client = client_of(alike(0.2, each), group="subject")
+    (finding,) = (f for f in check_client(client).findings if f.check == "few-groups")
+    assert cost in finding.message
+    assert "at least 8 groups" in finding.remedy
+    assert finding.value == 6_000 / each
+
+
+# -- how it is read -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def expected() -> jc.Client:
+    return jc.Client.from_table(plates(), name="lab-1", group="plate")
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "npz", "h5ad"])
+def test_every_format_gives_the_groups_and_moments_of_the_rows(ending, expected, tmp_path):
+    client = jc.read_client(write(tmp_path / f"lab-1.{ending}", plates()), group="plate")
+    assert_same(client, expected)
+    assert (client.control.groups, client.interventions["valve"][0].groups) == (3, 1)
+
+
+def test_other_data_frames_and_other_chunks_give_the_same(expected, monkeypatch):
+    assert_same(
+        jc.Client.from_table(pl.from_pandas(plates()), name="lab-1", group="plate"), expected
+    )
+    monkeypatch.setattr("jigsaw_crl.study.frames.chunk_rows", lambda _: 7)
+    assert_same(jc.Client.from_table(plates(), name="lab-1", group="plate"), expected)
+
+
+def test_the_manifest_names_the_group_column_and_the_caller_may_override_it(tmp_path):
+    frame = plates().assign(day="monday")
+    frame.to_csv(tmp_path / "lab-1.csv", index=False, float_format="%.17g")
+    (tmp_path / "study.toml").write_text('group = "plate"\n')
+    read = jc.read_study(tmp_path)
+    assert read["lab-1"].control.groups == 3
+    (recorded,) = (f for f in read.findings if f.check == "grouped-rows")
+    assert recorded.message == (
+        "rows are taken in groups by 'plate': 3 of 'control', 3 of 'pump', 1 of 'valve'"
+    )
+    assert jc.read_study(tmp_path, group="day")["lab-1"].control.groups == 1
+    (tmp_path / "study.toml").write_text('group = "plate"\n[clients.lab-1]\ngroup = "day"\n')
+    assert jc.read_study(tmp_path)["lab-1"].control.groups == 1
+
+
+def test_the_command_line_takes_the_column(tmp_path):
+    table, moments = tmp_path / "lab.csv", tmp_path / "lab.moments.npz"
+    alike(0.5, 20, n=2_000).to_csv(table, index=False)
+    done = CliRunner().invoke(
+        app, ["moments", str(table), "--group", "subject", "-o", str(moments)]
+    )
+    assert done.exit_code == 0, done.output
+    for given in ([str(table), "--group", "subject"], [str(moments)]):
+        done = CliRunner().invoke(app, ["check", *given, "--json"])
+        assert done.exit_code == 0, done.output
+        said = {f["check"]: f["message"] for f in json.loads(done.stdout)["findings"]}
+        assert said["dependent-rows"].startswith("rows of one group are alike")
+
+
+def test_a_moments_file_keeps_groups_and_takes_more(tmp_path):
+    frame = alike(0.5, 20)
+    half = frame["subject"].str[-1].isin(list("02468"))
+    first, second = (client_of(frame[rows], group="subject") for rows in (half, ~half))
+    path = write_moments(first, tmp_path / "lab.moments.npz")
+    read = jc.read_client(path)
+    assert read.control.groups == first.control.groups
+    assert read.control.n == first.control.n
+    merged = merge_clients(read, second)
+    assert merged.control.groups == 300
+    assert merged.control.rows == 6_000
+    with pytest.raises(jc.InputError, match="only one of the two has groups"):
+        merge_clients(read, client_of(frame[~half]))
+    with np.load(path) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    np.savez(tmp_path / "broken.npz", **{**arrays, "groups": arrays["groups"] * 10_000})
+    with pytest.raises(jc.InputError, match="the array groups does not fit the numbers of rows"):
+        jc.read_client(tmp_path / "broken.npz")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"group": "plat"}, r"no column 'plat' for the group.*did you mean 'plate'\?"),
+        ({"group": "regime"}, "the column 'regime' is both the regime and the group"),
+        ({"group": "plate", "batch": "plate"}, "is both the batch and the group"),
+    ],
+)
+def test_a_column_that_cannot_be_the_group_is_refused(asked, message, tmp_path):
+    path = write(tmp_path / "lab-1.csv", plates())
+    with pytest.raises(jc.InputError, match=f"(?i){message}"):
+        jc.read_client(path, **asked)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [(None, "row 5 has no group"), (" ", "a row has an empty group")]
+)
+def test_a_row_without_a_group_is_refused(value, message):
+    frame = plates()
+    frame.loc[4, "plate"] = value
+    with pytest.raises(jc.InputError, match=message):
+        jc.Client.from_table(frame, name="lab-1", group="plate")
+
+
+def test_a_column_with_too_many_groups_is_refused(monkeypatch):
+    monkeypatch.setattr(regimes, "MOST_GROUPS", 100)
+    frame = frame_of(regimes_of())
+    frame["row"] = [f"row {i}" for i in range(len(frame))]
+    with pytest.raises(jc.InputError, match="there are more than 100 groups"):
+        jc.Client.from_table(frame, name="lab-1", group="row")
