@@ -17,10 +17,7 @@ from typing import Any, Literal
 
 from jigsaw_crl import baseline
 from jigsaw_crl.assembly import assemble
-from jigsaw_crl.assembly.claims import claims_across
-from jigsaw_crl.assembly.linearity import SOUND, leaning_clients
-from jigsaw_crl.assembly.meanings import differing_labels
-from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.claims import against_the_model, claims_across
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
@@ -35,7 +32,6 @@ from jigsaw_crl.diagnostics import (
     check_study,
     usable,
 )
-from jigsaw_crl.diagnostics.labels import label_differs, not_linear
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
@@ -333,14 +329,8 @@ def recover(
         assembly |= {"seed": seed, "closed_world": closed_world}
         if smallest_effect is not None:
             assembly["smallest_effect"] = smallest_effect
-    leaning = leaning_clients(r.fragment for r in recovered)
-    if leaning and method == "null-cone":
-        share = len(leaning) / len(recovered)
-        report = replace(report, across=(*report.across, not_linear(len(leaning), share, SOUND)))
-    elif method == "null-cone":
-        differing = differing_labels(read_fragments(r.fragment for r in recovered))
-        found = (label_differs(client, label) for client, label in differing)
-        report = replace(report, across=(*report.across, *found))
+        across = against_the_model([r.fragment for r in recovered])
+        report = replace(report, across=(*report.across, *across))
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
         known = PartialOrder.from_matrix(order.labels, order.decoded)

@@ -1,16 +1,18 @@
-"""Do the sites of a study agree in what their hard interventions reveal? Findings where not."""
+"""Do the sites of a study agree with each other and with the model? Findings where not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
+from jigsaw_crl.assembly.linearity import SOUND, leaning_clients
+from jigsaw_crl.assembly.meanings import differing_labels
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.diagnostics.labels import effects_apart, not_hard_across
+from jigsaw_crl.diagnostics.labels import effects_apart, label_differs, not_hard_across, not_linear
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["claims_across"]
+__all__ = ["against_the_model", "claims_across"]
 
 
 def claims_across(fragments: Iterable[Fragment]) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
@@ -26,3 +28,11 @@ def claims_across(fragments: Iterable[Fragment]) -> tuple[tuple[str, ...], tuple
     sites = (effects_apart(site, *counts) for site, counts in effects.apart.items())
     labels = (not_hard_across(label, value) for label, value in doubted.items())
     return tuple(doubted), (*sites, *labels)
+
+
+def against_the_model(fragments: Sequence[Fragment]) -> tuple[Finding, ...]:
+    """What all clients together say against a linear system, or against a label at one of them."""
+    leaning = leaning_clients(fragments)
+    if leaning:
+        return (not_linear(len(leaning), len(leaning) / len(fragments), SOUND),)
+    return tuple(label_differs(*which) for which in differing_labels(read_fragments(fragments)))

@@ -16,12 +16,12 @@ import typer
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, sole_writer
-from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.design import design
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
+from jigsaw_crl.cli.explain import explain
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _known(
     folder: Path, method: str, closed_world: bool, seed: int, smallest_effect: float | None
 ) -> Result:
     """The result that fragments are added to."""
-    from jigsaw_crl.result.result import load_result
+    from jigsaw_crl.result.loading import load_result
 
     if (method, closed_world, seed, smallest_effect) != ("null-cone", False, 0, None):
         raise InputError(
@@ -230,63 +230,6 @@ def _grown(known: Result, pieces: dict[str, Fragment], provenance: dict[str, Any
     return replace(grown, provenance={**grown.provenance, **joined})
 
 
-def explain(
-    folder: opt.ResultFolder,
-    ancestor: Annotated[
-        str, typer.Argument(metavar="ANCESTOR", help="Is this label an ancestor …")
-    ],
-    descendant: Annotated[str, typer.Argument(metavar="DESCENDANT", help="… of this one?")],
-    rests_on: Annotated[
-        bool,
-        typer.Option(
-            "--rests-on", help="Does the verdict rest on one client? Samples again without each."
-        ),
-    ] = False,
-    as_json: opt.Json = False,
-) -> None:
-    """Why is this the verdict on a pair of labels?"""
-    from jigsaw_crl.result.result import load_result
-
-    result = load_result(folder)
-    order = result.order
-    ancestor, descendant = normal_label(ancestor), normal_label(descendant)
-    for label in (ancestor, descendant):
-        if label in result.lost_labels:
-            why = "; ".join(str(part) for part in result.lost_labels[label])
-            raise InputError(
-                f"the label {label!r} is missing from the order; left out were {why[:400]}",
-                "See the findings for what to do about it.",
-            )
-    if rests_on:
-        order = order.with_rests_on()
-    certificate = order.explain(ancestor, descendant)
-    pair = ancestor, descendant
-    if as_json:
-        print_json(
-            {
-                "ancestor": ancestor,
-                "descendant": descendant,
-                "verdict": order.verdict(ancestor, descendant).name.lower(),
-                # Algorithm 3 gives none.
-                "probability": None
-                if order.mode == "paper"
-                else float(order.probability(ancestor, descendant)),
-                "excludes_above": certificate.bound,
-                "excludes_unit": certificate.bound_unit,
-                "effect": None if certificate.effect is None else asdict(certificate.effect),
-                "contested": pair in order.contested,
-                "rests_on": certificate.rests_on or None,
-                "certificate": str(certificate),
-            }
-        )
-        return
-    say(str(certificate))
-    if pair in order.contested:
-        say("Contested: the clients that contradict this would decide the opposite on their own.")
-    if rests_on and not certificate.rests_on:
-        say("Rests on no single client.")
-
-
 def report(
     folder: opt.ResultFolder,
     output: Annotated[
@@ -303,7 +246,7 @@ def report(
     By default into the result folder. With --figures, writes its figures for a paper.
     """
     from jigsaw_crl.result.folder import REPORT, is_report
-    from jigsaw_crl.result.result import load_result
+    from jigsaw_crl.result.loading import load_result
 
     if output is None and figures is None:
         output = folder / REPORT

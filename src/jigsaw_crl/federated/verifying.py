@@ -27,7 +27,8 @@ from jigsaw_crl.fragment.keys import KeyList, SignedDocument, key_identifier, pu
 from jigsaw_crl.fragment.reading import read_bytes
 from jigsaw_crl.fragment.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.result.folder import COMPLETE, RESULT
-from jigsaw_crl.result.result import Result, load_result
+from jigsaw_crl.result.loading import load_result
+from jigsaw_crl.result.result import Result
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
-from jigsaw_crl.result.result import Result, load_result
+from jigsaw_crl.result.loading import load_result
+from jigsaw_crl.result.result import Result
 
 __all__ = ["Result", "load_result"]

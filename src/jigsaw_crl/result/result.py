@@ -27,8 +27,8 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.result.document import order_document, order_from, proposal_from
-from jigsaw_crl.result.folder import COMPLETE, RESULT, write_folder
+from jigsaw_crl.result.document import order_document
+from jigsaw_crl.result.folder import write_folder
 from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.client.client import Client
 
-__all__ = ["Result", "load_result"]
+__all__ = ["Result"]
 
 # Larger orders get a proposal only when its size is asked for: the search takes seconds.
 MOST_LABELS_FOR_PROPOSAL = 60
@@ -357,60 +357,3 @@ def _check_one_set(result: Result) -> None:
             "the fragments are not those that the order was assembled from",
             "Pass order.fragments, by client name.",
         )
-
-
-def load_result(folder: str | os.PathLike[str]) -> Result:
-    """Read a result folder that `Result.save` wrote.
-
-    Parameters
-    ----------
-    folder : path
-
-    Returns
-    -------
-    Result
-        Without the latent bases, which never leave the clients.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import jigsaw_crl as jc
-    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = jc.load_result(result.save(folder))
-    >>> again.order.pairs() == result.order.pairs()
-    True
-    """
-    # Imported here for start-up time: it loads pydantic.
-    from jigsaw_crl.result.file import ResultDocument
-
-    root = Path(folder)
-    if not root.exists():
-        raise InputError(
-            "there is no such folder", "Pass a folder that `jigsaw recover --out` wrote.", path=root
-        )
-    path = next((p for p in (root / COMPLETE / RESULT, root / RESULT) if p.exists()), None)
-    if path is None:
-        raise InputError(
-            f"this folder has no {RESULT}", "Pass a folder `jigsaw recover --out` wrote.", path=root
-        )
-    document = ResultDocument.from_file(path)
-    try:
-        fragments = [Fragment.from_document(f, path=path) for f in document.fragments]
-        order = order_from(document.order.model_dump(), fragments)
-        return Result(
-            {f.client: f for f in fragments},
-            order,
-            tuple(Finding(**f.model_dump()) for f in document.diagnostics),
-            document.provenance,
-            document.options,
-            proposal_from(document.proposal and document.proposal.model_dump(), order),
-        )
-    except InputError:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"the result does not hold together ({type(error).__name__}: {error})",
-            "Run the recovery again.",
-            path=path,
-        ) from None
