@@ -10,6 +10,7 @@ then the counts are taken again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -52,7 +53,10 @@ def differing_labels(panel: Panel) -> tuple[tuple[str, str], ...]:
         off = _most_contradicted(said, rest[grid], causes.T @ causes > 0)
         if len(off) <= WHOLE * len(claims.members):
             found += [(claims.client, panel.labels[claims.members[i]]) for i in off]
-    return tuple(found)
+    # A label on which several sites stand against the rest has a hidden cause, or is hard to tell;
+    # it does not mean something else at each of them.
+    sites = Counter(label for _, label in found)
+    return tuple((client, label) for client, label in found if sites[label] == 1)
 
 
 def _most_contradicted(said: FloatArray, rest: FloatArray, joined: BoolArray) -> list[int]:
