@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -27,7 +28,7 @@ __all__ = ["write_page"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 # Makes the file reproducible: no random identifiers, text stored as text.
-plt.rcParams.update({"svg.hashsalt": "jigsaw-crl", "svg.fonttype": "none", "font.size": 10})
+STYLE: Any = {"svg.hashsalt": "jigsaw-crl", "svg.fonttype": "none", "font.size": 10}
 OLD, NEW = "#b0b0b0", "#1f5fa8"
 
 # What is asked of every row, and of every finding on clean data.
@@ -80,6 +81,11 @@ Table = dict[Cell, list[Record]]
 
 def write_page(docs: Path = DOCS) -> None:
     """Write the page, and the picture beside the others."""
+    with plt.rc_context(STYLE):
+        _write_page(docs)
+
+
+def _write_page(docs: Path) -> None:
     results = docs / "robustness"
     before, now, clean = (
         by_cell(Cell, finished(results / f"{name}.jsonl")) for name in ("before", "now", "clean")

@@ -329,7 +329,8 @@ def recover(
         assembly |= {"seed": seed, "closed_world": closed_world}
         if smallest_effect is not None:
             assembly["smallest_effect"] = smallest_effect
-        across = against_the_model([r.fragment for r in recovered])
+        kept, across = against_the_model([r.fragment for r in recovered])
+        recovered = [replace(r, fragment=f) for r, f in zip(recovered, kept, strict=True)]
         report = replace(report, across=(*report.across, *across))
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":

@@ -29,7 +29,6 @@ def test_exchanged_labels_are_named_and_left_out():
     result = jc.recover(clients)
     said = {(f.client, f.regime) for f in result.diagnostics if f.check == "label-differs"}
     assert said == {(clients[2].name, root), (clients[2].name, leaf)}
-    assert any("mean something else" in note for note in result.order.notes)
     counts = jc.metrics.verdict_counts(order, result.order)
     assert counts.wrong_yes == 0
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.linearity import SOUND, leaning_clients
-from jigsaw_crl.assembly.meanings import differing_labels
+from jigsaw_crl.assembly.meanings import differing_labels, without_labels
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.diagnostics.labels import effects_apart, label_differs, not_hard_across, not_linear
@@ -30,9 +30,21 @@ def claims_across(fragments: Iterable[Fragment]) -> tuple[tuple[str, ...], tuple
     return tuple(doubted), (*sites, *labels)
 
 
-def against_the_model(fragments: Sequence[Fragment]) -> tuple[Finding, ...]:
-    """What all clients together say against a linear system, or against a label at one of them."""
+def against_the_model(
+    fragments: Sequence[Fragment],
+) -> tuple[list[Fragment], tuple[Finding, ...]]:
+    """What all clients together say against a linear system, or against a label at one of them.
+
+    Returns
+    -------
+    fragments : list of Fragment
+        Without what a client says about a label that differs there.
+    findings : tuple of Finding
+    """
     leaning = leaning_clients(fragments)
     if leaning:
-        return (not_linear(len(leaning), len(leaning) / len(fragments), SOUND),)
-    return tuple(label_differs(*which) for which in differing_labels(read_fragments(fragments)))
+        share = len(leaning) / len(fragments)
+        return list(fragments), (not_linear(len(leaning), share, SOUND),)
+    differing = differing_labels(read_fragments(fragments))
+    findings = tuple(label_differs(*which) for which in differing)
+    return without_labels(fragments, differing), findings

@@ -14,7 +14,6 @@ from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
 from jigsaw_crl.assembly.linearity import NOT_LINEAR, leaning_clients, withheld
-from jigsaw_crl.assembly.meanings import differing_labels, without_labels
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import decode
@@ -36,11 +35,6 @@ __all__ = ["assemble"]
 Method = Literal["evidence", "null-cone", "paper"]
 NOT_HARD = (
     "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
-)
-
-DIFFERS = (
-    "these labels seem to mean something else at the site named than at the others, and what it "
-    "says about them is left out"
 )
 
 
@@ -124,17 +118,12 @@ def assemble(
         panel = read_fragments(withheld(given))
         effects = pool_effects(panel)
         claims.append(f"{NOT_LINEAR}: {few(leaning)}")
-    differing = () if panel.all_sure else differing_labels(panel)
-    whole = panel if differing else None
-    if differing:
-        panel = read_fragments(without_labels(panel.fragments, differing))
-        claims.append(f"{DIFFERS}: {few([f'{label} ({client})' for client, label in differing])}")
     if effects is not None:
         claims += effects.notes
     if not panel.all_sure:
         notes = ["closed_world needs exact statements and was not used"] if closed_world else []
         notes += claims
-        return _by_evidence(panel, seed, closed_world, notes, smallest_effect, whole)
+        return _by_evidence(panel, seed, closed_world, notes, smallest_effect)
     try:
         deduction = deduce(panel, closed_world=closed_world)
     except Contradiction as contradiction:
@@ -174,15 +163,9 @@ def _by_evidence(
     closed_world: bool,
     notes: list[str],
     smallest_effect: float | None,
-    whole: Panel | None = None,
 ) -> GlobalOrder:
-    """`whole` is the panel before labels that differ were left out, if any were."""
     rng = np.random.default_rng(seed)
     trust = weigh_clients(panel, rng)
-    if whole is not None:
-        # Leaving out what a client is wrong about makes the rest no more credible.
-        before = weigh_clients(whole, np.random.default_rng(seed)).weights
-        trust = replace(trust, weights=np.minimum(trust.weights, before))
     model = OrderModel.of(panel, trust.weights, trust.rate)
     draws = sample_posterior(model, rng)
     evidence = model.evidence(draws.probability)
