@@ -82,3 +82,17 @@ def test_one_leaning_client_proves_nothing_and_many_do():
             for f in fragments[:count]
         ]
         assert len(leaning_clients([*said, *fragments[count:]])) == names
+
+
+def test_sites_that_claim_leaning_lines_cannot_silence_the_others():
+    world = jc.simulate.random_world(8, 10, 0.6, 402)
+    fragments = [jc.recover_fragment(c) for c in world.clients(5_000)]
+    honest = jc.assemble(fragments)
+    told = [
+        replace(f, findings=(*f.findings, leaning_lines(f.client, 9.0, 5.0))) if k < 4 else f
+        for k, f in enumerate(fragments)
+    ]
+    order = jc.assemble(told)
+    assert honest.pairs()
+    assert order.pairs() == honest.pairs()
+    assert any("contradict a linear system" in note for note in order.notes)

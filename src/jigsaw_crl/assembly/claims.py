@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
-from jigsaw_crl.assembly.linearity import SOUND, leaning_clients
+from jigsaw_crl.assembly.linearity import SOUND, leaning_clients, withheld
 from jigsaw_crl.assembly.meanings import differing_labels, without_labels
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.findings import Finding
@@ -38,13 +38,14 @@ def against_the_model(
     Returns
     -------
     fragments : list of Fragment
-        Without what a client says about a label that differs there.
+        Without what a client says about a label that differs there, or about any ancestors if the
+        system is not linear.
     findings : tuple of Finding
     """
     leaning = leaning_clients(fragments)
     if leaning:
         share = len(leaning) / len(fragments)
-        return list(fragments), (not_linear(len(leaning), share, SOUND),)
+        return withheld(fragments), (not_linear(len(leaning), share, SOUND),)
     differing = differing_labels(read_fragments(fragments))
     findings = tuple(label_differs(*which) for which in differing)
     return without_labels(fragments, differing), findings

@@ -13,7 +13,7 @@ from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
-from jigsaw_crl.assembly.linearity import NOT_LINEAR, leaning_clients, withheld
+from jigsaw_crl.assembly.linearity import LEANS, leaning_clients
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import decode
@@ -115,9 +115,7 @@ def assemble(
         claims = [f"{NOT_HARD}: {few(doubted)}; nothing is concluded from it"]
     leaning = leaning_clients(given)
     if leaning:
-        panel = read_fragments(withheld(given))
-        effects = pool_effects(panel)
-        claims.append(f"{NOT_LINEAR}: {few(leaning)}")
+        claims.append(f"{LEANS}: {few(leaning)}")
     if effects is not None:
         claims += effects.notes
     if not panel.all_sure:

@@ -18,7 +18,7 @@ from jigsaw_crl.assembly.verdict import (
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 
-__all__ = ["decide"]
+__all__ = ["decide", "with_certainty"]
 
 # Probability that every single chain must pass before all of them decide together.
 EACH_YES, EACH_NO = 0.85, 0.15
@@ -44,3 +44,11 @@ def decide(draws: Draws, evidence: FloatArray) -> npt.NDArray[np.int8]:
     verdicts[low & (against | no | eye)] = NO
     verdicts[high & (~silent | yes)] = YES
     return verdicts
+
+
+def with_certainty(verdicts: npt.NDArray[np.int8], chance: float | FloatArray) -> FloatArray:
+    """Probabilities of all pairs if verdicts are certain, and open pairs have this chance."""
+    out = np.where(verdicts == OPEN, np.clip(chance, 0.0, 1.0), verdicts == YES)
+    np.fill_diagonal(out, 0.0)
+    out.flags.writeable = False
+    return out

@@ -25,7 +25,7 @@ from jigsaw_crl.assembly.posterior.weights import client_evidence, lacks_common_
 from jigsaw_crl.assembly.verdict import CERTAIN_YES, LEAST_AGAINST, NO, OPEN, YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["NOBODY", "contested", "is_quick", "rests_on"]
+__all__ = ["contested", "is_quick", "rests_on"]
 
 # No single client: several, or nobody in particular.
 NOBODY = -1
@@ -49,8 +49,8 @@ def rests_on(
     verdicts: npt.NDArray[np.int8],
     probability: FloatArray,
     seed: int,
-) -> npt.NDArray[np.int32]:
-    """The client that each decided pair rests on, by number; `NOBODY` elsewhere, shape (p, p).
+) -> dict[tuple[str, str], str]:
+    """The client that a decided pair (ancestor, descendant) rests on, if there is one.
 
     Parameters
     ----------
@@ -87,7 +87,10 @@ def rests_on(
             # Of several clients that a pair would fall without, the one that it needs most.
             take = gone & (1.0 - sure > most)
             out[take], most[take] = k, (1.0 - sure)[take]
-    return out
+    return {
+        (panel.labels[a], panel.labels[d]): panel.claims[out[a, d]].client
+        for a, d in np.argwhere(out != NOBODY).tolist()
+    }
 
 
 def contested(

@@ -4,8 +4,9 @@ In a linear system the line of a target with a single direction is orthogonal to
 other targets (T2), up to what a second direction that was missed may tilt it. A client whose lines
 lean further says so in its findings (`leaning-lines`). Sound clients do that now and then. If more
 clients of a study do than chance explains, the model does not fit: the system or the sensors are
-not linear, or latents are missing from the clients' counts. What the clients state about ancestors
-is then withheld.
+not linear, or latents are missing from the clients' counts. `recover`, which reads the rows itself,
+then withholds what the clients state about ancestors. Of fragments that others sent only a note is
+made: a few sites that claim leaning lines must not be able to silence all others.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from scipy.special import bdtrc
 
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
 
-__all__ = ["LEANING", "NOT_LINEAR", "SOUND", "leaning_clients", "withheld"]
+__all__ = ["LEANING", "LEANS", "NOT_LINEAR", "SOUND", "leaning_clients", "withheld"]
 
 LEANING = "leaning-lines"
 # Share of sound clients whose lines lean (0 to 4 % in linear worlds, Gaussian or not), and the
 # chance of a false verdict about a study.
 SOUND, FALSE_ALARM = 0.04, 5e-3
+LEANS = (
+    "the lines of the targets contradict a linear system at more clients than chance explains, so "
+    "verdicts may be wrong"
+)
 NOT_LINEAR = (
     "the lines of the targets contradict a linear system, so nothing is stated about ancestors"
 )

@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.bounds import Bounds, effect_bounds
 from jigsaw_crl.assembly.certificate import Certificate
+from jigsaw_crl.assembly.decision import with_certainty
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
-from jigsaw_crl.assembly.influence import NOBODY, contested, rests_on
+from jigsaw_crl.assembly.influence import contested, rests_on
 from jigsaw_crl.assembly.lookup import unknown_label
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
@@ -41,6 +42,7 @@ Mode = Literal["exact", "evidence", "paper"]
 FACT = 200.0
 
 
+# Modules that build on this type are imported inside the methods that need them.
 @dataclass(frozen=True, eq=False)
 class GlobalOrder(ReadOnlyArrays):
     """A verdict, a probability and a certificate for every ordered pair of labels.
@@ -176,7 +178,6 @@ class GlobalOrder(ReadOnlyArrays):
 
         Each edge has its `probability`.
         """
-        # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.tables import hasse_graph
 
         return hasse_graph(self)
@@ -185,17 +186,15 @@ class GlobalOrder(ReadOnlyArrays):
         """One row per ordered pair.
 
         Columns: ancestor, descendant, verdict, probability, the numbers of clients whose own data
-        say yes (supporting) and no (contradicting), and the size of effect that the data exclude
-        (excludes_above, in excludes_unit; see `bound`).
+        say yes (supporting) and no (contradicting), and for pairs that are not ancestors the size
+        of effect that the data exclude (excludes_above, in excludes_unit; see `bound`).
         """
-        # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.tables import order_frame
 
         return order_frame(self)
 
     def explain(self, ancestor: str, descendant: str) -> Certificate:
         """The certificate of the verdict; its `str()` is readable."""
-        # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.explanation import explain
 
         return explain(self, *self.indices(ancestor, descendant))
@@ -215,7 +214,6 @@ class GlobalOrder(ReadOnlyArrays):
 
         The result does not depend on the order in which fragments are added.
         """
-        # It builds on this type, so it cannot be imported above.
         from jigsaw_crl.assembly.combine import assemble
 
         return assemble(
@@ -231,17 +229,9 @@ class GlobalOrder(ReadOnlyArrays):
 
         Verdicts and probabilities rest on the clients' evidence and statements, which stay as they
         are. Explanations and designs also use districts: they use the refined ones.
-
-        Parameters
-        ----------
-        refined : mapping of str to Fragment
-            By client name. Blocks, their order, districts and basis are taken from these.
+        `refined` has the fragments to take them from, by client name.
         """
-        taken = ("blocks", "block_order", "districts", "basis")
-        fragments = tuple(
-            replace(own, **{name: getattr(refined[own.client], name) for name in taken})
-            for own in self.fragments
-        )
+        fragments = tuple(own.refined_as(refined[own.client]) for own in self.fragments)
         order = replace(self, fragments=fragments)
         if "deduction" in self.__dict__:
             # It follows from the statements alone, so it need not be derived again.
@@ -299,11 +289,7 @@ class GlobalOrder(ReadOnlyArrays):
             return {}
         assert self.sampled is not None
         given = (self.rate, self.verdicts, self.sampled, self.seed)
-        found = rests_on(self.panel, self._trust, *given)
-        return {
-            (self.labels[a], self.labels[d]): self.fragments[found[a, d]].client
-            for a, d in np.argwhere(found != NOBODY).tolist()
-        }
+        return rests_on(self.panel, self._trust, *given)
 
     def with_rests_on(self) -> GlobalOrder:
         """The same order, whose certificates name the client that a verdict rests on."""
@@ -318,8 +304,7 @@ class GlobalOrder(ReadOnlyArrays):
         """
         if self.mode != "evidence":
             return frozenset()
-        found = contested(self.panel, self._trust, self.rate, self.verdicts)
-        return frozenset((self.labels[a], self.labels[d]) for a, d in np.argwhere(found).tolist())
+        return frozenset(self._named(contested(self.panel, self._trust, self.rate, self.verdicts)))
 
     @property
     def _trust(self) -> FloatArray:
@@ -329,8 +314,7 @@ class GlobalOrder(ReadOnlyArrays):
     @cached_property
     def bounds(self) -> Bounds:
         """How large an effect the data leave possible, for every pair that a client measured."""
-        weights = np.array([self.client_weights[f.client] for f in self.fragments])
-        return effect_bounds(self.panel, weights, self.effects)
+        return effect_bounds(self.panel, self._trust, self.effects)
 
     def bound(self, ancestor: str, descendant: str) -> float:
         """The size of effect of `ancestor` on `descendant` that the data exclude with 95 %.
@@ -348,8 +332,7 @@ class GlobalOrder(ReadOnlyArrays):
         In exact mode and from Algorithm 3, ±`FACT` for decided pairs and 0 for others.
         """
         if self.mode == "evidence":
-            weights = np.array([self.client_weights[f.client] for f in self.fragments])
-            return OrderModel.of(self.panel, weights, self.rate).evidence(self.sampled)
+            return OrderModel.of(self.panel, self._trust, self.rate).evidence(self.sampled)
         return np.where(self.verdicts == YES, FACT, np.where(self.verdicts == NO, -FACT, 0.0))
 
     @cached_property
@@ -361,19 +344,11 @@ class GlobalOrder(ReadOnlyArrays):
         """
         if self.sampled is not None:
             return self.sampled
-        if self.mode == "paper":
-            # Algorithm 3 gives no probabilities: 1 for pairs it states, ½ for all others.
-            out = np.where(self.verdicts == YES, 1.0, 0.5)
-        elif not self.undetermined():
-            out = np.where(self.verdicts == YES, 1.0, 0.0)
-        else:
+        chance: float | FloatArray = 0.5
+        if self.mode == "exact" and self.undetermined():
             rng = np.random.default_rng(self.seed)
-            drawn = sample_orders(self.evidence, rng, start=self.decoded).probability
-            known = self.verdicts == YES
-            out = np.where(self.verdicts == OPEN, np.clip(drawn, 0.0, 1.0), known)
-        np.fill_diagonal(out, 0.0)
-        out.flags.writeable = False
-        return out
+            chance = sample_orders(self.evidence, rng, start=self.decoded).probability
+        return with_certainty(self.verdicts, chance)
 
     def sample(self, n: int, *, seed: int = 0) -> list[BoolArray]:
         """`n` orders that agree with what is known, as matrices over `labels`."""

@@ -24,7 +24,7 @@ from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 __all__ = ["SPEAKS", "Claims", "Panel", "read_fragments"]
 
 
-# A client "says" yes or no when its own log-odds pass log 3: three to one.
+# A client "says" yes or no when the log-odds that it brings pass log 3: three to one.
 SPEAKS = float(np.log(3.0))
 
 
@@ -47,8 +47,6 @@ class Claims:
         Log probability that each pair lies in one district there, where the client weighs.
     evidence : Pooled or None
         The factors with districts averaged over; zero where the client cannot say.
-    log_odds : array, shape (p, p)
-        The client's own log-odds, as its fragment gives them: see `Fragment.evidence`.
     says : array of bool, shape (p, p)
         Pairs about which the client states or weighs something.
     one_of : tuple of (tuple of int, int)
@@ -66,7 +64,6 @@ class Claims:
     bayes: BayesFactors | None
     log_open: FloatArray | None
     evidence: Pooled | None
-    log_odds: FloatArray
     says: BoolArray
     one_of: tuple[tuple[tuple[int, ...], int], ...]
     spouses: BoolArray | None
@@ -78,7 +75,9 @@ class Claims:
         if self.certain is not None:
             out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
         else:
-            mean = np.where(self.says, self.log_odds, 0.0)
+            # What it brings to the pool, so that a verdict names the clients that it rests on.
+            assert self.evidence is not None
+            mean = np.where(self.says, self.evidence.log_odds(), 0.0)
             out = np.where(mean > SPEAKS, 1, np.where(mean < -SPEAKS, -1, 0))
         np.fill_diagonal(out, 0)
         return out.astype(np.int8)
@@ -226,7 +225,6 @@ def _claims(
         bayes=bayes,
         log_open=log_open,
         evidence=evidence,
-        log_odds=fragment.evidence[grid],
         says=says,
         one_of=tuple(sorted(one_of)),
         spouses=None if spouses is None else spouses[grid],

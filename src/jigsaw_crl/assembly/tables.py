@@ -43,7 +43,8 @@ def order_frame(order: GlobalOrder) -> pd.DataFrame:
     a, d = np.nonzero(~np.eye(p, dtype=bool))
     names = np.array(order.labels, dtype=object)
     yes, no = order.panel.counts
-    bounds = order.bounds.value[a, d]
+    # An ancestor pair has an effect; what is excluded is of use for the others.
+    bounds = np.where(order.verdicts[a, d] == YES, np.nan, order.bounds.value[a, d])
     units = np.where(order.bounds.in_sd[a, d], SD, SHARE)
     return pd.DataFrame(
         {

@@ -241,6 +241,11 @@ class Fragment(ReadOnlyArrays):
 
         return latents_of(self, rows)
 
+    def refined_as(self, other: Fragment) -> Fragment:
+        """The fragment with the other's blocks, their order, districts and basis."""
+        taken = ("blocks", "block_order", "districts", "basis")
+        return replace(self, **{name: getattr(other, name) for name in taken})
+
     def without_claims(self, labels: Iterable[str]) -> Fragment:
         """The fragment with nothing concluded from hard interventions on these labels.
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
-from jigsaw_crl.assembly.exact.entailment import Contradiction, Knowledge, entail
+from jigsaw_crl.assembly.exact.entailment import Contradiction, Knowledge, entail, stated_pairs
 from jigsaw_crl.assembly.panel import Claims, Panel
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import few
-from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
+from jigsaw_crl.fragment.fragment import CANNOT_SAY
 
 __all__ = ["Conflict", "agreeing"]
 
@@ -120,15 +120,7 @@ class _Stated:
 
     @classmethod
     def of(cls, panel: Panel) -> _Stated:
-        p = len(panel.labels)
-        yes, no = np.zeros((2, p, p), dtype=bool)
-        for c in panel.claims:
-            if c.certain is not None:
-                grid = np.ix_(c.members, c.members)
-                yes[grid] |= c.certain == YES
-                no[grid] |= c.certain == NO
-        np.fill_diagonal(yes, False)
-        np.fill_diagonal(no, False)
+        yes, no = stated_pairs(panel)
         return cls(yes, no, np.asarray(shortest_path(yes, unweighted=True)))
 
     def _along(self, a: int, d: int) -> set[Pair]:

@@ -20,7 +20,7 @@ from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
-__all__ = ["Contradiction", "Knowledge", "Reason", "entail"]
+__all__ = ["Contradiction", "Knowledge", "Reason", "entail", "stated_pairs"]
 
 UNKNOWN = np.iinfo(np.int32).max
 
@@ -79,15 +79,7 @@ class Knowledge:
     @classmethod
     def stated(cls, panel: Panel) -> Knowledge:
         """Everything that some client states, and its closure."""
-        p = len(panel.labels)
-        yes, no = np.zeros((2, p, p), dtype=bool)
-        for c in panel.claims:
-            if c.certain is not None:
-                grid = np.ix_(c.members, c.members)
-                yes[grid] |= c.certain == YES
-                no[grid] |= c.certain == NO
-        np.fill_diagonal(yes, False)
-        np.fill_diagonal(no, False)
+        yes, no = stated_pairs(panel)
         rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
         out = cls(yes, no, rank[0], rank[1])
         out.close()
@@ -140,6 +132,20 @@ class Knowledge:
         """Advance the clock past the facts just added, and close."""
         self.clock += 1
         self.close()
+
+
+def stated_pairs(panel: Panel) -> tuple[BoolArray, BoolArray]:
+    """What some client states, and what some client denies, shape (p, p) each."""
+    p = len(panel.labels)
+    yes, no = np.zeros((2, p, p), dtype=bool)
+    for c in panel.claims:
+        if c.certain is not None:
+            grid = np.ix_(c.members, c.members)
+            yes[grid] |= c.certain == YES
+            no[grid] |= c.certain == NO
+    np.fill_diagonal(yes, False)
+    np.fill_diagonal(no, False)
+    return yes, no
 
 
 def entail(panel: Panel) -> Knowledge:
