@@ -168,18 +168,21 @@ def test_the_table_holds_verdicts_counts_and_probabilities(middling):
 def test_the_page_carries_every_client_s_log_odds_and_stances_by_label(tunnel):
     order = tunnel.order
     data = data_of(render_report(tunnel))
-    for given, fragment in zip(data["clients"], order.fragments, strict=True):
-        assert given["name"] == fragment.client
+    for given, claims in zip(data["clients"], order.panel.claims, strict=True):
+        assert given["name"] == claims.client
+        brought = claims.evidence.log_odds()
         names = [order.labels[i] for i in given["members"]]
         n = len(names)
         packed = np.frombuffer(unpacked(given["evidence"]), dtype="<i2").reshape(n, n)
         stance = np.frombuffer(unpacked(given["stance"]), dtype=np.uint8).reshape(n, n)
         for i, a in enumerate(names):
             for j, d in enumerate(names):
-                said = fragment.evidence[fragment.index(a), fragment.index(d)]
+                assert order.labels[claims.members[i]] == a
+                assert order.labels[claims.members[j]] == d
+                said = brought[i, j] if claims.says[i, j] and i != j else np.nan
                 assert packed[i, j] == (-32_768 if np.isnan(said) else round(100 * said))
                 # A client that says yes or no has log-odds on that side.
-                assert i == j or (stance[i, j] - 1.0) * said >= 0
+                assert stance[i, j] == 1 or (stance[i, j] - 1.0) * said > 0
 
 
 def test_downloads_are_the_files_of_the_result_folder(tunnel, folder):

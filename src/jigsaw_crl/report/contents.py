@@ -226,9 +226,16 @@ def _needs_several(certificate: Certificate) -> bool:
 
 
 def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:
-    """Client k's log-odds, rows and columns in the order of `order.panel.claims[k].members`."""
-    fragment = order.panel.fragments[k]
-    rows = [fragment.index(order.labels[i]) for i in order.panel.claims[k].members]
+    """What client k brings to the pool, rows and columns as `order.panel.claims[k].members`.
+
+    NaN where it says nothing. A client that states keeps the log-odds of its fragment.
+    """
+    fragment, claims = order.panel.fragments[k], order.panel.claims[k]
+    if claims.evidence is not None:
+        brought = np.where(claims.says, claims.evidence.log_odds(), np.nan)
+        np.fill_diagonal(brought, np.nan)
+        return brought
+    rows = [fragment.index(order.labels[i]) for i in claims.members]
     return fragment.evidence[np.ix_(rows, rows)]
 
 

@@ -72,7 +72,7 @@ async function explain(a, d, from = null) {
   table.append(body);
   const note = element("p", { class: "tiny" }, sum === null
     ? "A client with exact moments is certain, or cannot say."
-    : "Log-odds: 0 is no evidence, ±1.1 three to one, ±4.6 a hundred to one. “All together” is the pooled evidence about this pair, which certificates quote. It is not the sum of the lines above: clients are weighted, and doubts about a label are judged over all its clients.");
+    : "Log-odds: 0 is no evidence, ±1.1 three to one, ±4.6 a hundred to one. “All together” is the pooled evidence about this pair, which certificates quote. A client’s line is what it brings, with the chance counted in that it cannot tell the direction. “All together” is not the sum of the lines above: clients are weighted, and doubts about a label are judged over all its clients.");
   const bound = boundText(pair) ? element("p", { id: "bound" }, boundText(pair)) : "";
   openWhy(`${labels[a]} → ${labels[d]}?`, line, STATES ? "" : element("div", { class: "gauge", "aria-hidden": "true" }, gauge), bound, ...effect, proof,
     element("h3", {}, said.length ? `What ${said.length === 1 ? "the client that has both labels says" : `the ${said.length} clients that have both labels say`}` : "No client has both labels"),
