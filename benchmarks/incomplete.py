@@ -5,14 +5,15 @@
 Each study draws rows of a few latents that are mixed into the features, with sensor noise, and
 takes a share of the cells away at random. Its moments come from all rows, from the complete ones
 among those with gaps, and from all of those by EM. Columns: how many rows they count as, as a share
-of all; how often 95 % intervals contain the covariances and the means along the latents' directions;
-and the root mean square error of these covariances, relative to that of all rows.
+of all; how often 95 % intervals contain the covariances and the means along the latents'
+directions; and the root mean square error of these covariances, relative to that of all rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,7 @@ def scores(found: Estimate, W: FloatArray) -> tuple[FloatArray, FloatArray, Floa
     return away * np.sqrt(found.n), W @ found.mean * np.sqrt(found.of_mean), away
 
 
-def study(seed: int, p: int, d: int, n: int, noise: float, share: float) -> dict[str, list[object]]:
+def study(seed: int, p: int, d: int, n: int, noise: float, share: float) -> dict[str, list[Any]]:
     rng = np.random.default_rng(seed)
     G = rng.normal(size=(d, p)) * np.geomspace(0.3, 2, p)
     variance = noise * np.sum(G**2) / d
