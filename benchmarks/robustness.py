@@ -7,7 +7,7 @@
     python benchmarks/robustness.py --page
 
 Without `--departure`, every departure of the page is run, at each of its sizes. `--asked` is what
-the user asks for: `none`, or a remedy of `Client.from_table` (`trim`, `group`, `missing`).
+the user asks for: `none`, or a remedy of `Client.from_table` (`trim`, `group`, `missing`, `em`).
 `--clean` has no departure: it counts false alarms at several numbers of rows and of sensors.
 `--seeds tune` is for choosing constants, `--seeds judge` for judging them. Each finished world is
 one line of JSON in the file `--out`, and a world that is there is not computed again: choose
@@ -92,6 +92,7 @@ REMEDIES = {
     "trim": Remedy("trim", 0.05),
     "group": Remedy("group", "subject"),
     "missing": Remedy("missing", "drop"),
+    "em": Remedy("missing", "em"),
 }
 
 
@@ -106,7 +107,7 @@ class Row:
     reasons : tuple of str
         The findings that name it.
     remedy : str
-        What the user can ask for.
+        What the user can ask for; several are separated by spaces.
     also : tuple of str
         Findings that are true without naming it; they are not counted.
     """
@@ -129,7 +130,7 @@ ROWS = (
     Row("uneven-sensors", ("10x0.01", "100x0.01"), ("uneven-noise",), also=("sensor-noise",)),
     Row("off-target", ("0.1", "0.3", "1x0.1", "1x0.3"), ("several-targets", "off-target")),
     Row("penetrance", ("0.8", "0.5"), ("penetrance",)),
-    Row("missing", ("0.01", "0.05"), ("missing-values",), "missing"),
+    Row("missing", ("0.01", "0.05", "0.2"), ("missing-values",), "missing em"),
     Row("nonlinear-system", ("0.25", "0.5"), ("not-linear", "leaning-lines")),
     Row("nonlinear-sensors", ("0.1", "0.25"), ("not-linear", "leaning-lines")),
     Row("other-label", ("2", "4"), ("label-differs",)),
@@ -141,7 +142,7 @@ def page_cells(**changes: Any) -> list[Cell]:
     """The cells of the page: no departure, and each one at each size, asked for and not."""
     cells = [Cell(**changes)]
     for r in ROWS:
-        for asked in ("none", r.remedy) if r.remedy else ("none",):
+        for asked in ("none", *r.remedy.split()):
             if asked == "none" or REMEDIES[asked].exists:
                 cells += [Cell(f"{r.name}={size}", asked, **changes) for size in r.sizes]
     return cells

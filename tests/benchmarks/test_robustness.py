@@ -106,7 +106,12 @@ def test_missing_cells_are_used_or_refused_by_name(robustness):
 
 @pytest.mark.parametrize(
     ("departure", "asked"),
-    [("outliers=0.01x10", "trim"), ("subjects=0.5x20", "group"), ("missing=0.02", "missing")],
+    [
+        ("outliers=0.01x10", "trim"),
+        ("subjects=0.5x20", "group"),
+        ("missing=0.02", "missing"),
+        ("missing=0.2", "em"),
+    ],
 )
 def test_a_remedy_that_is_asked_for_helps(departure, asked, robustness, measured):
     if not robustness.REMEDIES[asked].exists:

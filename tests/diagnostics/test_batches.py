@@ -98,3 +98,21 @@ def test_the_remedy_for_unknown_batches_is_the_column():
     remedies = [f.remedy for f in fragment.findings if f.check == "batch-offset"]
     assert remedies
     assert "--batch" in remedies[0]
+
+
+def offsets_found(departures: list[str], worlds: int) -> list[bool]:
+    """Whether each client of some worlds is said to have batch offsets."""
+    found = []
+    for seed in range(8_400_000, 8_400_000 + worlds):
+        world = jc.simulate.random_world(8, 4, 0.6, seed, features=1.5)
+        for k in range(4):
+            rows = world.sample(k, 1_000, seed=seed, departures=departures)
+            client = jc.Client.from_samples(rows.client, **rows.arguments())
+            found.append("batch-offset" in {f.check for f in jc.recover_fragment(client).findings})
+    return found
+
+
+def test_sensor_noise_is_not_taken_for_batch_offsets():
+    # Each client has a chance of 1 in 1,000.
+    assert sum(offsets_found(["sensor-noise=0.1"], 15)) <= 1
+    assert all(offsets_found(["sensor-noise=0.01", "batch-offsets=0.3"], 2))

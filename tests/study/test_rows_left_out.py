@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import app
+from jigsaw_crl.study import write_moments
 
 
 def table(seed: int = 0, n: int = 400) -> pd.DataFrame:
@@ -76,6 +77,30 @@ def test_the_command_line_takes_both(study):
     assert done.exit_code == 0, done.output
     said = {f["check"] for f in json.loads(done.stdout)["findings"]}
     assert {"incomplete-rows", "trimmed-rows"} <= said
+
+
+def test_incomplete_rows_are_used_on_request_and_the_cost_is_said(study, tmp_path):
+    read = jc.read_study(study, missing="em")
+    (client,) = read.clients
+    assert client.n_samples == dict.fromkeys(("control", "a", "b", "c"), 400)
+    assert 390 < client.control.n <= 400
+    direct = jc.Client.from_table(with_gaps(), name="lab", missing="em")
+    assert np.array_equal(client.control.covariance, direct.control.covariance)
+    asked = ["check", str(study), "--fill-missing", "--json"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    found = [f for f in json.loads(done.stdout)["findings"] if f["check"] == "missing-values"]
+    assert "3 of 800 rows have missing values" in found[0]["message"]
+    done = CliRunner().invoke(app, [*asked, "--drop-missing"])
+    assert "--drop-missing and --fill-missing are both given" in str(done.exception)
+    result = jc.recover([client])
+    assert result.provenance["incomplete"]["lab"][0]["rows"] == 2
+    path = write_moments(client, tmp_path / "lab.moments.npz")
+    again = jc.read_client(path)
+    assert again.control.incomplete == client.control.incomplete
+    assert (again.control.n, again.n_samples) == (client.control.n, client.n_samples)
+    (study / "study.toml").write_text('missing = "em"\n')
+    assert jc.read_study(study).clients[0].control.incomplete is not None
 
 
 def test_trimming_restores_what_spoilt_rows_hide():

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from jigsaw_crl.assembly.agreement import pairs_apart
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.linearity import SOUND, leaning_clients, withheld
 from jigsaw_crl.assembly.meanings import differing_labels, without_labels
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.diagnostics.labels import effects_apart, label_differs, not_hard_across, not_linear
+from jigsaw_crl.diagnostics.labels import (
+    effects_apart,
+    label_differs,
+    not_hard_across,
+    not_linear,
+    sites_differ,
+)
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["against_the_model", "claims_across"]
@@ -33,7 +40,7 @@ def claims_across(fragments: Iterable[Fragment]) -> tuple[tuple[str, ...], tuple
 def against_the_model(
     fragments: Sequence[Fragment],
 ) -> tuple[list[Fragment], tuple[Finding, ...]]:
-    """What all clients together say against a linear system, or against a label at one of them.
+    """What all clients together say against a linear system, or against one truth for all sites.
 
     Returns
     -------
@@ -46,6 +53,11 @@ def against_the_model(
     if leaning:
         share = len(leaning) / len(fragments)
         return withheld(fragments), (not_linear(len(leaning), share, SOUND),)
-    differing = differing_labels(read_fragments(fragments))
-    findings = tuple(label_differs(*which) for which in differing)
-    return without_labels(fragments, differing), findings
+    panel = read_fragments(fragments)
+    differing = differing_labels(panel)
+    findings = [label_differs(*which) for which in differing]
+    kept = without_labels(fragments, differing)
+    if differing:
+        panel = read_fragments(kept)
+    findings += [sites_differ(*pair) for pair in pairs_apart(panel)]
+    return kept, tuple(findings)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jigsaw_crl.assembly.agreement import agreement
 from jigsaw_crl.assembly.bounds import SD, SHARE
 from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.order import GlobalOrder
@@ -56,6 +57,7 @@ def order_frame(order: GlobalOrder) -> pd.DataFrame:
             "contradicting": no[a, d],
             "excludes_above": bounds,
             "excludes_unit": np.where(np.isnan(bounds), "", units),
+            "agreement": agreement(order.panel)[a, d],
         }
     )
 

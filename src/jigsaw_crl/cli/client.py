@@ -44,6 +44,7 @@ def check(
     group: opt.Group = None,
     trim: opt.Trim = None,
     drop_missing: opt.DropMissing = False,
+    fill_missing: opt.FillMissing = False,
     ignore: opt.Ignore = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -64,7 +65,7 @@ def check(
     from jigsaw_crl.study import read_any
 
     kinds = opt.kinds_of(interventions)
-    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
+    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     with working("reading"):
         data = read_any(study, **reading)
     for kind in kinds:
@@ -124,6 +125,7 @@ def moments(
     group: opt.Group = None,
     trim: opt.Trim = None,
     drop_missing: opt.DropMissing = False,
+    fill_missing: opt.FillMissing = False,
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
@@ -145,7 +147,7 @@ def moments(
     # Moments that rows are added to may be replaced by the sum.
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     kinds = opt.kinds_of(interventions)
-    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
+    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
@@ -224,6 +226,7 @@ def fragment(
     group: opt.Group = None,
     trim: opt.Trim = None,
     drop_missing: opt.DropMissing = False,
+    fill_missing: opt.FillMissing = False,
     ignore: opt.Ignore = None,
     name: opt.Name = None,
     n_latent: opt.NLatent = None,
@@ -250,7 +253,7 @@ def fragment(
         own = is_document("private-fragment")
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
     signed = opt.signer(sign, study, round_name)
-    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
+    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     with working("recovering"):
         piece = recover_fragment(client, **options)

@@ -13,6 +13,7 @@ from jigsaw_crl.base.errors import InputError
 if TYPE_CHECKING:
     from jigsaw_crl.client.checks import Kind, Kinds
     from jigsaw_crl.fragment.fragment import Fragment
+    from jigsaw_crl.moments.asked import Missing
 
 Study = Annotated[
     Path, typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file.")
@@ -115,6 +116,12 @@ Trim = Annotated[
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
 ]
+FillMissing = Annotated[
+    bool,
+    typer.Option(
+        "--fill-missing", help="Use rows with missing values too, by EM for Gaussian rows."
+    ),
+]
 Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column that is not a feature; may be repeated."),
@@ -136,6 +143,7 @@ def reading(
     ignore: list[str] | None,
     trim: float | None,
     drop_missing: bool,
+    fill_missing: bool,
 ) -> dict[str, Any]:
     """Keyword arguments of the readers, from the options that say how a table is read."""
     return {
@@ -145,7 +153,7 @@ def reading(
         "group": group,
         "ignore": ignore or (),
         "trim": trim,
-        "missing": missing(drop_missing),
+        "missing": missing(drop_missing, fill_missing),
     }
 
 
@@ -227,6 +235,8 @@ def signer(
     return lambda piece: sign_fragment(piece, private, study=study, round_name=round_name)
 
 
-def missing(drop: bool) -> Literal["drop"] | None:
-    """What `--drop-missing` asks for; None leaves it to the manifest."""
-    return "drop" if drop else None
+def missing(drop: bool, fill: bool) -> Missing | None:
+    """What `--drop-missing` and `--fill-missing` ask for; None leaves it to the manifest."""
+    if drop and fill:
+        raise InputError("--drop-missing and --fill-missing are both given", "Keep one.")
+    return "drop" if drop else "em" if fill else None

@@ -69,6 +69,7 @@ def recover(
     group: opt.Group = None,
     trim: opt.Trim = None,
     drop_missing: opt.DropMissing = False,
+    fill_missing: opt.FillMissing = False,
     ignore: opt.Ignore = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -94,7 +95,7 @@ def recover(
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
     kinds = opt.kinds_of(interventions)
-    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
+    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     with working("reading"):
         data = read_any(study, **reading)
     for kind in kinds:

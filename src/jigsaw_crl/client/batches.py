@@ -108,6 +108,17 @@ class MeanErrors:
         extra = self.base[j] + self.base[k] - 2.0 * self.shared[j, k]
         return float(1.0 / self.n[j] + 1.0 / self.n[k] + extra / self.n_control)
 
+    def independent(self, some: BoolArray) -> float:
+        """The number of independent shifts whose squared errors, added up, vary as these do.
+
+        Shifts have the error of the control's mean in common. With k of them and correlations R of
+        their errors it is `k²/‖R‖²`.
+        """
+        error = np.sqrt(self.variance[some])
+        R = self.shared[np.ix_(some, some)] / self.n_control / np.outer(error, error)
+        np.fill_diagonal(R, 1.0)
+        return float(len(error) ** 2 / np.vdot(R, R))
+
 
 @dataclass(frozen=True)
 class Wander:

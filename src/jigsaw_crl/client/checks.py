@@ -25,10 +25,6 @@ SampleSizes = int | Mapping[str, int | Sequence[int]] | None
 # What a user says about interventions: of all labels, or by label.
 Kind = Literal["soft", "hard"]
 Kinds = Kind | Mapping[str, Kind]
-# Batches of the rows of one regime: one for each row, or one for all; a list of these for a label
-# with several matrices.
-RowBatches = Any
-
 # The smallest eigenvalue that still counts as a direction of the data, as a share of the largest:
 # eigh resolves d·eps, and a direction below 1e-11 of the largest cannot be told from rounding.
 RANK_TOLERANCE = 1e-11
@@ -142,56 +138,6 @@ def sizes_of(
             )
         sizes[regime] = [int(n) for n in listed]
     return sizes
-
-
-def batches_of(
-    name: str, batch: object, interventions: Mapping[str, LabelData], control_name: str
-) -> dict[str, list[RowBatches]]:
-    """What `batch` gives for each matrix of each regime."""
-    fail = partial(InputError, client=name)
-    if not isinstance(batch, Mapping):
-        raise fail(
-            f"batch is a {type(batch).__name__}",
-            "Pass a mapping from regime to the batch of each of its rows.",
-        )
-    counts = {control_name: 1, **{label: len(matrices_of(v)) for label, v in interventions.items()}}
-    found: dict[str, list[RowBatches]] = {}
-    for regime, count in counts.items():
-        if regime not in batch:
-            raise fail(
-                "batch has no entry for this regime",
-                f"Give the batches of every regime, the control's under {control_name!r}.",
-                regime=regime,
-            )
-        given = batch[regime]
-        found[regime] = [given] if count == 1 or isinstance(given, str) else list(given)
-        if isinstance(given, str):
-            found[regime] *= count
-        if len(found[regime]) != count:
-            raise fail(
-                f"batch lists {pluralise(len(found[regime]), 'entry', 'entries')} for "
-                f"{pluralise(count, 'matrix', 'matrices')}",
-                "Give one list of batches per matrix.",
-                regime=regime,
-            )
-    return found
-
-
-def batch_codes(batches: RowBatches, n: int) -> tuple[npt.NDArray[np.intp], list[str]]:
-    """The batch of each of n rows as a code, and the names of the batches."""
-    if isinstance(batches, str | int | np.integer):
-        return np.zeros(n, dtype=np.intp), [str(batches)]
-    values = np.asarray(batches).tolist()
-    if not isinstance(values, list) or len(values) != n or any(isinstance(v, list) for v in values):
-        shape = np.shape(batches)
-        raise InputError(
-            f"batches of shape {shape} for {pluralise(n, 'row')}", "Give every row its batch."
-        )
-    for row, value in enumerate(values, start=1):
-        if value is None or value != value or not str(value).strip():
-            raise InputError(f"row {row} has no batch", "Give every row its batch.")
-    names, codes = np.unique(np.array([str(v) for v in values]), return_inverse=True)
-    return codes, names.tolist()
 
 
 def check_moments(moments: Sequence[Moments], *, client: str, regime: str) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +23,7 @@ from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
     Kinds,
     LabelData,
-    RowBatches,
     SampleSizes,
-    batch_codes,
-    batches_of,
     check_features,
     check_latents,
     check_moments,
@@ -44,6 +42,8 @@ from jigsaw_crl.client.checks import (
 from jigsaw_crl.client.counting import count_rows
 from jigsaw_crl.client.each import moments_of_each
 from jigsaw_crl.client.latents import LatentCount, count_from_moments
+from jigsaw_crl.client.rows import RowNames, moments_of_rows, names_of_rows
+from jigsaw_crl.moments.asked import Asked, Missing
 from jigsaw_crl.moments.checks import check_rows, check_second_moment
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
 from jigsaw_crl.moments.stream import few_parts
@@ -118,34 +118,44 @@ class Client:
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
-        batch: Mapping[str, RowBatches] | None = None,
+        batch: Mapping[str, RowNames] | None = None,
+        group: Mapping[str, RowNames] | None = None,
+        trim: float = 0.0,
+        missing: Missing = "refuse",
         hard: bool | Iterable[str] = False,
     ) -> Client:
         """A client from rows: matrices of shape (n_rows, n_features), one per regime.
 
         `batch` maps each regime (the control under its own name) to the batch of each of its rows,
-        or to one batch for all of them; a label with several matrices has a list of these.
+        or to one batch for all of them; a label with several matrices has a list of these. `group`
+        gives the groups of rows that are alike in the same way. `trim` and `missing` are as for
+        `read_client`; NaN stands for a missing value.
         """
         features = column_names(observational) if features is None else features
+        asked = Asked(trim, missing, grouped=group is not None, batched=batch is not None)
 
-        def compute(rows: npt.ArrayLike, regime: str, batches: RowBatches | None) -> Moments:
+        def compute(rows: npt.ArrayLike, regime: str, beside: tuple[RowNames, RowNames]) -> Moments:
             rows = in_order(rows, features, client=name, regime=regime)
             x = check_rows(rows, client=name, regime=regime)
             parts = MOST_PARTS if regime == control_name else few_parts(x.shape[1])
+            rank = len(interventions) if n_latent is None else n_latent
+            own, groups = beside
             try:
-                if batches is None:
-                    return Moments.from_rows(x, parts=parts)
-                codes, names = batch_codes(batches, len(x))
-                return Moments.of_batches(
-                    {b: Moments.from_rows(x[codes == i], parts=parts) for i, b in enumerate(names)}
+                return moments_of_rows(
+                    x, parts=parts, asked=asked, rank=rank, batches=own, groups=groups
                 )
             except InputError as error:
                 raise error.located(client=name, regime=regime) from None
 
+        def named() -> Mapping[str, list[Any]]:
+            of = partial(names_of_rows, name)
+            batches = of(batch, interventions, control_name, what="batch", plural="batches")
+            groups = of(group, interventions, control_name, what="group", plural="groups")
+            return {r: list(zip(batches[r], groups[r], strict=True)) for r in batches}
+
         return cls._build(
-            name, observational, interventions, None, n_latent, features, control_name, compute,
-            batch,
-        )._called(hard)  # fmt: skip
+            name, observational, interventions, named, n_latent, features, control_name, compute
+        )._called(hard)
 
     @classmethod
     def from_covariances(
@@ -170,8 +180,9 @@ class Client:
             c = check_second_moment(matrix, client=name, regime=regime)
             return Moments(n, np.zeros(len(c)), c)
 
+        sizes = partial(sizes_of, name, n_samples, interventions, control_name)
         return cls._build(
-            name, observational, interventions, n_samples, n_latent, features, control_name, compute
+            name, observational, interventions, sizes, n_latent, features, control_name, compute
         )._called(hard)
 
     @classmethod
@@ -205,8 +216,9 @@ class Client:
             check_rank(theta, min(rank, d), client=name, regime=regime)
             return Moments(n, np.zeros(d), fixed_rank_pinv(theta, min(rank, d)))
 
+        sizes = partial(sizes_of, name, n_samples, interventions, control_name)
         return cls._build(
-            name, observational, interventions, n_samples, n_latent, features, control_name, compute
+            name, observational, interventions, sizes, n_latent, features, control_name, compute
         )._called(hard)
 
     @classmethod
@@ -245,7 +257,7 @@ class Client:
         batch: str | None = None,
         group: str | None = None,
         trim: float = 0.0,
-        missing: Literal["refuse", "drop"] = "refuse",
+        missing: Missing = "refuse",
         interventions: Kinds | None = None,
     ) -> Client:
         """A client from a pandas, polars or pyarrow table with one row per sample.
@@ -270,20 +282,18 @@ class Client:
         name: str,
         observational: npt.ArrayLike,
         interventions: Mapping[str, LabelData],
-        n_samples: SampleSizes,
+        beside_of: Callable[[], Mapping[str, list[Any]]],
         n_latent: int | None,
         features: Sequence[str] | None,
         control_name: str,
         compute: Callable[[Any, str, Any], Moments],
-        batch: Mapping[str, RowBatches] | None = None,
     ) -> Client:
-        """Compute the moments of every regime with `compute`."""
+        """Compute the moments of every regime with `compute`, which also gets what stands beside.
+
+        `beside_of` returns it for each matrix of each regime: its size, or the names of its rows.
+        """
         check_names(name, interventions, control_name)
-        beside: Mapping[str, list[Any]] = (
-            sizes_of(name, n_samples, interventions, control_name)
-            if batch is None
-            else batches_of(name, batch, interventions, control_name)
-        )
+        beside = beside_of()
         given = [(observational, control_name, beside[control_name][0])]
         for label, value in interventions.items():
             given += [(x, label, y) for x, y in zip(matrices_of(value), beside[label], strict=True)]

@@ -7,10 +7,10 @@ findings agree with what is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from jigsaw_crl.base.findings import Finding, Unread
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 
 __all__ = [
     "CLEARLY",
@@ -21,6 +21,7 @@ __all__ = [
     "mean_only",
     "not_linear",
     "several_targets",
+    "sites_differ",
     "weak_intervention",
 ]
 
@@ -193,6 +194,22 @@ def effects_apart(client: str, far: int, pairs: int) -> Finding:
         "whether it measures the same system.",
         value=round(far / max(pairs, 1), 2),
         client=client,
+    )
+
+
+def sites_differ(
+    ancestor: str, descendant: str, having: Sequence[str], lacking: Sequence[str], factor: float
+) -> Finding:
+    """Some sites have an effect of one label on another that others lack."""
+    return Finding(
+        "sites-differ",
+        "warning",
+        f"{few(having)} {'shows' if len(having) == 1 else 'show'} an effect of {ancestor!r} on "
+        f"{descendant!r}, and {few(lacking)} {'shows' if len(lacking) == 1 else 'show'} none: that "
+        f"sites differ is {factor:,.0f} times as probable as one truth for all",
+        "The verdict on this pair is an average over the sites. Ask what differs between them, or "
+        "recover them apart.",
+        value=round(factor, 1),
     )
 
 

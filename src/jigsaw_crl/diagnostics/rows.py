@@ -77,7 +77,8 @@ def check_rows(client: Client) -> list[Finding]:
     rest = [t for t in heavy if t not in spoilt]
     findings = [_outliers(client, t) for t in spoilt]
     findings += [_heavy_tails(client, rest)] if rest else []
-    return findings + _dependent(client, regimes) + _few_groups(client, regimes)
+    findings += _dependent(client, regimes) + _few_groups(client, regimes)
+    return findings + _missing_values(client, regimes)
 
 
 def _heavy(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[_Tails]:
@@ -194,6 +195,29 @@ def _few_groups(client: Client, regimes: list[tuple[str, Moments]]) -> list[Find
             "with --batch instead, if groups differ only by an offset.",
             value=float(fewest),
             threshold=float(ENOUGH_GROUPS),
+            client=client.name,
+        )
+    ]
+
+
+def _missing_values(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
+    """Rows with missing values that are used, and what that costs."""
+    found = [(m.incomplete, regime, m) for regime, m in regimes if m.incomplete is not None]
+    if not found:
+        return []
+    gaps, rows = (sum(getattr(own, x) for own, _, _ in found) for x in ("gaps", "rows"))
+    own, regime, m = max(found, key=lambda item: item[0].rows / max(item[2].uncounted().n or 1, 1))
+    worth = m.uncounted().n or 1
+    return [
+        Finding(
+            "missing-values",
+            "info",
+            f"{gaps:,} of {rows:,} rows have missing values, which the others fill in by EM; it "
+            f"costs most in {regime!r}: {own.rows:,} rows count as {worth:,} complete ones for "
+            f"covariances and {own.rows / own.mean:,.0f} for means",
+            "Nothing to do: this was asked for. It holds where a value's absence does not depend "
+            "on the value itself.",
+            value=own.rows / worth,
             client=client.name,
         )
     ]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import ArrayLike, FloatArray, IntArray
+from jigsaw_crl.moments.incomplete import filled
 from jigsaw_crl.moments.stream import MomentStream
 from jigsaw_crl.moments.summary import Summary
 from jigsaw_crl.moments.trimming import trimmed
@@ -31,6 +32,8 @@ class GroupedStream(MomentStream):
         The largest number of parts.
     trim : float
         Share of the rows to leave out; if there is one, all rows are held until moments are asked.
+    fill : bool
+        Rows may have missing values: see `incomplete`. They are held likewise.
 
     Examples
     --------
@@ -44,9 +47,11 @@ class GroupedStream(MomentStream):
     (2, [1.0], [[1.0], [1.0]])
     """
 
-    def __init__(self, n_features: int, *, parts: int, trim: float = 0.0) -> None:
+    def __init__(
+        self, n_features: int, *, parts: int, trim: float = 0.0, fill: bool = False
+    ) -> None:
         super().__init__(n_features)
-        self._most, self.trim = parts, trim
+        self._most, self.trim, self.fill = parts, trim, fill
         self.groups = 0
         self._part_of: dict[str, int] = {}
         self._streams: list[MomentStream] = []
@@ -73,7 +78,7 @@ class GroupedStream(MomentStream):
             of[code] = self._part_of.setdefault(names[code], len(self._part_of) % self._most)
         self.groups = len(self._part_of)
         parts = of[codes]
-        if self.trim:
+        if self.trim or self.fill:
             self._held.append((np.array(rows, dtype=np.float64), parts))
         else:
             self._share_out(rows, parts, self._streams)
@@ -92,6 +97,10 @@ class GroupedStream(MomentStream):
         if self._held:
             streams = list[MomentStream]()
             rows, parts = (np.concatenate(x) for x in zip(*self._held, strict=True))
+            if np.isnan(rows).any() and self.fill:
+                filling = filled(rows, parts, self.rank or self.n_features)
+                self.incomplete = filling.cost
+                return filling.whole, filling.parts
             kept = trimmed(rows, self.trim)
             self.left_out = len(rows) - int(np.count_nonzero(kept))
             self._share_out(rows[kept], parts[kept], streams)

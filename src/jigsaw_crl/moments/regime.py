@@ -11,7 +11,8 @@ batch, and every batch costs a degree of freedom: with n_b rows, mean μ_b and c
 so that `n C/(n − 1)` is unbiased whatever the offsets are. The n_b and μ_b are kept.
 
 Rows may depend on one another or have heavy tails. Then `n` is the number of independent Gaussian
-rows whose covariance is as uncertain (`counted`).
+rows whose covariance is as uncertain (`counted`). If rows have missing values, it is the number of
+complete rows whose covariance is as uncertain (`incomplete`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
+from jigsaw_crl.moments.incomplete import Incomplete
 from jigsaw_crl.moments.stream import MomentStream
 from jigsaw_crl.moments.summary import Summary, coarsened
 
@@ -104,6 +106,8 @@ class Moments(ReadOnlyArrays):
         How `n` follows from the rows; None if rows are taken as independent and Gaussian.
     groups : int, optional
         Number of groups of rows that are alike (subjects, runs); None where they are unknown.
+    incomplete : Incomplete, optional
+        What missing values cost; None if all rows are complete.
 
     Examples
     --------
@@ -123,6 +127,7 @@ class Moments(ReadOnlyArrays):
     batches: tuple[Batch, ...] = ()
     counted: Counted | None = None
     groups: int | None = None
+    incomplete: Incomplete | None = None
 
     def __post_init__(self) -> None:
         # Copies: later changes to the caller's arrays have no effect.
@@ -150,7 +155,8 @@ class Moments(ReadOnlyArrays):
     def from_stream(cls, stream: MomentStream) -> Moments:
         """Moments of the rows that a stream has received so far; the stream can be continued."""
         whole, parts = stream.summaries()
-        return cls(*whole, parts=tuple(cls(*part) for part in parts), groups=stream.groups)
+        own = tuple(cls(*part) for part in parts)
+        return cls(*whole, parts=own, groups=stream.groups, incomplete=stream.incomplete)
 
     @classmethod
     def of_batches(cls, batches: Mapping[str, Moments]) -> Moments:
@@ -201,12 +207,15 @@ class Moments(ReadOnlyArrays):
         """Number of rows; None for exact population moments."""
         if self.batches:
             return sum(b.n for b in self.batches)
+        if self.incomplete is not None:
+            return self.incomplete.rows
         return self.n if self.counted is None else self.counted.n
 
     @property
     def mean_rows(self) -> float:
         """Number of independent rows whose mean is as uncertain; of estimates only."""
-        return (self.rows or 0) / (1.0 if self.counted is None else self.counted.mean)
+        gaps = 1.0 if self.incomplete is None else self.incomplete.mean
+        return (self.rows or 0) / gaps / (1.0 if self.counted is None else self.counted.mean)
 
     def uncounted(self) -> Moments:
         """The same, with rows taken as independent and Gaussian."""
@@ -261,6 +270,7 @@ class Moments(ReadOnlyArrays):
             *a.merge(b),
             parts=coarsened(self.parts + other.parts) if known else (),
             groups=_together(self.groups, other.groups),
+            incomplete=_gaps_together(self, other),
         )
 
     def _merge_batches(self, other: Moments) -> Moments:
@@ -289,12 +299,21 @@ class Moments(ReadOnlyArrays):
             tuple(replace(b, mean=b.mean[features]) for b in self.batches),
             self.counted,
             self.groups,
+            self.incomplete,
         )
 
 
 def _together(a: int | None, b: int | None) -> int | None:
     """The groups of rows taken together; unknown if those of some rows are."""
     return None if a is None or b is None else a + b
+
+
+def _gaps_together(a: Moments, b: Moments) -> Incomplete | None:
+    """What missing values cost the rows taken together."""
+    if a.incomplete is None and b.incomplete is None:
+        return None
+    here, there = (m.incomplete or Incomplete(m.rows or 0, 0) for m in (a, b))
+    return here.together(there)
 
 
 def _pooled_factors(a: Moments, b: Moments) -> tuple[float, float]:

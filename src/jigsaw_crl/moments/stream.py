@@ -30,6 +30,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import LARGEST_VALUE, check_values
+from jigsaw_crl.moments.incomplete import Incomplete
 from jigsaw_crl.moments.summary import MOST_PARTS, Summary, coarsened
 
 __all__ = ["MOST_BLOCK_ROWS", "MomentStream", "block_rows", "few_parts"]
@@ -260,6 +261,9 @@ class MomentStream:
     def __init__(self, n_features: int, *, parts: bool | int = False) -> None:
         self.n_features = n_features
         self.groups: int | None = None  # see `GroupedStream`
+        # See `incomplete`: number of latents, if known, and what missing values cost.
+        self.rank: int | None = None
+        self.incomplete: Incomplete | None = None
         self._block = block_rows(n_features)
         self._waiting = np.empty((0, n_features))
         self._filled = 0

@@ -343,13 +343,15 @@ def shifts_fit(
     For each regime whose covariance fixes its line, the shift off the line costs
     `X = 2 [best without the mean + ½ w_d ‖d‖² − best with it]`, about χ² with p − 1 degrees of
     freedom if the shift is that of an intervention. A batch offset points anywhere: X is then of
-    the size of the offset. The means of a client are used if ΣX is at most twice its expectation.
+    the size of the offset. The means of a client are used if ΣX is at most twice its expectation,
+    or within chance, given that shifts share the control's error. Sensor noise, which the whitening
+    leaves out, makes the errors of means larger: they have the covariance `I + noise`.
 
     Returns
     -------
     fit : bool
     misfit : array, shape (r,)
-        X over its degrees of freedom; nan where the covariance says too little.
+        X over its expectation; nan where the covariance says too little.
     arrows : Arrows
         What `estimate` returns with the means if they fit, and without them otherwise.
     """
@@ -365,7 +367,8 @@ def shifts_fit(
         gain = np.maximum(a.odds, 0.0)
         best.append(np.maximum(a.log_likelihood[:, 0] - gain, 0.0) + gain)
     alone, joint = best[0], best[-1]
-    misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / free
+    spread = np.ones(p) if noise is None else 1.0 + np.linalg.eigvalsh(noise)
+    misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / (free * float(spread.mean()))
     # The covariance fixes the line where it says three times what noise alone does: about p for
     # many rows, and more for few.
     chance = free * (1.0 + 0.5 * np.sqrt(p * (1.0 / n + 1.0 / n_eff))) ** 2
@@ -373,7 +376,8 @@ def shifts_fit(
     known = ~np.isnan(misfit)
     fit = True
     if known.any():
-        degrees = free * int(known.sum())
+        even = float(spread.mean() ** 2 / np.mean(spread**2))
+        degrees = free * even * errors.independent(known)
         most = max(MISFIT, float(chdtri(degrees, CHANCE)) / degrees)
         fit = float(misfit[known].mean()) <= most
     return fit, misfit, found[-1 if fit else 0]

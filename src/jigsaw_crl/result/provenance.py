@@ -28,8 +28,24 @@ def provenance_of(study: Study, seed: int, reports: Iterable[ClientReport]) -> d
         "sources": dict(study.sources),
         "sha256": dict(study.fingerprints),
         "n_samples": {client.name: client.n_samples for client in study},
+        **_incomplete(study),
         "spectra": {report.client: _spectrum(report) for report in reports},
     }
+
+
+def _incomplete(study: Study) -> dict[str, Any]:
+    """Rows with missing values that were used, by client and regime; empty if there are none."""
+    found: dict[str, Any] = {}
+    for client in study:
+        regimes = [(client.control_name, client.control)]
+        regimes += [(label, m) for label, ms in client.interventions.items() for m in ms]
+        own = [
+            {"regime": r, "rows": m.incomplete.gaps, "count_as": m.uncounted().n}
+            for r, m in regimes
+            if m.incomplete is not None
+        ]
+        found |= {client.name: own} if own else {}
+    return {"incomplete": found} if found else {}
 
 
 def _spectrum(report: ClientReport) -> dict[str, Any]:

@@ -8,7 +8,8 @@ Everything in the manifest is optional::
     batch = "plate"                 # column with the batch of each row; also per client
     group = "subject"               # column with the group of each row; also per client
     trim = 0.05                     # share of rows to leave out, farthest first; also per client
-    missing = "drop"                # leave rows with missing values out; also per client
+    missing = "drop"                # leave rows with missing values out ("em": use them by EM);
+                                    # also per client
     ignore = ["operator"]           # columns that are not features; also per client
     labels = ["pump", "valve"]      # the permitted labels
     interventions = "hard"          # or "soft" (default), or a table; also per client

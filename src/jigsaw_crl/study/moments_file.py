@@ -9,6 +9,8 @@ of each regime: `batch_regime` is the regime's position and `batch_name` the pos
 header's list of batches. The covariances are then those within batches. `factors` holds how many
 times more the mean and the covariance of each regime vary than those of independent Gaussian rows,
 and `groups` how many groups its rows are of, -1 where this is unknown (both since version 2).
+`incomplete` holds all rows of each regime, those with missing values, and the factor by which these
+make its mean vary more; `n` is then the number of complete rows that they count for (version 3).
 """
 
 from __future__ import annotations
@@ -30,16 +32,17 @@ from jigsaw_crl.base.files import check_output, write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import check_second_moment
+from jigsaw_crl.moments.incomplete import Incomplete
 from jigsaw_crl.moments.regime import Batch, Moments
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns
 from jigsaw_crl.study.npz import Member, archive_members, read_array
 
-__all__ = ["is_moments", "is_moments_file", "merge_clients", "read_moments", "write_moments"]
+__all__ = ["is_moments", "is_moments_file", "read_moments", "write_moments"]
 
 FORMAT = "jigsaw-crl/moments"
-# Version 2 may have `factors`; files without them are still written as version 1.
-VERSION, WITHOUT_FACTORS = 2, 1
+# Version 2 may have `factors`, version 3 `incomplete`; files without them are written as before.
+VERSION, WITHOUT_GAPS, WITHOUT_FACTORS = 3, 2, 1
 LARGEST_HEADER = 1 << 26
 _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
@@ -78,9 +81,10 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     labels = [label for label, ms in client.interventions.items() for _ in ms]
     grouped = any(m.groups is not None for m in regimes)
     newer = grouped or any(m.counted for m in regimes)
+    gaps = any(m.incomplete for m in regimes)
     header = {
         "format": FORMAT,
-        "version": VERSION if newer else WITHOUT_FACTORS,
+        "version": VERSION if gaps else WITHOUT_GAPS if newer else WITHOUT_FACTORS,
         "written_by": f"jigsaw-crl {__version__}",
         "client": client.name,
         "control": client.control_name,
@@ -99,6 +103,8 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     if grouped:
         groups = [-1 if m.groups is None else m.groups for m in regimes]
         arrays["groups"] = np.array(groups, dtype=np.int64)
+    if gaps:
+        arrays["incomplete"] = np.array([_gaps(m) for m in regimes])
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
     # Second moments of few rows come near to the rows: they are readable by their owner only.
@@ -119,6 +125,11 @@ def _batch_arrays(regimes: list[Moments], names: tuple[str, ...]) -> Arrays:
 
 def _factors(m: Moments) -> tuple[float, float]:
     return (1.0, 1.0) if m.counted is None else (m.counted.mean, m.counted.covariance)
+
+
+def _gaps(m: Moments) -> tuple[float, float, float]:
+    own = m.incomplete or Incomplete(m.rows or 0, 0)
+    return float(own.rows), float(own.gaps), own.mean
 
 
 def _stack(prefix: str, moments: list[Moments]) -> Arrays:
@@ -155,7 +166,7 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise fail("this is not a jigsaw-crl moments file")
     version = header.get("version")
-    if version not in (WITHOUT_FACTORS, VERSION) or type(version) is not int:
+    if type(version) is not int or not WITHOUT_FACTORS <= version <= VERSION:
         newer = isinstance(version, int) and version > VERSION
         raise fail(
             f"the moments have format version {version!r}, this program reads {VERSION}",
@@ -163,7 +174,7 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         )
     _check_header(header, fail)
     known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
-    known |= {*_BATCHES, "factors", "groups"}
+    known |= {*_BATCHES, "factors", "groups", "incomplete"}
     if not set(members) <= known:
         raise fail(f"the file has unknown arrays {', '.join(sorted(set(members) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
@@ -178,12 +189,16 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         _check_shapes({"factors": (1 + len(labels), 2)}, members, fail)
     if "groups" in members:
         _check_shapes({"groups": (1 + len(labels),)}, members, fail)
+    if "incomplete" in members:
+        _check_shapes({"incomplete": (1 + len(labels), 3)}, members, fail)
     batches = _batch_shapes(members, header, fail)
     _check_shapes(batches, members, fail)
     own = header["client"] if name is None else name
     arrays = {key: read_array(data, member, broken) for key, member in members.items()}
     every = _unstack("", arrays, regimes[""], own, fail)
     every = _with_batches(every, arrays, header, fail) if batches else every
+    if "incomplete" in arrays:
+        every = _with_gaps(every, arrays["incomplete"], fail)
     if "factors" in arrays:
         every = _counted(every, arrays["factors"], header["n_latent"], fail)
     if "groups" in arrays:
@@ -280,6 +295,17 @@ def _counted(regimes: list[Moments], factors: AnyArray, p: int, fail: Fail) -> l
     return [m.counting(mean, covariance, least=p + 2) for m, (mean, covariance) in found]
 
 
+def _with_gaps(regimes: list[Moments], given: AnyArray, fail: Fail) -> list[Moments]:
+    """The moments with what missing values cost them."""
+    found = []
+    for m, (rows, gaps, factor) in zip(regimes, given.tolist(), strict=True):
+        if not (m.n or 0) <= rows < 2**53 or not 0 <= gaps <= rows or not 1 <= factor < math.inf:
+            raise fail("the array incomplete does not fit the numbers of rows")
+        own = Incomplete(int(rows), int(gaps), factor)
+        found.append(replace(m, incomplete=own) if gaps else m)
+    return found
+
+
 def _with_groups(regimes: list[Moments], groups: list[int], fail: Fail) -> list[Moments]:
     """The moments with the numbers of their groups; -1 where they are unknown."""
     found = []
@@ -308,75 +334,3 @@ def _unstack(
         Moments(None if n == -1 else n, **{key: array[i] for key, array in own.items()})
         for i, n in enumerate(sizes.tolist())
     ]
-
-
-def merge_clients(earlier: Client, later: Client) -> Client:
-    """The client with the rows of both, for adding new rows to earlier moments.
-
-    The labels of both are kept; a label in both must have the same number of strengths.
-    """
-    fail = partial(InputError, client=earlier.name)
-    if set(earlier.features) != set(later.features):
-        odd = sorted(set(earlier.features) ^ set(later.features))
-        raise fail(
-            f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."
-        )
-    if earlier.name != later.name:
-        raise fail(
-            f"the rows to add are those of client {later.name!r}",
-            "Add rows of the same client, or say that they are with --name.",
-        )
-    for several, one, unlike in (
-        ("batches", "batch", bool(earlier.batches) != bool(later.batches)),
-        ("groups", "group", (earlier.control.groups is None) != (later.control.groups is None)),
-    ):
-        if unlike:
-            raise fail(
-                f"only one of the two has {several}",
-                f"Name the {one} column for all rows of a client, or for none.",
-            )
-    if _same_regime(earlier.control, later.control):
-        raise fail("these rows are already in the file", "Add each table once.")
-    position = {f: i for i, f in enumerate(later.features)}
-    order = np.array([position[f] for f in earlier.features], dtype=np.intp)
-    merged: dict[str, list[Moments]] = {k: list(v) for k, v in earlier.interventions.items()}
-    for label, regimes in later.interventions.items():
-        added = [m.select(order) for m in regimes]
-        if label not in merged:
-            merged[label] = added
-        elif len(merged[label]) == len(added):
-            merged[label] = [a.merge(b) for a, b in zip(merged[label], added, strict=True)]
-        else:
-            raise fail(
-                f"{pluralise(len(merged[label]), 'strength')} cannot be merged with {len(added)}",
-                "Merge moments with the same strengths of a label.",
-                regime=label,
-            )
-    torn = sorted((earlier.hard ^ later.hard) & set(earlier.labels) & set(later.labels))
-    if torn:
-        raise fail(
-            "the intervention is hard in one part of the rows and soft in the other",
-            "Say the same of both with --interventions, or give the new rows another label.",
-            regime=torn[0],
-        )
-    return Client.from_moments(
-        earlier.name,
-        control=earlier.control.merge(later.control.select(order)),
-        interventions=merged,
-        n_latent=max(earlier.n_latent, later.n_latent, len(merged)),
-        features=earlier.features,
-        control_name=earlier.control_name,
-        hard=earlier.hard | later.hard,
-    )
-
-
-def _same_regime(earlier: Moments, later: Moments) -> bool:
-    """Do both have the same rows, as a whole or in a stretch that was merged earlier?"""
-    return any(
-        a.rows == b.rows
-        and a.mean.shape == b.mean.shape
-        and np.array_equal(a.mean, b.mean)
-        and np.array_equal(a.covariance, b.covariance)
-        for a in (earlier, *earlier.parts)
-        for b in (later, *later.parts)
-    )

@@ -77,9 +77,10 @@ def read_client(
     trim : float, optional
         Share of the rows of each regime to leave out, those that lie farthest out by their robust
         Mahalanobis distance; by default none. The rows of a client are then held in memory.
-    missing : {"refuse", "drop"}, optional
-        What to do with rows that have missing values: refuse the file (the default), or leave them
-        out.
+    missing : {"refuse", "drop", "em"}, optional
+        What to do with rows that have missing values: refuse the file (the default), leave them
+        out, or use the values that are there, by EM for Gaussian rows. The rows of a client are
+        then held in memory, and count for as many complete ones as their moments are as certain.
     interventions : {"soft", "hard"} or mapping of label to one of these, optional
         Which interventions are hard: see `Client.with_interventions`. By default what a moments
         file says, and otherwise "soft".

@@ -4,7 +4,8 @@
   the batch and the group column, if they are named.
 - Numeric columns are features. Text, dates and booleans are ignored, with a finding.
 - A missing or infinite value in a feature is an error that names the column and the row; on request
-  rows with missing values are left out, and so are the rows that lie farthest out.
+  rows with missing values are left out or used by EM, and the rows that lie farthest out are left
+  out.
 - A column that is constant over all regimes is dropped, and one that rises from row to row ignored,
   with a finding.
 - A regime with a single row, or whose rows are all the same, is left out, with a finding.
@@ -44,6 +45,8 @@ MOST_REGIMES = 5_000
 MOST_CELLS = 20_000
 # The part of each group is kept, some hundred bytes.
 MOST_GROUPS = 500_000
+# Incomplete rows are held in memory, 8 bytes a value.
+MOST_HELD = 200_000_000
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
@@ -85,7 +88,7 @@ def client_from_source(
     collected = _RegimeStreams(source.features, naming, name, path)
     for chunk in source.chunks():
         collected.add(chunk)
-    control, interventions = collected.moments()
+    control, interventions = collected.moments(n_latent)
     try:
         # First, so that a misspelt label is not left out for its few rows.
         check_names(name, interventions, naming.control)
@@ -175,6 +178,11 @@ class _RegimeStreams:
             batches, own = chunk.batches
             self._check_named(own, "batch")
             codes = codes.astype(np.int64) * len(batches) + own
+        if self.naming.missing == "em" and self.n_rows * len(self.features) > MOST_HELD:
+            raise self.fail(
+                f"the table has more than {MOST_HELD:,} values, too many to be held for EM",
+                "Leave incomplete rows out with --drop-missing, or read fewer rows.",
+            )
         names, groups = ((), None) if chunk.groups is None else chunk.groups
         if groups is not None:
             self._check_named(groups, "group")
@@ -284,19 +292,21 @@ class _RegimeStreams:
         return stream
 
     def _new_stream(self, d: int, is_control: bool) -> MomentStream:
-        parts, trim = MOST_PARTS if is_control else few_parts(d), self.naming.trim
-        if self.naming.group is not None:
-            return GroupedStream(d, parts=parts, trim=trim)
-        return TrimmedStream(d, parts=parts, trim=trim) if trim else MomentStream(d, parts=parts)
+        return self.naming.asked.stream(d, MOST_PARTS if is_control else few_parts(d))
 
-    def _moments(self, streams: Mapping[str, MomentStream]) -> Moments:
+    def _moments(self, regime: str, streams: Mapping[str, MomentStream]) -> Moments:
         """Moments of one regime."""
         if self.naming.batch is None:
-            return Moments.from_stream(streams[""])
+            try:
+                return Moments.from_stream(streams[""])
+            except InputError as error:
+                raise error.located(client=self.client, regime=regime, path=self.path) from None
         return Moments.of_batches({b: Moments.from_stream(x) for b, x in streams.items()})
 
     def _check_values(self, chunk: Chunk) -> None:
         rows = chunk.rows
+        if self.naming.missing == "em":
+            rows = np.where(np.isnan(rows), 0.0, rows)
         # Two fast passes (NaN makes both NaN); the place is searched for only if needed.
         low, high = float(rows.min()), float(rows.max())
         if low >= -LARGEST_VALUE and high <= LARGEST_VALUE:
@@ -313,9 +323,11 @@ class _RegimeStreams:
         else:
             what = f"a value is {'missing' if np.isnan(value) else 'infinite'} in {where}"
             remedy = "Leave such rows out with --drop-missing, or the column with --ignore."
+            if np.isnan(value):
+                remedy += " --fill-missing uses the values that are there."
         raise self.fail(what + more, remedy, regime)
 
-    def moments(self) -> tuple[Moments, dict[str, list[Moments]]]:
+    def moments(self, n_latent: int | None) -> tuple[Moments, dict[str, list[Moments]]]:
         """Moments of the control and of every label."""
         naming, values = self.naming, list(self.streams)
         if not values:
@@ -344,12 +356,15 @@ class _RegimeStreams:
                 f"there is no regime {strangers[0]!r} to rename",
                 did_you_mean(strangers[0], values) or "Check the spelling.",
             )
+        rank = n_latent or len({naming.rename.get(v, v) for v in self.streams})
+        for stream in (x for own in (control, *self.streams.values()) for x in own.values()):
+            stream.rank = rank
         labels: dict[str, list[Moments]] = {}
         # Sorted, so that the order of rows in a file does not matter.
         for value in sorted(self.streams):
             label = naming.rename.get(value, value)
-            labels.setdefault(label, []).append(self._moments(self.streams[value]))
-        found = self._moments(control)
+            labels.setdefault(label, []).append(self._moments(value, self.streams[value]))
+        found = self._moments(naming.control, control)
         for value, streams in ((naming.control, control), *self.streams.items()):
             own = streams.values()
             out = sum(x.left_out for x in own if isinstance(x, TrimmedStream | GroupedStream))

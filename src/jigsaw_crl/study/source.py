@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments.trimming import check_trim
+from jigsaw_crl.moments.asked import Asked, Missing
 
 __all__ = ["Chunk", "Codes", "Missing", "Naming", "Source", "chunk_rows"]
 
@@ -19,7 +17,6 @@ __all__ = ["Chunk", "Codes", "Missing", "Naming", "Source", "chunk_rows"]
 _CHUNK_VALUES = 1 << 19
 
 Codes = npt.NDArray[np.integer]
-Missing = Literal["refuse", "drop"]
 
 
 def chunk_rows(n_features: int) -> int:
@@ -94,8 +91,8 @@ class Naming:
         Column with the group of each row (subject, run), if there is one.
     trim : float
         Share of the rows of each regime to leave out: those that lie farthest out.
-    missing : {"refuse", "drop"}
-        Raise an error for a missing value, or leave its row out.
+    missing : {"refuse", "drop", "em"}
+        Raise an error for a missing value, leave its row out, or use all values by EM.
     strict_ignore : bool
         Raise an error if a column to ignore does not occur.
     """
@@ -112,9 +109,12 @@ class Naming:
     strict_ignore: bool = True
 
     def __post_init__(self) -> None:
-        check_trim(self.trim)
-        if self.missing not in ("refuse", "drop"):
-            raise InputError(f"missing is {self.missing!r}", 'Use "refuse" or "drop".')
+        self.asked  # noqa: B018 (it checks its values)
+
+    @property
+    def asked(self) -> Asked:
+        """What is asked for when rows are read."""
+        return Asked(self.trim, self.missing, self.group is not None, self.batch is not None)
 
     def ignored_among(self, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Columns to ignore, and those of them that the file lacks and may lack."""

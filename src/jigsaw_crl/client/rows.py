@@ -1,0 +1,142 @@
+"""Moments of the rows of one regime in memory, with what a user says about them.
+
+Each row may belong to a batch and to a group; rows may be trimmed, and may have missing values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.arrays import IntArray
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.client.checks import LabelData, matrices_of
+from jigsaw_crl.moments.asked import Asked
+from jigsaw_crl.moments.groups import GroupedStream
+from jigsaw_crl.moments.regime import Moments
+
+__all__ = ["RowNames", "moments_of_rows", "names_of_rows"]
+
+# Batches or groups of the rows of one regime: one for each row, or one for all; a list of these for
+# a label with several matrices.
+RowNames = Any
+# Names of batches or groups, and the code of each row.
+_Coded = tuple[list[str], IntArray]
+
+
+def names_of_rows(
+    name: str,
+    given: object,
+    interventions: Mapping[str, LabelData],
+    control_name: str,
+    *,
+    what: str,
+    plural: str,
+) -> dict[str, list[RowNames]]:
+    """What the argument `what` ("batch", "group") gives for each matrix of each regime."""
+    fail = partial(InputError, client=name)
+    counts = {control_name: 1, **{label: len(matrices_of(v)) for label, v in interventions.items()}}
+    if given is None:
+        return {regime: [None] * count for regime, count in counts.items()}
+    if not isinstance(given, Mapping):
+        raise fail(
+            f"{what} is a {type(given).__name__}",
+            f"Pass a mapping from regime to the {what} of each of its rows.",
+        )
+    found: dict[str, list[RowNames]] = {}
+    for regime, count in counts.items():
+        if regime not in given:
+            raise fail(
+                f"{what} has no entry for this regime",
+                f"Give the {plural} of every regime, the control's under {control_name!r}.",
+                regime=regime,
+            )
+        own = given[regime]
+        found[regime] = [own] if count == 1 or isinstance(own, str) else list(own)
+        if isinstance(own, str):
+            found[regime] *= count
+        if len(found[regime]) != count:
+            raise fail(
+                f"{what} lists {pluralise(len(found[regime]), 'entry', 'entries')} for "
+                f"{pluralise(count, 'matrix', 'matrices')}",
+                f"Give one list of {plural} per matrix.",
+                regime=regime,
+            )
+    return found
+
+
+def moments_of_rows(
+    x: npt.NDArray[np.generic],
+    *,
+    parts: int,
+    asked: Asked,
+    rank: int,
+    batches: RowNames | None = None,
+    groups: RowNames | None = None,
+) -> Moments:
+    """Moments of the rows of one regime.
+
+    Parameters
+    ----------
+    x : array, shape (n, d)
+    parts : int
+        The largest number of parts: see `MomentStream`.
+    asked : Asked
+    rank : int
+        Number of latents.
+    batches, groups : list of str or str, optional
+        The batch and the group of each row, or of all.
+    """
+    own = _coded(batches, len(x), "batch", "batches")
+    grouped = _coded(groups, len(x), "group", "groups")
+    if asked.missing == "drop" and x.dtype.kind == "f":
+        whole = ~np.isnan(x).any(axis=1)
+        if not whole.any():
+            raise InputError(
+                f"none of its {pluralise(len(x), 'row')} is complete",
+                'Use the values that are there with missing="em", or leave features out.',
+            )
+        if not whole.all():
+            x = x[whole]
+            own, grouped = (c and (c[0], c[1][whole]) for c in (own, grouped))
+
+    def of(some: Any) -> Moments:
+        if asked.plain:
+            return Moments.from_rows(x[some], parts=parts)
+        stream = asked.stream(x.shape[1], parts)
+        stream.rank = rank
+        if isinstance(stream, GroupedStream) and grouped is not None:
+            stream.add_grouped(x[some], grouped[0], grouped[1][some])
+        else:
+            stream.add(x[some])
+        return Moments.from_stream(stream)
+
+    if own is None:
+        return of(slice(None))
+    names, codes = own
+    found = {b: codes == i for i, b in enumerate(names)}
+    return Moments.of_batches({b: of(here) for b, here in found.items() if here.any()})
+
+
+def _coded(values: RowNames | None, n: int, what: str, plural: str) -> _Coded | None:
+    """The names of batches or groups, and the code of each of n rows."""
+    if values is None:
+        return None
+    if isinstance(values, str | int | np.integer):
+        return [str(values)], np.zeros(n, dtype=np.intp)
+    listed = np.asarray(values).tolist()
+    if not isinstance(listed, list) or len(listed) != n or any(isinstance(v, list) for v in listed):
+        raise InputError(
+            f"{plural} of shape {np.shape(values)} for {pluralise(n, 'row')}",
+            f"Give every row its {what}.",
+        )
+    for row, value in enumerate(listed, start=1):
+        if value is None or value != value or not str(value).strip():
+            raise InputError(f"row {row} has no {what}", f"Give every row its {what}.")
+    names, codes = np.unique(np.array([str(v) for v in listed]), return_inverse=True)
+    return names.tolist(), codes

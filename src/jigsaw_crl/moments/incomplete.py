@@ -1,0 +1,295 @@
+"""Mean and covariance of rows with missing values, by EM for Gaussian rows, and what the gaps cost.
+
+Values are taken to be missing at random: whether one is missing may depend on the values that are
+there, not on itself. M is the set of missing features of a row, O that of the others, K the inverse
+of the covariance C, and y the row less the mean μ, zero at M. Given the others, the missing values
+have the mean `−V (K y)_M` and the covariance `V = (K_MM)⁻¹`. EM fills them in, adds V, takes the
+mean and covariance of the filled rows, and repeats this until nothing changes.
+
+*What the gaps cost.* In coordinates in which C = I, a row has the information `A = I − B` about the
+mean, with B the projector on what its gaps hide. That of all rows about the covariance is
+
+    J X = Σ_i A_i X A_i / n ,
+
+relative to complete rows, for which it is 1. The factor by which the variance of a covariance
+`⟨F, C⟩` grows is `⟨F, J⁻¹F⟩/⟨F, F⟩`, and that of a mean `⟨f, A⁻¹f⟩/⟨f, f⟩` with A the average of
+the A_i. Both are averaged over the leading directions of the rows, those of the latents: over all f
+exactly, over F by a few random ones. Features that copy one another through the latents fill each
+other's gaps, and then gaps cost little.
+
+*Parts.* The expected sums of a part of the rows, filled in by the moments of all rows, vary by
+`1/g` of what those of complete rows do, with g the factor. Scaled up to what the part's own
+estimate would be, they show how much the moments of parts differ; see `client/counting.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.moments.checks import check_values
+from jigsaw_crl.moments.summary import Summary
+
+__all__ = ["Filled", "Incomplete", "filled"]
+
+# Variance that is added to every feature, of unit variance, before matrices are inverted. Sensors
+# without noise make C singular; this is far below what rows show and far above rounding errors.
+RIDGE = 1e-9
+# EM stops when no entry of the whitened covariance changes by more than this share of its sampling
+# error.
+PRECISION = 0.01
+MOST_ROUNDS = 500
+# Random directions F, and the relative precision of J⁻¹F.
+PROBES, PROBE_PRECISION, MOST_STEPS = 4, 1e-2, 40
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """What missing values cost a regime.
+
+    Parameters
+    ----------
+    rows : int
+        All rows.
+    gaps : int
+        Those with a missing value.
+    mean : float
+        The factor by which the variance of the mean is larger than that of complete rows.
+    """
+
+    rows: int
+    gaps: int
+    mean: float = 1.0
+
+    def together(self, other: Incomplete) -> Incomplete:
+        """Of the rows of both; the factor is the average by rows."""
+        rows = self.rows + other.rows
+        mean = (self.rows * self.mean + other.rows * other.mean) / rows
+        return Incomplete(rows, self.gaps + other.gaps, mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """The moments of incomplete rows: `n` of the summaries counts as many complete rows."""
+
+    whole: Summary
+    parts: tuple[Summary, ...]
+    cost: Incomplete
+
+
+@dataclass(frozen=True, eq=False)
+class _Patterns:
+    """Rows in the order of their patterns of missing values; see `incomplete_loops`."""
+
+    order: IntArray
+    first: IntArray
+    missing: IntArray
+    start: IntArray
+
+    @classmethod
+    def of(cls, gaps: BoolArray) -> _Patterns:
+        _, code = np.unique(np.packbits(gaps, axis=1), axis=0, return_inverse=True)
+        code = code.ravel()
+        order = np.argsort(code, kind="stable")
+        first = np.concatenate([[0], np.cumsum(np.bincount(code))])
+        heads = gaps[order[first[:-1]]]
+        start = np.concatenate([[0], np.cumsum(heads.sum(axis=1))])
+        return cls(order, first, np.nonzero(heads)[1], start)
+
+
+def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
+    """Moments of rows with missing values (NaN), and what these cost.
+
+    Parameters
+    ----------
+    rows : array, shape (n, d)
+    parts : array of int, shape (n,)
+        The part of each row.
+    rank : int
+        Number of latents: the cost is that of moments in the leading directions.
+
+    Raises
+    ------
+    InputError
+        A feature is observed in too few rows, or EM does not settle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jigsaw_crl.moments.incomplete import filled
+    >>> rows = np.random.default_rng(0).normal(size=(400, 2)) @ [[1, 1, 1], [0, 1, -1]]
+    >>> rows[::4, 0] = np.nan
+    >>> found = filled(rows, np.zeros(400, dtype=int), 2)
+    >>> found.cost.rows, found.cost.gaps, found.whole.n
+    (400, 100, 400)
+    """
+    x = np.array(rows, dtype=np.float64)
+    gaps: BoolArray = np.isnan(x)
+    check_values(np.where(gaps, 0.0, x))
+    _refuse_too_few(gaps)
+    centre, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    scale[scale == 0] = 1.0
+    patterns = _Patterns.of(gaps)
+    order = patterns.order
+    x, gaps, parts = (x[order] - centre) / scale, gaps[order], parts[order]
+    x[gaps] = 0.0
+    mean, C = _settled(x, gaps, patterns)
+    of_means, of_covariances = _factors(C, scale, patterns, rank)
+
+    def summary(n: int, m: FloatArray, S: FloatArray, *powers: FloatArray | None) -> Summary:
+        count = max(round((n - 1) / of_covariances) + 1, 1)
+        return Summary(count, centre + scale * m, S * np.outer(scale, scale), *powers)
+
+    own = []
+    for part in np.unique(parts).tolist():
+        at = np.flatnonzero(parts == part)
+        here = _Patterns.of(gaps[at])
+        at = at[here.order]
+        m, S, _ = _expected(x[at], gaps[at], here, mean, C)
+        m = mean + np.sqrt(of_means * of_covariances) * (m - mean)
+        S = _without_negative(C + of_covariances * (S - C))
+        own.append(summary(len(at), m, S, None, None))
+    whole = summary(len(x), mean, C, *_powers(x - mean, gaps, scale))
+    cost = Incomplete(len(x), int(np.count_nonzero(gaps.any(axis=1))), of_means)
+    return Filled(whole, tuple(own), cost)
+
+
+def _without_negative(S: FloatArray) -> FloatArray:
+    """The matrix with its negative eigenvalues, if there are some, raised to zero."""
+    values, vectors = np.linalg.eigh(S)
+    return S if values[0] >= 0 else np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
+
+
+def _refuse_too_few(gaps: BoolArray) -> None:
+    n, d = gaps.shape
+    seen = n - np.count_nonzero(gaps, axis=0)
+    if int(seen.min()) <= d + 1:
+        raise InputError(
+            f"feature {int(np.argmin(seen)) + 1} has {int(seen.min())} values in {n} rows, too few "
+            f"for the covariance of {d} features from incomplete rows",
+            'Leave the feature out, or leave incomplete rows out (missing="drop").',
+        )
+
+
+# -- EM -------------------------------------------------------------------------------------------
+
+
+def _settled(x: FloatArray, gaps: BoolArray, patterns: _Patterns) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance by EM; missing entries of x are zero."""
+    n, d = x.shape
+    mean, C = np.zeros(d), _start(x, gaps)
+    for _ in range(MOST_ROUNDS):
+        before = C
+        mean, C, T = _expected(x, gaps, patterns, mean, C)
+        if np.abs(T @ (C - before) @ T.T).max() < PRECISION / np.sqrt(n):
+            return mean, C
+    raise InputError(
+        f"the covariance of incomplete rows does not settle in {MOST_ROUNDS} rounds of EM",
+        "Too much is missing: leave out the features with most gaps, or incomplete rows "
+        '(missing="drop").',
+    )
+
+
+def _start(x: FloatArray, gaps: BoolArray) -> FloatArray:
+    """The covariance of the complete rows, if they are enough; else one that lies close by."""
+    n, d = x.shape
+    complete = x[~gaps.any(axis=1)]
+    if len(complete) > 2 * d:
+        return np.asarray(np.cov(complete.T, bias=True)).reshape(d, d)
+    return np.asarray((x.T @ x / n + np.eye(d)) / 2)
+
+
+def _expected(
+    x: FloatArray, gaps: BoolArray, patterns: _Patterns, mean: FloatArray, C: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """One round of EM: the next mean and covariance, and T with `T C Tᵀ = I`."""
+    # Imported here because it loads numba.
+    from jigsaw_crl.moments.incomplete_loops import expect_values
+
+    n = len(x)
+    T, K = _inverses(C)
+    away = np.where(gaps, 0.0, x - mean)
+    spread = np.zeros_like(C)
+    expect_values(K, patterns.missing, patterns.start, patterns.first, away @ K, away, spread)
+    step = away.sum(axis=0) / n
+    return mean + step, (away.T @ away + spread) / n - np.outer(step, step), T
+
+
+def _inverses(C: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """T with `T C Tᵀ = I`, lower triangular, and K = C⁻¹."""
+    T = np.linalg.inv(np.linalg.cholesky(C + RIDGE * np.eye(len(C))))
+    return T, T.T @ T
+
+
+# -- what the gaps cost ---------------------------------------------------------------------------
+
+
+def _factors(
+    C: FloatArray, scale: FloatArray, patterns: _Patterns, rank: int
+) -> tuple[float, float]:
+    """The factors of the variances of means and of covariances, averaged over directions."""
+    # Imported here because it loads numba.
+    from jigsaw_crl.moments.incomplete_loops import sum_of_spreads
+
+    T, K = _inverses(C)
+    d, weight = len(C), np.diff(patterns.first) / patterns.first[-1]
+
+    def hidden(middle: FloatArray) -> FloatArray:
+        total = np.zeros((d, d))
+        sum_of_spreads(K, patterns.missing, patterns.start, weight, middle, total)
+        return np.asarray(T @ total @ T.T)
+
+    # The average of B, since V K_MM V = V.
+    B = hidden(K)
+
+    def information(X: FloatArray) -> FloatArray:
+        return np.asarray(X - B @ X - X @ B + hidden(T.T @ X @ T))
+
+    Q = _leading(T, C, scale, rank)
+    of_means = float(np.trace(Q.T @ np.linalg.solve(np.eye(d) - B, Q))) / Q.shape[1]
+    rng = np.random.default_rng(0)
+    total = 0.0
+    for _ in range(PROBES):
+        F = rng.normal(size=(Q.shape[1],) * 2)
+        F = Q @ (F + F.T) @ Q.T
+        total += float(np.vdot(F, _solved(information, F)) / np.vdot(F, F))
+    return max(of_means, 1.0), max(total / PROBES, 1.0)
+
+
+def _leading(T: FloatArray, C: FloatArray, scale: FloatArray, rank: int) -> FloatArray:
+    """Orthonormal basis of the leading directions in whitened coordinates, shape (d, rank)."""
+    _, vectors = np.linalg.eigh(C * np.outer(scale, scale))
+    # A functional v of the features is T⁻ᵀ v in whitened coordinates.
+    functionals = scale[:, None] * vectors[:, ::-1][:, :rank]
+    return np.linalg.qr(np.linalg.solve(T, np.eye(len(T))).T @ functionals)[0]
+
+
+def _solved(operator: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
+    """The solution of `operator X = right` by conjugate gradients."""
+    X = np.zeros_like(right)
+    residual = right.copy()
+    direction, size = residual, float(np.vdot(residual, residual))
+    enough = PROBE_PRECISION**2 * size
+    for _ in range(MOST_STEPS):
+        image = operator(direction)
+        step = size / float(np.vdot(direction, image))
+        X, residual = X + step * direction, residual - step * image
+        before, size = size, float(np.vdot(residual, residual))
+        if size < enough:
+            break
+        direction = residual + size / before * direction
+    return X
+
+
+def _powers(away: FloatArray, gaps: BoolArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Third and fourth central moments of the values that are there."""
+    away = np.where(gaps, 0.0, away)
+    seen = len(away) - np.count_nonzero(gaps, axis=0)
+    squares = away * away
+    third = np.einsum("ij,ij->j", squares, away) / seen
+    fourth = np.einsum("ij,ij->j", squares, squares) / seen
+    return third * scale**3, fourth * scale**4

@@ -1,0 +1,86 @@
+"""New rows added to earlier moments of the same client."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.moments.regime import Moments
+
+__all__ = ["merge_clients"]
+
+
+def merge_clients(earlier: Client, later: Client) -> Client:
+    """The client with the rows of both, for adding new rows to earlier moments.
+
+    The labels of both are kept; a label in both must have the same number of strengths.
+    """
+    fail = partial(InputError, client=earlier.name)
+    if set(earlier.features) != set(later.features):
+        odd = sorted(set(earlier.features) ^ set(later.features))
+        raise fail(
+            f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."
+        )
+    if earlier.name != later.name:
+        raise fail(
+            f"the rows to add are those of client {later.name!r}",
+            "Add rows of the same client, or say that they are with --name.",
+        )
+    for several, one, unlike in (
+        ("batches", "batch", bool(earlier.batches) != bool(later.batches)),
+        ("groups", "group", (earlier.control.groups is None) != (later.control.groups is None)),
+    ):
+        if unlike:
+            raise fail(
+                f"only one of the two has {several}",
+                f"Name the {one} column for all rows of a client, or for none.",
+            )
+    if _same_regime(earlier.control, later.control):
+        raise fail("these rows are already in the file", "Add each table once.")
+    position = {f: i for i, f in enumerate(later.features)}
+    order = np.array([position[f] for f in earlier.features], dtype=np.intp)
+    merged: dict[str, list[Moments]] = {k: list(v) for k, v in earlier.interventions.items()}
+    for label, regimes in later.interventions.items():
+        added = [m.select(order) for m in regimes]
+        if label not in merged:
+            merged[label] = added
+        elif len(merged[label]) == len(added):
+            merged[label] = [a.merge(b) for a, b in zip(merged[label], added, strict=True)]
+        else:
+            raise fail(
+                f"{pluralise(len(merged[label]), 'strength')} cannot be merged with {len(added)}",
+                "Merge moments with the same strengths of a label.",
+                regime=label,
+            )
+    torn = sorted((earlier.hard ^ later.hard) & set(earlier.labels) & set(later.labels))
+    if torn:
+        raise fail(
+            "the intervention is hard in one part of the rows and soft in the other",
+            "Say the same of both with --interventions, or give the new rows another label.",
+            regime=torn[0],
+        )
+    return Client.from_moments(
+        earlier.name,
+        control=earlier.control.merge(later.control.select(order)),
+        interventions=merged,
+        n_latent=max(earlier.n_latent, later.n_latent, len(merged)),
+        features=earlier.features,
+        control_name=earlier.control_name,
+        hard=earlier.hard | later.hard,
+    )
+
+
+def _same_regime(earlier: Moments, later: Moments) -> bool:
+    """Do both have the same rows, as a whole or in a stretch that was merged earlier?"""
+    return any(
+        a.rows == b.rows
+        and a.mean.shape == b.mean.shape
+        and np.array_equal(a.mean, b.mean)
+        and np.array_equal(a.covariance, b.covariance)
+        for a in (earlier, *earlier.parts)
+        for b in (later, *later.parts)
+    )

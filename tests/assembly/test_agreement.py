@@ -1,0 +1,98 @@
+"""Sites of which some have an effect and others lack it are tested for and named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly.agreement import agreement, pairs_apart
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.truth.simulate.sem import SEM
+
+
+def says(name: str, factor: float, labels: tuple[str, ...] = ("pump", "valve")) -> jc.Fragment:
+    """A site that says this of the first label's effect on the second, and nothing else."""
+    p = len(labels)
+    ancestor = np.zeros((2, p, p))
+    ancestor[0, 0, 1] = factor
+    blocks = tuple(frozenset([x]) for x in labels)
+    return jc.Fragment(
+        name, "null-cone", labels, blocks, jc.PartialOrder.from_pairs(blocks, []), blocks,
+        bayes=BayesFactors((0.5, 0.08), ancestor, np.full((p, p), -3.0)),
+    )  # fmt: skip
+
+
+def panel(*factors: float):
+    return read_fragments([says(f"site-{i}", x) for i, x in enumerate(factors)])
+
+
+def test_sites_that_say_the_same_agree():
+    for said in (7.0, -3.0):
+        found = panel(*[said] * 6)
+        assert agreement(found)[0, 1] > 0.95
+        assert not pairs_apart(found)
+
+
+def test_sites_that_are_sure_of_opposite_things_do_not():
+    found = panel(8, 8, 8, -4, -4, -4)
+    assert agreement(found)[0, 1] < 0.3
+    ((a, d, having, lacking, factor),) = pairs_apart(found)
+    assert (a, d) == ("pump", "valve")
+    assert having == ("site-0", "site-1", "site-2")
+    assert lacking == ("site-3", "site-4", "site-5")
+    assert factor > 20
+
+
+def test_the_factor_is_that_of_its_formula():
+    x = np.array([2.0, -1.0, 3.0])
+    # With no evidence about districts and one scale, what a site says is what it brings.
+    share = (np.arange(20_000) + 0.5) / 20_000
+    found = panel(*x)
+    brought = np.array([c.evidence.ancestor[:2, 0, 1] for c in found.claims])
+    each = [np.mean(np.prod(share[:, None] * np.exp(s) + 1 - share[:, None], 1)) for s in brought.T]
+    one = (1 + np.mean(np.exp(brought.sum(axis=0)))) / 2
+    odds = 19 * one / np.mean(each)
+    assert agreement(found)[0, 1] == pytest.approx(odds / (1 + odds), rel=1e-6)
+
+
+def test_a_hidden_common_cause_is_no_disagreement():
+    labels = ("pump", "valve", "flow")
+    cause = []
+    for name in ("site-6", "site-7", "site-8"):
+        f = says(name, 0.0, labels)
+        ancestor = f.bayes.ancestor.copy()
+        ancestor[0, 2, :2] = 8.0
+        cause.append(replace(f, bayes=replace(f.bayes, ancestor=ancestor)))
+    sites = [says(f"site-{i}", x) for i, x in enumerate((8, 8, 8, -4, -4, -4))]
+    assert pairs_apart(read_fragments(sites))
+    assert not pairs_apart(read_fragments(sites + cause))
+
+
+def test_one_site_has_nothing_to_agree_with():
+    assert np.isnan(agreement(panel(7.0))).all()
+
+
+def test_sites_that_lack_an_edge_are_named_in_the_result():
+    seed = 6_750_005
+    world = jc.simulate.random_world(20, 15, 0.6, seed, features=1.5)
+    A = world.sem.A.copy()
+    A[world.node("z11"), world.node("z19")] = 0.0
+    other = replace(world, sem=SEM(A, world.sem.variances, world.sem.means))
+    lacking = (0, 1, 2, 4)
+    clients = []
+    for k in range(world.n_clients):
+        rows = (other if k in lacking else world).sample(k, 3_000, seed=seed)
+        clients.append(jc.Client.from_samples(rows.client, **rows.arguments()))
+    result = jc.recover(clients)
+    found = [f.message for f in result.diagnostics if f.check == "sites-differ"]
+    assert len(found) == 1
+    assert "'z19' on 'z11'" in found[0]
+    shown, lack = found[0].split(" show an effect")
+    assert not any(f"client-{k + 1:02}" in shown for k in lacking)
+    assert sum(f"client-{k + 1:02}" in lack for k in lacking) >= 3
+    frame = result.order.to_frame().set_index(["ancestor", "descendant"])
+    assert frame.agreement["z19", "z11"] == frame.agreement.min() < 0.2

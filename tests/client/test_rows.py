@@ -1,0 +1,90 @@
+"""Rows in memory, with groups, trimming and missing values, as a table has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+
+
+def arrays(seed: int = 0, n: int = 1_200) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    G = rng.normal(size=(5, 3))
+    gains = {"control": 1, "a": (3, 1, 1), "b": (1, 3, 1), "c": (1, 1, 3)}
+    found = {r: (rng.normal(size=(n, 3)) * gain) @ G.T for r, gain in gains.items()}
+    for x in found.values():
+        x[::50] *= 8
+        x[3::40, 1] = np.nan
+    return found
+
+
+def table(regimes: dict[str, np.ndarray], **columns) -> pd.DataFrame:
+    frames = [
+        pd.DataFrame(x, columns=list("vwxyz")).assign(
+            regime=r, **{name: values[r] for name, values in columns.items()}
+        )
+        for r, x in regimes.items()
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def both(regimes: dict[str, np.ndarray], group=None, **asked) -> tuple[jc.Client, jc.Client]:
+    own = {k: v for k, v in regimes.items() if k != "control"}
+    direct = jc.Client.from_samples(
+        "lab", observational=regimes["control"], interventions=own, group=group, **asked
+    )
+    columns = {} if group is None else {"subject": group}
+    named = {} if group is None else {"group": "subject"}
+    return direct, jc.Client.from_table(table(regimes, **columns), name="lab", **named, **asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"missing": "drop"}, {"missing": "drop", "trim": 0.05}, {"missing": "em"}],
+)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_and_a_table_give_the_same_client(asked, grouped):
+    regimes, rng = arrays(), np.random.default_rng(1)
+    group = {r: rng.integers(0, 60, len(x)).astype(str) for r, x in regimes.items()}
+    direct, read = both(regimes, group if grouped else None, **asked)
+    assert direct.n_samples == read.n_samples
+    for a, b in zip(
+        (direct.control, *(m for ms in direct.interventions.values() for m in ms)),
+        (read.control, *(m for ms in read.interventions.values() for m in ms)),
+        strict=True,
+    ):
+        assert a.covariance == pytest.approx(b.covariance, rel=1e-9)
+        assert (a.n, a.counted, a.groups) == (b.n, b.counted, b.groups)
+
+
+def test_batches_and_groups_go_together():
+    regimes = arrays()
+    names = {r: np.where(np.arange(len(x)) % 2, "mon", "tue") for r, x in regimes.items()}
+    own = {k: v for k, v in regimes.items() if k != "control"}
+    client = jc.Client.from_samples(
+        "lab", observational=regimes["control"], interventions=own, batch=names, missing="drop",
+        group={r: np.arange(len(x)) // 20 for r, x in regimes.items()},
+    )  # fmt: skip
+    assert client.batches == ("mon", "tue")
+    assert client.control.rows == int(np.sum(~np.isnan(regimes["control"]).any(axis=1)))
+    assert client.control.groups == 120
+
+
+def test_bad_words_are_refused_in_one_line():
+    regimes = arrays()
+    for asked, said in (
+        ({"trim": 0.9, "missing": "drop"}, "trim is 0.9"),
+        ({"missing": "refuse"}, "values are missing or infinite"),
+        ({"group": {"control": "x"}, "missing": "drop"}, "group has no entry for this regime"),
+        ({"group": {r: ["x"] for r in regimes}, "missing": "drop"}, "groups of shape"),
+    ):
+        own = {k: v for k, v in regimes.items() if k != "control"}
+        with pytest.raises(jc.InputError, match=said):
+            jc.Client.from_samples(
+                "lab", observational=regimes["control"], interventions=own, **asked
+            )
+    empty = {r: np.full((30, 5), np.nan) for r in ("control", "a")}
+    with pytest.raises(jc.InputError, match=r"regime 'control': none of its 30 rows is complete"):
+        both(empty, missing="drop")
