@@ -25,7 +25,7 @@ Everything in the manifest is optional::
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,14 @@ from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
 from jigsaw_crl.study.source import Naming
 
-__all__ = ["MANIFEST", "Entry", "Study", "manifest_entries", "naming_of"]
+__all__ = [
+    "MANIFEST",
+    "Entry",
+    "Study",
+    "manifest_entries",
+    "naming_of",
+    "refuse_two_files_of_one_client",
+]
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
@@ -307,6 +314,21 @@ def client_name(path: Path) -> str:
         ending = max((e for e in ENDINGS if folded.endswith(e)), key=len, default="")
         name = name[: len(name) - len(ending)]
     return name.removesuffix(".moments") or name
+
+
+def refuse_two_files_of_one_client(entries: Iterable[Entry]) -> None:
+    """Raise an `InputError` if two files have the same client's name."""
+    seen: dict[str, Path] = {}
+    for entry in entries:
+        name = (entry.name or client_name(entry.path)).casefold()
+        if name in seen:
+            raise InputError(
+                f"{seen[name].name} and {entry.path.name} are both files of client "
+                f"{client_name(entry.path)!r}",
+                "Keep one file per client, or name them in study.toml.",
+                path=entry.path,
+            )
+        seen[name] = entry.path
 
 
 def naming_of(

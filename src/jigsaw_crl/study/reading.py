@@ -26,11 +26,13 @@ from jigsaw_crl.study.folder import (
     is_partitioned,
     manifest_entries,
     naming_of,
+    refuse_two_files_of_one_client,
 )
+from jigsaw_crl.study.ignored import warn_of_ignored
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
-from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.regimes import client_from_source, warn_of_ignored
+from jigsaw_crl.study.problems import Problems, read_through
+from jigsaw_crl.study.regimes import read_source
 from jigsaw_crl.study.source import Missing, Naming, Source
 
 __all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
@@ -143,7 +145,7 @@ def read_client_with_findings(
     if entry.path.suffix == ".toml":
         described = manifest_entries(entry.path, given)
         entry, said = _only(described, entry), described.interventions
-    one = _read(entry)
+    one = _read_one(entry)
     client = one.client if said is None else one.client.with_interventions(said)
     for kinds in (entry.interventions, interventions):
         if kinds is not None:
@@ -212,12 +214,14 @@ def read_study(
         missing=missing,
     )  # fmt: skip
     described = manifest_entries(given, asked)
-    _refuse_two_files_of_one_client(described.entries)
+    refuse_two_files_of_one_client(described.entries)
     read, problems = [], Problems()
     for entry in described.entries:
         with problems.noted():
-            read.append(_read(entry, hashed=True))
-            _refuse_strangers(read[-1], described.labels)
+            one = _read(entry, problems, hashed=True)
+            if one is not None:
+                read.append(one)
+                _refuse_strangers(one, described.labels)
     if read:
         with problems.noted():
             _refuse_unknown_columns(read)
@@ -276,7 +280,7 @@ def read_any(path: str | Path, **reading: Any) -> Study:
     if whole or given.suffix == ".toml":
         return read_study(given, **reading)
     entry = Entry(None, given, _of_one_file(_given(**reading)))
-    one = _read(entry, hashed=True)
+    one = _read_one(entry, hashed=True)
     return _study(one.client.name, [one])
 
 
@@ -322,8 +326,21 @@ def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
     return {**asked, "ignore": list(ignore) or None}
 
 
-def _read(entry: Entry, *, hashed: bool = False) -> _Read:
-    """Read one client; its file is opened once, for the hash and for the rows."""
+def _read_one(entry: Entry, *, hashed: bool = False) -> _Read:
+    """Read one client; all its problems are one error."""
+    problems, one = Problems(), None
+    with problems.noted():
+        one = _read(entry, problems, hashed=hashed)
+    problems.raise_all(path=entry.path)
+    assert one is not None
+    return one
+
+
+def _read(entry: Entry, problems: Problems, *, hashed: bool = False) -> _Read | None:
+    """Read one client and note its problems; None if they leave no client.
+
+    The file is opened once, for the hash and for the rows.
+    """
     with open_data(entry.path) as data:
         sha256 = data.sha256() if hashed else None
         path, name = data.path, client_name(data.path) if entry.name is None else entry.name
@@ -331,11 +348,18 @@ def _read(entry: Entry, *, hashed: bool = False) -> _Read:
         if zipped and is_moments_file(set(archive_members(data, name))):
             client = read_moments(data, name=entry.name, n_latent=entry.n_latent)
             return _Read(client, (), path, sha256)
-        source = _source(data, entry.naming, name)
-        client, findings = client_from_source(
-            source, name=name, naming=entry.naming, n_latent=entry.n_latent, path=path
-        )
-    return _Read(client, tuple(findings), path, sha256, source.lacking)
+
+        def table(naming: Naming, problems: Problems) -> _Read | None:
+            source = _source(data, naming, name)
+            read = read_source(
+                source, name=name, naming=naming, n_latent=entry.n_latent, path=path,
+                problems=problems,
+            )  # fmt: skip
+            if read is None:
+                return None
+            return _Read(read[0], tuple(read[1]), path, sha256, source.lacking)
+
+        return read_through(table, entry.naming, problems)
 
 
 def _source(data: DataFile, naming: Naming, client: str) -> Source:
@@ -363,17 +387,3 @@ def _source(data: DataFile, naming: Naming, client: str) -> Source:
         f"Use {' '.join(ENDINGS)}.",
         path=data.path,
     )
-
-
-def _refuse_two_files_of_one_client(entries: Sequence[Entry]) -> None:
-    seen: dict[str, Path] = {}
-    for entry in entries:
-        name = (entry.name or client_name(entry.path)).casefold()
-        if name in seen:
-            raise InputError(
-                f"{seen[name].name} and {entry.path.name} are both files of client "
-                f"{client_name(entry.path)!r}",
-                "Keep one file per client, or name them in study.toml.",
-                path=entry.path,
-            )
-        seen[name] = entry.path
