@@ -48,9 +48,9 @@ def test_a_manifest_says_it_for_all_by_label_and_by_client(tmp_path, manifest, f
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ('interventions = "firm"', "'firm' in place of"),
-        ("interventions = true", "True in place of"),
-        ("[interventions]\npump = 1", "1 in place of"),
+        ('interventions = "firm"', "'interventions' is 'firm'. Write"),
+        ("interventions = true", "'interventions' is true. Write"),
+        ("[interventions]\npump = 1", "'pump': 1}. Write interventions"),
         ('[interventions]\npunp = "hard"', "Did you mean 'pump'"),
         ('[clients.lab-2.interventions]\ntank = "hard"', "client 'lab-2'.*'tank', which the"),
     ],

@@ -18,7 +18,6 @@ from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
     ENDINGS,
-    MANIFEST,
     Described,
     Entry,
     Study,
@@ -29,6 +28,7 @@ from jigsaw_crl.study.folder import (
     refuse_two_files_of_one_client,
 )
 from jigsaw_crl.study.ignored import warn_of_ignored
+from jigsaw_crl.study.manifest import MANIFEST
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
 from jigsaw_crl.study.problems import Problems, read_through
