@@ -66,7 +66,7 @@ def test_a_manifest_can_ask_for_both(study):
     assert {"incomplete-rows", "trimmed-rows"} <= {f.check for f in read.findings}
     assert jc.read_study(study, trim=0).clients[0].n_samples["b"] == 400
     (study / "study.toml").write_text('missing = "guess"\n')
-    with pytest.raises(jc.InputError, match="'missing' is 'guess'. Write missing = \"drop\""):
+    with pytest.raises(jc.InputError, match=r"'missing' is 'guess'\. Write missing = .drop."):
         jc.read_study(study)
 
 

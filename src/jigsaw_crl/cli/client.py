@@ -305,7 +305,10 @@ def _hard(piece: Fragment) -> list[str]:
 def _read(table: Path, kinds: list[Kinds], **options: Any) -> Client:
     """The client of a file; what was noticed about its columns goes to stderr."""
     from jigsaw_crl.study import read_client_with_findings
+    from jigsaw_crl.study.manifest import MANIFEST
 
+    if table.suffix != ".toml" and (table.parent / MANIFEST).is_file():
+        note(f"{MANIFEST} in the folder of {table.name} says how it is read")
     with working(f"reading {table}"):
         client, findings = read_client_with_findings(table, **options)
     for kind in kinds:
