@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -76,6 +77,28 @@ def test_the_command_line_takes_both(study):
     assert done.exit_code == 0, done.output
     said = {f["check"] for f in json.loads(done.stdout)["findings"]}
     assert {"incomplete-rows", "trimmed-rows"} <= said
+
+
+def test_the_numbers_stay_with_the_fragment_and_the_result_it_joins(study, tmp_path):
+    def run(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+
+    table(1).to_csv(tmp_path / "first.csv", index=False)
+    run("recover", tmp_path / "first.csv", "--out", tmp_path / "result")
+    piece = tmp_path / "lab.fragment.json"
+    run("fragment", study / "lab.csv", "-o", piece, "--drop-missing", "--trim", "0.05")
+    said = {f.check: f for f in jc.Fragment.from_json(piece.read_text()).findings}
+    assert said["incomplete-rows"].message.endswith(
+        "3 rows with missing values: 2 of 'control', 1 of 'a'"
+    )
+    assert "trimmed-rows" in said
+    run("assemble", piece, "--into", tmp_path / "result")
+    kept = jc.load_result(tmp_path / "result").diagnostics
+    assert said["incomplete-rows"] in kept
+    assert "2 of 'control', 1 of 'a'" in html.unescape(
+        (tmp_path / "result" / "report.html").read_text()
+    )
 
 
 def test_trimming_restores_what_spoilt_rows_hide():
