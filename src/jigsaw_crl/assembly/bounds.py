@@ -22,7 +22,7 @@ from jigsaw_crl.assembly.effects import ONE_SIDED, PooledEffects
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["SD", "SHARE", "Bounds", "effect_bounds", "size_in_words"]
+__all__ = ["SD", "SHARE", "Bounds", "effect_bounds", "says_nothing", "size_in_words"]
 
 SD, SHARE = "standard deviations", "share of the change"
 LEVEL = 0.95
@@ -30,6 +30,8 @@ LEVEL = 0.95
 UNLIKE = 0.25
 # Shares at which the likelihood is evaluated: dense near zero, up to more than all.
 GRID = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 120)])
+# A share of all that changed, or of more, excludes nothing. The page rounds up to two digits too.
+WHOLE = 0.99
 # Pairs that are worked on together, which bounds the memory.
 TOGETHER = 20_000
 
@@ -51,6 +53,17 @@ class Bounds:
 
     def unit(self, a: int, d: int) -> str:
         return SD if self.in_sd[a, d] else SHARE
+
+
+def says_nothing(size: float, unit: str) -> bool:
+    """Does a bound exclude no effect: is it a share of all that changed?
+
+    Examples
+    --------
+    >>> says_nothing(1.0, SHARE), says_nothing(0.4, SHARE), says_nothing(1.0, SD)
+    (True, False, False)
+    """
+    return unit == SHARE and size > WHOLE
 
 
 def size_in_words(size: float, unit: str, descendant: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.bounds import size_in_words
+from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say, sides
 from jigsaw_crl.assembly.exact import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
@@ -278,8 +278,10 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
     chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
     bound, matters = float(order.bounds.value[a, d]), order.smallest_effect
     if chance < CERTAIN_NO and matters is not None and bound > matters:
-        size = size_in_words(bound, order.bounds.unit(a, d), order.labels[d])
-        return f"effects up to {size} are possible, and effects above {matters:g} matter"
+        unit = order.bounds.unit(a, d)
+        size = f"up to {size_in_words(bound, unit, order.labels[d])}"
+        possible = "of any size" if says_nothing(bound, unit) else size
+        return f"effects {possible} are possible, and effects above {matters:g} matter"
     if chance < CERTAIN_NO:
         return (
             "the probability is low because few pairs are related at all, or because other pairs "
