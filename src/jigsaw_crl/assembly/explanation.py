@@ -261,7 +261,7 @@ def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
         return f"{say(yes, 'yes')}, {say(no, 'no')}"
     names = ", ".join(panel.claims[k].client for k, _, _ in seen)
     if all(panel.claims[k].together[i, j] for k, i, j in seen):
-        return f"both always in one district: {names}"
+        return f"both always in one district, joined by hidden causes: {names}"
     if not yes and not no:
         return f"the clients that saw both cannot say: {names}"
     doubt = ""

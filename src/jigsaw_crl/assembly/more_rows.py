@@ -44,7 +44,10 @@ MOST_FUTURES, LEAST_FUTURES, ALL_FUTURES = 64, 24, 512
 # `benchmarks/design_chances.py`.
 UNMODELLED = 0.1
 NEVER_TOGETHER = "no site has both labels: only a new site can settle it"
-ONE_DISTRICT = "in one district wherever it is seen: more rows do not help, a new site may"
+ONE_DISTRICT = (
+    "in one district (joined by hidden causes) wherever it is seen: more rows do not help, a new "
+    "site may"
+)
 TOO_WEAK = f"more than {FACTORS[-1]:g} times the rows at any one site"
 NOT_READ = "no site reads it: an intervention on one of the two is too weak or moves the mean alone"
 

@@ -17,7 +17,7 @@ from jigsaw_crl.base.files import check_output, is_document, write_text
 from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
+from jigsaw_crl.cli.output import BLOCKS, print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.findings import Finding
@@ -286,6 +286,7 @@ def fragment(
         say(shown(piece))
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
     typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
+    typer.echo(BLOCKS)
     say(f"outcome: {piece.outcome}")
     if _hard(piece):
         say(f"hard interventions: {', '.join(_hard(piece))}")

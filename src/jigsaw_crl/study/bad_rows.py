@@ -80,9 +80,8 @@ class BadRows:
         """The rows of a chunk that can be used."""
         kept = self._named(chunk)
         # Two fast passes (NaN makes both NaN); the places are searched for only if needed.
-        rows = chunk.rows
-        fine = not rows.size or (rows.min() >= -LARGEST_VALUE and rows.max() <= LARGEST_VALUE)
-        if not fine:
+        low, high = (float(f(chunk.rows, initial=0.0)) for f in (np.min, np.max))
+        if not (low >= -LARGEST_VALUE and high <= LARGEST_VALUE):
             kept &= self._good(chunk, kept)
         self.n_rows += len(kept)
         return chunk if kept.all() else chunk.select(kept)
@@ -103,7 +102,7 @@ class BadRows:
 
     def _good(self, chunk: Chunk, named: BoolArray) -> BoolArray:
         """Which of the named rows have values that can be used."""
-        rows = chunk.rows
+        rows = chunk.rows.astype(np.float64)
         missing = np.isnan(rows) & named[:, None]
         kept = named & ~missing.any(axis=1)
         dropped = self.naming.missing == "drop"
