@@ -67,14 +67,16 @@ def says_nothing(size: float, unit: str) -> bool:
 
 
 def size_in_words(size: float, unit: str, descendant: str) -> str:
-    """A size of effect for people.
+    """A size of effect for people, rounded up to two digits, as in the report.
 
     Examples
     --------
-    >>> size_in_words(0.081, SD, "tank"), size_in_words(0.12, SHARE, "tank")
+    >>> size_in_words(0.0807, SD, "tank"), size_in_words(0.12, SHARE, "tank")
     ('0.081 standard deviations', 'a share of 0.12 of what the intervention on tank changed')
     """
-    number = f"{size:.2g}"
+    step = 10.0 ** (np.floor(np.log10(max(size, 1e-12))) - 1.0)
+    # Not up for the last bits, which differ between the report and here.
+    number = f"{np.ceil(size / step - 1e-4) * step:.2g}"
     if unit == SD:
         return f"{number} {SD}"
     return f"a share of {number} of what the intervention on {descendant} changed"
