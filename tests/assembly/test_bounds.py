@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import permutations
 
@@ -87,11 +88,41 @@ def test_an_explanation_of_a_no_states_the_effect_that_it_excludes(plain):
     certificate = plain.explain(a, d)
     assert certificate.bound == plain.bound(a, d)
     assert certificate.bound_unit == "share of the change"
-    size = f"a share of {certificate.bound:.2g} of what the intervention on {d} changed"
-    assert str(certificate).endswith(f"  Effects above {size} are excluded (95 %).")
+    last = str(certificate).splitlines()[-1]
+    stated = re.fullmatch(
+        rf"  Effects above a share of (\S+) of what the intervention on {d} changed are excluded "
+        r"\(95 %\)\.",
+        last,
+    )
+    # Rounded up, to two digits.
+    assert certificate.bound <= float(stated[1]) * (1 + 1e-5) <= 1.1 * certificate.bound
     assert CertificateChecker(plain.fragments).check(certificate) == ""
     forged = replace(certificate, bound=0.5 * certificate.bound)
     assert "another bound" in CertificateChecker(plain.fragments).check(forged)
+
+
+def test_a_share_of_all_that_changed_is_no_bound(plain):
+    shown = plain.bounds.value < 0.99
+    a, d = (plain.labels[i] for i in np.argwhere(shown & no(plain))[0])
+    certificate = plain.explain(a, d)
+    for share in (1.0, 1.7):
+        nothing = replace(certificate, bound=share)
+        assert nothing.excluded == ""
+        assert str(nothing).endswith("  The data give no bound on the size of an effect.")
+        assert "share of" not in str(nothing)
+    wide = plain.bounds.value > 0.99
+    assert (wide & ~shown & (plain.verdicts != YES)).any()
+    frame = plain.to_frame().set_index(["ancestor", "descendant"])
+    for i, j in np.argwhere((wide | shown) & (plain.verdicts != YES)):
+        line = frame.loc[(plain.labels[i], plain.labels[j])]
+        assert np.isnan(line.excludes_above) == bool(wide[i, j])
+        assert (line.excludes_unit == "") == bool(wide[i, j])
+    strict = jc.assemble(plain.fragments, smallest_effect=0.01)
+    reasons = {
+        strict.explain(strict.labels[i], strict.labels[j]).reason for i, j in np.argwhere(wide)
+    }
+    assert not any("share of 1" in reason or "share of 2" in reason for reason in reasons)
+    assert any("effects of any size are possible" in reason for reason in reasons)
 
 
 def no(order):

@@ -16,6 +16,7 @@ from jigsaw_crl.assembly.more_rows import (
     more_rows,
     rows_chances,
 )
+from jigsaw_crl.cli.app import run
 from jigsaw_crl.truth.simulate.world import View, World
 
 ROWS = 1000
@@ -111,6 +112,8 @@ def test_every_open_pair_gets_its_rows_or_the_reason_why_not(seed):
     for m in found:
         sites = [f for f in order.fragments if {m.ancestor, m.descendant} <= set(f.labels)]
         assert (m.reason == NEVER_TOGETHER) == (not sites)
+        both = [any({m.ancestor, m.descendant} <= d for d in f.districts or ()) for f in sites]
+        assert m.joined == (bool(sites) and all(both))
         if m.site is None:
             assert (m.rows, m.even, m.good) == (None, None, None)
             assert m.reason
@@ -133,6 +136,29 @@ def test_a_pair_in_one_district_gets_no_number_of_rows():
     assert {("a", "b"), ("b", "a")} <= order.undetermined()
     reasons = {(m.ancestor, m.descendant): m.reason for m in more_rows(order)}
     assert reasons["a", "b"] == reasons["b", "a"] == ONE_DISTRICT
+
+
+def test_rows_and_the_finding_agree_on_a_pair_that_is_confounded_as_far_as_rows_tell(
+    tmp_path, capsys
+):
+    world = jc.simulate.random_world(6, 2, 0.6, seed=6001)
+    result = jc.recover(world.clients(n_samples=1000))
+    (said,) = (f for f in result.diagnostics if f.check == "always-confounded")
+    unsure = [m for m in more_rows(result.order) if m.joined and m.site is not None]
+    assert unsure
+    for m in unsure:
+        assert "–".join(sorted((m.ancestor, m.descendant))) in said.message
+    assert "as far as its rows tell" in said.message
+    assert "more rows" in said.remedy
+    result.save(tmp_path / "result")
+    assert run(["design", str(tmp_path / "result")]) == 0
+    line = next(
+        x for x in capsys.readouterr().out.splitlines() if "which more rows may change" in x
+    )
+    assert all(f"{m.ancestor}–{m.descendant}" in line for m in unsure)
+    # Exact moments leave no doubt.
+    exact = jc.recover(world.clients()).diagnostics
+    assert not any("rows" in f.message for f in exact if f.check == "always-confounded")
 
 
 def test_exact_moments_need_no_rows():

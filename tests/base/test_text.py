@@ -36,6 +36,8 @@ def test_a_similar_name_is_suggested(asked):
 
 def test_nothing_is_suggested_if_no_name_is_similar():
     assert did_you_mean("tank", ["pump", "flow"]) == ""
+    assert did_you_mean("perturbation", ["operator", "duration"]) == ""
+    assert did_you_mean("regime", ["time", "region"]) == ""
     assert did_you_mean("pump", []) == ""
     assert did_you_mean("pump", ["pump"]) == ""
 

@@ -119,6 +119,10 @@ def test_a_site_says_it_in_its_own_manifest(study, tmp_path, capsys):
     out = run(["fragment", tmp_path / "study.toml", "-o", tmp_path / "piece.json"], capsys)
     labels = jc.read_client(table).labels
     assert f"hard interventions: {', '.join(labels)}" in out
+    # The table itself is read as the manifest in its folder says.
+    again = run(["fragment", tmp_path / table.name, "-o", tmp_path / "again.json"], capsys)
+    assert f"hard interventions: {', '.join(labels)}" in again
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "piece.json").read_bytes()
 
 
 def test_explain_shows_the_effect_and_what_a_no_excludes(folder, capsys):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
+import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.cli.app import run
 from jigsaw_crl.cli.output import print_findings
 
 
@@ -17,3 +21,16 @@ def test_the_same_finding_about_several_clients_is_one_line(capsys):
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()[2:]]
     assert [line[1] for line in lines] == ["b/pump", "a, b, c, d, e, f and 2 more", "a"]
     assert [line[0] for line in lines] == ["error", "info", "info"]
+
+
+def test_the_word_block_is_explained_where_it_first_stands(tmp_path, capsys):
+    world = jc.simulate.setting("A", 0)
+    for k in range(2):
+        control, regimes = world.rows(k, 300)
+        np.savez(tmp_path / f"lab-{k}.npz", control=control, **regimes)
+    fragment = ["fragment", str(tmp_path / "lab-0.npz"), "-o", str(tmp_path / "piece.json")]
+    for words in (["recover", str(tmp_path)], fragment):
+        assert run(words) == 0
+        lines = capsys.readouterr().out.splitlines()
+        (said,) = (i for i, line in enumerate(lines) if "in one block if hidden causes" in line)
+        assert any("block" in line for line in lines[:said])

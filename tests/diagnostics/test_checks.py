@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -242,6 +243,21 @@ def test_a_given_number_of_latents_is_kept_and_a_larger_one_is_only_mentioned(wo
     assert client.counted is None
     (said,) = _checks(client)["more-latents"]
     assert (said.severity, said.value) == ("warning", len(world.truth(0).labels))
+
+
+def test_the_remedy_for_latents_without_label_can_be_written_as_it_stands(world, tmp_path):
+    control, rest = world.rows(0, 6000, seed=4)
+    two = _noisy({"control": control, **dict(list(rest.items())[:2])}, 0.001)
+    np.savez(tmp_path / "lab 1.npz", **two)
+
+    def told(manifest: str) -> list[Finding]:
+        (tmp_path / "study.toml").write_text(manifest)
+        (client,) = jc.read_study(tmp_path)
+        return _checks(client).get("more-latents", [])
+
+    (said,) = told('[clients."lab 1"]\nn_latent = 2\n')
+    field, table = re.search(r"^Write (.*) below (.*) in study.toml", said.remedy).groups()
+    assert told(f"{table}\n{field}\n") == []
 
 
 def test_drowned_latents_are_seen_in_the_spectrum(regimes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from .conftest import HANG
@@ -139,16 +140,18 @@ def test_a_no_says_which_effect_it_excludes(visit, plant):
     told = page.locator("#bound").inner_text()
     size = float(told.removeprefix("An effect above ").split()[0])
     assert told.endswith("standard deviations is excluded (95 %).")
-    assert order.bound("flow", "pump") <= size < order.bound("flow", "pump") + 0.01
+    assert order.bound("flow", "pump") <= size * 1.0001 < 1.1 * order.bound("flow", "pump")
+    assert f"above {size:g} standard deviations" in page.locator("#certificate").inner_text()
     ask(page, "mixer", "pump")
     assert "No client measured this pair" in page.locator("#bound").inner_text()
     ask(page, "pump", "valve")
     assert page.locator("#bound").count() == 0
 
 
-def test_without_hard_interventions_a_no_speaks_of_a_share(visit, tunnel):
+def test_without_hard_interventions_a_no_speaks_of_a_share(visit, tunnel, folder):
     page = visit(tunnel)
     order = tunnel.order
+    csv = pd.read_csv(folder(tunnel) / "order.csv", index_col=["ancestor", "descendant"])
     said = 0
     for a in order.labels:
         for d in order.labels:
@@ -161,7 +164,14 @@ def test_without_hard_interventions_a_no_speaks_of_a_share(visit, tunnel):
                 said += 1
                 assert f"% of what the intervention on {d} changed is excluded" in told
                 share = float(told.removeprefix("An effect above ").split()[0])
-                assert 100 * bound <= share + 0.011 <= 100 * bound + 1.1
+                assert 100 * bound <= share * 1.0001 <= 110 * bound
+                # The certificate says the same number, and the table of the result folder too.
+                proof = page.locator("#certificate").inner_text()
+                assert f"a share of {share / 100:.2g} of what the intervention on {d}" in proof
+                assert csv.loc[(a, d), "excludes_above"] == pytest.approx(bound, abs=1e-4)
+            else:
+                assert "exclude no size of effect" in told or "No client measured" in told
+                assert np.isnan(csv.loc[(a, d), "excludes_above"])
     assert said
     assert page.locator("#effect").count() == 0
     assert page.locator("#push").count() == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import permutations
 
 import pytest
 
@@ -187,3 +188,11 @@ def test_a_printed_page_keeps_headings_with_their_text_and_names_the_client(visi
     breaks = page.locator(".head").evaluate_all("l => l.map(e => getComputedStyle(e).breakInside)")
     assert set(breaks) == {"avoid"}
     assert io.BytesIO(page.pdf(format="A4")).read(5) == b"%PDF-"
+
+
+def test_the_panel_and_its_certificate_give_the_same_probability(visit, tunnel):
+    page = visit(tunnel)
+    for a, d in permutations(tunnel.order.labels, 2):
+        ask(page, a, d)
+        shown = page.locator(".verdict-line").inner_text().split("probability ")[1]
+        assert f" {shown.split()[0]})" in page.locator("#certificate").inner_text().splitlines()[0]

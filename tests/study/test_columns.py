@@ -117,3 +117,13 @@ def test_a_column_of_a_table_can_be_ignored_without_a_warning():
     assert client.features == ("left", "right")
     with pytest.raises(jc.InputError, match=r"no column 'nois' to ignore\. Did you mean 'noise'"):
         jc.Client.from_table(frame, name="lab", ignore=["nois"])
+
+
+def test_columns_whose_values_recur_are_named_as_possible_regimes(tmp_path):
+    frame = frame_of(regimes_of()).rename(columns={"regime": "arm"}).replace({"control": "none"})
+    frame = frame.assign(
+        operator=np.resize(["ann", "ben"], len(frame)), note=[f"n{i}" for i in range(len(frame))]
+    )
+    frame.to_csv(tmp_path / "lab-1.csv", index=False)
+    with pytest.raises(jc.InputError, match=r"Columns that may hold it: 'arm', 'operator'\.$"):
+        jc.read_client(tmp_path / "lab-1.csv")

@@ -53,3 +53,38 @@ def test_the_column_that_holds_the_control_is_suggested(tmp_path):
     anndata.AnnData(np.vstack(list(regimes.values())), obs=obs).write_h5ad(tmp_path / "a.h5ad")
     with pytest.raises(jc.InputError, match=r"no column 'perturbation'.* Is it 'guide'"):
         jc.read_client(tmp_path / "a.h5ad")
+
+
+def _screen(path: Path, control: str) -> Path:
+    regimes = regimes_of(20)
+    names = np.repeat([control, "pump", "valve"], [len(x) for x in regimes.values()])
+    n = len(names)
+    obs = pd.DataFrame(
+        {
+            "barcode": [f"ACGT{i}" for i in range(n)],
+            "operator": np.resize(["ann", "ben"], n),
+            "duration": np.linspace(0, 1, n),
+            "guide": pd.Categorical(names),
+            "lot": 7,
+        },
+        index=[str(i) for i in range(n)],
+    )
+    anndata.AnnData(np.vstack(list(regimes.values())), obs=obs).write_h5ad(path)
+    return path
+
+
+def test_columns_of_few_values_are_named_and_a_remote_name_is_not_suggested(tmp_path):
+    path = _screen(tmp_path / "a.h5ad", "NT")
+    with pytest.raises(jc.InputError) as caught:
+        jc.read_client(path)
+    text = str(caught.value)
+    assert text.endswith("Columns that may hold it: 'operator', 'guide'.")
+    assert "Did you mean" not in text
+    with pytest.raises(jc.InputError, match="Did you mean 'guide'"):
+        jc.read_client(path, regime="guides")
+
+
+def test_problems_beyond_the_regime_column_are_named_with_it(tmp_path):
+    path = _screen(tmp_path / "a.h5ad", "control")
+    with pytest.raises(jc.InputError, match=r"Is it 'guide'.*no column 'day' for the batch"):
+        jc.read_client(path, batch="day")

@@ -10,6 +10,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.study import merge_clients, write_moments
+from jigsaw_crl.study.reading import open_rows, read_any
 
 from .tables import frame_of, regimes_of
 
@@ -48,9 +49,9 @@ def test_a_manifest_says_it_for_all_by_label_and_by_client(tmp_path, manifest, f
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        ('interventions = "firm"', "'firm' in place of"),
-        ("interventions = true", "True in place of"),
-        ("[interventions]\npump = 1", "1 in place of"),
+        ('interventions = "firm"', "'interventions' is 'firm'. Write"),
+        ("interventions = true", "'interventions' is true. Write"),
+        ("[interventions]\npump = 1", "'pump': 1}. Write interventions"),
         ('[interventions]\npunp = "hard"', "Did you mean 'pump'"),
         ('[clients.lab-2.interventions]\ntank = "hard"', "client 'lab-2'.*'tank', which the"),
     ],
@@ -87,6 +88,33 @@ def test_one_client_may_be_read_from_its_own_manifest(tmp_path):
     write_table(regimes_of(seed=2), root / "lab-2.csv", "csv")
     with pytest.raises(jc.InputError, match="has 2 clients, and one is asked for"):
         jc.read_client(root / "study.toml")
+
+
+def test_the_manifest_in_its_folder_holds_for_a_single_file(tmp_path):
+    root = tmp_path / "site"
+    root.mkdir()
+    for i in (1, 2):
+        frame = frame_of(regimes_of(seed=i)).rename(columns={"regime": "arm"})
+        frame.assign(shift=np.sin(frame.index)).to_csv(root / f"lab-{i}.csv", index=False)
+    manifest = (
+        'regime = "arm"\nignore = ["shift"]\ninterventions = {pump = "hard", flow = "hard"}\n'
+    )
+    (root / "study.toml").write_text(
+        f'{manifest}[clients.first]\nfile = "lab-1.csv"\nn_latent = 3\n'
+    )
+    first, second = (jc.read_client(root / f"lab-{i}.csv") for i in (1, 2))
+    assert (first.name, first.n_latent, first.hard) == ("first", 3, {"pump"})
+    assert (second.name, second.n_latent, second.hard) == ("lab-2", 2, {"pump"})
+    assert first.features == ("x1", "x2", "x3", "x4")
+    (alone,) = read_any(root / "lab-2.csv")
+    assert (alone.name, alone.hard) == ("lab-2", {"pump"})
+    with open_rows(root / "lab-2.csv") as source:
+        assert source.features == ("x1", "x2", "x3", "x4")
+    with pytest.raises(jc.InputError, match="no column 'arms'"):
+        jc.read_client(root / "lab-1.csv", regime="arms")
+    (root / "study.toml").write_text(f'{manifest}labels = ["pump"]\n')
+    with pytest.raises(jc.InputError, match="'valve' is not among the manifest's labels"):
+        jc.read_client(root / "lab-1.csv")
 
 
 def constructors():

@@ -88,3 +88,101 @@ def test_a_column_to_ignore_must_be_in_some_file_but_not_in_all(tmp_path):
     assert "no file has a column 'shfit' to ignore" in _refusal(tmp_path, ignore=["shfit"])
     (tmp_path / "study.toml").write_text('[clients.lab1]\nignore = ["shift"]\n')
     assert "there is no column 'shift' to ignore" in _refusal(tmp_path)
+
+
+def _spoil(frame):
+    """Missing values in two columns, text in a third, and rows without a regime."""
+    frame = frame.assign(x2=np.where(frame.index % 50 == 17, np.nan, frame.x2))
+    frame.loc[29, "x1"] = np.nan
+    frame["x3"] = frame.x3.astype(object)
+    frame.loc[[20, 30], "x3"] = "off"
+    frame.loc[[11, 12], "regime"] = None
+    return frame
+
+
+def test_all_kinds_of_problems_of_one_file_are_named_at_once(tmp_path):
+    _write(tmp_path, lab3=lambda f: _spoil(f).replace({"regime": {"pump": "Pump"}}))
+    text = _refusal(tmp_path)
+    assert "4 problems in 4 clients" in text
+    for part in (
+        "'x3', row 21 holds 'off' among numbers",
+        "row 12 has no regime (and 1 more row)",
+        "missing in column 'x2', row 18",
+        "(13 such values in 13 of 603 rows: 12 in 'x2', 1 in 'x1')",
+        "'Pump' of client 'lab3' and 'pump' of 'lab1'",
+    ):
+        assert part in text
+    frame = _spoil(frame_of(regimes_of(seed=3)))
+    for one in (
+        lambda: jc.read_client(tmp_path / "lab3.csv"),
+        lambda: jc.Client.from_table(frame, name="lab3"),
+    ):
+        with pytest.raises(jc.InputError, match=r"3 problems: \(1\)") as caught:
+            one()
+        for part in ("'off' among numbers", "row 12 has no regime", "missing in column 'x2'"):
+            assert part in str(caught.value)
+        assert "lab3" in str(caught.value)
+
+
+def test_what_follows_from_a_problem_is_not_a_problem_of_its_own(tmp_path):
+    _write(
+        tmp_path,
+        lab1=lambda f: f.assign(x2=np.nan),
+        lab2=lambda f: f.assign(x2=np.where(f.regime == "control", np.nan, f.x2)),
+    )
+    text = _refusal(tmp_path)
+    assert "2 problems in 4 clients" in text
+    assert "603 such values in 603 of 603 rows" in text
+
+
+def test_a_column_that_holds_the_control_is_taken_to_find_further_problems(tmp_path):
+    def spoil(frame):
+        frame = frame.assign(shift="early", x1=np.where(frame.index == 3, np.inf, frame.x1))
+        return frame.rename(columns={"regime": "arm"})
+
+    _write(tmp_path, lab1=spoil)
+    text = _refusal(tmp_path, batch="day", ignore=["x9"])
+    for part in (
+        "Is it 'arm'?",
+        "there is no column 'day' for the batch",
+        "infinite in column 'x1', row 4",
+        "no file has a column 'x9' to ignore",
+    ):
+        assert part in text
+
+
+def test_missing_values_of_all_files_share_one_remedy(tmp_path):
+    def gap(row):
+        return lambda f: f.assign(x2=np.where(f.index == row, np.nan, f.x2))
+
+    _write(tmp_path, lab1=gap(3), lab2=gap(250), lab3=lambda f: f.head(0))
+    text = _refusal(tmp_path)
+    assert text.count("--drop-missing") == 1
+    assert "lab1.csv, regime 'control': a value is missing in column 'x2', row 4" in text
+    assert "lab2.csv, regime 'pump': a value is missing in column 'x2', row 251" in text
+
+
+def test_missing_values_are_counted_over_the_whole_file(tmp_path):
+    frame = frame_of(regimes_of(n=90_000, d=2))
+    frame.loc[[5, 100_000, 250_000], "x2"] = np.nan
+    frame.to_parquet(tmp_path / "lab1.parquet", index=False)
+    text = _refusal(tmp_path)
+    assert "(3 such values in 3 of 270,003 rows: 3 in 'x2')" in text
+    with pytest.raises(jc.InputError, match="3 such values") as caught:
+        jc.Client.from_table(frame, name="lab1")
+    assert 'missing="drop"' in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_a_regime_without_complete_rows_is_left_out_and_a_control_is_refused(tmp_path):
+    frame = frame_of(regimes_of())
+    pump = frame.assign(x2=np.where(frame.regime == "pump", np.nan, frame.x2))
+    pump.to_csv(tmp_path / "lab1.csv", index=False)
+    study = jc.read_study(tmp_path, missing="drop")
+    (found,) = (f for f in study.findings if f.check == "unusable-regime")
+    assert (found.regime, study.labels) == ("pump", ("valve",))
+    none = frame.assign(x2=np.where(frame.regime == "control", np.nan, frame.x2))
+    none.to_csv(tmp_path / "lab1.csv", index=False)
+    text = _refusal(tmp_path, missing="drop")
+    assert "every control row has a missing value, so none is left (200 in 'x2')" in text
+    assert "--ignore" in text

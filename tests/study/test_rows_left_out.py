@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_a_manifest_can_ask_for_both(study):
     assert {"incomplete-rows", "trimmed-rows"} <= {f.check for f in read.findings}
     assert jc.read_study(study, trim=0).clients[0].n_samples["b"] == 400
     (study / "study.toml").write_text('missing = "guess"\n')
-    with pytest.raises(jc.InputError, match="missing is 'guess'"):
+    with pytest.raises(jc.InputError, match=r"'missing' is 'guess'\. Write missing = .drop."):
         jc.read_study(study)
 
 
@@ -101,6 +102,28 @@ def test_incomplete_rows_are_used_on_request_and_the_cost_is_said(study, tmp_pat
     assert (again.control.n, again.n_samples) == (client.control.n, client.n_samples)
     (study / "study.toml").write_text('missing = "em"\n')
     assert jc.read_study(study).clients[0].control.incomplete is not None
+
+
+def test_the_numbers_stay_with_the_fragment_and_the_result_it_joins(study, tmp_path):
+    def run(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+
+    table(1).to_csv(tmp_path / "first.csv", index=False)
+    run("recover", tmp_path / "first.csv", "--out", tmp_path / "result")
+    piece = tmp_path / "lab.fragment.json"
+    run("fragment", study / "lab.csv", "-o", piece, "--drop-missing", "--trim", "0.05")
+    said = {f.check: f for f in jc.Fragment.from_json(piece.read_text()).findings}
+    assert said["incomplete-rows"].message.endswith(
+        "3 rows with missing values: 2 of 'control', 1 of 'a'"
+    )
+    assert "trimmed-rows" in said
+    run("assemble", piece, "--into", tmp_path / "result")
+    kept = jc.load_result(tmp_path / "result").diagnostics
+    assert said["incomplete-rows"] in kept
+    assert "2 of 'control', 1 of 'a'" in html.unescape(
+        (tmp_path / "result" / "report.html").read_text()
+    )
 
 
 def test_trimming_restores_what_spoilt_rows_hide():

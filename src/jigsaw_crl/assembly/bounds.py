@@ -22,7 +22,7 @@ from jigsaw_crl.assembly.effects import ONE_SIDED, PooledEffects
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["SD", "SHARE", "Bounds", "effect_bounds", "size_in_words"]
+__all__ = ["SD", "SHARE", "Bounds", "effect_bounds", "says_nothing", "size_in_words"]
 
 SD, SHARE = "standard deviations", "share of the change"
 LEVEL = 0.95
@@ -30,6 +30,8 @@ LEVEL = 0.95
 UNLIKE = 0.25
 # Shares at which the likelihood is evaluated: dense near zero, up to more than all.
 GRID = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 120)])
+# A share of all that changed, or of more, excludes nothing. The page rounds up to two digits too.
+WHOLE = 0.99
 # Pairs that are worked on together, which bounds the memory.
 TOGETHER = 20_000
 
@@ -53,15 +55,28 @@ class Bounds:
         return SD if self.in_sd[a, d] else SHARE
 
 
-def size_in_words(size: float, unit: str, descendant: str) -> str:
-    """A size of effect for people.
+def says_nothing(size: float, unit: str) -> bool:
+    """Does a bound exclude no effect: is it a share of all that changed?
 
     Examples
     --------
-    >>> size_in_words(0.081, SD, "tank"), size_in_words(0.12, SHARE, "tank")
+    >>> says_nothing(1.0, SHARE), says_nothing(0.4, SHARE), says_nothing(1.0, SD)
+    (True, False, False)
+    """
+    return unit == SHARE and size > WHOLE
+
+
+def size_in_words(size: float, unit: str, descendant: str) -> str:
+    """A size of effect for people, rounded up to two digits, as in the report.
+
+    Examples
+    --------
+    >>> size_in_words(0.0807, SD, "tank"), size_in_words(0.12, SHARE, "tank")
     ('0.081 standard deviations', 'a share of 0.12 of what the intervention on tank changed')
     """
-    number = f"{size:.2g}"
+    step = 10.0 ** (np.floor(np.log10(max(size, 1e-12))) - 1.0)
+    # Not up for the last bits, which differ between the report and here.
+    number = f"{np.ceil(size / step - 1e-4) * step:.2g}"
     if unit == SD:
         return f"{number} {SD}"
     return f"a share of {number} of what the intervention on {descendant} changed"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from jigsaw_crl.assembly.bounds import size_in_words
+from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.verdict import SAYS_NO, SAYS_YES, Verdict
 from jigsaw_crl.base.text import pluralise
 
@@ -218,10 +218,15 @@ class Certificate:
 
     @property
     def excluded(self) -> str:
-        """The effects that the data exclude, in words; empty without a bound."""
-        if self.bound is None:
+        """The effects that the data exclude, in words; empty if they exclude none."""
+        if self.bound is None or says_nothing(self.bound, self.bound_unit):
             return ""
-        return f"effects above {size_in_words(self.bound, self.bound_unit, self.descendant)}"
+        return self._above
+
+    @property
+    def _above(self) -> str:
+        size = 0.0 if self.bound is None else self.bound
+        return f"effects above {size_in_words(size, self.bound_unit, self.descendant)}"
 
     def __str__(self) -> str:
         head = {
@@ -243,6 +248,8 @@ class Certificate:
             lines.append(f"  Total effect of {self.ancestor} on {self.descendant}: {self.effect}.")
         if self.verdict is Verdict.NOT_ANCESTOR and self.excluded and "small" not in self.rules:
             lines.append(f"  E{self.excluded[1:]} are excluded (95 %).")
+        elif self.verdict is Verdict.NOT_ANCESTOR and self.bound is not None and not self.excluded:
+            lines.append("  The data give no bound on the size of an effect.")
         if self.rests_on:
             lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
         return "\n".join(lines)
@@ -264,7 +271,7 @@ class Certificate:
             subject=step.fact.subject,
             object=step.fact.object,
             log_odds=0.0 if step.log_odds is None else step.log_odds,
-            bound=self.excluded,
+            bound=self._above,
             share="" if self.probability is None else f"{100 * self.probability:.0f} %",
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.bounds import size_in_words
+from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say, sides
 from jigsaw_crl.assembly.exact import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
@@ -261,7 +261,7 @@ def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
         return f"{say(yes, 'yes')}, {say(no, 'no')}"
     names = ", ".join(panel.claims[k].client for k, _, _ in seen)
     if all(panel.claims[k].together[i, j] for k, i, j in seen):
-        return f"both always in one district: {names}"
+        return f"both always in one district, joined by hidden causes: {names}"
     if not yes and not no:
         return f"the clients that saw both cannot say: {names}"
     doubt = ""
@@ -278,8 +278,10 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
     chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
     bound, matters = float(order.bounds.value[a, d]), order.smallest_effect
     if chance < CERTAIN_NO and matters is not None and bound > matters:
-        size = size_in_words(bound, order.bounds.unit(a, d), order.labels[d])
-        return f"effects up to {size} are possible, and effects above {matters:g} matter"
+        unit = order.bounds.unit(a, d)
+        size = f"up to {size_in_words(bound, unit, order.labels[d])}"
+        possible = "of any size" if says_nothing(bound, unit) else size
+        return f"effects {possible} are possible, and effects above {matters:g} matter"
     if chance < CERTAIN_NO:
         return (
             "the probability is low because few pairs are related at all, or because other pairs "

@@ -44,7 +44,10 @@ MOST_FUTURES, LEAST_FUTURES, ALL_FUTURES = 64, 24, 512
 # `benchmarks/design_chances.py`.
 UNMODELLED = 0.1
 NEVER_TOGETHER = "no site has both labels: only a new site can settle it"
-ONE_DISTRICT = "in one district wherever it is seen: more rows do not help, a new site may"
+ONE_DISTRICT = (
+    "in one district (joined by hidden causes) wherever it is seen: more rows do not help, a new "
+    "site may"
+)
 TOO_WEAK = f"more than {FACTORS[-1]:g} times the rows at any one site"
 NOT_READ = "no site reads it: an intervention on one of the two is too weak or moves the mean alone"
 
@@ -65,6 +68,9 @@ class MoreRows:
         fifths; None if `FACTORS` does not reach that.
     reason : str
         Why more rows do not help; empty if they do.
+    joined : bool
+        With the rows there are, every site that has both labels puts them in one district. Where
+        `site` is given, that is not sure, and more rows may show that it is not so.
     """
 
     ancestor: str
@@ -74,6 +80,7 @@ class MoreRows:
     even: int | None
     good: int | None
     reason: str = ""
+    joined: bool = False
 
 
 def more_rows(order: GlobalOrder, *, seed: int = 0) -> tuple[MoreRows, ...]:
@@ -237,15 +244,17 @@ def _answer(
     """The site that needs the fewest more rows for one pair."""
     pair = (order.labels[a], order.labels[d])
     seen = [(k, i, j) for k, i, j in outlook.model.panel.seen_by(a, d) if k in tables]
+    claims = outlook.model.panel.claims
+    joined = bool(seen) and all(claims[k].together[i, j] for k, i, j in seen)
     best: MoreRows | None = None
     for k, _, _ in seen:
         rows = int(np.median(list((order.fragments[k].n_samples or {"": 0}).values())))
         even, good = (_rows(tables[k], a, d, rows, level) for level in (EVEN, GOOD))
         if even is not None and (best is None or even - rows < _extra(best)):
-            best = MoreRows(*pair, order.fragments[k].client, rows, even, good)
+            best = MoreRows(*pair, order.fragments[k].client, rows, even, good, joined=joined)
     if best is not None:
         return best
-    return MoreRows(*pair, None, None, None, None, _why_not(outlook, seen))
+    return MoreRows(*pair, None, None, None, None, _why_not(outlook, seen), joined)
 
 
 def _extra(found: MoreRows) -> int:

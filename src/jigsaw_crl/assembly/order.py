@@ -322,7 +322,7 @@ class GlobalOrder(ReadOnlyArrays):
 
         In standard deviations where the intervention on the descendant is hard, otherwise as a
         share (0 to 1) of what the intervention on the descendant changed in how it depends on the
-        rest. NaN where no client has both labels.
+        rest; a share of 1 or more excludes nothing. NaN where no client has both labels.
         """
         return float(self.bounds.value[self.indices(ancestor, descendant)])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jigsaw_crl.assembly.agreement import agreement
-from jigsaw_crl.assembly.bounds import SD, SHARE
+from jigsaw_crl.assembly.bounds import SD, SHARE, WHOLE
 from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, VERDICTS, YES
@@ -44,9 +44,11 @@ def order_frame(order: GlobalOrder) -> pd.DataFrame:
     a, d = np.nonzero(~np.eye(p, dtype=bool))
     names = np.array(order.labels, dtype=object)
     yes, no = order.panel.counts
-    # An ancestor pair has an effect; what is excluded is of use for the others.
-    bounds = np.where(order.verdicts[a, d] == YES, np.nan, order.bounds.value[a, d])
-    units = np.where(order.bounds.in_sd[a, d], SD, SHARE)
+    # An ancestor pair has an effect; what is excluded is of use for the others,
+    # unless it is a share of all that changed.
+    bounds, in_sd = order.bounds.value[a, d], order.bounds.in_sd[a, d]
+    bounds = np.where((order.verdicts[a, d] == YES) | (~in_sd & (bounds > WHOLE)), np.nan, bounds)
+    units = np.where(in_sd, SD, SHARE)
     return pd.DataFrame(
         {
             "ancestor": names[a],

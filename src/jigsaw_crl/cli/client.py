@@ -17,9 +17,10 @@ from jigsaw_crl.base.files import check_output, is_document, write_text
 from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
+from jigsaw_crl.cli.output import BLOCKS, print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
+    from jigsaw_crl.base.findings import Finding
     from jigsaw_crl.client.checks import Kinds
     from jigsaw_crl.client.client import Client
     from jigsaw_crl.fragment.fragment import Fragment, Outcome
@@ -148,7 +149,7 @@ def moments(
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     kinds = opt.kinds_of(interventions)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
-    client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
+    client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
         if not kinds:
@@ -238,7 +239,7 @@ def fragment(
     The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
     moments.
     """
-    from jigsaw_crl.federated.disclosure import check_rows, rounded
+    from jigsaw_crl.federated.disclosure import check_rows, rounded, with_rows_left_out
     from jigsaw_crl.pipeline import recover_fragment
 
     options = opt.method_options(method, tau, confounding, rank_one)
@@ -254,9 +255,10 @@ def fragment(
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
     signed = opt.signer(sign, study, round_name)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
-    client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
+    client, noticed = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     with working("recovering"):
         piece = recover_fragment(client, **options)
+    piece = with_rows_left_out(piece, noticed)
     if private is not None:
         from jigsaw_crl.fragment.private import save_private
 
@@ -287,6 +289,7 @@ def fragment(
         say(shown(piece))
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
     typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
+    typer.echo(BLOCKS)
     say(f"outcome: {piece.outcome}")
     if _hard(piece):
         say(f"hard interventions: {', '.join(_hard(piece))}")
@@ -305,14 +308,17 @@ def _hard(piece: Fragment) -> list[str]:
     return [label for label, hard in zip(piece.labels, piece.hard.hard, strict=True) if hard]
 
 
-def _read(table: Path, kinds: list[Kinds], **options: Any) -> Client:
-    """The client of a file; what was noticed about its columns goes to stderr."""
+def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list[Finding]]:
+    """The client of a file; what was noticed about its columns and rows also goes to stderr."""
     from jigsaw_crl.study import read_client_with_findings
+    from jigsaw_crl.study.manifest import MANIFEST
 
+    if table.suffix != ".toml" and (table.parent / MANIFEST).is_file():
+        note(f"{MANIFEST} in the folder of {table.name} says how it is read")
     with working(f"reading {table}"):
         client, findings = read_client_with_findings(table, **options)
     for kind in kinds:
         client = client.with_interventions(kind, strict=True)
     for finding in findings:
         note(str(finding))
-    return client
+    return client, findings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jigsaw_crl.base.terminal import note, print_json, say, working
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.effects import records
 from jigsaw_crl.cli.output import print_table
@@ -118,6 +118,12 @@ def _print_rows(found: Design) -> None:
     columns = ["ancestor?", "descendant?", "site", "rows now", "even chance", "chance of 0.8"]
     if lines:
         _print_some("Rows per regime that would settle a pair", columns, lines)
+    unsure = [f"{m.ancestor}–{m.descendant}" for m in helped if m.joined]
+    if unsure:
+        say(
+            "confounded at every site as far as the present rows tell, which more rows may change: "
+            + few(unsure)
+        )
     for reason, count in Counter(m.reason for m in found.more_rows if m.reason).most_common():
         typer.echo(f"not by more rows, {pluralise(count, 'pair')}: {reason}")
 

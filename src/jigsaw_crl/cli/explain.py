@@ -56,8 +56,8 @@ def explain(
                 "probability": None
                 if order.mode == "paper"
                 else float(order.probability(ancestor, descendant)),
-                "excludes_above": certificate.bound,
-                "excludes_unit": certificate.bound_unit,
+                "excludes_above": certificate.bound if certificate.excluded else None,
+                "excludes_unit": certificate.bound_unit if certificate.excluded else "",
                 "effect": None if certificate.effect is None else asdict(certificate.effect),
                 "contested": pair in order.contested,
                 "rests_on": certificate.rests_on or None,

@@ -22,7 +22,7 @@ from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.design import design
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
 from jigsaw_crl.cli.explain import explain
-from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
+from jigsaw_crl.cli.output import BLOCKS, print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
@@ -318,6 +318,7 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         return
     rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
     print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
+    typer.echo(BLOCKS)
     columns = ["ancestor", "descendant", "probability"]
     if order.mode == "paper":
         # Algorithm 3 states pairs; it gives them no probability.

@@ -16,12 +16,17 @@ from jigsaw_crl.base.text import few
 if TYPE_CHECKING:
     from jigsaw_crl.result.left_out import LeftOut
 
-__all__ = ["print_findings", "print_left_out", "print_table"]
+__all__ = ["BLOCKS", "print_findings", "print_left_out", "print_table"]
 
 # Most lines about what is left out; the findings have them all.
 MOST_LEFT_OUT = 10
 # Places that are named for one finding.
 MOST_PLACES = 6
+# What the word means in the tables of clients.
+BLOCKS = (
+    "(labels are in one block if hidden causes join them at that client, which then cannot order "
+    "all of them; another client may)"
+)
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 

@@ -74,7 +74,8 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> list[Finding]:
 def check_districts(fragments: Mapping[str, Fragment]) -> list[Finding]:
     """A finding about pairs that are in one district at every client that has both.
 
-    None of these clients can tell which of the two is the ancestor.
+    None of these clients can tell which of the two is the ancestor. With few rows, a district may
+    turn out smaller with more of them.
     """
     split: set[tuple[str, str]] = set()
     joined: dict[tuple[str, str], list[str]] = {}
@@ -93,13 +94,16 @@ def check_districts(fragments: Mapping[str, Fragment]) -> list[Finding]:
     shown = ", ".join(f"{a}–{b} ({', '.join(joined[a, b][:3])})" for a, b in stuck[:4]) + (
         " …" if len(stuck) > 4 else ""
     )
+    exact = all(fragments[name].n_samples is None for pair in stuck for name in joined[pair])
+    sure = "" if exact else ", as far as its rows tell"
     return [
         Finding(
             "always-confounded",
             "info",
             f"{pluralise(len(stuck), 'pair of labels is', 'pairs of labels are')} confounded in "
-            f"every client that has both: {shown}",
-            "Add a client that also accesses the hidden cause; `jigsaw design` proposes one.",
+            f"every client that has both{sure}: {shown}",
+            "Add a client that also accesses the hidden cause; `jigsaw design` proposes one"
+            + ("." if exact else ", and says where more rows may do."),
             value=float(len(stuck)),
             threshold=0.0,
         )

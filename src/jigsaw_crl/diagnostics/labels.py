@@ -132,8 +132,8 @@ def not_linear(leaning: int, value: float, threshold: float) -> Finding:
         "warning",
         f"the lines of {leaning} clients contradict a linear system: the system or the sensors are "
         "not linear, or some latents are not counted; nothing is stated about ancestors",
-        "Transform the features so that they respond linearly, use weaker interventions, or pass "
-        "n_latent if some latents have no label.",
+        "Transform the features so that they respond linearly, use weaker interventions, or say "
+        "with n_latent (in study.toml, per client) that some latents have no label.",
         value=value,
         threshold=threshold,
     )

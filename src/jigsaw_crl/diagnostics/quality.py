@@ -58,7 +58,7 @@ def _number_of_latents(client: Client) -> list[Finding]:
         if count.used <= used:
             return []
         message = f"the features carry {directions}, but n_latent is {used}: {used} are used"
-        remedy = f"Pass n_latent={count.used}, or leave it out."
+        remedy = f"W{_stating(client, count.used)[1:]}, or leave n_latent out."
         return [_latents(client, "more-latents", "warning", message, remedy, count.visible, used)]
     match count.reason:
         case "features" | "uneven":
@@ -69,20 +69,33 @@ def _number_of_latents(client: Client) -> list[Finding]:
                 "and none is assumed"
             )
             needed = labels + 2 if few else needed_features(labels)
-            remedy = f"Pass n_latent if there is one, or measure at least {needed} features."
+            remedy = f"If there is one: {_stating(client)}. Or measure at least {needed} features."
             check = "unseen-latents"
             return [_latents(client, check, "info", message, remedy, client.n_features, needed)]
         case "rows":
             message = f"{shown}{directions}: too many for the control rows; {used} are used"
-            remedy = "Take more control rows, or pass n_latent."
+            remedy = f"Take more control rows. Or {_stating(client)}."
             severity: Severity = "warning"
         case _:
             if used == labels:
                 return []
             message = f"{shown}{directions}: {used} are used"
-            remedy = "Nothing, if some latents have no label; otherwise pass n_latent."
+            remedy = (
+                f"Nothing, if some latents have no label; otherwise {_stating(client, labels)}."
+            )
             severity = "info"
     return [_latents(client, "more-latents", severity, message, remedy, count.visible, labels)]
+
+
+def _stating(client: Client, number: int | None = None) -> str:
+    """How to say how many latents the client has."""
+    plain = client.name.isascii() and client.name.replace("-", "").replace("_", "").isalnum()
+    name = client.name if plain else f'"{client.name}"'
+    count = "N" if number is None else number
+    return (
+        f"write n_latent = {count} below [clients.{name}] in study.toml (jigsaw fragment: "
+        f"--n-latent {count}; Python: n_latent={count})"
+    )
 
 
 def _latents(

@@ -10,7 +10,7 @@ are rounded to two digits, and the numbers of findings to three.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["FIELDS", "check_rows", "rounded", "shown", "size_bound"]
+__all__ = ["FIELDS", "check_rows", "rounded", "shown", "size_bound", "with_rows_left_out"]
 
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -103,6 +104,8 @@ def check_rows(fragment: Fragment, min_rows: int) -> None:
 # The step to which log Bayes factors are rounded, and the digits that are kept of other numbers.
 _STEP = 1 / 16
 _ROW_DIGITS, _FINDING_DIGITS = 2, 3
+# Findings of reading a table that speak of rows and regimes alone.
+_ROWS_LEFT_OUT = ("incomplete-rows", "trimmed-rows", "unusable-regime")
 
 
 def rounded(fragment: Fragment) -> Fragment:
@@ -139,6 +142,12 @@ def rounded(fragment: Fragment) -> Fragment:
         else {name: max(int(float(f"{n:.{_ROW_DIGITS}g}")), 1) for name, n in sizes.items()},
         findings=tuple(findings),
     )
+
+
+def with_rows_left_out(fragment: Fragment, noticed: Iterable[Finding]) -> Fragment:
+    """The fragment with the numbers of rows that reading left out, which name no columns."""
+    told = tuple(f for f in noticed if f.check in _ROWS_LEFT_OUT)
+    return replace(fragment, findings=(*told, *fragment.findings))
 
 
 def _digits(value: float | None) -> float | None:

@@ -106,7 +106,8 @@ def _data(contents: Contents) -> dict[str, Any]:
             (order.verdicts + 1).astype(np.uint8).tobytes(),
             np.clip(yes, 0, 255).astype(np.uint8).tobytes(),
             np.clip(no, 0, 255).astype(np.uint8).tobytes(),
-            np.round(off * 10_000).astype("<u2").tobytes(),
+            # Not rounded, so that the page rounds as certificates do.
+            (off * 10_000).astype("<f4").tobytes(),
         ]
     )
     layers = contents.diagram.layers

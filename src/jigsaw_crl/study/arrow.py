@@ -24,9 +24,10 @@ from pyarrow import parquet
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
-from jigsaw_crl.study.columns import BOOLEAN, feature_columns
+from jigsaw_crl.study.columns import BOOLEAN, feature_columns, few_valued
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, files_below
+from jigsaw_crl.study.problems import passable
 from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, chunk_rows
 
 __all__ = ["csv_source", "parquet_source"]
@@ -65,7 +66,7 @@ def _arrow_source(
                 for table, constant in tables():
                     yield _chunk(table, features, naming, constant)
             except pa.ArrowException as error:
-                raise _unreadable(error, path, client, header) from None
+                raise _unreadable(error, path, client, header, naming.ignore) from None
 
     return Source(features, chunks, ignored, lacking)
 
@@ -101,7 +102,11 @@ def _coded(table: Any, name: str, constant: Mapping[str, str]) -> tuple[list[str
 
 
 def _unreadable(
-    error: Exception, path: Path, client: str, header: Sequence[str] = ()
+    error: Exception,
+    path: Path,
+    client: str,
+    header: Sequence[str] = (),
+    ignored: tuple[str, ...] = (),
 ) -> InputError:
     """The error of a broken file, or of a value that is not a number."""
     fail = partial(InputError, client=client, path=path)
@@ -110,11 +115,13 @@ def _unreadable(
     if value:
         row = f", row {int(value.group(2)) - 1}" if value.group(2) else ""
         column = int(value.group(1))
-        name = repr(header[column]) if column < len(header) else str(column + 1)
-        return fail(
+        known = column < len(header)
+        name = repr(header[column]) if known else str(column + 1)
+        spoilt = fail(
             f"column {name}{row} holds {value.group(3)[:60]!r} among numbers",
-            "Correct that value, or leave the column out with --ignore.",
+            "Correct such values, or leave the column out with --ignore.",
         )
+        return passable(spoilt, ignore=(*ignored, header[column])) if known else spoilt
     return fail(
         f"the file cannot be read ({text[:200]})",
         "Write it again; it may be truncated or of another format.",
@@ -137,9 +144,10 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
     decimal = _decimal_point(cells, delimiter, fail)
     not_numbers = _text_columns(cells, decimal)
     if regime not in header:
-        # Only a column with the control in it is suggested as the regime, if there is one.
-        held = {n: why for n, why in not_numbers.items() if naming.control in cells[n]}
-        not_numbers = held or not_numbers
+        # Only columns with the control in them are suggested as the regime, or of few values.
+        held = [n for n in not_numbers if naming.control in cells[n]]
+        likely = held or few_valued({n: cells[n] for n in not_numbers}) or not_numbers
+        not_numbers = {n: not_numbers[n] for n in likely}
     features, ignored = feature_columns(
         header, not_numbers, regime, ignore, path=data.path, client=client, beside=naming.beside
     )

@@ -13,14 +13,18 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few
+from jigsaw_crl.study.problems import Problems, passable
 
 __all__ = [
     "BOOLEAN",
+    "DEFAULTS",
     "ON_REQUEST",
     "ROW_INDEX",
     "check_beside",
     "feature_columns",
+    "few_valued",
     "kept_positions",
+    "no_regime",
     "plain_rows",
     "quoted",
 ]
@@ -31,6 +35,10 @@ BOOLEAN = "boolean"
 ON_REQUEST = "ignored on request"
 # Why an index that a program wrote as a column without a name is not a feature.
 ROW_INDEX = "a row index"
+# Names of the regime column if the user names none; in AnnData the second.
+DEFAULTS = ("regime", "perturbation")
+# A column may hold the regime if it has at most so many values, each in so many rows on average.
+MOST_CANDIDATE_VALUES, ROWS_EACH = 1_000, 2
 
 
 def feature_columns(
@@ -61,15 +69,19 @@ def feature_columns(
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
         raise fail(f"the column {twice!r} appears twice", "Name every column once.")
+    problems = Problems()
     if regime not in columns:
-        raise fail(
-            f"there is no column {regime!r}; the columns are {quoted(columns)}",
-            "Name the column that holds the regime of each row with --regime or in study.toml. "
-            f"{_suggested(regime, columns, not_numbers)}".strip(),
-        )
-    check_beside(columns, beside, regime, fail)
+        what = f"there is no column {regime!r}; the columns are {quoted(columns)}"
+        problems.note(no_regime(what, regime, columns, list(not_numbers), fail))
+    with problems.noted():
+        check_beside(columns, beside, regime, fail)
+    with problems.noted():
+        try:
+            kept_positions(columns, ignore, fail)
+        except InputError as error:
+            raise passable(error, ignore=tuple(n for n in ignore if n in columns)) from None
+    problems.raise_all(path=path, client=client)
     named = {regime, *beside.values()}
-    kept_positions(columns, ignore, fail)
     ignored = {}
     for name in columns:
         if name in named:
@@ -89,6 +101,47 @@ def feature_columns(
     return features, ignored
 
 
+def no_regime(
+    what: str,
+    regime: str,
+    columns: Sequence[str],
+    candidates: Sequence[str],
+    fail: Callable[[str, str], InputError],
+) -> InputError:
+    """The error of a table without its regime column, with a suggestion.
+
+    Parameters
+    ----------
+    what : str
+    regime : str
+        The column that is missing.
+    columns : sequence of str
+    candidates : sequence of str
+        Columns that may hold the regime, from what is in them. If there is only one, further
+        problems are looked for with it.
+    """
+    near = did_you_mean(regime, columns)
+    only = f"Is it {candidates[0]!r}?" if len(candidates) == 1 else ""
+    several = f"Columns that may hold it: {quoted(candidates)}." if len(candidates) > 1 else ""
+    # If no name was given, a similar one means nothing.
+    hint = only or near if regime in DEFAULTS else near or only
+    error = fail(
+        what,
+        "Name the column that holds the regime of each row with --regime, or regime in study.toml. "
+        f"{hint or several}".strip(),
+    )
+    return passable(error, regime=candidates[0]) if only else error
+
+
+def few_valued(values: Mapping[str, Sequence[object]]) -> list[str]:
+    """Columns whose values occur several times each, as regimes do."""
+    return [
+        name
+        for name, own in values.items()
+        if 2 <= len(set(own)) <= MOST_CANDIDATE_VALUES and ROWS_EACH * len(set(own)) <= len(own)
+    ]
+
+
 def check_beside(
     columns: Iterable[str],
     beside: Mapping[str, str],
@@ -96,19 +149,21 @@ def check_beside(
     fail: Callable[[str, str], InputError],
 ) -> None:
     """Raise an `InputError` if the batch or the group column is missing, or is another one."""
-    names, taken = list(columns), {regime: "regime"}
+    names, taken, problems = list(columns), {regime: "regime"}, Problems()
     for what, column in beside.items():
         remedy = (
             f"Name the column that holds the {what} of each row with --{what} or in study.toml."
         )
+        wrong = ""
         if column in taken:
-            raise fail(f"the column {column!r} is both the {taken[column]} and the {what}", remedy)
-        if column not in names:
-            raise fail(
-                f"there is no column {column!r} for the {what}; the columns are {quoted(names)}",
-                f"{remedy} {did_you_mean(column, names)}".strip(),
-            )
+            wrong = f"the column {column!r} is both the {taken[column]} and the {what}"
+        elif column not in names:
+            wrong = f"there is no column {column!r} for the {what}; the columns are {quoted(names)}"
+            remedy = f"{remedy} {did_you_mean(column, names)}".strip()
+        if wrong:
+            problems.note(passable(fail(wrong, remedy), **{what: None}))
         taken[column] = what
+    problems.raise_all()
 
 
 def kept_positions(
@@ -133,16 +188,6 @@ def plain_rows(rows: npt.NDArray[np.number], kept: IntArray) -> npt.NDArray[np.n
     if len(kept) < rows.shape[1]:
         rows = rows[:, kept]
     return rows if rows.dtype == np.float32 else rows.astype(np.float64)
-
-
-def _suggested(regime: str, columns: Sequence[str], not_numbers: Mapping[str, str]) -> str:
-    """Suggest a regime column: one of a similar name, and the only one that is not numeric.
-
-    The second comes first if no name was given, for then a similar name means nothing.
-    """
-    near = did_you_mean(regime, columns)
-    only = f"Is it {next(iter(not_numbers))!r}?" if len(not_numbers) == 1 else ""
-    return only or near if regime == "regime" else near or only
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -1,38 +1,14 @@
-"""A study: a folder with one file per client, optionally described by a manifest `study.toml`.
-
-Everything in the manifest is optional::
-
-    name = "light tunnel"
-    regime = "arm"                  # column with the regime; also per client
-    control = "untreated"           # its value on observational rows; also per client
-    batch = "plate"                 # column with the batch of each row; also per client
-    group = "subject"               # column with the group of each row; also per client
-    trim = 0.05                     # share of rows to leave out, farthest first; also per client
-    missing = "drop"                # leave rows with missing values out ("em": use them by EM);
-                                    # also per client
-    ignore = ["operator"]           # columns that are not features; also per client
-    labels = ["pump", "valve"]      # the permitted labels
-    interventions = "hard"          # or "soft" (default), or a table; also per client
-
-    [rename]                        # regime value -> label; also per client
-    "pump (5 V)" = "pump"
-
-    [clients.lab-1]
-    file = "data/first lab.csv"     # relative to the manifest
-    n_latent = 7
-    interventions = {pump = "soft"}   # this client's word counts before the one above
-"""
+"""A study: a folder with one file per client, optionally described by a manifest `study.toml`."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import read_file, readable
+from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import label_key, normal_label
@@ -40,28 +16,20 @@ from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.limits import files_below
+from jigsaw_crl.study.manifest import MANIFEST, read_manifest
 from jigsaw_crl.study.source import Naming
 
-__all__ = ["MANIFEST", "Entry", "Study", "manifest_entries", "naming_of"]
+__all__ = [
+    "Entry",
+    "Study",
+    "manifest_entries",
+    "naming_of",
+    "refuse_two_files_of_one_client",
+]
 
-MANIFEST = "study.toml"
-LARGEST_MANIFEST = 1 << 24
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
 # Tables of programs that are not read; such a file in a study's folder is probably a client.
 OTHER_TABLES = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
-_COMMON: dict[str, Any] = {
-    "regime": str,
-    "control": str,
-    "batch": str,
-    "group": str,
-    "trim": float,
-    "missing": str,
-    "ignore": list,
-    "rename": dict,
-    "interventions": str | dict,
-}
-_TOP = {**_COMMON, "name": str, "labels": list, "clients": dict}
-_CLIENT = {**_COMMON, "file": str, "n_latent": int}
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +185,7 @@ def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
         file = path / MANIFEST if path.is_dir() else path
         manifest: dict[str, Any] = {"name": path.name}
         if file.exists():
-            manifest = _read_manifest(file)
+            manifest = read_manifest(file)
         found = _client_files(folder)
         skipped = tuple(sorted(p.name for p in folder.iterdir() if _is_other_table(p)))
     entries, used = [], set[Path]()
@@ -310,6 +278,21 @@ def client_name(path: Path) -> str:
     return name.removesuffix(".moments") or name
 
 
+def refuse_two_files_of_one_client(entries: Iterable[Entry]) -> None:
+    """Raise an `InputError` if two files have the same client's name."""
+    seen: dict[str, Path] = {}
+    for entry in entries:
+        name = (entry.name or client_name(entry.path)).casefold()
+        if name in seen:
+            raise InputError(
+                f"{seen[name].name} and {entry.path.name} are both files of client "
+                f"{client_name(entry.path)!r}",
+                "Keep one file per client, or name them in study.toml.",
+                path=entry.path,
+            )
+        seen[name] = entry.path
+
+
 def naming_of(
     common: Mapping[str, Any], own: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Naming:
@@ -332,41 +315,3 @@ def naming_of(
         trim=choose("trim", 0.0),
         missing=choose("missing", "refuse"),
     )
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    """The fields of a manifest, checked; the study's name is by default that of the folder."""
-
-    def fail(what: str) -> InputError:
-        return InputError(what, "See the manifest's fields in the documentation.", path=path)
-
-    try:
-        document = tomllib.loads(read_file(path, LARGEST_MANIFEST, "manifest").decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise fail(f"the manifest is not valid TOML ({error})") from None
-    _check_table(document, _TOP, "the manifest", fail)
-    for name, table in document.get("clients", {}).items():
-        if not isinstance(table, dict):
-            raise fail(f"clients.{name} is not a table")
-        _check_table(table, _CLIENT, f"clients.{name}", fail)
-    return {"name": path.parent.resolve().name, **document}
-
-
-def _check_table(table: Mapping[str, Any], known: Mapping[str, Any], where: str, fail: Any) -> None:
-    for key, value in table.items():
-        if key not in known:
-            raise fail(f"{where} has an unknown field {key!r}; it knows {', '.join(sorted(known))}")
-        if key == "interventions":
-            _check_kinds(value, where, fail)
-            continue
-        wrong = not isinstance(value, known[key]) or isinstance(value, bool)
-        items = value if isinstance(value, list) else value.values() if key == "rename" else ()
-        if wrong or not all(isinstance(item, str) for item in items):
-            raise fail(f"{where}: the field {key!r} is not a {known[key].__name__} of texts")
-
-
-def _check_kinds(value: object, where: str, fail: Any) -> None:
-    kinds = value.values() if isinstance(value, dict) else [value]
-    for kind in kinds:
-        if kind not in ("soft", "hard"):
-            raise fail(f'{where}: interventions has {kind!r} in place of "soft" or "hard"')

@@ -10,10 +10,13 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
-from jigsaw_crl.study.regimes import client_from_source, warn_of_ignored
+from jigsaw_crl.study.ignored import warn_of_ignored
+from jigsaw_crl.study.problems import Problems, passable, read_through
+from jigsaw_crl.study.regimes import read_source
 from jigsaw_crl.study.source import Chunk, Missing, Naming, Source, chunk_rows
 
 __all__ = ["client_from_table"]
@@ -35,35 +38,57 @@ def client_from_table(
 ) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
     naming = Naming(
-        regime=regime, control=str(control), batch=batch, group=group, trim=trim, missing=missing
-    )
-    named = {"regime": regime, **naming.beside}
-    skipped = {*named.values(), *ignore}
-    table = _narwhals_frame(frame, name)
-    not_numbers = {}
-    for column, kind in table.schema.items():
-        if column not in skipped and not kind.is_numeric():
-            values = table[column].to_list()
-            _refuse_numbers_among_text(values, column, name)
-            boolean = any(isinstance(v, bool | np.bool_) for v in values)
-            not_numbers[column] = BOOLEAN if boolean else f"of type {kind}"[:80]
-    features, ignored = feature_columns(
-        list(table.columns), not_numbers, regime, tuple(ignore), path=None, client=name,
-        beside=naming.beside,
+        regime=regime, control=str(control), ignore=tuple(ignore), batch=batch, group=group,
+        trim=trim, missing=missing,
     )  # fmt: skip
-    for what, column in named.items():
-        if table[column].dtype.is_float():
-            raise InputError(
-                f"the {what} column {column!r} holds decimal numbers",
-                f"Store {what}{'es' if what == 'batch' else 's'} as text.",
-                client=name,
-            )
-    source = Source(features, partial(_chunks, table, features, named), ignored)
-    client, findings = client_from_source(source, name=name, naming=naming, n_latent=n_latent)
+    table, problems = _narwhals_frame(frame, name), Problems()
+
+    def read_as(naming: Naming, problems: Problems) -> tuple[Client, list[Finding]] | None:
+        return read_source(
+            _source(table, naming, name), name=name, naming=naming, n_latent=n_latent, path=None,
+            problems=problems,
+        )  # fmt: skip
+
+    read = read_through(read_as, naming, problems)
+    problems.raise_all(client=name)
+    assert read is not None
+    client, findings = read
     warn_of_ignored(findings, stacklevel=3)
     return (
         client if interventions is None else client.with_interventions(interventions, strict=True)
     )
+
+
+def _source(table: Any, naming: Naming, client: str) -> Source:
+    """The rows of a table; problems of its columns are one error."""
+    regime, problems = naming.column(), Problems()
+    named = {"regime": regime, **naming.beside}
+    skipped = {*named.values(), *naming.ignore}
+    not_numbers, spoilt = {}, naming.ignore
+    for column, kind in table.schema.items():
+        if column not in skipped and not kind.is_numeric():
+            values = table[column].to_list()
+            fault = _numbers_among_text(values, column, client)
+            if fault is not None:
+                spoilt = (*spoilt, column)
+                problems.note(passable(fault, ignore=spoilt))
+            boolean = any(isinstance(v, bool | np.bool_) for v in values)
+            not_numbers[column] = BOOLEAN if boolean else f"of type {kind}"[:80]
+    for what, column in named.items():
+        if column in table.columns and table[column].dtype.is_float():
+            remedy = f"Store {what}{'es' if what == 'batch' else 's'} as text."
+            problems.note(
+                InputError(
+                    f"the {what} column {column!r} holds decimal numbers", remedy, client=client
+                )
+            )
+    with problems.noted():
+        features, ignored = feature_columns(
+            list(table.columns), not_numbers, regime, naming.ignore, path=None, client=client,
+            beside=naming.beside,
+        )  # fmt: skip
+    problems.raise_all(client=client)
+    return Source(features, partial(_chunks, table, features, named), ignored)
 
 
 def _narwhals_frame(frame: Any, client: str) -> Any:
@@ -109,18 +134,19 @@ def _chunks(table: Any, features: tuple[str, ...], named: Mapping[str, str]) -> 
         yield Chunk(*own["regime"], rows, own.get("batch"), own.get("group"))
 
 
-def _refuse_numbers_among_text(values: list[Any], name: str, client: str) -> None:
-    """Raise an `InputError` for a column that mixes numbers and text: it is a spoilt feature."""
+def _numbers_among_text(values: list[Any], name: str, client: str) -> InputError | None:
+    """The error of a column that mixes numbers and text: it is a spoilt feature."""
     fail = partial(InputError, client=client)
     if any(isinstance(v, complex) for v in values):
-        raise fail(
+        return fail(
             f"the column {name!r} holds complex numbers",
             "Store the real and the imaginary part as two columns, or drop the column.",
         )
     if any(isinstance(v, int | float) and not isinstance(v, bool) and v == v for v in values):
         strange = next((v for v in values if isinstance(v, str)), None)
         what = "objects" if strange is None else repr(strange[:60])
-        raise fail(
+        return fail(
             f"the column {name!r} holds {what} among numbers",
             "Convert the column to numbers, or drop it.",
         )
+    return None

@@ -15,14 +15,19 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import open_regular, readable
-from jigsaw_crl.base.text import did_you_mean
-from jigsaw_crl.study.columns import check_beside, kept_positions, plain_rows
+from jigsaw_crl.study.columns import (
+    DEFAULTS,
+    check_beside,
+    few_valued,
+    kept_positions,
+    no_regime,
+    plain_rows,
+    quoted,
+)
 from jigsaw_crl.study.limits import check_columns, fits
 from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows
 
 __all__ = ["h5ad_source"]
-
-REGIME = "perturbation"
 
 
 def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
@@ -31,7 +36,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
     import pandas as pd
 
     fail = partial(InputError, client=client, path=path)
-    regime = naming.column(REGIME)
+    regime = naming.column(DEFAULTS[1])
     data = _open(path, client)
     with closing(data.file):
         check_columns(data.n_vars, fail)
@@ -42,11 +47,9 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
         if kind.kind not in "fiu":
             raise fail(f"X has type {kind}", "Store real numbers in X.")
         if regime not in data.obs.columns:
-            near = _holds(data.obs, naming.control) or did_you_mean(regime, data.obs.columns)
-            raise fail(
-                f"obs has no column {regime!r}; it has {', '.join(map(str, data.obs.columns))}",
-                f"Name the column that holds the regime of each row with --regime. {near}".strip(),
-            )
+            held, columns = _candidates(data.obs, naming.control), [str(c) for c in data.obs]
+            what = f"obs has no column {regime!r}; it has {quoted(columns)}"
+            raise no_regime(what, regime, columns, held, fail)
         if len(set(names)) != len(names):
             raise fail("a variable name appears twice", "Make variable names unique.")
         check_beside(map(str, data.obs.columns), naming.beside, regime, fail)
@@ -60,10 +63,18 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
     return Source(tuple(names[i] for i in kept), chunks, lacking=lacking)
 
 
-def _holds(obs: Any, control: str) -> str:
-    """Suggest the only column in which the control occurs."""
-    found = [str(name) for name in obs.columns if control in set(obs[name].astype(str))]
-    return f"Is it {found[0]!r}?" if len(found) == 1 else ""
+def _candidates(obs: Any, control: str) -> list[str]:
+    """Columns that may hold the regime: the control occurs in them, or else they have few values.
+
+    Decimal numbers and truth values are not among them.
+    """
+    values = {
+        str(name): obs[name].astype(str).tolist()
+        for name in obs.columns
+        if obs[name].dtype.kind not in "fb"
+    }
+    held = [name for name, own in values.items() if control in own]
+    return held or few_valued(values)
 
 
 def _chunks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,26 +11,27 @@ from typing import Any
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
     ENDINGS,
-    MANIFEST,
     Described,
     Entry,
     Study,
     client_name,
     is_partitioned,
     manifest_entries,
-    naming_of,
+    refuse_two_files_of_one_client,
 )
+from jigsaw_crl.study.ignored import warn_of_ignored
+from jigsaw_crl.study.manifest import MANIFEST
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
-from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.regimes import client_from_source, warn_of_ignored
+from jigsaw_crl.study.one_file import describe_one
+from jigsaw_crl.study.problems import Problems, read_through
+from jigsaw_crl.study.regimes import read_source
 from jigsaw_crl.study.source import Missing, Naming, Source
 
 __all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
@@ -56,7 +57,8 @@ def read_client(
     ----------
     path : path
         `.csv` (also `.tsv`, also with `.gz`), `.parquet` (a file, or a folder of parts), `.npz`,
-        `.h5ad`, a moments file, or a manifest `study.toml` with this client alone.
+        `.h5ad`, a moments file, or a manifest `study.toml` with this client alone. A manifest in
+        the file's own folder holds for the file too.
     regime : str, optional
         Column with the regime of each row; by default ``"regime"``, in AnnData
         ``"perturbation"``.
@@ -139,33 +141,12 @@ def read_client_with_findings(
         regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
         missing=missing,
     )  # fmt: skip
-    entry = Entry(name, Path(path), _of_one_file(given), n_latent)
-    said = None
-    if entry.path.suffix == ".toml":
-        described = manifest_entries(entry.path, given)
-        entry, said = _only(described, entry), described.interventions
-    one = _read(entry)
-    client = one.client if said is None else one.client.with_interventions(said)
-    for kinds in (entry.interventions, interventions):
-        if kinds is not None:
-            client = client.with_interventions(kinds, strict=True)
+    described = describe_one(Path(path), given, name=name, n_latent=n_latent)
+    one = _read_one(described)
+    client = one.client
+    if interventions is not None:
+        client = client.with_interventions(interventions, strict=True)
     return client, list(one.findings)
-
-
-def _only(described: Described, given: Entry) -> Entry:
-    """The only client of a manifest; a name or number of latents that is given comes first."""
-    if len(described.entries) != 1:
-        raise InputError(
-            f"the manifest has {pluralise(len(described.entries), 'client')}, and one is asked for",
-            "Name the client's own file, or keep each client in a folder of its own.",
-            path=given.path,
-        )
-    (entry,) = described.entries
-    return replace(
-        entry,
-        name=entry.name if given.name is None else given.name,
-        n_latent=entry.n_latent if given.n_latent is None else given.n_latent,
-    )
 
 
 def read_study(
@@ -213,12 +194,14 @@ def read_study(
         missing=missing,
     )  # fmt: skip
     described = manifest_entries(given, asked)
-    _refuse_two_files_of_one_client(described.entries)
+    refuse_two_files_of_one_client(described.entries)
     read, problems = [], Problems()
     for entry in described.entries:
         with problems.noted():
-            read.append(_read(entry, hashed=True))
-            _refuse_strangers(read[-1], described.labels)
+            one = _read(entry, problems, hashed=True)
+            if one is not None:
+                read.append(one)
+                _refuse_strangers(one, described.labels)
     if read:
         with problems.noted():
             _refuse_unknown_columns(read)
@@ -276,8 +259,7 @@ def read_any(path: str | Path, **reading: Any) -> Study:
         whole = given.is_dir() and not is_partitioned(given)
     if whole or given.suffix == ".toml":
         return read_study(given, **reading)
-    entry = Entry(None, given, _of_one_file(_given(**reading)))
-    one = _read(entry, hashed=True)
+    one = _read_one(describe_one(given, _given(**reading)), hashed=True)
     return _study(one.client.name, [one])
 
 
@@ -287,9 +269,9 @@ def open_rows(
 ) -> Iterator[Source]:
     """The rows of a client's table, for reading chunk by chunk."""
     given = Path(path)
-    with open_data(given) as data:
-        naming = _of_one_file(_given(regime=regime, ignore=ignore))
-        yield _source(data, naming, client_name(given))
+    (entry,) = describe_one(given, _given(regime=regime, ignore=ignore)).entries
+    with open_data(entry.path) as data:
+        yield _source(data, entry.naming, client_name(entry.path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,18 +295,34 @@ def _study(name: str, read: Sequence[_Read]) -> Study:
     )
 
 
-def _of_one_file(given: Mapping[str, Any]) -> Naming:
-    """How one file is read; a column to ignore must be there."""
-    return replace(naming_of({}, {}, given), strict_ignore=True)
-
-
 def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
     """What is asked for, by the names that a manifest uses; None where it is left open."""
     return {**asked, "ignore": list(ignore) or None}
 
 
-def _read(entry: Entry, *, hashed: bool = False) -> _Read:
-    """Read one client; its file is opened once, for the hash and for the rows."""
+def _read_one(described: Described, *, hashed: bool = False) -> _Read:
+    """Read the only client that is described; all its problems are one error."""
+    (entry,) = described.entries
+    problems, one = Problems(), None
+    with problems.noted():
+        one = _read(entry, problems, hashed=hashed)
+        if one is not None:
+            _refuse_strangers(one, described.labels)
+    problems.raise_all(path=entry.path)
+    assert one is not None
+    client = one.client
+    if described.interventions is not None:
+        client = client.with_interventions(described.interventions)
+    if entry.interventions is not None:
+        client = client.with_interventions(entry.interventions, strict=True)
+    return replace(one, client=client)
+
+
+def _read(entry: Entry, problems: Problems, *, hashed: bool = False) -> _Read | None:
+    """Read one client and note its problems; None if they leave no client.
+
+    The file is opened once, for the hash and for the rows.
+    """
     with open_data(entry.path) as data:
         sha256 = data.sha256() if hashed else None
         path, name = data.path, client_name(data.path) if entry.name is None else entry.name
@@ -332,11 +330,18 @@ def _read(entry: Entry, *, hashed: bool = False) -> _Read:
         if zipped and is_moments_file(set(archive_members(data, name))):
             client = read_moments(data, name=entry.name, n_latent=entry.n_latent)
             return _Read(client, (), path, sha256)
-        source = _source(data, entry.naming, name)
-        client, findings = client_from_source(
-            source, name=name, naming=entry.naming, n_latent=entry.n_latent, path=path
-        )
-    return _Read(client, tuple(findings), path, sha256, source.lacking)
+
+        def table(naming: Naming, problems: Problems) -> _Read | None:
+            source = _source(data, naming, name)
+            read = read_source(
+                source, name=name, naming=naming, n_latent=entry.n_latent, path=path,
+                problems=problems,
+            )  # fmt: skip
+            if read is None:
+                return None
+            return _Read(read[0], tuple(read[1]), path, sha256, source.lacking)
+
+        return read_through(table, entry.naming, problems)
 
 
 def _source(data: DataFile, naming: Naming, client: str) -> Source:
@@ -364,17 +369,3 @@ def _source(data: DataFile, naming: Naming, client: str) -> Source:
         f"Use {' '.join(ENDINGS)}.",
         path=data.path,
     )
-
-
-def _refuse_two_files_of_one_client(entries: Sequence[Entry]) -> None:
-    seen: dict[str, Path] = {}
-    for entry in entries:
-        name = (entry.name or client_name(entry.path)).casefold()
-        if name in seen:
-            raise InputError(
-                f"{seen[name].name} and {entry.path.name} are both files of client "
-                f"{client_name(entry.path)!r}",
-                "Keep one file per client, or name them in study.toml.",
-                path=entry.path,
-            )
-        seen[name] = entry.path

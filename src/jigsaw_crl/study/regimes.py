@@ -6,6 +6,7 @@
 - A missing or infinite value in a feature is an error that names the column and the row; on request
   rows with missing values are left out or used by EM, and the rows that lie farthest out are left
   out.
+- What is wrong is collected, as far as it can be told without what was wrong before.
 - A column that is constant over all regimes is dropped, and one that rises from row to row ignored,
   with a finding.
 - A regime with a single row, or whose rows are all the same, is left out, with a finding.
@@ -13,9 +14,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,18 +27,21 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.moments.checks import LARGEST_VALUE, rounding, varies
+from jigsaw_crl.moments.checks import rounding, varies
 from jigsaw_crl.moments.groups import GroupedStream
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MomentStream, few_parts
 from jigsaw_crl.moments.summary import MOST_PARTS
 from jigsaw_crl.moments.trimming import TrimmedStream
-from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, ROW_INDEX, quoted
+from jigsaw_crl.study.bad_rows import BadRows, ignoring
+from jigsaw_crl.study.columns import quoted
+from jigsaw_crl.study.ignored import ignored_columns
+from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.row_order import RISING, RowOrder
 from jigsaw_crl.study.source import Chunk, Codes, Naming, Source
-from jigsaw_crl.study.too_small import large_enough
+from jigsaw_crl.study.too_small import large_enough, without_rows
 
-__all__ = ["client_from_source", "warn_of_ignored"]
+__all__ = ["client_from_source", "read_source"]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
 MOST_REGIMES = 5_000
@@ -52,65 +56,84 @@ USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
     "observational", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
-# Ignored columns that a warning names.
-MOST_WARNED = 4
 
-
-def _not_a_feature(why: str) -> str:
-    return f" is {why}, so it is not used as a feature"
-
-
-# What to do if a column that is not used is a measurement after all.
-_THEN = {BOOLEAN: "encode it as 0 and 1", RISING: "shuffle the rows"}
-
-
-def warn_of_ignored(findings: Sequence[Finding], *, stacklevel: int) -> None:
-    """Warn of ignored columns and regimes, for readers that do not return findings."""
-    found = [f for f in findings if f.check in ("ignored-column", "unusable-regime")]
-    found = [f for f in found if not f.message.endswith(_not_a_feature(ROW_INDEX))]
-    if not found:
-        return
-    said: dict[str, list[str]] = {}
-    for f in found[:MOST_WARNED]:
-        said.setdefault(f.remedy, []).append(f.message)
-    text = " ".join(f"{'; '.join(messages)}. {remedy}" for remedy, messages in said.items())
-    more = f" And {len(found) - MOST_WARNED} more." if len(found) > MOST_WARNED else ""
-    warnings.warn(
-        f"client {found[0].client!r}: {text}{more} (ignore=[…] names columns that need no warning)",
-        stacklevel=stacklevel + 1,
-    )
+T = TypeVar("T")
 
 
 def client_from_source(
     source: Source, *, name: str, naming: Naming, n_latent: int | None, path: object | None = None
 ) -> tuple[Client, list[Finding]]:
     """Read a whole table; returns the client and the findings about its columns."""
+    problems, read = Problems(), None
+    with problems.noted():
+        read = read_source(
+            source, name=name, naming=naming, n_latent=n_latent, path=path, problems=problems
+        )
+    problems.raise_all(path=path, client=name)
+    assert read is not None
+    return read
+
+
+def read_source(
+    source: Source,
+    *,
+    name: str,
+    naming: Naming,
+    n_latent: int | None,
+    path: object | None,
+    problems: Problems,
+) -> tuple[Client, list[Finding]] | None:
+    """Read a whole table, and note its problems; None if they leave no client.
+
+    With problems, the client is without the rows they are in, and serves to find further ones.
+    """
     collected = _RegimeStreams(source.features, naming, name, path)
     for chunk in source.chunks():
         collected.add(chunk)
-    control, interventions = collected.moments(n_latent)
-    try:
+    spoilt = collected.bad.problems()
+    for error in spoilt:
+        problems.note(error)
+    with problems.noted():
+        collected.check_regimes()
+        if spoilt and naming.control not in collected.streams:
+            return None
+        control, interventions = collected.moments(n_latent)
         # First, so that a misspelt label is not left out for its few rows.
-        check_names(name, interventions, naming.control)
+        _located(path, check_names, name, interventions, naming.control)
+        try:
+            return _client(source, collected, control, interventions, n_latent)
+        except InputError:
+            # Without the bad rows too little may be left.
+            if not spoilt:
+                raise
+    return None
+
+
+def _located(path: object | None, call: Callable[..., T], *given: Any, **named: Any) -> T:
+    try:
+        return call(*given, **named)
     except InputError as error:
         raise error.located(path=path) from None
+
+
+def _client(
+    source: Source,
+    collected: _RegimeStreams,
+    control: Moments,
+    interventions: dict[str, list[Moments]],
+    n_latent: int | None,
+) -> tuple[Client, list[Finding]]:
+    name, naming = collected.client, collected.naming
     interventions, too_small = large_enough(interventions, name)
     rising = collected.order.rising
     ignored = dict(source.ignored)
     ignored |= {f: RISING for f, is_time in zip(source.features, rising, strict=True) if is_time}
-    findings = too_small + [
-        Finding(
-            "ignored-column",
-            "info",
-            f"the column {column!r}{_not_a_feature(why)}",
-            "Nothing to do, unless it is a measurement; then "
-            f"{_THEN.get(why, 'encode it as numbers')}.",
-            client=name,
-        )
-        for column, why in ignored.items()
-        if why != ON_REQUEST
+    findings = [
+        *too_small,
+        *without_rows(collected.gone(), name),
+        *ignored_columns(ignored, name),
+        *collected.left_out(),
     ]
-    findings += collected.left_out()
     varying = _varying(control, interventions)
     kept = varying & ~rising
     features = [f for f, keep in zip(source.features, kept, strict=True) if keep]
@@ -131,17 +154,16 @@ def client_from_source(
     if not kept.all():
         control = control.select(kept)
         interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
-    try:
-        client = Client.from_moments(
-            name,
-            control=control,
-            interventions=interventions,
-            n_latent=n_latent,
-            features=features,
-            control_name=naming.control,
-        )
-    except InputError as error:
-        raise error.located(path=path) from None
+    client = _located(
+        collected.path,
+        Client.from_moments,
+        name,
+        control=control,
+        interventions=interventions,
+        n_latent=n_latent,
+        features=features,
+        control_name=naming.control,
+    )
     return client, findings
 
 
@@ -154,41 +176,32 @@ class _RegimeStreams:
         self.features, self.naming, self.client, self.path = features, naming, client, path
         # By regime, then by batch; the batch is "" without a batch column.
         self.streams: dict[str, dict[str, MomentStream]] = {}
-        self.n_rows = self.n_cells = self.n_groups = 0
+        self.n_cells = self.n_groups = 0
         # By regime.
-        self.incomplete, self.trimmed, self.groups = Counter[str](), Counter[str](), Counter[str]()
+        self.trimmed, self.groups = Counter[str](), Counter[str]()
         self.order = RowOrder(len(features))
+        self.bad = BadRows(features, naming, self.fail, path)
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
         return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
 
     def add(self, chunk: Chunk) -> None:
+        chunk = self.bad.without(chunk)
         codes, rows = chunk.codes, chunk.rows
         if not len(codes):
             return
-        self._check_named(codes, "regime")
-        if self.naming.missing == "drop":
-            chunk, n_rows = self._complete(chunk), len(codes)
-            if len(chunk.codes) < n_rows:
-                self.add(chunk)
-                self.n_rows += n_rows - len(chunk.codes)
-                return
         batches: Sequence[str] = ("",)
         if chunk.batches is not None:
             batches, own = chunk.batches
-            self._check_named(own, "batch")
             codes = codes.astype(np.int64) * len(batches) + own
-        if self.naming.missing == "em" and self.n_rows * len(self.features) > MOST_HELD:
+        if self.naming.missing == "em" and self.bad.n_rows * len(self.features) > MOST_HELD:
             raise self.fail(
                 f"the table has more than {MOST_HELD:,} values, too many to be held for EM",
                 "Leave incomplete rows out with --drop-missing, or read fewer rows.",
             )
         names, groups = ((), None) if chunk.groups is None else chunk.groups
-        if groups is not None:
-            self._check_named(groups, "group")
-            if not all(map(str.strip, names)):
-                raise self.fail("a row has an empty group", "Give every row its group.")
-        self._check_values(chunk)
+        if groups is not None and not all(map(str.strip, names)):
+            raise self.fail("a row has an empty group", "Give every row its group.")
         lowest, highest = int(codes.min()), int(codes.max())
 
         def take(code: int, part: slice) -> None:
@@ -211,7 +224,6 @@ class _RegimeStreams:
             ends = np.cumsum(sizes)
             for code in np.flatnonzero(sizes).tolist():
                 take(code, slice(ends[code] - sizes[code], ends[code]))
-        self.n_rows += len(codes)
 
     def _add_grouped(
         self,
@@ -230,21 +242,11 @@ class _RegimeStreams:
                 "one.",
             )
 
-    def _complete(self, chunk: Chunk) -> Chunk:
-        """The rows of a chunk without missing values; the others are counted."""
-        whole = ~np.isnan(chunk.rows).any(axis=1)
-        if whole.all():
-            return chunk
-        codes, counts = np.unique(chunk.codes[~whole], return_counts=True)
-        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-            self.incomplete[chunk.regimes[code]] += count
-        return chunk.select(whole)
-
     def left_out(self) -> list[Finding]:
         """Findings about the rows that were left out or grouped on request."""
         found = []
         for check, what, counts in (
-            ("incomplete-rows", "with missing values", self.incomplete),
+            ("incomplete-rows", "with missing values", self.bad.incomplete),
             ("trimmed-rows", "that lie farthest out", self.trimmed),
         ):
             if counts.total():
@@ -260,13 +262,6 @@ class _RegimeStreams:
     def _asked(self, check: str, message: str) -> Finding:
         remedy = "Nothing to do: this was asked for."
         return Finding(check, "info", message, remedy, client=self.client)
-
-    def _check_named(self, codes: Codes, what: str) -> None:
-        if int(codes.min()) < 0:
-            row = self.n_rows + int(np.argmax(codes < 0)) + 1
-            raise self.fail(
-                f"row {row} has no {what}", f"Give every row its {what}, or remove the row."
-            )
 
     def _stream(self, regime: str, batch: str) -> MomentStream:
         streams = self.streams.get(regime, {})
@@ -303,74 +298,63 @@ class _RegimeStreams:
                 raise error.located(client=self.client, regime=regime, path=self.path) from None
         return Moments.of_batches({b: Moments.from_stream(x) for b, x in streams.items()})
 
-    def _check_values(self, chunk: Chunk) -> None:
-        rows = chunk.rows
-        if self.naming.missing == "em":
-            rows = np.where(np.isnan(rows), 0.0, rows)
-        # Two fast passes (NaN makes both NaN); the place is searched for only if needed.
-        low, high = float(rows.min()), float(rows.max())
-        if low >= -LARGEST_VALUE and high <= LARGEST_VALUE:
-            return
-        bad = ~(np.abs(rows) <= LARGEST_VALUE)
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        value = float(rows[row, column])
-        where = f"column {self.features[column]!r}, row {self.n_rows + row + 1}"
-        regime = chunk.regimes[int(chunk.codes[row])]
-        count = int(np.count_nonzero(bad))
-        more = f" (and {count - 1} more like it)" if count > 1 else ""
-        if np.isfinite(value):
-            what, remedy = f"the value {value:.3g} in {where} is too large", "Rescale the column."
-        else:
-            what = f"a value is {'missing' if np.isnan(value) else 'infinite'} in {where}"
-            remedy = "Leave such rows out with --drop-missing, or the column with --ignore."
-            if np.isnan(value):
-                remedy += " --fill-missing uses the values that are there."
-        raise self.fail(what + more, remedy, regime)
+    def gone(self) -> list[str]:
+        """Regimes whose rows are all left out for their values."""
+        return sorted(self.bad.regimes - set(self.streams))
 
-    def moments(self, n_latent: int | None) -> tuple[Moments, dict[str, list[Moments]]]:
-        """Moments of the control and of every label."""
-        naming, values = self.naming, list(self.streams)
+    def check_regimes(self) -> None:
+        """Raise an `InputError` for what is wrong with the values of the regime column."""
+        naming, values = self.naming, [*self.streams, *self.gone()]
         if not values:
             raise self.fail("there are no rows", "Check that the file is complete.")
-        control = self.streams.pop(naming.control, None)
+        problems = Problems()
         folded = naming.control.strip().casefold()
-        twins = [v for v in self.streams if v.strip().casefold() == folded]
+        twins = [v for v in values if v.strip().casefold() == folded and v != naming.control]
         if twins:
-            raise self.fail(
-                f"the regime {twins[0]!r} differs from the control {naming.control!r} only by "
-                "case or spaces",
-                "Spell the control one way, or name it with --control.",
-                twins[0],
-            )
-        if control is None:
-            raise self.fail(
-                f"there are no control rows: no regime is {naming.control!r} (found "
-                f"{quoted(values)})",
-                "Name the value of observational rows with --control. "
-                f"{did_you_mean(naming.control, values) or _usual_control(values)}".strip(),
-                naming.control,
+            what = f"differs from the control {naming.control!r} only by case or spaces"
+            remedy = "Spell the control one way, or name it with --control."
+            problems.note(self.fail(f"the regime {twins[0]!r} {what}", remedy, twins[0]))
+        elif naming.control not in values:
+            problems.note(
+                self.fail(
+                    f"there are no control rows: no regime is {naming.control!r} (found "
+                    f"{quoted(values)})",
+                    "Name the value of observational rows with --control. "
+                    f"{did_you_mean(naming.control, values) or _usual_control(values)}".strip(),
+                    naming.control,
+                )
             )
         strangers = [v for v in naming.rename if v not in values]
         if strangers and naming.strict_rename:
+            near = did_you_mean(strangers[0], values) or "Check the spelling."
+            problems.note(self.fail(f"there is no regime {strangers[0]!r} to rename", near))
+        problems.raise_all(path=self.path, client=self.client)
+
+    def moments(self, n_latent: int | None) -> tuple[Moments, dict[str, list[Moments]]]:
+        """Moments of the control and of every label."""
+        naming = self.naming
+        if naming.control not in self.streams:
             raise self.fail(
-                f"there is no regime {strangers[0]!r} to rename",
-                did_you_mean(strangers[0], values) or "Check the spelling.",
+                "every control row has a missing value, so none is left "
+                f"({self.bad.most(self.bad.incomplete_columns)})",
+                f"Leave such columns out with {ignoring(self.path)} instead.",
+                naming.control,
             )
-        rank = n_latent or len({naming.rename.get(v, v) for v in self.streams})
-        for stream in (x for own in (control, *self.streams.values()) for x in own.values()):
+        others = sorted(value for value in self.streams if value != naming.control)
+        rank = n_latent or len({naming.rename.get(v, v) for v in others})
+        for stream in (x for own in self.streams.values() for x in own.values()):
             stream.rank = rank
+        found = {value: self._moments(value, own) for value, own in self.streams.items()}
         labels: dict[str, list[Moments]] = {}
         # Sorted, so that the order of rows in a file does not matter.
-        for value in sorted(self.streams):
-            label = naming.rename.get(value, value)
-            labels.setdefault(label, []).append(self._moments(value, self.streams[value]))
-        found = self._moments(naming.control, control)
-        for value, streams in ((naming.control, control), *self.streams.items()):
-            own = streams.values()
+        for value in others:
+            labels.setdefault(naming.rename.get(value, value), []).append(found[value])
+        for value in (naming.control, *others):
+            own = self.streams[value].values()
             out = sum(x.left_out for x in own if isinstance(x, TrimmedStream | GroupedStream))
             self.trimmed += Counter({value: out})
             self.groups[value] = sum(x.groups or 0 for x in own)
-        return found, labels
+        return found[naming.control], labels
 
 
 def _varying(control: Moments, interventions: Mapping[str, Sequence[Moments]]) -> BoolArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.labels import normal_label
@@ -10,7 +10,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.moments.checks import varies
 from jigsaw_crl.moments.regime import Moments
 
-__all__ = ["large_enough"]
+__all__ = ["large_enough", "without_rows"]
 
 # A covariance needs two rows.
 FEWEST_ROWS = 2
@@ -45,6 +45,21 @@ def large_enough(
                 )
             )
     return (kept, findings) if kept else ({k: list(v) for k, v in interventions.items()}, [])
+
+
+def without_rows(regimes: Iterable[str], client: str) -> list[Finding]:
+    """A finding for each regime of which no row is left."""
+    return [
+        Finding(
+            "unusable-regime",
+            "error",
+            "every row of the regime has a missing value",
+            "Take more rows, or leave out the columns in which they are missing.",
+            client=client,
+            regime=normal_label(regime),
+        )
+        for regime in regimes
+    ]
 
 
 def _fault(m: Moments) -> str:

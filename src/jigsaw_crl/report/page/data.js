@@ -24,7 +24,7 @@ async function readPairs() {
   ["verdict", "yes", "no"].forEach((name, k) => {
     pairs[name] = bytes.subarray(k * n, (k + 1) * n);
   });
-  pairs.probability = new Uint16Array(bytes.slice(3 * n, 5 * n).buffer);
+  pairs.probability = new Float32Array(bytes.slice(3 * n, 7 * n).buffer);
 }
 
 // Verdicts that would be undetermined without one client: its number by pair.

@@ -66,11 +66,13 @@ function boundText(pair) {
   if (raw.mode === "exact") return "Exact moments exclude an effect of any size.";
   const value = bounds.value[pair];
   if (Number.isNaN(value)) return "No client measured this pair: the verdict follows from other pairs, and excludes no size of effect by itself.";
-  const places = value > 0.01 ? 2 : 3;
-  const up = Math.max(Math.ceil(value * 10 ** places - 1e-4), 1) / 10 ** places;
-  if (bounds.inSd[pair]) return `An effect above ${up.toFixed(places)} standard deviations is excluded (95 %).`;
-  if (up >= 1) return "The data exclude no size of effect: the verdict rests on how improbable the pair is.";
-  return `An effect above ${(100 * up).toFixed(places - 2)} % of what the intervention on ${labels[pair % P]} changed is excluded (95 %).`;
+  // Two digits, as in the certificate.
+  const step = 10 ** (Math.floor(Math.log10(Math.max(value, 1e-12))) - 1);
+  const up = Math.ceil(value / step - 1e-4) * step;
+  const digits = (number) => String(Number(number.toPrecision(2)));
+  if (bounds.inSd[pair]) return `An effect above ${digits(up)} standard deviations is excluded (95 %).`;
+  if (up > 0.995) return "The data exclude no size of effect: the verdict rests on how improbable the pair is.";
+  return `An effect above ${digits(100 * up)} % of what the intervention on ${labels[pair % P]} changed is excluded (95 %).`;
 }
 
 // -- the panel of one effect --

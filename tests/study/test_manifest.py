@@ -1,0 +1,69 @@
+"""What is written wrongly in a study.toml is answered by what to write."""
+
+from __future__ import annotations
+
+import pytest
+
+import jigsaw_crl as jc
+
+from .tables import frame_of, regimes_of
+
+
+@pytest.fixture
+def folder(tmp_path):
+    frame_of(regimes_of()).to_csv(tmp_path / "lab1.csv", index=False)
+    return tmp_path
+
+
+def refusal(folder, manifest: str) -> str:
+    (folder / "study.toml").write_text(manifest)
+    with pytest.raises(jc.InputError) as caught:
+        jc.read_study(folder)
+    assert "study.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+NEAR_MISSES = {
+    "missing = true": "'missing' is true. Write missing = \"drop\".",
+    'missing = "true"': 'Write missing = "drop".',
+    "missing = false": 'Write missing = "refuse", or leave it out.',
+    "drop-missing = true": "unknown field 'drop-missing'. Write missing = \"drop\".",
+    "drop_missing = true": 'Write missing = "drop".',
+    "dropna = true": 'Write missing = "drop".',
+    '[clients.lab1]\ndrop-missing = "yes"': 'Write missing = "drop", missing = "em" or missing = "refuse".',
+    'ignore = "operator"': 'Write ignore = ["operator"].',
+    'ignored = ["operator"]': "Did you mean 'ignore'?",
+    'exclude = ["operator"]': 'Write ignore = ["COLUMN"].',
+    "trim = 5": "'trim' is 5. Write trim = 0.05.",
+    'trim = "5 %"': "Write trim = 0.05.",
+    "trim = true": "Write trim = 0.05.",
+    "regime = 3": 'Write regime = "3".',
+    'condition = "arm"': 'Write regime = "arm".',
+    "n_latent = 7": "It stands below [clients.NAME]: n_latent = 7.",
+    "latents = 7": "It stands below [clients.NAME]: n_latent = 7.",
+    '[clients.lab1]\nn_latent = "7"': "Write n_latent = 7.",
+    '[clients.lab1]\nlabels = ["a"]': "It stands above all tables: labels",
+    '[lab1]\nfile = "lab1.csv"': "If it is a client, write [clients.lab1].",
+    "interventions = true": 'Write interventions = "hard"',
+    'rename = "a"': "Write [rename] and below it",
+    "regime = arm": "Texts stand in quotes",
+}
+
+
+@pytest.mark.parametrize("manifest", NEAR_MISSES)
+def test_a_near_miss_is_answered_by_what_to_write(manifest, folder):
+    assert NEAR_MISSES[manifest] in refusal(folder, manifest)
+
+
+def test_all_wrong_fields_are_named_at_once(folder):
+    text = refusal(folder, 'missing = true\nignored = ["x"]\n[clients.lab1]\ncolour = "red"')
+    assert "3 problems" in text
+    for part in ("'missing'", "'ignored'", "'colour'"):
+        assert part in text
+
+
+@pytest.mark.parametrize("field", ["trim = 0", "trim = 0.1", 'missing = "refuse"'])
+def test_what_is_right_is_read(field, folder):
+    (folder / "study.toml").write_text(field)
+    assert len(jc.read_study(folder)) == 1
