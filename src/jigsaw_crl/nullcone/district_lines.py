@@ -112,19 +112,17 @@ def _count(flags: BoolArray) -> IntArray:
 
 def inside(rho: Numbers, x: Numbers) -> Numbers:
     """`y[l, j]` of each choice, shape (f, m, m), with N all that is certainly no spouse of j."""
-    y, bound = np.full_like(x.value, np.nan), np.zeros_like(x.bound)
     missing = rho.missing
-    for j in range(missing.shape[1]):
-        groups, member = np.unique(missing[:, j], axis=0, return_inverse=True)
-        for g, apart in enumerate(groups):
-            rows, N = np.flatnonzero(member.ravel() == g), np.flatnonzero(apart)
-            if not N.size:
-                continue
-            block, own = np.ix_(rows, N, N), (rows[:, None], N, j)
-            inverse = np.linalg.inv(rho.value[block])
-            y[own] = np.einsum("fab,fb->fa", inverse, x.value[own])
-            off = x.bound[own] + np.einsum("fab,fb->fa", rho.bound[block], np.abs(y[own]))
-            bound[own] = np.einsum("fab,fb->fa", np.abs(inverse), off)
+    y, bound = np.full_like(x.value, np.nan), np.zeros_like(x.bound)
+    for j in np.flatnonzero(missing.any(axis=(0, 2))).tolist():
+        N = missing[:, j]
+        block = N[:, :, None] & N[:, None, :]
+        # The inverse of ρ on N, and of the identity off it.
+        inverse = np.linalg.inv(np.where(block, rho.value, np.eye(N.shape[1])))
+        found = inverse @ np.where(N, x.value[:, :, j], 0.0)[:, :, None]
+        off = np.where(block, rho.bound, 0.0) @ np.abs(found) + x.bound[:, :, j, None]
+        y[:, :, j] = np.where(N, found[:, :, 0], np.nan)
+        bound[:, :, j] = (np.where(block, np.abs(inverse), 0.0) @ off)[:, :, 0]
     return Numbers(y, bound)
 
 
