@@ -51,12 +51,17 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/performance.py build/performance.json > build/performance.md
 	@cat build/performance.md
 
+# A study of a size whose functions are compiled. They are cached for the first study of a user.
+COMPILE = import jigsaw_crl as jc; w = jc.simulate.random_world(40, 4, 0.6, seed=0); [jc.recover(w.clients(n)) for n in (None, 5000)]
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jigsaw-crl needs Python 3.11 or newer: run make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@echo "Compiling functions for this machine; it takes 10 to 30 seconds, once."
+	$(BIN)/python -c "$(COMPILE)"
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python

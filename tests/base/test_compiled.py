@@ -69,3 +69,32 @@ def test_cached_functions_are_not_announced(tmp_path):
         for _ in range(2)
     ]  # fmt: skip
     assert said == [f"{COMPILING}\n", ""]
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        "jc.recover(list(jc.simulate.setting('A', seed=0).clients()))",
+        "jc.recover(list(jc.simulate.setting('A', seed=0).clients(5000)))",
+        "jc.recover(list(jc.simulate.random_world(20, 6, 0.5, seed=0).clients()))",
+        "from jigsaw_crl.cli import main; sys.argv[1:] = ['demo', '--out', 'demo']; main()",
+    ],
+    ids=["exact", "sampled", "exact, 20 labels", "demo"],
+)
+def test_a_small_study_does_not_load_the_compiler(study, tmp_path):
+    code = (
+        "import sys\n"
+        "import jigsaw_crl as jc\n"
+        "try:\n"
+        f"    {study}\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code\n"
+        "sys.exit('numba' in sys.modules)"
+    )
+    source = str(Path(jigsaw_crl.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True,
+        capture_output=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -9,17 +9,15 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
-from jigsaw_crl.nullcone import arrow_pairs, arrows, basis, structure
+from jigsaw_crl.nullcone import arrow_pairs, arrows, basis, pairs, structure
 from jigsaw_crl.nullcone.basis import orthogonal_rows
 from jigsaw_crl.nullcone.basis_loops import off_ancestors
 from jigsaw_crl.nullcone.lines import null_lines
-from jigsaw_crl.nullcone.pairs import pair_statistics
+from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
 from jigsaw_crl.nullcone.structure import Structure, greedy_order
 from jigsaw_crl.nullcone.targets import arrow_targets
 from jigsaw_crl.nullcone.whitening import pool, reduce
 from jigsaw_crl.truth.simulate import Intervention
-
-from . import plain_pairs
 
 
 def relative(found, wanted):
@@ -28,7 +26,7 @@ def relative(found, wanted):
 
 @pytest.mark.parametrize("noisy", [False, True])
 @pytest.mark.parametrize("n", [None, 400, 20_000])
-def test_statistics_of_pairs_agree_with_array_code(n, noisy):
+def test_statistics_of_pairs_agree_with_array_code(n, noisy, monkeypatch):
     world = jc.simulate.random_world(16, 2, 0.8, seed=51_000)
     for k in range(world.n_clients):
         whitened = pool(reduce(world.client(k, n_samples=n)))
@@ -41,10 +39,18 @@ def test_statistics_of_pairs_agree_with_array_code(n, noisy):
         assert {1, 2} <= set(lines.rank.tolist())
         assert len(i) > 10
         given = (lines, whitened.n, whitened.n_eff, i, j, noise)
-        found, (T, C) = pair_statistics(*given), plain_pairs.statistics(*given)
-        assert relative(found.T, T) < 1e-12
-        size = np.abs(C).max(axis=(1, 2), keepdims=True)
-        assert np.max(np.abs(found.covariance - C) / size) < 1e-12
+        monkeypatch.setattr(pairs, "FEW", 0)
+        found = pair_statistics(*given)
+        turned = by_reading(found, lines)
+        monkeypatch.setattr(pairs, "FEW", len(i))
+        plain = pair_statistics(*given)
+        assert relative(found.T, plain.T) < 1e-12
+        size = np.abs(plain.covariance).max(axis=(1, 2), keepdims=True)
+        assert np.max(np.abs(found.covariance - plain.covariance) / size) < 1e-12
+        again = by_reading(found, lines)
+        assert relative(turned.values, again.values) < 1e-12
+        size = np.abs(again.covariance).max(axis=(1, 2, 3), keepdims=True)
+        assert np.max(np.abs(turned.covariance - again.covariance) / size) < 1e-12
 
 
 @pytest.mark.parametrize("few", [0, 100])

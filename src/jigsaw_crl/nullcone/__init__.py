@@ -12,7 +12,8 @@
 `choice`        the readings that fit all pairs best
 `reading`       these steps in order: moments in, log Bayes factors out
 `structure`     districts, ancestry, blocks
-`statements`    what exact moments make certain
+`statements`    what exact moments make certain; `district` says it inside districts, and
+                `district_lines` with which lines and up to which rounding
 `basis`         the functionals Q̂ that read the latents
 `recovery`      a client in, a fragment out
 ==============  =============================================================================

@@ -40,6 +40,23 @@ class Lines:
     rank: IntArray
     sign: FloatArray
 
+    def errors(self, rounding: FloatArray) -> FloatArray:
+        """How far the lines of every regime may be off, as an angle, shape (r,).
+
+        An error of D of norm r turns either line by at most `1.5 r ‖m‖/‖n‖` to first order (rank 2:
+        `‖m‖/‖n‖ = 1/√(λ₁λ₂)`), and D carries the rounding of `I + D`, of norm 1 + λ₁ ≤ 1 + 2‖n‖².
+        A regime without a line has the error ∞.
+
+        Parameters
+        ----------
+        rounding : array, shape (r,)
+            Relative rounding error of the whitened moments.
+        """
+        n, m = np.linalg.norm(self.n[:, 0], axis=1), np.linalg.norm(self.m[:, 0], axis=1)
+        of_form = rounding * (1.0 + 2.0 * n**2)
+        turn = of_form * np.divide(m, n, out=np.full_like(n, np.inf), where=n > 0)
+        return np.asarray(np.maximum(1.5 * turn, rounding))
+
     @property
     def form(self) -> FloatArray:
         """`W` with `D = Σ_ab n_a W_ab n_bᵀ`, shape (r, 2, 2)."""

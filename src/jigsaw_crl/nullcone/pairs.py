@@ -16,14 +16,20 @@ pair needs only their Gram matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
+from jigsaw_crl.nullcone import pair_arrays
 from jigsaw_crl.nullcone.lines import Lines
 
 __all__ = ["PairStatistics", "by_reading", "pair_statistics"]
+
+
+# Up to this many pairs, those of 20 labels, array code takes a millisecond and no compiling.
+FEW = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +60,23 @@ def pair_statistics(
     noise: FloatArray | None = None,
 ) -> PairStatistics:
     """Statistics of the pairs (first[k], second[k]); `noise` as in `Whitened`."""
-    # The compiler is loaded when it is needed, not with the package.
-    from jigsaw_crl.nullcone.pair_loops import products
-
     G = _gram(lines)
     # The same in the metric I + noise, which the rows had.
     N = G if noise is None else _gram(lines, np.eye(len(noise)) + noise)
     k = len(first)
     T, C = np.empty((k, 4)), np.empty((k, 4, 4))
-    products(G, N, lines.form, lines.rank, lines.sign, n, n_eff, first, second, T, C)
+    _loops(k).products(G, N, lines.form, lines.rank, lines.sign, n, n_eff, first, second, T, C)
     return PairStatistics(first, second, T, C)
+
+
+def _loops(pairs: int) -> ModuleType:
+    """Array code for few pairs, compiled loops for many."""
+    if pairs <= FEW:
+        return pair_arrays
+    # Compiled on first use: numba takes longer to import than a small study to recover.
+    from jigsaw_crl.nullcone import pair_loops
+
+    return pair_loops
 
 
 def _gram(lines: Lines, metric: FloatArray | None = None) -> FloatArray:
@@ -79,13 +92,10 @@ def by_reading(pairs: PairStatistics, lines: Lines) -> Statistics:
     A reading says which line of i (s) and of j (t) is its q; the other one is its c, which is
     replaced by its unit part orthogonal to q. Readings are (s, t) = 00, 01, 10, 11.
     """
-    # Compiled on first use, as in `pair_statistics`.
-    from jigsaw_crl.nullcone.pair_loops import readings
-
     i, j = pairs.first, pairs.second
     k = len(i)
     values, covariance = np.empty((k, 4, 3)), np.empty((k, 4, 3, 3))
-    readings(pairs.T, pairs.covariance, i, j, _between(lines), values, covariance)
+    _loops(k).readings(pairs.T, pairs.covariance, i, j, _between(lines), values, covariance)
     two_i, two_j = (lines.rank[i] == 2)[:, None], (lines.rank[j] == 2)[:, None]
     s, t = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     exists = (two_i | (s == 0)) & (two_j | (t == 0))

@@ -6,6 +6,8 @@ some of it, provided that every latent of the client is intervened on.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +16,7 @@ from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Statements
 from jigsaw_crl.nullcone.district import DistrictFacts, district_facts
+from jigsaw_crl.nullcone.district_lines import District
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.structure import Structure
 
@@ -56,14 +59,13 @@ def certain_statements(
     if not complete:
         spouses = None
     else:
-        unit, choice, rank = _unit_lines(reading)
-        rounding = 1.0 / float(np.sqrt(reading.n[0]))
+        known = _KnownLines.of(reading)
         for members in structure.districts:
             if len(members) == 1:
                 continue
             facts = None
             if not np.delete(doubtful[members], members, axis=1).any():
-                facts = _facts(unit, choice, rank, members, rounding)
+                facts = known.facts(members)
             if facts is None:
                 spouses = None
                 continue
@@ -107,29 +109,33 @@ def _across_districts(
     return ancestor, np.asarray(lead < BY_ZERO)
 
 
-def _unit_lines(reading: Reading) -> tuple[FloatArray, IntArray, IntArray]:
-    """Unit lines of every label, shape (p, 2, d), the choice among them, and their rank.
+@dataclass(frozen=True, eq=False)
+class _KnownLines:
+    """Unit lines of every label, shape (p, 2, d), their errors, and the choice among them.
 
     The first regime of a label stands for it: exact moments of further strengths add nothing.
     """
-    first = np.unique(reading.owner, return_index=True)[1]
-    lines = reading.lines.n[first]
-    norm = np.linalg.norm(lines, axis=2, keepdims=True)
-    unit = np.divide(lines, norm, out=np.zeros_like(lines), where=norm > 0)
-    return unit, reading.choice[first], reading.lines.rank[first]
 
+    unit: FloatArray
+    error: FloatArray
+    choice: IntArray
+    rank: IntArray
 
-def _facts(
-    unit: FloatArray, choice: IntArray, rank: IntArray, members: list[int], rounding: float
-) -> DistrictFacts | None:
-    outside = np.ones(len(unit), dtype=bool)
-    outside[members] = False
-    others = np.flatnonzero(outside)
-    return district_facts(
-        unit[members],
-        choice[members],
-        rank[members] == 2,
-        unit[others, choice[others]],
-        unit[others, 1 - choice[others]],
-        rounding,
-    )
+    @classmethod
+    def of(cls, reading: Reading) -> _KnownLines:
+        first = np.unique(reading.owner, return_index=True)[1]
+        lines = reading.lines
+        norm = np.linalg.norm(lines.n[first], axis=2, keepdims=True)
+        unit = np.divide(lines.n[first], norm, out=np.zeros_like(lines.n[first]), where=norm > 0)
+        error = lines.errors(1.0 / np.sqrt(reading.n))[first]
+        return cls(unit, error, reading.choice[first], lines.rank[first])
+
+    def facts(self, members: list[int]) -> DistrictFacts | None:
+        others = np.delete(np.arange(len(self.unit)), members)
+        chosen = np.stack([self.choice[others], 1 - self.choice[others]], axis=1)
+        outside = self.unit[others[:, None], chosen]
+        two = self.rank[members] == 2
+        # A spouse moves a second direction. Where it is within rounding, it tilts the one line.
+        error = np.where(two, self.error[members], np.sqrt(self.error[members]))
+        district = District.of(self.unit[members], error, outside, self.error[others])
+        return district_facts(district, self.choice[members], two)
