@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, is_document, write_text
+from jigsaw_crl.base.files import check_output, is_document, write_file
 from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
@@ -236,16 +236,25 @@ def fragment(
     moments.
     """
     from jigsaw_crl.federated.disclosure import check_rows, rounded
+    from jigsaw_crl.fragment.packed import SUFFIX, packable
+    from jigsaw_crl.fragment.reading import is_fragment
+    from jigsaw_crl.fragment.signing import pack_text
     from jigsaw_crl.pipeline import recover_fragment
 
+    packed = output is not None and output.suffix == SUFFIX
+    if packed and full_precision:
+        raise InputError(
+            f"a packed fragment ({SUFFIX}) holds evidence in sixteenths",
+            f"Drop --full-precision, or name a file that does not end with {SUFFIX}.",
+        )
     options = opt.method_options(method, tau, confounding, rank_one)
     opt.null_cone_only(method, interventions=interventions)
     kinds = opt.kinds_of(interventions)
     if output is None and private is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     if output is not None:
-        ours = is_document("fragment", "signed-fragment")
-        check_output(output, ours, inputs=[table, sign], force=force, what="a fragment")
+        inputs = [table, sign]
+        check_output(output, is_fragment, inputs=inputs, force=force, what="a fragment")
     if private is not None:
         own = is_document("private-fragment")
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
@@ -261,8 +270,12 @@ def fragment(
     check_rows(piece, min_rows)
     if not full_precision:
         piece = rounded(piece)
+    if packed:
+        piece = packable(piece)
     if output is not None:
-        write_text(output, piece.to_json() if signed is None else signed(piece))
+        text = piece.to_json() if signed is None else signed(piece)
+        data = pack_text(text) if packed else text.encode()
+        write_file(output, lambda file: file.write(data))
     if as_json:
         print_json(
             {
