@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, is_document, read_file, write_file
+from jigsaw_crl.base.files import check_output, is_document, read_file, readable, write_file
 from jigsaw_crl.base.labels import label_key
+from jigsaw_crl.base.spool import Spool
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.packed import SUFFIX, is_packed, pack, unpack
 from jigsaw_crl.fragment.signing import is_signed
 
 __all__ = [
+    "fragment_paths",
     "fragments_by_client",
     "is_fragment",
     "read_bytes",
     "read_fragment",
     "read_fragment_files",
     "save_fragment",
+    "spooled_fragments",
 ]
 
 # A fragment of 5,000 labels, with evidence at two scales in four decimals, takes less than this
@@ -100,10 +103,45 @@ def fragments_by_client(
 
     Two fragments of one client are refused, and labels that differ only by case or spaces.
     """
-    by_client: dict[str, Fragment] = {}
+    return {fragment.client: fragment for fragment in _agreeing(fragments)}
+
+
+def spooled_fragments(given: Iterable[str | Path]) -> Spool[Fragment]:
+    """Read the unsigned fragments of files and folders once, into a temporary file.
+
+    One of them is in memory at a time. What is refused is as for `fragments_by_client`.
+    """
+    return Spool(_agreeing((path, read_fragment(path)) for path in fragment_paths(given)))
+
+
+def fragment_paths(given: Iterable[str | Path]) -> list[Path]:
+    """The files themselves, and the ``.json`` and ``.bin`` files of folders, by name."""
+    paths: list[Path] = []
+    for path in map(Path, given):
+        if not path.is_dir():
+            paths.append(path)
+            continue
+        with readable(path):
+            inside = sorted(path.iterdir())
+        found = [p for p in inside if p.suffix in (".json", SUFFIX) and p.name[0] != "."]
+        if not found:
+            raise InputError(
+                "the folder has no fragments",
+                f"Their names end with .json or {SUFFIX}.",
+                path=path,
+            )
+        paths += found
+    return paths
+
+
+def _agreeing(
+    fragments: Iterable[tuple[str | Path | None, Fragment]],
+) -> Iterator[Fragment]:
+    """The fragments one by one; a client or a spelling that does not fit is refused."""
+    clients: set[str] = set()
     spellings: dict[str, str] = {}
     for path, fragment in fragments:
-        if fragment.client in by_client:
+        if fragment.client in clients:
             raise InputError(
                 "another file holds a fragment of the same client",
                 "Keep one fragment per client, the newest.",
@@ -120,5 +158,5 @@ def fragments_by_client(
                     client=fragment.client,
                     path=path,
                 )
-        by_client[fragment.client] = fragment
-    return by_client
+        clients.add(fragment.client)
+        yield fragment
