@@ -160,7 +160,7 @@ def main() -> None:
         true = np.unpackbits(np.load(truth), axis=1, count=given.labels).astype(bool)
         rows["bytes"] = sum(path.stat().st_size for path in folder.glob("*.bin"))
         clock.step()
-        order = jc.assemble([folder])
+        order = jc.assemble(folder)
         rows["assembling"] = clock.step()
         rows |= scores(order, true)
         weights = order.client_weights

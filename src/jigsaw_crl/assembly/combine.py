@@ -48,7 +48,7 @@ NOT_HARD = (
 
 
 def assemble(
-    fragments: Iterable[Fragment | str | Path],
+    fragments: Iterable[Fragment | Path] | str | Path,
     *,
     method: Method = "evidence",
     seed: int = 0,
@@ -64,7 +64,7 @@ def assemble(
 
     Parameters
     ----------
-    fragments : iterable of Fragment, or of paths
+    fragments : iterable of Fragment, iterable of Path, or a folder
         In any order; the result does not depend on it. Files, and the ``.json`` and ``.bin`` files
         of a folder, are read one by one and kept in a temporary file: memory then holds one client
         at a time beside the tables of all pairs, and the result is the same.
@@ -142,13 +142,13 @@ def assemble(
 
 
 def _gathered(
-    fragments: Iterable[Fragment | str | Path], start: GlobalOrder | None
+    fragments: Iterable[Fragment | Path] | str | Path, start: GlobalOrder | None
 ) -> Sequence[Fragment]:
     """The fragments to assemble; those of files in a spool."""
-    items: Any = [fragments] if isinstance(fragments, str | Path) else fragments
+    items: Any = [Path(fragments)] if isinstance(fragments, str | Path) else fragments
     if not isinstance(items, Spool):
         items = list(items)
-        if items and all(isinstance(item, str | Path) for item in items):
+        if items and all(isinstance(item, Path) for item in items):
             items = spooled_fragments(items)
     if start is None:
         return cast(Sequence[Fragment], items)

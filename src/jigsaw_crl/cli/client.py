@@ -6,6 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,7 @@ from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
+    from jigsaw_crl.base.findings import Finding
     from jigsaw_crl.client.checks import Kinds
     from jigsaw_crl.client.client import Client
     from jigsaw_crl.fragment.fragment import Fragment, Outcome
@@ -131,6 +133,14 @@ def moments(
         Path | None,
         typer.Option(metavar="FILE", help="Moments file whose rows these are added to."),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Reduce a folder of Parquet files on the Dask cluster with this scheduler, each "
+            "file by a worker that sees it.",
+        ),
+    ] = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -146,7 +156,10 @@ def moments(
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     kinds = opt.kinds_of(interventions)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing)
-    client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
+    if cluster is None:
+        client = _read(table, kinds, name=name, n_latent=n_latent, **reading)
+    else:
+        client = _on_cluster(table, cluster, kinds, name=name, n_latent=n_latent, **reading)
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
         if not kinds:
@@ -315,14 +328,35 @@ def _hard(piece: Fragment) -> list[str]:
     return [label for label, hard in zip(piece.labels, piece.hard.hard, strict=True) if hard]
 
 
+def _on_cluster(table: Path, address: str, kinds: list[Kinds], **options: Any) -> Client:
+    """The client of a folder that a cluster reduces."""
+    from jigsaw_crl.study.cluster import read_client_on_cluster
+
+    split = {"regime", "control", "name", "n_latent", "ignore", "batch", "missing"}
+    for option in sorted(options.keys() - split):
+        if options.pop(option):
+            raise InputError(
+                f"--{option} looks at all rows of a regime together, and a cluster at each file",
+                f"Drop --{option} or --cluster.",
+            )
+    with working(f"reading {table} on {address}"):
+        client, findings = read_client_on_cluster(table, address, **options)
+    return _noted(client, findings, kinds)
+
+
+def _noted(client: Client, findings: Sequence[Finding], kinds: list[Kinds]) -> Client:
+    """The client with its kinds of interventions; what was noticed goes to stderr."""
+    for kind in kinds:
+        client = client.with_interventions(kind, strict=True)
+    for finding in findings:
+        note(str(finding))
+    return client
+
+
 def _read(table: Path, kinds: list[Kinds], **options: Any) -> Client:
     """The client of a file; what was noticed about its columns goes to stderr."""
     from jigsaw_crl.study import read_client_with_findings
 
     with working(f"reading {table}"):
         client, findings = read_client_with_findings(table, **options)
-    for kind in kinds:
-        client = client.with_interventions(kind, strict=True)
-    for finding in findings:
-        note(str(finding))
-    return client
+    return _noted(client, findings, kinds)
