@@ -180,6 +180,18 @@ def test_copies_are_found_by_a_part_of_their_numbers(pieces, monkeypatch):
     assert copies.find_copies(given) == [(0, len(pieces))]
 
 
+def test_the_reason_for_no_verdict_among_many_labels_is_said(many, pieces):
+    order = jc.assemble(pieces)
+    seen = order.evidence != 0
+    a, d = np.argwhere((order.verdicts == -1) & seen)[0]
+    said = str(order.explain(order.labels[a], order.labels[d]))
+    assert "every pair is judged by its own evidence alone" in said
+    again = evidence_of(order.panel, order._trust, order.rate, None)
+    assert np.allclose(again, order.evidence)
+    yes = next(iter(order.pairs()))
+    assert order.explain(*yes).verdict is jc.Verdict.ANCESTOR
+
+
 def test_effects_of_many_labels_are_not_bounded(many, pieces):
     with pytest.raises(InputError, match="effects are bounded for"):
         jc.assemble(pieces, smallest_effect=0.1)

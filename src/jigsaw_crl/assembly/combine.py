@@ -116,7 +116,7 @@ def assemble(
         raise InputError(
             f"there is no assembly method {method!r}", "Choose 'null-cone' or 'paper'."
         )
-    effects = None if panel.many else pool_effects(panel)
+    effects = pool_effects(panel)
     doubted = labels_not_hard(effects)
     claims = []
     if doubted:
@@ -235,7 +235,7 @@ def _pair_by_pair(
             "Leave the smallest effect out, or assemble fewer labels at once.",
         )
     judged = judge_pairs(panel)
-    return GlobalOrder(
+    order = GlobalOrder(
         labels=panel.labels,
         mode="evidence",
         verdicts=judged.verdicts,
@@ -250,6 +250,10 @@ def _pair_by_pair(
         rate=judged.trust.rate,
         disagreement=judged.trust.disagreement,
     )
+    # Known already: they take passes over all clients.
+    order.__dict__["panel"] = panel
+    order.__dict__["evidence"] = judged.evidence
+    return order
 
 
 def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.int8]:

@@ -68,6 +68,8 @@ class Pairwise:
     Parameters
     ----------
     trust : Trust
+    evidence : array of float32, shape (p, p)
+        Pooled log-odds; 0 where no client speaks about the pair.
     probability : array of float32, shape (p, p)
         0 where no client speaks about the pair.
     verdicts : array of int8, shape (p, p)
@@ -78,6 +80,7 @@ class Pairwise:
     """
 
     trust: Trust
+    evidence: FloatArray
     probability: FloatArray
     verdicts: npt.NDArray[np.int8]
     order: BoolArray
@@ -232,8 +235,9 @@ def judge_pairs(panel: Panel) -> Pairwise:
     evidence = _evidence(hearing, trust.weights, trust.rate)
     chance, share = _probabilities(hearing.spoken, evidence)
     verdicts, order = _verdicts(hearing.spoken, evidence, chance)
-    table: Any = hearing.spoken.table(chance, 0.0)
-    return Pairwise(trust, table, verdicts, order, share)
+    log_odds: Any = hearing.spoken.table(evidence, 0.0)
+    probability: Any = hearing.spoken.table(chance, 0.0)
+    return Pairwise(trust, log_odds, probability, verdicts, order, share)
 
 
 def evidence_of(
