@@ -37,7 +37,7 @@ def joined(labels: str, pairs: list[str], seen: str) -> dict[str, float]:
     order = np.zeros((len(labels), len(labels)))
     for a, d in pairs:
         order[panel.position[a], panel.position[d]] = 1.0
-    found = joined_pairs(panel, order, order)[1]
+    found = list(joined_pairs(panel, order, order))[1]
     return {seen[i] + seen[j]: found[i, j] for i in range(len(seen)) for j in range(i)}
 
 

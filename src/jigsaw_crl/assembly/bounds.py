@@ -83,7 +83,7 @@ def size_in_words(size: float, unit: str, descendant: str) -> str:
 
 
 def effect_bounds(panel: Panel, weights: FloatArray, effects: PooledEffects | None) -> Bounds:
-    """Bounds of every pair that some client measured.
+    """Bounds of every pair that some client measured; none of very many labels.
 
     Parameters
     ----------
@@ -93,6 +93,9 @@ def effect_bounds(panel: Panel, weights: FloatArray, effects: PooledEffects | No
     effects : PooledEffects or None
         From hard interventions.
     """
+    if panel.many:
+        shape = (len(panel.labels),) * 2
+        return Bounds(np.broadcast_to(np.nan, shape), np.broadcast_to(False, shape))
     value = _of_shares(panel, weights)
     in_sd = np.zeros(value.shape, dtype=bool)
     if effects is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +17,8 @@ from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
 from jigsaw_crl.assembly.linearity import LEANS, leaning_clients
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.panel import Panel, read_fragments
+from jigsaw_crl.assembly.pairwise import judge_pairs
+from jigsaw_crl.assembly.panel import MOST_SAMPLED, Panel, read_fragments
 from jigsaw_crl.assembly.posterior import decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
@@ -26,20 +29,26 @@ from jigsaw_crl.assembly.verdict import (
 )
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.base.spool import Spool, kept_like
 from jigsaw_crl.base.text import few
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.reading import spooled_fragments
 
 __all__ = ["assemble"]
 
 Method = Literal["evidence", "null-cone", "paper"]
+PAIR_BY_PAIR = (
+    "{:,} labels are too many to sample orders of: every pair is judged by its own evidence, a "
+    "pair that only other pairs imply is undetermined, and effects are not pooled"
+)
 NOT_HARD = (
     "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
 )
 
 
 def assemble(
-    fragments: Iterable[Fragment],
+    fragments: Iterable[Fragment | Path] | str | Path,
     *,
     method: Method = "evidence",
     seed: int = 0,
@@ -55,8 +64,10 @@ def assemble(
 
     Parameters
     ----------
-    fragments : iterable of Fragment
-        In any order; the result does not depend on it.
+    fragments : iterable of Fragment, iterable of Path, or a folder
+        In any order; the result does not depend on it. Files, and the ``.json`` and ``.bin`` files
+        of a folder, are read one by one and kept in a temporary file: memory then holds one client
+        at a time beside the tables of all pairs, and the result is the same.
     method : {"evidence", "null-cone", "paper"}
         ``"null-cone"`` is another name for the default; ``"paper"`` is Algorithm 3.
     seed : int
@@ -97,7 +108,7 @@ def assemble(
             f"the smallest effect that matters is {smallest_effect!r}",
             "Pass a size above 0, such as 0.1.",
         )
-    given = list(fragments) + ([] if start is None else list(start.fragments))
+    given = _gathered(fragments, start)
     panel = read_fragments(given)
     if method == "paper":
         return _by_algorithm_3(panel, seed)
@@ -109,7 +120,7 @@ def assemble(
     doubted = labels_not_hard(effects)
     claims = []
     if doubted:
-        given = [fragment.without_claims(doubted) for fragment in given]
+        given = kept_like(given, (fragment.without_claims(doubted) for fragment in given))
         panel = read_fragments(given)
         effects = pool_effects(panel)
         claims = [f"{NOT_HARD}: {few(doubted)}; nothing is concluded from it"]
@@ -128,6 +139,20 @@ def assemble(
         why = _who_contradicts(panel, contradiction)
         return _by_evidence(panel, seed, closed_world, [why, *claims], smallest_effect)
     return _by_entailment(panel, deduction, seed, closed_world, claims)
+
+
+def _gathered(
+    fragments: Iterable[Fragment | Path] | str | Path, start: GlobalOrder | None
+) -> Sequence[Fragment]:
+    """The fragments to assemble; those of files in a spool."""
+    items: Any = [Path(fragments)] if isinstance(fragments, str | Path) else fragments
+    if not isinstance(items, Spool):
+        items = list(items)
+        if items and all(isinstance(item, Path) for item in items):
+            items = spooled_fragments(items)
+    if start is None:
+        return cast(Sequence[Fragment], items)
+    return kept_like(items, chain(items, start.fragments))
 
 
 def _by_entailment(
@@ -163,6 +188,8 @@ def _by_evidence(
     smallest_effect: float | None,
 ) -> GlobalOrder:
     rng = np.random.default_rng(seed)
+    if panel.many:
+        return _pair_by_pair(panel, seed, notes, smallest_effect)
     trust = weigh_clients(panel, rng)
     model = OrderModel.of(panel, trust.weights, trust.rate)
     draws = sample_posterior(model, rng)
@@ -197,6 +224,38 @@ def _by_evidence(
     return replace(order, verdicts=_equivalence(order, smallest_effect))
 
 
+def _pair_by_pair(
+    panel: Panel, seed: int, notes: list[str], smallest_effect: float | None
+) -> GlobalOrder:
+    """The order of so many labels that orders of them are not sampled."""
+    if smallest_effect is not None:
+        raise InputError(
+            f"there are {len(panel.labels):,} labels, and effects are bounded for "
+            f"{MOST_SAMPLED:,} at most",
+            "Leave the smallest effect out, or assemble fewer labels at once.",
+        )
+    judged = judge_pairs(panel)
+    order = GlobalOrder(
+        labels=panel.labels,
+        mode="evidence",
+        verdicts=judged.verdicts,
+        decoded=judged.order,
+        sampled=judged.probability,
+        client_weights={
+            name: float(w) for name, w in zip(panel.names, judged.trust.weights, strict=True)
+        },
+        notes=(*notes, PAIR_BY_PAIR.format(len(panel.labels)), *_about_trust(panel, judged.trust)),
+        fragments=panel.fragments,
+        seed=seed,
+        rate=judged.trust.rate,
+        disagreement=judged.trust.disagreement,
+    )
+    # Known already: they take passes over all clients.
+    order.__dict__["panel"] = panel
+    order.__dict__["evidence"] = judged.evidence
+    return order
+
+
 def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.int8]:
     """Verdicts in which "no" means that no effect is larger than the one that matters."""
     verdicts = order.verdicts.copy()
@@ -215,10 +274,10 @@ def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.i
 def _about_trust(panel: Panel, trust: Trust) -> list[str]:
     notes = [
         "sent the same evidence and count as one client: "
-        + ", ".join(panel.claims[k].client for k in found)
+        + ", ".join(panel.names[k] for k in found)
         for found in trust.copies
     ]
-    names = [panel.claims[k].client for k in trust.distrusted]
+    names = [panel.names[k] for k in trust.distrusted]
     if trust.disagreement:
         who = f"{len(names)} of {len(panel.claims)} contradict the rest"
         listed = f" ({', '.join(names)})" if names else ""
@@ -233,7 +292,7 @@ def _about_trust(panel: Panel, trust: Trust) -> list[str]:
         notes.append(
             f"contradicts the other clients and is trusted little or not at all: {', '.join(names)}"
         )
-    if any(c.certain is not None for c in panel.claims) and trust.rate > 0.005:
+    if panel.states and trust.rate > 0.005:
         notes.append(f"about {100 * trust.rate:.1f} % of the statements disagree with the rest")
     return notes
 

@@ -111,7 +111,7 @@ class PooledEffects:
 def pool_effects(
     panel: Panel, *, quantity: str = "total", random_effects: bool = False
 ) -> PooledEffects | None:
-    """Pool the effects of all clients; None if no client has any.
+    """Pool the effects of all clients; None if no client has any, or of very many labels.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def pool_effects(
     random_effects : bool
         The spread between sites joins the error of every pair, not only where they disagree.
     """
-    if all(fragment.hard is None for fragment in panel.fragments):
+    if panel.many or all(fragment.hard is None for fragment in panel.fragments):
         return None
     names = tuple(f.client for f in panel.fragments)
     value, error, moved, hard = _tables(panel, "total")

@@ -36,11 +36,15 @@ NOT_LINEAR = (
 
 def leaning_clients(fragments: Iterable[Fragment]) -> tuple[str, ...]:
     """The clients with leaning lines if they are more than chance explains, otherwise none."""
-    tested = [f for f in fragments if f.bayes is not None]
-    leaning = tuple(f.client for f in tested if any(x.check == LEANING for x in f.findings))
-    if len(leaning) < 2 or bdtrc(len(leaning) - 1, len(tested), SOUND) > FALSE_ALARM:
+    tested, leaning = 0, []
+    for fragment in fragments:
+        if fragment.bayes is not None:
+            tested += 1
+            if any(finding.check == LEANING for finding in fragment.findings):
+                leaning.append(fragment.client)
+    if len(leaning) < 2 or bdtrc(len(leaning) - 1, tested, SOUND) > FALSE_ALARM:
         return ()
-    return leaning
+    return tuple(leaning)
 
 
 def withheld(fragments: Sequence[Fragment]) -> list[Fragment]:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betaln
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["Missed", "missed_directions"]
+
+Positions = npt.NDArray[np.signedinteger[Any]]
 
 
 # A label that moved two directions somewhere and has no labelled ancestor: one in five (an
@@ -54,8 +58,13 @@ class Missed:
     @property
     def leans(self) -> FloatArray:
         """Probability that a line of the pair leans, shape (p, p)."""
+        every = np.arange(len(self.chance))
+        return self.leans_of(every[:, None], every)
+
+    def leans_of(self, a: Positions, d: Positions) -> FloatArray:
+        """The same for some pairs."""
         one = np.where(self.chance > 0, np.clip(self.chance, LEAST_LEAN, MOST_LEAN), 0.0)
-        both = 1.0 - (1.0 - one[:, None]) * (1.0 - one)
+        both = 1.0 - (1.0 - one[a]) * (1.0 - one[d])
         return np.asarray(np.clip(both, LEAST_LEAN, MOST_LEAN))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -18,9 +18,9 @@ from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.influence import contested, rests_on
 from jigsaw_crl.assembly.lookup import unknown_label
+from jigsaw_crl.assembly.pairwise import evidence_of
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
-from jigsaw_crl.assembly.posterior.rounds import OrderModel
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
@@ -66,7 +66,7 @@ class GlobalOrder(ReadOnlyArrays):
         Trust per client, from 0 (ignored) to 1.
     notes : tuple of str
         Contradictions, distrusted clients, chains that did not agree.
-    fragments : tuple of Fragment
+    fragments : sequence of Fragment
         The fragments it was assembled from, sorted by client.
     seed : int
     closed_world : bool
@@ -106,7 +106,7 @@ class GlobalOrder(ReadOnlyArrays):
     sampled: FloatArray | None
     client_weights: Mapping[str, float]
     notes: tuple[str, ...]
-    fragments: tuple[Fragment, ...]
+    fragments: Sequence[Fragment]
     seed: int = 0
     closed_world: bool = False
     rate: float = 0.0
@@ -333,7 +333,7 @@ class GlobalOrder(ReadOnlyArrays):
         In exact mode and from Algorithm 3, ±`FACT` for decided pairs and 0 for others.
         """
         if self.mode == "evidence":
-            return OrderModel.of(self.panel, self._trust, self.rate).evidence(self.sampled)
+            return evidence_of(self.panel, self._trust, self.rate, self.sampled)
         return np.where(self.verdicts == YES, FACT, np.where(self.verdicts == NO, -FACT, 0.0))
 
     @cached_property

@@ -6,9 +6,9 @@ order in which fragments arrived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,12 +17,16 @@ import numpy.typing as npt
 from jigsaw_crl.assembly.missed import Missed, missed_directions
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.spool import Mapped, Spool, kept_like
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
-__all__ = ["SPEAKS", "Claims", "Panel", "read_fragments"]
+__all__ = ["MOST_SAMPLED", "SPEAKS", "Claims", "Panel", "read_fragments"]
 
+# With more labels, orders are not sampled: chains would take more than 200 bytes for each of the
+# p² pairs (3 GB at this size), and a minute of moves would hardly touch each pair once.
+MOST_SAMPLED = 4_000
 
 # A client "says" yes or no when the log-odds that it brings pass log 3: three to one.
 SPEAKS = float(np.log(3.0))
@@ -85,11 +89,15 @@ class Claims:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """All clients' claims on one list of labels."""
+    """All clients' claims on one list of labels.
+
+    Of fragments in a `Spool`, the claims are in one as well: each pass over them reads a client at
+    a time.
+    """
 
     labels: tuple[str, ...]
-    claims: tuple[Claims, ...]
-    fragments: tuple[Fragment, ...]
+    claims: Sequence[Claims]
+    fragments: Sequence[Fragment]
     n_scales: int
     missed: Missed
 
@@ -116,27 +124,58 @@ class Panel:
     def where(self) -> npt.NDArray[np.int32]:
         """`where[k, i]`: row of label i at client k, -1 when it has no such label."""
         out = np.full((len(self.claims), len(self.labels)), -1, dtype=np.int32)
-        for k, c in enumerate(self.claims):
-            out[k, c.members] = np.arange(len(c.members))
+        for k, members in enumerate(self.members):
+            out[k, members] = np.arange(len(members))
         return out
+
+    @property
+    def many(self) -> bool:
+        """Are there too many labels to sample orders of?"""
+        return len(self.labels) > MOST_SAMPLED
+
+    @property
+    def states(self) -> bool:
+        """Does a client state rather than weigh?"""
+        return any(f.statements is not None or f.bayes is None for f in self.fragments)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The clients."""
+        return tuple(f.client for f in self.fragments)
+
+    @cached_property
+    def members(self) -> tuple[IntArray, ...]:
+        """Positions of each client's labels, ascending."""
+        where = self.position
+        return tuple(
+            np.array(sorted(where[x] for x in f.labels), dtype=np.intp) for f in self.fragments
+        )
+
+    @cached_property
+    def _holders(self) -> tuple[IntArray, ...]:
+        """The clients that have each label, ascending."""
+        labels = np.concatenate(self.members)
+        clients = np.repeat(np.arange(len(self.members)), [len(m) for m in self.members])
+        order = np.argsort(labels, kind="stable")
+        ends = np.cumsum(np.bincount(labels, minlength=len(self.labels)))
+        return tuple(np.split(clients[order], ends[:-1]))
 
     def joined(self, joined: Iterable[FloatArray]) -> Panel:
         """The same, each client knowing how probably a cause hidden from it joins each pair."""
-        claims = []
-        for c, here in zip(self.claims, joined, strict=True):
-            if c.bayes is not None:
-                excuse = self.missed.excuse[c.members]
-                log_open, evidence = _weighed(c.bayes, excuse, self.n_scales, here)
-                c = replace(c, log_open=log_open, evidence=evidence)
-            claims.append(c)
-        return replace(self, claims=tuple(claims))
+        pairs = zip(self.claims, joined, strict=True)
+        return replace(self, claims=kept_like(self.claims, (self._joined(*one) for one in pairs)))
+
+    def _joined(self, claims: Claims, here: FloatArray) -> Claims:
+        if claims.bayes is None:
+            return claims
+        excuse = self.missed.excuse[claims.members]
+        log_open, evidence = _weighed(claims.bayes, excuse, self.n_scales, here)
+        return replace(claims, log_open=log_open, evidence=evidence)
 
     def seen_by(self, a: int, d: int) -> list[tuple[int, int, int]]:
         """The clients that have both labels: number, and rows of a and d there."""
-        at_a, at_d = self.where[:, a], self.where[:, d]
-        return [
-            (int(k), int(at_a[k]), int(at_d[k])) for k in np.flatnonzero((at_a >= 0) & (at_d >= 0))
-        ]
+        both = np.intersect1d(self._holders[a], self._holders[d], assume_unique=True)
+        return [(k, *np.searchsorted(self.members[k], (a, d)).tolist()) for k in both.tolist()]
 
     def stances(self, a: int, d: int) -> list[tuple[Claims, int]]:
         """Each client that has both labels, with what it says: 1 yes, -1 no, 0 nothing."""
@@ -153,30 +192,40 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
     InputError
         No fragment, or two with one client name.
     """
-    given = list(fragments)
+    given = fragments if isinstance(fragments, Spool) else list(fragments)
+    names: list[str] = []
+    known: set[str] = set()
+    scales: set[tuple[float, ...]] = set()
     for item in given:
         if not isinstance(item, Fragment):
             raise InputError(
                 f"a fragment is expected, got {type(item).__name__}",
                 "Pass what `recover_fragment` returns, or read it with `Fragment.from_json`.",
             )
-    ordered = sorted(given, key=lambda f: f.client)
-    if not ordered:
+        names.append(item.client)
+        known.update(item.labels)
+        if item.bayes is not None:
+            scales.add(item.bayes.scales)
+    if not names:
         raise InputError("there is no fragment to assemble", "Pass at least one fragment.")
-    for one, other in pairwise(ordered):
-        if one.client == other.client:
+    order = sorted(range(len(names)), key=lambda k: names[k])
+    for one, other in pairwise(names[k] for k in order):
+        if one == other:
             raise InputError(
                 "two fragments carry this client's name",
                 "Give each client one name, or keep only its latest fragment.",
-                client=one.client,
+                client=one,
             )
-    labels = tuple(sorted({label for f in ordered for label in f.labels}))
+    ordered = given.arranged(order) if isinstance(given, Spool) else tuple(given[k] for k in order)
+    labels = tuple(sorted(known))
     position = {label: i for i, label in enumerate(labels)}
-    scales = [f.bayes.scales for f in ordered if f.bayes is not None]
-    common = scales[0] if scales and all(s == scales[0] for s in scales) else (0.0,)
+    n_scales = len(scales.pop()) if len(scales) == 1 else 1
     missed = missed_directions(labels, ordered)
-    claims = tuple(_claims(f, position, len(common), missed.excuse) for f in ordered)
-    return Panel(labels, claims, tuple(ordered), len(common), missed)
+    read = partial(_claims, position=position, n_scales=n_scales, excuse=missed.excuse)
+    # With very many labels, claims are read once more in each pass: see `pairwise`.
+    many = len(labels) > MOST_SAMPLED and isinstance(ordered, Spool)
+    claims = Mapped(read, ordered) if many else kept_like(ordered, map(read, ordered))
+    return Panel(labels, claims, ordered, n_scales, missed)
 
 
 def _claims(

@@ -10,10 +10,12 @@ compiled functions elsewhere call, delete the `__pycache__` folders.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.compiled import compiled
 
 __all__ = ["Words", "bit", "contains", "greedy_order", "members", "n_bits", "pack", "unpack"]
@@ -111,7 +113,9 @@ def _insert(up, down, weight, candidates):  # type: ignore[no-untyped-def]
                 down[below[j], w] |= down[a, w]
 
 
-def greedy_order(weight: FloatArray, start: BoolArray | None = None) -> BoolArray:
+def greedy_order(
+    weight: npt.NDArray[np.floating[Any]], start: BoolArray | None = None
+) -> BoolArray:
     """A closed order grown from the pairs with positive weight, largest weight first.
 
     A pair is added together with the pairs its transitive closure adds, if that makes no cycle and

@@ -6,6 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, is_document, write_text
+from jigsaw_crl.base.files import check_output, is_document, write_file
 from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
@@ -134,6 +135,14 @@ def moments(
         Path | None,
         typer.Option(metavar="FILE", help="Moments file whose rows these are added to."),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Reduce a folder of Parquet files on the Dask cluster with this scheduler, each "
+            "file by a worker that sees it.",
+        ),
+    ] = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -149,7 +158,10 @@ def moments(
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     kinds = opt.kinds_of(interventions)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
-    client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
+    if cluster is None:
+        client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
+    else:
+        client = _on_cluster(table, cluster, kinds, name=name, n_latent=n_latent, **reading)
     if add_to is not None:
         earlier, _ = read_client_with_findings(add_to)
         if not kinds:
@@ -240,16 +252,25 @@ def fragment(
     moments.
     """
     from jigsaw_crl.federated.disclosure import check_rows, rounded, with_rows_left_out
+    from jigsaw_crl.fragment.packed import SUFFIX, packable
+    from jigsaw_crl.fragment.reading import is_fragment
+    from jigsaw_crl.fragment.signing import pack_text
     from jigsaw_crl.pipeline import recover_fragment
 
+    packed = output is not None and output.suffix == SUFFIX
+    if packed and full_precision:
+        raise InputError(
+            f"a packed fragment ({SUFFIX}) holds evidence in sixteenths",
+            f"Drop --full-precision, or name a file that does not end with {SUFFIX}.",
+        )
     options = opt.method_options(method, tau, confounding, rank_one)
     opt.null_cone_only(method, interventions=interventions)
     kinds = opt.kinds_of(interventions)
     if output is None and private is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     if output is not None:
-        ours = is_document("fragment", "signed-fragment")
-        check_output(output, ours, inputs=[table, sign], force=force, what="a fragment")
+        inputs = [table, sign]
+        check_output(output, is_fragment, inputs=inputs, force=force, what="a fragment")
     if private is not None:
         own = is_document("private-fragment")
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
@@ -266,8 +287,12 @@ def fragment(
     check_rows(piece, min_rows)
     if not full_precision:
         piece = rounded(piece)
+    if packed:
+        piece = packable(piece)
     if output is not None:
-        write_text(output, piece.to_json() if signed is None else signed(piece))
+        text = piece.to_json() if signed is None else signed(piece)
+        data = pack_text(text) if packed else text.encode()
+        write_file(output, lambda file: file.write(data))
     if as_json:
         print_json(
             {
@@ -308,6 +333,31 @@ def _hard(piece: Fragment) -> list[str]:
     return [label for label, hard in zip(piece.labels, piece.hard.hard, strict=True) if hard]
 
 
+def _on_cluster(table: Path, address: str, kinds: list[Kinds], **options: Any) -> Client:
+    """The client of a folder that a cluster reduces."""
+    from jigsaw_crl.study.cluster import read_client_on_cluster
+
+    split = {"regime", "control", "name", "n_latent", "ignore", "batch", "missing"}
+    for option in sorted(options.keys() - split):
+        if options.pop(option):
+            raise InputError(
+                f"--{option} looks at all rows of a regime together, and a cluster at each file",
+                f"Drop --{option} or --cluster.",
+            )
+    with working(f"reading {table} on {address}"):
+        client, findings = read_client_on_cluster(table, address, **options)
+    return _noted(client, findings, kinds)
+
+
+def _noted(client: Client, findings: Sequence[Finding], kinds: list[Kinds]) -> Client:
+    """The client with its kinds of interventions; what was noticed goes to stderr."""
+    for kind in kinds:
+        client = client.with_interventions(kind, strict=True)
+    for finding in findings:
+        note(str(finding))
+    return client
+
+
 def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list[Finding]]:
     """The client of a file; what was noticed about its columns and rows also goes to stderr."""
     from jigsaw_crl.study import read_client_with_findings
@@ -317,8 +367,4 @@ def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list
         note(f"{MANIFEST} in the folder of {table.name} says how it is read")
     with working(f"reading {table}"):
         client, findings = read_client_with_findings(table, **options)
-    for kind in kinds:
-        client = client.with_interventions(kind, strict=True)
-    for finding in findings:
-        note(str(finding))
-    return client, findings
+    return _noted(client, findings, kinds), findings

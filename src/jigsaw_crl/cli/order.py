@@ -107,9 +107,20 @@ def recover(
 
 def assemble(
     fragments: Annotated[
-        list[Path], typer.Argument(metavar="FRAGMENT", help="Fragment files of the clients.")
+        list[Path],
+        typer.Argument(
+            metavar="FRAGMENT", help="Fragment files of the clients, or folders of them."
+        ),
     ],
     out: OutOption = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the decided pairs to this CSV file, and no result folder. Fragments are "
+            "then read one at a time, so that there may be thousands of labels.",
+        ),
+    ] = None,
     into: Annotated[
         Path | None,
         typer.Option(
@@ -146,7 +157,8 @@ def assemble(
 
     Needs the fragment files only, not the clients' data.
     """
-    from jigsaw_crl.fragment.reading import read_fragment_files
+    from jigsaw_crl.cli.passes import assemble_in_passes, check_size
+    from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
     opt.null_cone_only(method, smallest_effect=smallest_effect)
     given, out = out, into if out is None else out
@@ -155,6 +167,20 @@ def assemble(
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if sign is not None and out is None:
         raise InputError("there is no result folder to sign", "Pass --out DIR as well.")
+    fragments = fragment_paths(fragments)
+    options: dict[str, Any] = {"method": method}
+    if method == "null-cone":
+        options |= {"seed": seed, "closed_world": closed_world}
+    if smallest_effect is not None:
+        options["smallest_effect"] = smallest_effect
+    if pairs is not None:
+        if not (out is keys is sign is None):
+            raise InputError(
+                "--pairs takes unsigned fragments and writes no result folder",
+                "Drop --out, --into, --keys and --sign, or --pairs.",
+            )
+        assemble_in_passes(fragments, pairs, options, force=force, as_json=as_json)
+        return
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
@@ -170,11 +196,7 @@ def assemble(
         provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
         if received is not None:
             provenance |= received.provenance
-        options: dict[str, Any] = {"method": method}
-        if method == "null-cone":
-            options |= {"seed": seed, "closed_world": closed_world}
-        if smallest_effect is not None:
-            options["smallest_effect"] = smallest_effect
+        check_size(pieces.values())
         with working("assembling"):
             if known is None:
                 result = _result_of(pieces, provenance, options)

@@ -19,7 +19,7 @@ from jigsaw_crl.base.frozen import ReadOnlyArrays
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["INTERVAL", "Effects", "Sizes", "rounded"]
+__all__ = ["INTERVAL", "Effects", "Sizes", "decimals", "rounded"]
 
 # Half of a 95 % interval in standard errors.
 INTERVAL = 1.959964
@@ -67,6 +67,13 @@ class Sizes(ReadOnlyArrays):
     def known(self) -> BoolArray:
         """Pairs with an estimate."""
         return np.asarray(~np.isnan(self.value))
+
+
+def decimals(sizes: Sizes) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Estimates and errors as whole numbers of 10^−digits: digits, estimates, errors."""
+    step = _step(sizes.error)
+    digits = np.asarray(np.round(-np.log10(step)), dtype=np.float64)
+    return digits, np.round(sizes.value / step), np.round(sizes.error / step)
 
 
 @dataclass(frozen=True, eq=False)

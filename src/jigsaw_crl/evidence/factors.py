@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from jigsaw_crl.evidence.priors import (
     PAIR_COST,
 )
 
-__all__ = ["DECIMALS", "BayesFactors"]
+__all__ = ["DECIMALS", "STEP", "BayesFactors"]
 
 
 # Evidence is kept to four decimals: far below any decision's margin. A fragment read from a file
 # then equals the one in memory, and says no more about the data than it must.
 DECIMALS = 4
+# What decides is the difference of two log factors of a pair. Where it is small, so that it could
+# go either way, its sampling error is about 1: a file may round all of them to a sixteenth.
+STEP = 1 / 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +113,7 @@ class BayesFactors(ReadOnlyArrays):
         "unrelated" (l = 0). What is near the best stays; no two hypotheses differ by more than
         `log 1/ε`, whatever the client says.
         """
-        best = np.fmax(np.fmax(self.district, self.lean), 0.0)
-        for scale in self.ancestor:
-            best = np.fmax(best, np.fmax(scale, scale.T))
+        best = self._best()
 
         def floor(x: FloatArray) -> FloatArray:
             with np.errstate(invalid="ignore"):  # NaN, "cannot say", stays NaN
@@ -124,6 +125,30 @@ class BayesFactors(ReadOnlyArrays):
             floor(x) - none for x in (self.ancestor, self.district, self.lean)
         )
         return BayesFactors(self.scales, ancestor, district, lean, self.single, self.settled)
+
+    def _best(self) -> FloatArray:
+        """The largest log factor of each pair, "unrelated" (0) included, shape (p, p)."""
+        best = np.fmax(np.fmax(self.district, self.lean), 0.0)
+        for scale in self.ancestor:
+            best = np.fmax(best, np.fmax(scale, scale.T))
+        return np.asarray(best)
+
+    def coarse(self, most: float | None = None) -> BayesFactors:
+        """The factors rounded to `STEP`, and within ±`most`.
+
+        A pair whose best hypothesis exceeds `most` is shifted down to it as a whole; what then lies
+        below −`most` is raised to it. Differences between hypotheses stay as they are up to `most`.
+        """
+        limit = np.inf if most is None else most
+        # Not below the best: a shift by less would leave it above `most`.
+        over = np.ceil(np.fmax(np.nan_to_num(self._best()) - limit, 0.0) / STEP) * STEP
+
+        def fit(x: FloatArray) -> FloatArray:
+            # Adding 0 turns -0 into 0, which has one spelling.
+            return np.asarray(np.clip(np.round(x / STEP) * STEP - over, -limit, limit) + 0.0)
+
+        ancestor, district, lean = (fit(x) for x in (self.ancestor, self.district, self.lean))
+        return replace(self, ancestor=ancestor, district=district, lean=lean)
 
     def own(self) -> Pooled:
         """The factors as evidence of one client, as they are; NaN where it cannot say."""

@@ -27,6 +27,7 @@ from jigsaw_crl.fragment.signing import (
     check_time,
     fragment_digest,
     is_signed,
+    json_text,
     open_signed,
     open_unverified,
 )
@@ -139,7 +140,7 @@ def make_answer(settings: SiteSettings, site: str, round_name: str) -> str:
             return answer(why_not="none")
         if status.st_size > settings.most_bytes:
             return answer(why_not="too-large")
-        text = settings.fragment.read_text(encoding="utf-8")
+        text = json_text(settings.fragment.read_bytes())
         fragment = open_unverified(text)
     except OSError:
         return answer(why_not="none")

@@ -15,8 +15,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
@@ -101,8 +99,7 @@ def check_rows(fragment: Fragment, min_rows: int) -> None:
             )
 
 
-# The step to which log Bayes factors are rounded, and the digits that are kept of other numbers.
-_STEP = 1 / 16
+# The digits that are kept of numbers other than log Bayes factors.
 _ROW_DIGITS, _FINDING_DIGITS = 2, 3
 # Findings of reading a table that speak of rows and regimes alone.
 _ROWS_LEFT_OUT = ("incomplete-rows", "trimmed-rows", "unusable-regime")
@@ -121,14 +118,6 @@ def rounded(fragment: Fragment) -> Fragment:
     >>> rounded(jc.recover_fragment(client)).n_samples["control"]
     1200
     """
-    bayes = fragment.bayes
-    if bayes is not None:
-        bayes = replace(
-            bayes,
-            ancestor=np.round(bayes.ancestor / _STEP) * _STEP,
-            district=np.round(bayes.district / _STEP) * _STEP,
-            lean=np.round(bayes.lean / _STEP) * _STEP,
-        )
     sizes = fragment.n_samples
     findings = (
         replace(f, value=_digits(f.value), threshold=_digits(f.threshold))
@@ -136,7 +125,7 @@ def rounded(fragment: Fragment) -> Fragment:
     )
     return replace(
         fragment,
-        bayes=bayes,
+        bayes=None if fragment.bayes is None else fragment.bayes.coarse(),
         n_samples=None
         if sizes is None
         else {name: max(int(float(f"{n:.{_ROW_DIGITS}g}")), 1) for name, n in sizes.items()},

@@ -3,6 +3,7 @@
 ==============  ====================================================================
 `fragment`      `Fragment` and its parts
 `file`          the JSON document
+`packed`        the binary file, a tenth of it
 `reading`       fragment files, as a coordinator receives them
 `keys`          the sites' keys
 `signing`       signed fragments

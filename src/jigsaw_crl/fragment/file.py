@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = ["FragmentDocument", "fragment_document"]
 
 FORMAT = "jigsaw-crl/fragment"
 VERSION = 1
+Tables = Mapping[str, FloatArray]
 
 
 def fragment_document(fragment: Fragment) -> dict[str, Any]:
@@ -134,9 +136,6 @@ class _SizesDocument(Closed):
     value: list[list[Number | None]]
     error: list[list[Number | None]]
 
-    def sizes(self) -> Sizes:
-        return Sizes(np.array(self.value, np.float64), np.array(self.error, np.float64))
-
 
 class _HardDocument(Closed):
     labels: list[_Index]
@@ -174,10 +173,29 @@ class FragmentDocument(Document):
     hard: _HardDocument | None = None
     shares: _SizesDocument | None = None
 
-    def fragment(self, path: object | None = None) -> Fragment:
-        """The fragment; an `InputError` that names `path` if the fields contradict each other."""
+    def check_labels(self, most: int | None, path: object | None) -> None:
+        """Raise an error if there are more labels than `most`."""
+        if most is not None and len(self.labels) > most:
+            raise InputError(
+                f"it has {len(self.labels)} labels, {most} are allowed",
+                "Raise 'most_labels' in local/jigsaw-coordinator.json, if that many are expected.",
+                client=self.client[:80],
+                path=path,
+            )
+
+    def fragment(
+        self, path: object | None = None, tables: Tables = MappingProxyType({})
+    ) -> Fragment:
+        """The fragment; an `InputError` that names `path` if the fields contradict each other.
+
+        Parameters
+        ----------
+        path : optional
+        tables : mapping of str to array, optional
+            Tables of numbers that replace those of the document, for instance ``"bayes.lean"``.
+        """
         try:
-            return self._fragment()
+            return self._fragment(tables)
         except (IndexError, TypeError, ValueError) as error:
             what = error.what if isinstance(error, InputError) else str(error)
             if isinstance(error, IndexError):
@@ -207,9 +225,15 @@ class FragmentDocument(Document):
                     f"a finding speaks of {str(finding.client)[:60]!r}, which is not its own client"
                 )
 
-    def _fragment(self) -> Fragment:
+    def _fragment(self, tables: Tables) -> Fragment:
         self._check_findings()
         names = tuple(self.labels)
+
+        def table(name: str, given: Any) -> FloatArray:
+            return tables[name] if name in tables else np.array(given, dtype=np.float64)
+
+        def sizes(name: str, given: _SizesDocument) -> Sizes:
+            return Sizes(table(f"{name}.value", given.value), table(f"{name}.error", given.error))
 
         def sets(groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
             return tuple(frozenset(names[i] for i in group) for group in groups)
@@ -220,9 +244,9 @@ class FragmentDocument(Document):
             (single,) = sets([self.bayes.single])
             bayes = BayesFactors(
                 tuple(self.bayes.scales),
-                np.array(self.bayes.ancestor, dtype=np.float64),
-                np.array(self.bayes.district, dtype=np.float64),
-                np.array(self.bayes.lean, dtype=np.float64),
+                table("bayes.ancestor", self.bayes.ancestor),
+                table("bayes.district", self.bayes.district),
+                table("bayes.lean", self.bayes.lean),
                 tuple(name in single for name in names),
                 _mask(self.bayes.settled, len(names)),
             )
@@ -232,8 +256,8 @@ class FragmentDocument(Document):
             hard = Effects(
                 tuple(i in claimed for i in range(len(names))),
                 tuple(self.hard.moved),
-                self.hard.total.sizes(),
-                self.hard.applied.sizes(),
+                sizes("hard.total", self.hard.total),
+                sizes("hard.applied", self.hard.applied),
             )
         statements = None
         if self.statements is not None:
@@ -262,7 +286,7 @@ class FragmentDocument(Document):
                 Finding(**{**f.model_dump(), "client": self.client}) for f in self.findings
             ),
             hard=hard,
-            shares=None if self.shares is None else self.shares.sizes(),
+            shares=None if self.shares is None else sizes("shares", self.shares),
         )
 
 

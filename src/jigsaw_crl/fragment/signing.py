@@ -20,6 +20,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.keys import SignedDocument, SiteKeys, key_identifier, public_text
+from jigsaw_crl.fragment.packed import Unpacked, is_packed, pack, unpack
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -30,8 +31,10 @@ __all__ = [
     "check_time",
     "fragment_digest",
     "is_signed",
+    "json_text",
     "open_signed",
     "open_unverified",
+    "pack_text",
     "sign_fragment",
 ]
 
@@ -158,6 +161,37 @@ def _nanoseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
+def pack_text(text: str) -> bytes:
+    """The packed file of a fragment's JSON text, signed or not.
+
+    The fragment must have been rounded by `packable` before it was signed.
+    """
+    if not is_signed(text):
+        return pack(Fragment.from_json(text))
+    envelope = Envelope.from_text(text)
+    fields = envelope.model_dump(mode="json", exclude={"fragment"})
+    return pack(Fragment.from_json(envelope.fragment), fields)
+
+
+def json_text(data: bytes) -> str:
+    """The JSON text of a fragment's file, signed or not, packed or not; nothing is verified."""
+    if not is_packed(data):
+        return data.decode("utf-8")
+    unpacked = unpack(data)
+    if unpacked.signed is None:
+        return unpacked.fragment.to_json()
+    return _envelope(unpacked, None).model_dump_json()
+
+
+def _envelope(given: str | bytes | Unpacked, path: object | None) -> Envelope:
+    """The envelope of a signed fragment; of a packed one, with the JSON text that was signed."""
+    if not isinstance(given, Unpacked):
+        return Envelope.from_text(given, path=path)
+    if given.signed is None:
+        raise InputError("the fragment is not signed", Envelope.remedy, path=path)
+    return Envelope.from_document({**given.signed, "fragment": given.fragment.to_json()}, path=path)
+
+
 def is_signed(text: str | bytes) -> bool:
     """Does the text begin as `sign_fragment` writes it?"""
     head = '{"format":"jigsaw-crl/signed-fragment"'
@@ -193,7 +227,8 @@ def open_signed(
         Names the site: it is not on the list, the key is not its own, the fragment was altered, or
         it was signed for another study or round, or at a time that cannot be.
     """
-    envelope = Envelope.from_text(text, path=path)
+    unpacked = unpack(text, most_labels=most_labels, path=path) if is_packed(text) else None
+    envelope = _envelope(text if unpacked is None else unpacked, path)
     site = envelope.site
 
     def refuse(what: str, remedy: str) -> InputError:
@@ -232,7 +267,9 @@ def open_signed(
             f"it was signed {wrong} ({envelope.issued_at.isoformat()}, serial {envelope.serial})",
             "Set the site's clock right, and sign it again.",
         )
-    fragment = _read(envelope.fragment, most_labels, path)
+    fragment = (
+        _read(envelope.fragment, most_labels, path) if unpacked is None else unpacked.fragment
+    )
     if fragment.client != site:
         raise refuse(
             f"the site signed a fragment of another client, {fragment.client!r}",
@@ -253,17 +290,13 @@ def open_signed(
 
 def open_unverified(text: str | bytes, *, most_labels: int | None = None) -> Fragment:
     """Read a fragment, signed or not, without verifying the signature."""
+    if is_packed(text):
+        return unpack(text, most_labels=most_labels).fragment
     return _read(Envelope.from_text(text).fragment if is_signed(text) else text, most_labels, None)
 
 
 def _read(text: str | bytes, most_labels: int | None, path: object | None) -> Fragment:
     """The fragment, whose labels are counted before its orders are built from them."""
     document = FragmentDocument.from_text(text, path=path)
-    if most_labels is not None and len(document.labels) > most_labels:
-        raise InputError(
-            f"it has {len(document.labels)} labels, {most_labels} are allowed",
-            "Raise 'most_labels' in local/jigsaw-coordinator.json, if that many are expected.",
-            client=document.client[:80],
-            path=path,
-        )
+    document.check_labels(most_labels, path)
     return document.fragment(path)

@@ -30,7 +30,7 @@ from jigsaw_crl.study.limits import check_columns, files_below
 from jigsaw_crl.study.problems import passable
 from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, chunk_rows
 
-__all__ = ["csv_source", "parquet_source"]
+__all__ = ["csv_source", "parquet_parts", "parquet_source"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
 # A number with a fraction after a comma or point; one with a comma that may separate thousands.
@@ -291,13 +291,21 @@ def _text_columns(columns: Mapping[str, list[str]], decimal: str) -> dict[str, s
 # -- Parquet ------------------------------------------------------------------------------------
 
 
-def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
-    """A Parquet file, or a folder of them, which may be partitioned by `regime=value`."""
+def parquet_source(
+    data: DataFile, naming: Naming, client: str, *, only: Path | None = None
+) -> Source:
+    """A Parquet file, or a folder of them, which may be partitioned by `regime=value`.
+
+    With `only`, the rows of this file of the folder, with the features of the whole.
+    """
     path = data.path
     fail = partial(InputError, client=client, path=path)
     regime = naming.column()
     with readable(path):
-        files = [(path, {})] if data.handle is not None else _parts(path)
+        files = [(path, {})] if data.handle is not None else parquet_parts(path)
+    if only is not None:
+        # The first file says what the features are.
+        files = files[:1] + [part for part in files[1:] if part[0] == only]
     if not files:
         raise fail("the folder holds no Parquet file", "Check the path.")
 
@@ -331,6 +339,8 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
 
     def tables() -> Iterator[tuple[Any, Mapping[str, str]]]:
         for file, keys, schema in layouts:
+            if only is not None and file != only:
+                continue
             inside = [name for name in named.values() if name in schema.names]
             constant = {name: keys[name] for name in named.values() if name not in inside}
             wanted = [*features, *inside]
@@ -344,7 +354,7 @@ def parquet_source(data: DataFile, naming: Naming, client: str) -> Source:
     return _arrow_source(features, ignored, naming, tables, path, client, lacking=lacking)
 
 
-def _parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:
+def parquet_parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:
     """Files of a folder with the `key=value` pairs of their paths, in a fixed order."""
     parts = []
     for file in sorted(files_below(folder, ".parquet")):

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,7 +78,7 @@ def invisible_share(
     return np.where(excused, EXCUSED, own), excused
 
 
-def joined_pairs(panel: Panel, probability: FloatArray, above: FloatArray) -> list[FloatArray]:
+def joined_pairs(panel: Panel, probability: FloatArray, above: FloatArray) -> Iterator[FloatArray]:
     """Probability that a label hidden from a client joins each pair of its labels, (p_k, p_k) each.
 
     A label h that the client lacks puts i and j in one district there if it is an ancestor of both
@@ -96,17 +97,14 @@ def joined_pairs(panel: Panel, probability: FloatArray, above: FloatArray) -> li
         The same, and 0 where no client has both labels: a cause that is above j only because i
         seems to be is no reason to doubt that i is.
     """
-    out = []
-    for claims in panel.claims:
-        own = claims.members
+    for own in panel.members:
         hidden = np.flatnonzero(~np.isin(np.arange(len(probability)), own))
         a, B = above[np.ix_(hidden, own)], probability[np.ix_(own, own)]
         free = a * np.exp(-a @ B)
         through, gain = a * free, np.exp(B) - 1.0
         by_i = gain * (through.T @ free)
         number = free.T @ free + by_i + by_i.T + gain * gain.T * (through.T @ through)
-        out.append(JOINS * (1.0 - np.exp(-number)))
-    return out
+        yield JOINS * (1.0 - np.exp(-number))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ weight of one together (`copies`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,19 @@ from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 from jigsaw_crl.fragment.fragment import YES
 
-__all__ = ["Trust", "client_evidence", "lacks_common_cause", "pool", "weigh_clients"]
+__all__ = [
+    "Agreement",
+    "Others",
+    "Trust",
+    "agreement_of",
+    "client_evidence",
+    "lacks_common_cause",
+    "pool",
+    "settle",
+    "weigh_clients",
+]
+
+Agreement = tuple[float, float, float, float, float]
 
 
 # Clients are left out one by one up to this many, in groups beyond: the cost stays bounded.
@@ -131,38 +143,68 @@ def parts(
 
 
 def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
-    """Trust in each client by leaving it out, to a fixpoint in a few damped rounds."""
-    n = len(panel.claims)
-    weights, agreement, rate = np.ones(n), np.full(n, np.nan), FIRST_RATE
-    typical = 1.0
-    stating = np.array([c.certain is not None for c in panel.claims])
+    """Trust in each client by leaving it out, in groups if there are many."""
+    n, p = len(panel.claims), len(panel.labels)
     copies = tuple(find_copies(panel.fragments))
-    counts = shares(n, copies)
-    if n < 3:
-        # Two clients that disagree cannot tell which of them is wrong.
-        return Trust(weights * counts, agreement, rate, typical, copies)
-    weights = _first_weights(panel) * counts
-    p = len(panel.labels)
     n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
     search = int(p * p * n_groups <= MOST_WORK // 4)
-    for number in range(ROUNDS):
+
+    def measure(weights: FloatArray, rate: float) -> Iterator[tuple[int, Agreement]]:
         groups = np.array_split(rng.permutation(n), n_groups)
         total = pool(panel, weights, rate)
-        ratio, errors, said = np.full(n, np.nan), np.zeros(n), np.zeros(n)
-        heat = np.ones(n)
         for group in groups:
             out = with_copies(group, copies)
             rest = total.minus(parts(panel, weights, rate, out)).log_odds()
             order = best_order(rest - PAIR_COST, rng, rounds=search)
             for k in group.tolist():
-                agreement[k], ratio[k], errors[k], said[k], heat[k] = _agreement(
-                    panel.claims[k], order, rest, rate, panel.n_scales
-                )
+                claims = panel.claims[k]
+                grid = np.ix_(claims.members, claims.members)
+                weighs = claims.evidence is not None
+                joined = lacks_common_cause(order, claims.members) if weighs else None
+                others = Others(order[grid], rest[grid], joined)
+                yield k, agreement_of(claims, others, rate, panel.n_scales)
+
+    stating = np.array([c.certain is not None for c in panel.claims])
+    return settle(stating, copies, lambda: _first_weights(panel), measure)
+
+
+def settle(
+    stating: BoolArray,
+    copies: tuple[tuple[int, ...], ...],
+    first: Callable[[], FloatArray],
+    measure: Callable[[FloatArray, float], Iterable[tuple[int, Agreement]]],
+    rounds: int = ROUNDS,
+) -> Trust:
+    """Weights that agree with what they lead to: a fixpoint in a few damped rounds.
+
+    Parameters
+    ----------
+    stating : array of bool, shape (n_clients,)
+        Clients that state rather than weigh.
+    copies : tuple of tuple of int
+        Clients that sent the same evidence.
+    first : callable
+        The weights to begin with.
+    measure : callable
+        Number and agreement of every client, given weights and the error rate of statements.
+    rounds : int
+    """
+    n = len(stating)
+    agreement, rate, typical = np.full(n, np.nan), FIRST_RATE, 1.0
+    counts = shares(n, copies)
+    if n < 3:
+        # Two clients that disagree cannot tell which of them is wrong.
+        return Trust(counts, agreement, rate, typical, copies)
+    weights = first() * counts
+    for number in range(rounds):
+        ratio, errors, said, heat = np.empty((4, n))
+        for k, found in measure(weights, rate):
+            agreement[k], ratio[k], errors[k], said[k], heat[k] = found
         fresh, typical = _weights(ratio)
         fresh = np.minimum(fresh, heat) * counts
         asked = float(fresh[stating] @ said[stating])
         change = float(np.abs(fresh - weights).max())
-        weights = 0.5 * (weights + fresh) if number < ROUNDS - 1 else fresh
+        weights = 0.5 * (weights + fresh) if number < rounds - 1 else fresh
         if asked > 0:
             wrong = float(fresh[stating] @ errors[stating])
             rate = float(np.clip(wrong / asked, LEAST_RATE, 0.45))
@@ -202,26 +244,40 @@ def _first_weights(panel: Panel) -> FloatArray:
     return np.clip((share - 0.3) / 0.4, 0.0, 1.0)
 
 
-def _agreement(
-    claims: Claims, order: BoolArray, rest: FloatArray, rate: float, n_scales: int
-) -> tuple[float, float, float, float, float]:
+@dataclass(frozen=True, eq=False)
+class Others:
+    """What all other clients say about the labels of one, shape (p, p) each.
+
+    Parameters
+    ----------
+    order : array of bool
+        The order that they imply.
+    log_odds : array
+        Their pooled log-odds.
+    joined : array of bool or None
+        Pairs with a common ancestor that the client lacks; None for one that states.
+    """
+
+    order: BoolArray
+    log_odds: FloatArray
+    joined: BoolArray | None
+
+
+def agreement_of(claims: Claims, others: Others, rate: float, n_scales: int) -> Agreement:
     """Balanced agreement, its ratio to what was promised, errors, statements compared, `_heat`.
 
     Both nan when there is nothing to compare. A pair counts by how firmly the client speaks on it,
     |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
     """
-    grid = np.ix_(claims.members, claims.members)
     mean, says = opinion(claims, rate, n_scales), claims.says
-    theirs = order[grid]
-    direct = rest[grid]
+    theirs, direct, joined = others.order, others.log_odds, others.joined
     # Evidence for a pair that was too little for the others' order is no contradiction of it.
     known = says & ((direct < -1e-6) | theirs | theirs.T)
     right = (mean > 0) == theirs
     heat = 1.0
-    if claims.evidence is not None:
+    if claims.evidence is not None and joined is not None:
         # Where the client lacks a common cause of the pair, it may see ancestry that is not there;
         # that it differs from clients that have the cause does not make it a bad one.
-        joined = lacks_common_cause(order, claims.members)
         heat = _heat(claims.evidence.log_odds(), theirs, direct, known & known.T, joined)
         known &= right | ~joined
     firm = np.abs(np.tanh(mean / 2.0)) * known

@@ -1,0 +1,193 @@
+"""A folder of Parquet files, reduced on a cluster of processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.cli.app import run
+from jigsaw_crl.study.cluster import read_client_on_cluster
+
+from ..malformed.conftest import refused
+
+__all__ = ["refused"]
+
+distributed = pytest.importorskip("distributed", reason="needs the extra 'cluster'")
+
+N_FILES = 80
+PATIENCE = 60  # seconds; a busy machine is slow to start processes
+
+
+def started(*arguments, folder):
+    """A process of the cluster; it finds this package where the tests do."""
+    own = Path(jc.__file__).parents[1]
+    paths = os.pathsep.join([str(own), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Address of a scheduler with two workers, and the workers' processes."""
+    folder = tmp_path_factory.mktemp("cluster")
+    known = folder / "scheduler.json"
+    here = ("--host", "127.0.0.1", "--scheduler-file", str(known), "--no-dashboard")
+    scheduler = started("distributed.cli.dask_scheduler", *here, "--port", "0", folder=folder)
+    processes = [scheduler]
+    try:
+        options = ("--no-nanny", "--nthreads", "1", "--local-directory", str(folder))
+        processes += [
+            started("distributed.cli.dask_worker", *here, *options, folder=folder) for _ in range(2)
+        ]
+        end = time.monotonic() + PATIENCE
+        while not known.exists():
+            assert time.monotonic() < end, "the scheduler did not start"
+            time.sleep(0.05)
+        with distributed.Client(scheduler_file=str(known), timeout=PATIENCE) as client:
+            client.wait_for_workers(2, timeout=PATIENCE)
+            yield client.scheduler.address, processes[1:]
+    finally:
+        for process in reversed(processes):
+            process.kill()
+            process.wait(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Rows of one client in many files; a row number and a constant column are no features."""
+    folder = tmp_path_factory.mktemp("rows") / "lab-1"
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 2_400)
+    frames = []
+    for label, rows in {"control": control, **regimes}.items():
+        frame = pd.DataFrame(rows + 100.0, columns=[f"x{i}" for i in range(rows.shape[1])])
+        frames.append(frame.assign(regime=label, day=np.arange(len(frame)) % 3))
+    rows = pd.concat(frames).assign(flat=1.0)
+    rows["day"] = "d" + rows["day"].astype(str)
+    rows = rows.sample(frac=1.0, random_state=0).assign(row=np.arange(len(rows)))
+    folder.mkdir()
+    for k, part in enumerate(np.array_split(np.arange(len(rows)), N_FILES)):
+        rows.iloc[part].to_parquet(folder / f"part-{k:04d}.parquet", index=False)
+    return folder
+
+
+def assert_same_moments(one, other):
+    assert (one.name, one.labels, one.features) == (other.name, other.labels, other.features)
+    assert one.n_samples == other.n_samples
+    for label in ("", *one.labels):
+        pairs = (
+            [(one.control, other.control)]
+            if not label
+            else zip(one.interventions[label], other.interventions[label], strict=True)
+        )
+        for a, b in pairs:
+            assert (a.rows, a.n, len(a.batches)) == (b.rows, b.n, len(b.batches))
+            for name in ("mean", "covariance", "third", "fourth"):
+                x, y = getattr(a, name), getattr(b, name)
+                assert np.allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
+
+
+def test_one_result_on_one_process_and_on_a_cluster(cluster, folder):
+    alone, _ = jc.study.read_client_with_findings(folder, ignore=["day"])
+    together, findings = read_client_on_cluster(folder, cluster[0], ignore=["day"])
+    assert_same_moments(together, alone)
+    assert together.features == tuple(f"x{i}" for i in range(8))
+    assert "'flat'" in findings[-1].message
+    assert "'row'" in findings[-1].message
+
+
+def test_batches_are_merged_by_name(cluster, folder):
+    alone, _ = jc.study.read_client_with_findings(folder, batch="day")
+    together, _ = read_client_on_cluster(folder, cluster[0], batch="day")
+    assert_same_moments(together, alone)
+
+
+def test_a_folder_by_regime_is_read_as_well(cluster, folder, tmp_path):
+    rows = pd.read_parquet(folder).drop(columns=["day", "row"])
+    rows.to_parquet(tmp_path / "lab-1", partition_cols=["regime"])
+    alone, _ = jc.study.read_client_with_findings(tmp_path / "lab-1")
+    together, _ = read_client_on_cluster(tmp_path / "lab-1", cluster[0])
+    assert_same_moments(together, alone)
+
+
+def test_the_command_writes_the_same_fragment(cluster, folder, tmp_path):
+    pieces = []
+    for name, more in (("alone", []), ("together", ["--cluster", cluster[0]])):
+        file = tmp_path / f"{name}.npz"
+        assert run(["moments", str(folder), "--ignore", "day", "-o", str(file), *more]) == 0
+        pieces.append(jc.recover_fragment(jc.read_client(file)))
+    one, other = pieces
+    assert one.blocks == other.blocks
+    assert np.allclose(one.evidence, other.evidence, atol=0.05, equal_nan=True)
+
+
+def test_a_bad_value_is_named_with_its_file(cluster, folder, tmp_path):
+    (tmp_path / "lab-1").mkdir()
+    for k, file in enumerate(sorted(folder.iterdir())[:4]):
+        rows = pd.read_parquet(file)
+        if k == 2:
+            rows.loc[5, "x3"] = np.inf
+        rows.to_parquet(tmp_path / "lab-1" / file.name, index=False)
+    with pytest.raises(InputError, match=r"part-0002\.parquet.*infinite in column 'x3', row 6"):
+        read_client_on_cluster(tmp_path / "lab-1", cluster[0], ignore=["day"])
+
+
+def test_a_killed_worker_costs_nothing(cluster, folder):
+    address, workers = cluster
+    found = []
+
+    def reduce():
+        found.append(read_client_on_cluster(folder, address, ignore=["day"])[0])
+
+    work = threading.Thread(target=reduce)
+    with distributed.Client(address, timeout=PATIENCE, set_as_default=False) as watching:
+        names = watching.scheduler_info(n_workers=-1)["workers"]
+        assert len(names) == 2
+        work.start()
+        # As soon as each worker holds results, and with most files left.
+        end = time.monotonic() + PATIENCE
+        while not all(watching.has_what().values()):
+            assert work.is_alive(), "it was finished before a worker could be killed"
+            assert time.monotonic() < end
+            time.sleep(0.002)
+        workers[0].kill()
+        assert work.is_alive()
+        work.join(timeout=PATIENCE)
+        assert not work.is_alive()
+        assert len(watching.scheduler_info(n_workers=-1)["workers"]) == 1
+    alone, _ = jc.study.read_client_with_findings(folder, ignore=["day"])
+    assert_same_moments(found[0], alone)
+
+
+def test_what_a_cluster_cannot_do_is_refused(folder, refused, tmp_path):
+    asked = [
+        "moments",
+        str(folder),
+        "--cluster",
+        "tcp://127.0.0.1:1",
+        "-o",
+        str(tmp_path / "m.npz"),
+    ]
+    refused([*asked, "--trim", "0.1"], "--trim looks at all rows", "Drop --trim or --cluster")
+    with pytest.raises(InputError, match="a cluster reduces a folder of Parquet files"):
+        read_client_on_cluster(sorted(folder.iterdir())[0], "tcp://127.0.0.1:1")
+
+
+def test_a_missing_scheduler_is_said_in_one_line(folder, monkeypatch):
+    monkeypatch.setattr("jigsaw_crl.study.cluster.PATIENCE", 0.5)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
+        read_client_on_cluster(folder, "tcp://127.0.0.1:1", ignore=["day"])
