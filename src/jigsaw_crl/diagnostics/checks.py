@@ -56,9 +56,10 @@ class ClientReport:
     n_samples: Mapping[str, int] | None
     extremes: Extremes
 
-    def after_recovery(self, unread: Iterable[Unread]) -> ClientReport:
-        """The report, in agreement with the labels that recovery could not read."""
-        return replace(self, findings=after_recovery(self.client, self.findings, tuple(unread)))
+    def after_recovery(self, labels: Iterable[str], unread: Iterable[Unread]) -> ClientReport:
+        """The report, in agreement with what recovery could not read of these labels."""
+        found = after_recovery(self.client, self.findings, frozenset(labels), tuple(unread))
+        return replace(self, findings=found)
 
     def to_document(self) -> dict[str, Any]:
         """The report as plain JSON values."""

@@ -20,6 +20,7 @@ __all__ = [
     "leaning_lines",
     "mean_only",
     "not_linear",
+    "off_target",
     "several_targets",
     "weak_intervention",
 ]
@@ -50,6 +51,22 @@ def several_targets(
         "error",
         "the regime moves more than one node: a third direction differs from the control",
         "Check what was applied; a regime that intervenes on several nodes is left out.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
+def off_target(client: str, label: str, other: str, value: float, *, threshold: float) -> Finding:
+    """The regime acts on the target of another label as well; the rest of it is used."""
+    return Finding(
+        "off-target",
+        "warning",
+        f"the regime acts on {other!r} as well: without the direction of {other!r} it is that of "
+        "one target, and so it is used",
+        f"Nothing is said about the pair {label!r} and {other!r} here; an intervention on one of "
+        "them alone would tell.",
         value=value,
         threshold=threshold,
         client=client,
@@ -197,39 +214,40 @@ def effects_apart(client: str, far: int, pairs: int) -> Finding:
 
 
 def after_recovery(
-    client: str, findings: Iterable[Finding], unread: Iterable[Unread]
+    client: str, findings: Iterable[Finding], labels: frozenset[str], unread: Iterable[Unread]
 ) -> tuple[Finding, ...]:
     """The findings of the checks, in agreement with what recovery could and could not read.
 
     The checks compare each regime with the control rows alone. Recovery estimates the control from
-    all regimes, so it sees more: which labels are weak is its decision, and a label that it refuses
-    is left out whatever the checks say. Labels that the checks refused never reach it.
+    all regimes, so it sees more: of the labels that it was given, which are weak and which have
+    several targets is its decision.
     """
-    refused = {u.label for u in unread if u.check == "several-targets"}
-    kept = [
-        f
-        for f in findings
-        if f.check != "weak-intervention"
-        and not (f.check == "several-targets" and f.regime in refused)
-    ]
+    told = list(unread)
+    refused = {u.label for u in told if u.check in ("several-targets", "off-target")}
     weak = {f.regime: f for f in findings if f.check == "weak-intervention"}
-    for u in unread:
-        if u.check == "not-hard" and u.label is not None:
-            kept.append(not_hard(client, u.label, u.value, u.threshold))
-        elif u.label is None:
-            about = leaning_lines if u.check == "leaning-lines" else batch_offset
-            kept.append(about(client, u.value, u.threshold))
-        elif u.check == "mean-only":
-            kept.append(mean_only(client, u.label, u.value, threshold=u.threshold))
-        elif u.check == "several-targets":
-            kept.append(
-                several_targets(
-                    client, u.label, u.value, threshold=u.threshold, clearly=u.threshold
-                )
-            )
-        else:
-            kept.append(
-                weak.get(u.label)
-                or weak_intervention(client, u.label, u.value, threshold=u.threshold)
-            )
-    return tuple(kept)
+    kept = []
+    for f in findings:
+        if f.check == "several-targets" and f.regime in labels:
+            if f.regime not in refused:
+                kept.append(several_targets(client, f.regime, min(f.value or 0.0, CLEARLY)))
+        elif f.check != "weak-intervention":
+            kept.append(f)
+    return (*kept, *(_not_read(client, u, weak.get(u.label)) for u in told))
+
+
+def _not_read(client: str, u: Unread, weak: Finding | None) -> Finding:
+    """The finding about something that recovery did not use, or used in part."""
+    if u.label is None:
+        about = leaning_lines if u.check == "leaning-lines" else batch_offset
+        return about(client, u.value, u.threshold)
+    match u.check:
+        case "not-hard":
+            return not_hard(client, u.label, u.value, u.threshold)
+        case "mean-only":
+            return mean_only(client, u.label, u.value, threshold=u.threshold)
+        case "off-target":
+            return off_target(client, u.label, u.other, u.value, threshold=u.threshold)
+        case "several-targets":
+            limit = u.threshold
+            return several_targets(client, u.label, u.value, threshold=limit, clearly=limit)
+    return weak or weak_intervention(client, u.label, u.value, threshold=u.threshold)

@@ -17,6 +17,7 @@ from jigsaw_crl.evidence.mixture import Densities, by_label, densities
 from jigsaw_crl.nullcone.choice import choose_readings
 from jigsaw_crl.nullcone.effects import Arrow
 from jigsaw_crl.nullcone.lines import Lines
+from jigsaw_crl.nullcone.second_targets import second_targets
 from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
 from jigsaw_crl.nullcone.whitening import Start, Whitened, pool, reduce
 
@@ -48,9 +49,11 @@ class Reading:
     strength : array, shape (r,)
         How clearly each regime differs from the control: 1 is the edge of chance.
     third : array, shape (r,)
-        See `Spikes`.
+        See `Spikes`; second targets included.
     several : array of bool, shape (r,)
         Regimes that are left out: more than one target moved.
+    second : array of int, shape (r,)
+        A regime of the label on which the regime acts as well; −1 where there is none.
     usable : array of bool, shape (r,)
         Regimes that show one target.
     single : array of bool, shape (r,)
@@ -95,6 +98,7 @@ class Reading:
     strength: FloatArray
     third: FloatArray
     several: BoolArray
+    second: IntArray
     usable: BoolArray
     single: BoolArray
     mean_alone: BoolArray
@@ -134,9 +138,16 @@ def read(
     """
     reduced = reduce(client, None if start is None else start.space)
     whitened = pool(reduced, None if start is None else start.extremes)
-    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard
-    make = exact_targets if reduced.exact else arrow_targets
-    targets = make(reduced, whitened, hard[reduced.owner])
+    third = whitened.spikes.third
+    second, whitened = second_targets(reduced, whitened)
+    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard.copy()
+    if second is None:
+        make = exact_targets if reduced.exact else arrow_targets
+        targets = make(reduced, whitened, hard[reduced.owner])
+    else:
+        # What is lost of c is a part of the effects on it.
+        hard[reduced.owner[second.found]] = False
+        targets = arrow_targets(reduced, whitened, hard[reduced.owner], second)
     statistics = targets.statistics
     i, j = statistics.first, statistics.second
     # A c that is zero by its exact moments is known; one that seems to be zero is not.
@@ -169,8 +180,9 @@ def read(
         lines=lines,
         choice=q,
         strength=targets.strength,
-        third=spikes.third,
-        several=spikes.several,
+        third=third,
+        several=spikes.several if second is None else second.refused,
+        second=np.full(len(third), -1) if second is None else second.regime,
         usable=targets.usable,
         single=targets.single,
         mean_alone=targets.mean_alone,
