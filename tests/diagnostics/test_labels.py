@@ -98,6 +98,24 @@ def test_a_regime_in_which_recovery_sees_one_target_is_used_with_a_warning():
     assert "the regime is used" in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("sign", "reason"), [("light-tails", "not linear"), ("heavy-tails", "heavy tails")]
+)
+def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason):
+    other = Finding(sign, "warning", "tails", "Look.", client="lab")
+    told = [Unread("pump", "several-targets", 12.0, 10.0)]
+    kept, found = after_recovery("lab", [other, several_targets("lab", "pump", 4.0)], PUMP, told)
+    assert kept == other
+    assert (found.check, found.severity, found.regime) == ("unclear-regime", "error", "pump")
+    assert reason in found.message
+    assert "more than one node" in found.message
+
+
+def test_where_rows_give_another_reason_a_regime_that_is_read_is_not_doubted():
+    other = Finding("light-tails", "warning", "tails", "Look.", client="lab")
+    assert after_recovery("lab", [other, several_targets("lab", "pump", 4.0)], PUMP, []) == (other,)
+
+
 def test_an_error_about_a_label_that_recovery_was_not_given_stays():
     refused = several_targets("lab", "valve", 4.0)
     assert after_recovery("lab", [refused], PUMP, []) == (refused,)

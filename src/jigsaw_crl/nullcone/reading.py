@@ -18,6 +18,7 @@ from jigsaw_crl.nullcone.choice import choose_readings
 from jigsaw_crl.nullcone.effects import Arrow
 from jigsaw_crl.nullcone.lines import Lines
 from jigsaw_crl.nullcone.second_targets import second_targets
+from jigsaw_crl.nullcone.spread import excess_spread
 from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
 from jigsaw_crl.nullcone.whitening import Start, Whitened, pool, reduce
 
@@ -70,6 +71,8 @@ class Reading:
         χ² over its degrees of freedom of the shifts off those lines.
     lean : float
         See `Targets`.
+    spread : float
+        See `excess_spread`.
     margin : array, shape (r,)
         Log evidence for the chosen reading.
     z : array, shape (r, r)
@@ -107,6 +110,7 @@ class Reading:
     means_fit: bool
     misfit: float
     lean: float
+    spread: float
     margin: FloatArray
     z: FloatArray
     hypotheses: Hypotheses
@@ -138,6 +142,10 @@ def read(
     """
     reduced = reduce(client, None if start is None else start.space)
     whitened = pool(reduced, None if start is None else start.extremes)
+    spread = excess_spread(reduced, whitened)
+    if spread > 1:
+        reduced = reduced.counting(spread)
+        whitened = pool(reduced)
     third = whitened.spikes.third
     second, whitened = second_targets(reduced, whitened)
     hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard.copy()
@@ -191,6 +199,7 @@ def read(
         means_fit=targets.means_fit,
         misfit=targets.misfit,
         lean=targets.lean,
+        spread=spread,
         margin=choice.margin,
         z=_standard_scores(targets, choice.reading),
         hypotheses=hypotheses,

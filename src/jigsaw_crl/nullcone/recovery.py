@@ -25,6 +25,7 @@ from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, 
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
+from jigsaw_crl.nullcone.spread import spread_edge
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 from jigsaw_crl.nullcone.whitening import Start
@@ -299,6 +300,9 @@ class Recovery:
             found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
         if reading.lean > LEANS:
             found.append(Unread(None, "leaning-lines", round(reading.lean, 2), LEANS))
+        if reading.spread > 1:
+            edge = spread_edge(len(reading.L), len(reading.owner))
+            found.append(Unread(None, "excess-spread", round(reading.spread, 2), edge))
         for claim in self.contradicted:
             found.append(Unread(claim.label, "not-hard", claim.value, claim.threshold))
         for i in np.flatnonzero(self.mean_alone).tolist():
