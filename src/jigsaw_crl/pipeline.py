@@ -141,7 +141,7 @@ def recover_client(
             start=Start(report.spectrum, report.extremes) if whole else None,
         )
         fragment = recovery.fragment(basis=basis)
-        report = report.after_recovery(recovery.unread)
+        report = report.after_recovery(client.labels, recovery.unread)
     findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
     fragment = replace(
         fragment,
@@ -170,7 +170,7 @@ def recover_checked(
     with one_thread():
         report = check_client(client)
         try:
-            client = usable([client], report.findings)[0]
+            client = _readable([client], report.findings, options)[0]
         except InputError as refusal:
             if refused is None:
                 raise
@@ -250,13 +250,28 @@ def recover_clients(
     InputError
         The checks refuse the study, or leave no client.
     """
-    clients = usable(study.clients, report.findings)
+    clients = _readable(study.clients, report.findings, options)
     reports = {r.client: r for r in report.clients}
     without_basis = partial(recover_client, basis=False)
     recovered: list[Recovered] = _map(
         n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
     )
-    return recovered, report.with_clients(r.report for r in recovered)
+    report = report.with_clients(r.report for r in recovered)
+    usable(study.clients, report.findings)  # raises if recovery leaves no regime
+    return recovered, report
+
+
+def _readable(
+    clients: Iterable[Client], findings: Iterable[Finding], options: Options
+) -> list[Client]:
+    """The clients without what errors exclude before recovery.
+
+    A regime with several targets may still be read if the second one is known: recovery decides.
+    """
+    own = list(clients)
+    sampled = {c.name for c in own if options.method == "null-cone" and not c.is_population}
+    later = (f for f in findings if f.check != "several-targets" or f.client not in sampled)
+    return usable(own, later)
 
 
 def recover(

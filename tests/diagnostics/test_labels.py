@@ -11,6 +11,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding, Unread
 from jigsaw_crl.diagnostics.labels import after_recovery, several_targets, weak_intervention
 
+PUMP = frozenset({"pump"})
+
 
 @pytest.fixture(scope="module")
 def fragments() -> list[jc.Fragment]:
@@ -51,23 +53,23 @@ def test_no_label_gets_two_findings_of_one_kind(fragments):
 
 
 def test_a_weak_label_that_recovery_reads_is_not_called_weak():
-    assert after_recovery("lab", [weak_intervention("lab", "pump", 0.8)], []) == ()
+    assert after_recovery("lab", [weak_intervention("lab", "pump", 0.8)], PUMP, []) == ()
 
 
 def test_a_weak_label_that_recovery_cannot_read_keeps_the_finding_of_the_checks():
     seen = weak_intervention("lab", "pump", 0.8, more_rows=1.6)
     unread = [Unread("pump", "weak-intervention", 2.1, 3.3)]
-    assert after_recovery("lab", [seen], unread) == (seen,)
+    assert after_recovery("lab", [seen], PUMP, unread) == (seen,)
 
 
 def test_a_label_whose_mean_alone_moved_gets_a_finding_that_says_what_is_missing():
-    (found,) = after_recovery("lab", [], [Unread("pump", "mean-only", 0.4, 1.0)])
+    (found,) = after_recovery("lab", [], PUMP, [Unread("pump", "mean-only", 0.4, 1.0)])
     assert (found.check, found.severity, found.regime) == ("mean-only", "warning", "pump")
     assert "nothing is said about the ancestors" in found.message
 
 
 def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers():
-    (found,) = after_recovery("lab", [], [Unread("pump", "weak-intervention", 2.1, 3.3)])
+    (found,) = after_recovery("lab", [], PUMP, [Unread("pump", "weak-intervention", 2.1, 3.3)])
     assert (found.check, found.severity) == ("weak-intervention", "warning")
     assert (found.client, found.regime) == ("lab", "pump")
     assert (found.value, found.threshold) == (2.1, 3.3)
@@ -76,11 +78,49 @@ def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers(
 def test_a_regime_that_recovery_refuses_is_an_error_and_no_longer_a_warning():
     doubt = several_targets("lab", "pump", 1.2)
     assert doubt.severity == "warning"
-    (found,) = after_recovery("lab", [doubt], [Unread("pump", "several-targets", 12.0, 10.0)])
+    (found,) = after_recovery("lab", [doubt], PUMP, [Unread("pump", "several-targets", 12.0, 10.0)])
     assert found.severity == "error"
     assert found.regime == "pump"
 
 
+def test_a_regime_whose_second_target_is_known_is_used_and_the_other_label_named():
+    doubt = several_targets("lab", "pump", 4.0)
+    assert doubt.severity == "error"
+    told = [Unread("pump", "off-target", 12.0, 3.3, "valve")]
+    (found,) = after_recovery("lab", [doubt], PUMP, told)
+    assert (found.check, found.severity, found.regime) == ("off-target", "warning", "pump")
+    assert "'valve'" in found.message
+
+
+def test_a_regime_in_which_recovery_sees_one_target_is_used_with_a_warning():
+    (found,) = after_recovery("lab", [several_targets("lab", "pump", 4.0)], PUMP, [])
+    assert (found.check, found.severity) == ("several-targets", "warning")
+    assert "the regime is used" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("sign", "reason"), [("light-tails", "not linear"), ("heavy-tails", "heavy tails")]
+)
+def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason):
+    other = Finding(sign, "warning", "tails", "Look.", client="lab")
+    told = [Unread("pump", "several-targets", 12.0, 10.0)]
+    kept, found = after_recovery("lab", [other, several_targets("lab", "pump", 4.0)], PUMP, told)
+    assert kept == other
+    assert (found.check, found.severity, found.regime) == ("unclear-regime", "error", "pump")
+    assert reason in found.message
+    assert "more than one node" in found.message
+
+
+def test_where_rows_give_another_reason_a_regime_that_is_read_is_not_doubted():
+    other = Finding("light-tails", "warning", "tails", "Look.", client="lab")
+    assert after_recovery("lab", [other, several_targets("lab", "pump", 4.0)], PUMP, []) == (other,)
+
+
+def test_an_error_about_a_label_that_recovery_was_not_given_stays():
+    refused = several_targets("lab", "valve", 4.0)
+    assert after_recovery("lab", [refused], PUMP, []) == (refused,)
+
+
 def test_findings_about_other_questions_stay():
     other = Finding("heavy-tails", "warning", "heavy", "Transform it.", regime="pump")
-    assert after_recovery("lab", [other], []) == (other,)
+    assert after_recovery("lab", [other], PUMP, []) == (other,)

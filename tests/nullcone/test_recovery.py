@@ -233,15 +233,16 @@ def test_without_confounding_no_district_has_two_members():
 def test_a_regime_that_moves_two_targets_is_refused_and_the_rest_is_kept():
     world = jc.simulate.random_world(8, 1, 1.0, seed=62_000)
     client = world.client(0)
-    a, b, *rest = client.labels
-    # The average of two regimes is what a regime that switches between two targets shows.
-    both = (client.second_moments(a)[0] + client.second_moments(b)[0]) / 2
+    a, unknown, b, *rest = client.labels
+    # The average of two regimes is what a regime that switches between two targets shows. The
+    # second target has no regime of its own, so its line is not known.
+    both = (client.second_moments(a)[0] + client.second_moments(unknown)[0]) / 2
     spoilt = jc.Client.from_covariances(
         "lab",
         observational=client.control_second_moment(),
-        interventions={a: both, b: client.second_moments(b)[0]}
-        | {x: client.second_moments(x)[0] for x in rest},
+        interventions={a: both} | {x: client.second_moments(x)[0] for x in (b, *rest)},
         n_samples=50_000,
+        n_latent=8,
     )
     recovery = Recovery.of(spoilt)
     fragment = recovery.fragment()

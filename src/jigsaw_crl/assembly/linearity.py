@@ -5,7 +5,9 @@ other targets (T2), up to what a second direction that was missed may tilt it. A
 lean further says so in its findings (`leaning-lines`). Sound clients do that now and then. If more
 clients of a study do than chance explains, the model does not fit: the system or the sensors are
 not linear, or latents are missing from the clients' counts. `recover`, which reads the rows itself,
-then withholds what the clients state about ancestors. Of fragments that others sent only a note is
+then withholds what the clients state about ancestors. If the features of most clients have light
+tails (`light-tails`), as saturation makes them, regimes that move more directions than one target
+explains count like leaning lines. Of fragments that others sent only a note is
 made: a few sites that claim leaning lines must not be able to silence all others.
 """
 
@@ -22,6 +24,8 @@ from jigsaw_crl.fragment.fragment import Fragment, Outcome
 __all__ = ["LEANING", "LEANS", "NOT_LINEAR", "SOUND", "leaning_clients", "withheld"]
 
 LEANING = "leaning-lines"
+# What else contradicts a linear system where the features of most clients have light tails.
+LIGHT, MORE_THAN_ONE = "light-tails", "unclear-regime"
 # Share of sound clients whose lines lean (0 to 4 % in linear worlds, Gaussian or not), and the
 # chance of a false verdict about a study.
 SOUND, FALSE_ALARM = 0.04, 5e-3
@@ -35,16 +39,14 @@ NOT_LINEAR = (
 
 
 def leaning_clients(fragments: Iterable[Fragment]) -> tuple[str, ...]:
-    """The clients with leaning lines if they are more than chance explains, otherwise none."""
-    tested, leaning = 0, []
-    for fragment in fragments:
-        if fragment.bayes is not None:
-            tested += 1
-            if any(finding.check == LEANING for finding in fragment.findings):
-                leaning.append(fragment.client)
-    if len(leaning) < 2 or bdtrc(len(leaning) - 1, tested, SOUND) > FALSE_ALARM:
+    """The clients that contradict a linear system if they are more than chance explains."""
+    tested = {f.client: {x.check for x in f.findings} for f in fragments if f.bayes is not None}
+    light = sum(LIGHT in checks for checks in tested.values())
+    signs = {LEANING, MORE_THAN_ONE} if 2 * light > len(tested) else {LEANING}
+    leaning = tuple(client for client, checks in tested.items() if checks & signs)
+    if len(leaning) < 2 or bdtrc(len(leaning) - 1, len(tested), SOUND) > FALSE_ALARM:
         return ()
-    return tuple(leaning)
+    return leaning
 
 
 def withheld(fragments: Sequence[Fragment]) -> list[Fragment]:

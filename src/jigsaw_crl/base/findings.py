@@ -70,7 +70,11 @@ class Unread:
         The name of the finding: the intervention is too weak to see, it moved more than one target,
         it moved the mean and nothing else, the regimes' means do not fit their covariances, an
         intervention that is called hard is not, or lines lean further than a linear system allows.
+        With "off-target" the regime was read all the same, and with "excess-spread" rows count for
+        fewer.
     value, threshold : float
+    other : str
+        With "off-target", the other label that the regime acts on.
     """
 
     label: str | None
@@ -81,6 +85,9 @@ class Unread:
         "batch-offset",
         "not-hard",
         "leaning-lines",
+        "off-target",
+        "excess-spread",
     ]
     value: float
     threshold: float
+    other: str = ""

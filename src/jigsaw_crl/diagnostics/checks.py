@@ -28,6 +28,7 @@ from jigsaw_crl.diagnostics.quality import check_spectrum
 from jigsaw_crl.diagnostics.regimes import check_regimes
 from jigsaw_crl.diagnostics.rows import check_rows
 from jigsaw_crl.diagnostics.sensors import check_sensors
+from jigsaw_crl.diagnostics.tails import check_light_tails
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
 
@@ -56,9 +57,10 @@ class ClientReport:
     n_samples: Mapping[str, int] | None
     extremes: Extremes
 
-    def after_recovery(self, unread: Iterable[Unread]) -> ClientReport:
-        """The report, in agreement with the labels that recovery could not read."""
-        return replace(self, findings=after_recovery(self.client, self.findings, tuple(unread)))
+    def after_recovery(self, labels: Iterable[str], unread: Iterable[Unread]) -> ClientReport:
+        """The report, in agreement with what recovery could not read of these labels."""
+        found = after_recovery(self.client, self.findings, frozenset(labels), tuple(unread))
+        return replace(self, findings=found)
 
     def to_document(self) -> dict[str, Any]:
         """The report as plain JSON values."""
@@ -142,6 +144,7 @@ def check_client(client: Client) -> ClientReport:
         *(f for f in about_regimes if f.check not in explained),
         *check_spectrum(client, spectrum),
         *check_rows(client),
+        *check_light_tails(client),
         *([] if about_gains else check_sensors(client, spectrum)),
         *check_drift(client, spectrum),
         *check_batches(client, batch_means(client, spectrum)),

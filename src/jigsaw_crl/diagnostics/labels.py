@@ -16,18 +16,28 @@ __all__ = [
     "CLEARLY",
     "after_recovery",
     "batch_offset",
+    "excess_spread",
     "label_differs",
     "leaning_lines",
     "mean_only",
     "not_linear",
+    "off_target",
     "several_targets",
     "sites_differ",
+    "unclear_regime",
     "weak_intervention",
 ]
 
 # The null knows the tails of the features, not those of the latents, which are heavier. A regime is
 # left out only when it exceeds the edge of chance by half.
 CLEARLY = 1.5
+# Findings about a client that may be the reason why more directions change than one target moves.
+SIGNS = {
+    "light-tails": "the system or the sensors are not linear, as the light tails suggest",
+    "excess-spread": "rows are alike or sensors change, as the excess spread suggests",
+    "heavy-tails": "a few rows with heavy tails make the difference",
+    "dependent-rows": "rows that are alike make the difference",
+}
 
 
 def several_targets(
@@ -55,6 +65,57 @@ def several_targets(
         threshold=threshold,
         client=client,
         regime=label,
+    )
+
+
+def off_target(client: str, label: str, other: str, value: float, *, threshold: float) -> Finding:
+    """The regime acts on the target of another label as well; the rest of it is used."""
+    return Finding(
+        "off-target",
+        "warning",
+        f"the regime acts on {other!r} as well: without the direction of {other!r} it is that of "
+        "one target, and so it is used",
+        f"Nothing is said about the pair {label!r} and {other!r} here; an intervention on one of "
+        "them alone would tell.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
+def unclear_regime(
+    client: str, label: str, signs: Iterable[str], value: float, threshold: float, without: str = ""
+) -> Finding:
+    """More directions change than one target explains, and the rows give other reasons for it."""
+    reasons = "; or ".join(dict.fromkeys(SIGNS[sign] for sign in signs))
+    used = f"it is used without the direction of {without!r}" if without else "it is left out"
+    return Finding(
+        "unclear-regime",
+        "warning" if without else "error",
+        f"more directions of the regime change than one target explains, and {used}: it acts on "
+        f"more than one node; or {reasons}",
+        "See the other findings about this client; the data do not tell these reasons apart.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
+def excess_spread(client: str, value: float, threshold: float) -> Finding:
+    """The regimes differ from the control in all directions, by more than independent rows do."""
+    return Finding(
+        "excess-spread",
+        "warning",
+        f"the regimes differ from the control in all directions, {value:.2g} times as much as "
+        "independent rows do: rows of one subject or run are alike and are not named, or the "
+        "sensors' gains drift, or the sensors are not linear",
+        "Errors are taken as that much larger, and means are not used. Name the column with the "
+        "subject or run of each row (--group), and check the sensors.",
+        value=value,
+        threshold=threshold,
+        client=client,
     )
 
 
@@ -130,8 +191,8 @@ def not_linear(leaning: int, value: float, threshold: float) -> Finding:
     return Finding(
         "not-linear",
         "warning",
-        f"the lines of {leaning} clients contradict a linear system: the system or the sensors are "
-        "not linear, or some latents are not counted; nothing is stated about ancestors",
+        f"the regimes of {leaning} clients contradict a linear system: the system or the sensors "
+        "are not linear, or some latents are not counted; nothing is stated about ancestors",
         "Transform the features so that they respond linearly, use weaker interventions, or say "
         "with n_latent (in study.toml, per client) that some latents have no label.",
         value=value,
@@ -214,39 +275,45 @@ def sites_differ(
 
 
 def after_recovery(
-    client: str, findings: Iterable[Finding], unread: Iterable[Unread]
+    client: str, findings: Iterable[Finding], labels: frozenset[str], unread: Iterable[Unread]
 ) -> tuple[Finding, ...]:
     """The findings of the checks, in agreement with what recovery could and could not read.
 
     The checks compare each regime with the control rows alone. Recovery estimates the control from
-    all regimes, so it sees more: which labels are weak is its decision, and a label that it refuses
-    is left out whatever the checks say. Labels that the checks refused never reach it.
+    all regimes, so it sees more: of the labels that it was given, which are weak and which have
+    several targets is its decision. Where the rows give another reason for what looks like several
+    targets, a regime that is read is not doubted, and one that is not is called unclear.
     """
-    refused = {u.label for u in unread if u.check == "several-targets"}
-    kept = [
-        f
-        for f in findings
-        if f.check != "weak-intervention"
-        and not (f.check == "several-targets" and f.regime in refused)
-    ]
+    told = list(unread)
+    refused = {u.label for u in told if u.check in ("several-targets", "off-target")}
     weak = {f.regime: f for f in findings if f.check == "weak-intervention"}
-    for u in unread:
-        if u.check == "not-hard" and u.label is not None:
-            kept.append(not_hard(client, u.label, u.value, u.threshold))
-        elif u.label is None:
-            about = leaning_lines if u.check == "leaning-lines" else batch_offset
-            kept.append(about(client, u.value, u.threshold))
-        elif u.check == "mean-only":
-            kept.append(mean_only(client, u.label, u.value, threshold=u.threshold))
-        elif u.check == "several-targets":
-            kept.append(
-                several_targets(
-                    client, u.label, u.value, threshold=u.threshold, clearly=u.threshold
-                )
-            )
-        else:
-            kept.append(
-                weak.get(u.label)
-                or weak_intervention(client, u.label, u.value, threshold=u.threshold)
-            )
-    return tuple(kept)
+    seen = {*(f.check for f in findings), *(u.check for u in told)}
+    signs = tuple(sign for sign in SIGNS if sign in seen)
+    kept = []
+    for f in findings:
+        if f.check == "several-targets" and f.regime in labels:
+            if f.regime not in refused and not signs:
+                kept.append(several_targets(client, f.regime, min(f.value or 0.0, CLEARLY)))
+        elif f.check != "weak-intervention":
+            kept.append(f)
+    return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
+
+
+def _not_read(client: str, u: Unread, weak: Finding | None, signs: tuple[str, ...]) -> Finding:
+    """The finding about something that recovery did not use, or used in part."""
+    if u.label is None:
+        about = {"leaning-lines": leaning_lines, "excess-spread": excess_spread}
+        return about.get(u.check, batch_offset)(client, u.value, u.threshold)
+    if signs and u.check in ("off-target", "several-targets"):
+        return unclear_regime(client, u.label, signs, u.value, u.threshold, u.other)
+    match u.check:
+        case "not-hard":
+            return not_hard(client, u.label, u.value, u.threshold)
+        case "mean-only":
+            return mean_only(client, u.label, u.value, threshold=u.threshold)
+        case "off-target":
+            return off_target(client, u.label, u.other, u.value, threshold=u.threshold)
+        case "several-targets":
+            limit = u.threshold
+            return several_targets(client, u.label, u.value, threshold=limit, clearly=limit)
+    return weak or weak_intervention(client, u.label, u.value, threshold=u.threshold)

@@ -17,6 +17,8 @@ from jigsaw_crl.evidence.mixture import Densities, by_label, densities
 from jigsaw_crl.nullcone.choice import choose_readings
 from jigsaw_crl.nullcone.effects import Arrow
 from jigsaw_crl.nullcone.lines import Lines
+from jigsaw_crl.nullcone.second_targets import second_targets
+from jigsaw_crl.nullcone.spread import excess_spread
 from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
 from jigsaw_crl.nullcone.whitening import Start, Whitened, pool, reduce
 
@@ -48,9 +50,11 @@ class Reading:
     strength : array, shape (r,)
         How clearly each regime differs from the control: 1 is the edge of chance.
     third : array, shape (r,)
-        See `Spikes`.
+        See `Spikes`; second targets included.
     several : array of bool, shape (r,)
         Regimes that are left out: more than one target moved.
+    second : array of int, shape (r,)
+        A regime of the label on which the regime acts as well; −1 where there is none.
     usable : array of bool, shape (r,)
         Regimes that show one target.
     single : array of bool, shape (r,)
@@ -67,6 +71,8 @@ class Reading:
         χ² over its degrees of freedom of the shifts off those lines.
     lean : float
         See `Targets`.
+    spread : float
+        See `excess_spread`.
     margin : array, shape (r,)
         Log evidence for the chosen reading.
     z : array, shape (r, r)
@@ -95,6 +101,7 @@ class Reading:
     strength: FloatArray
     third: FloatArray
     several: BoolArray
+    second: IntArray
     usable: BoolArray
     single: BoolArray
     mean_alone: BoolArray
@@ -103,6 +110,7 @@ class Reading:
     means_fit: bool
     misfit: float
     lean: float
+    spread: float
     margin: FloatArray
     z: FloatArray
     hypotheses: Hypotheses
@@ -134,9 +142,20 @@ def read(
     """
     reduced = reduce(client, None if start is None else start.space)
     whitened = pool(reduced, None if start is None else start.extremes)
-    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard
-    make = exact_targets if reduced.exact else arrow_targets
-    targets = make(reduced, whitened, hard[reduced.owner])
+    spread = excess_spread(reduced, whitened)
+    if spread > 1:
+        reduced = reduced.counting(spread)
+        whitened = pool(reduced)
+    third = whitened.spikes.third
+    second, whitened = second_targets(reduced, whitened)
+    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard.copy()
+    if second is None:
+        make = exact_targets if reduced.exact else arrow_targets
+        targets = make(reduced, whitened, hard[reduced.owner])
+    else:
+        # What is lost of c is a part of the effects on it.
+        hard[reduced.owner[second.found]] = False
+        targets = arrow_targets(reduced, whitened, hard[reduced.owner], second)
     statistics = targets.statistics
     i, j = statistics.first, statistics.second
     # A c that is zero by its exact moments is known; one that seems to be zero is not.
@@ -169,8 +188,9 @@ def read(
         lines=lines,
         choice=q,
         strength=targets.strength,
-        third=spikes.third,
-        several=spikes.several,
+        third=third,
+        several=spikes.several if second is None else second.refused,
+        second=np.full(len(third), -1) if second is None else second.regime,
         usable=targets.usable,
         single=targets.single,
         mean_alone=targets.mean_alone,
@@ -179,6 +199,7 @@ def read(
         means_fit=targets.means_fit,
         misfit=targets.misfit,
         lean=targets.lean,
+        spread=spread,
         margin=choice.margin,
         z=_standard_scores(targets, choice.reading),
         hypotheses=hypotheses,

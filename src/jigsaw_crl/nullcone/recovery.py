@@ -24,7 +24,8 @@ from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
 from jigsaw_crl.nullcone.reading import Reading
-from jigsaw_crl.nullcone.spikes import SEVERAL
+from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
+from jigsaw_crl.nullcone.spread import spread_edge
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 from jigsaw_crl.nullcone.whitening import Start
@@ -299,17 +300,25 @@ class Recovery:
             found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
         if reading.lean > LEANS:
             found.append(Unread(None, "leaning-lines", round(reading.lean, 2), LEANS))
+        if reading.spread > 1:
+            edge = spread_edge(len(reading.L), len(reading.owner))
+            found.append(Unread(None, "excess-spread", round(reading.spread, 2), edge))
         for claim in self.contradicted:
             found.append(Unread(claim.label, "not-hard", claim.value, claim.threshold))
         for i in np.flatnonzero(self.mean_alone).tolist():
             value = float(reading.change[reading.owner == i].max())
             found.append(Unread(self.labels[i], "mean-only", round(value, 3), 1.0))
+        for r in np.flatnonzero(reading.second >= 0).tolist():
+            label, other = (self.labels[reading.owner[x]] for x in (r, reading.second[r]))
+            value = round(float(reading.third[r]), 3)
+            found.append(Unread(label, "off-target", value, MARGIN, other))
         for i in np.flatnonzero(~self.seen).tolist():
             own = np.flatnonzero(reading.owner == i)
             label, refused = self.labels[i], own[reading.several[own]]
             if len(refused):
                 value = float(reading.third[refused].max())
-                found.append(Unread(label, "several-targets", round(value, 3), SEVERAL))
+                limit = SEVERAL if value > SEVERAL else MARGIN
+                found.append(Unread(label, "several-targets", round(value, 3), limit))
             else:
                 value = float(reading.strength[own].max())
                 found.append(Unread(label, "weak-intervention", round(value, 3), 1.0))

@@ -8,11 +8,11 @@ largest eigenvalue are real when they leave it by more than `MARGIN` Tracy–Wid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.client.extremes import DENSE, Extremes, Form, dense_pairs, extreme_pairs
 from jigsaw_crl.moments.regime import inverse_square_root
 
@@ -66,6 +66,18 @@ class Spikes:
     def several(self) -> BoolArray:
         """Regimes in which more than one target moved."""
         return self.third > SEVERAL
+
+    @property
+    def outer(self) -> FloatArray:
+        """The lowest and the highest eigenvector of each regime, shape (r, 2, p)."""
+        return np.stack([self.low_vector, self.high_vector], axis=1)
+
+    def changed(self, regimes: IntArray, others: Spikes) -> Spikes:
+        """The same, with those of some regimes replaced."""
+        both = {f.name: getattr(self, f.name).copy() for f in fields(self)}
+        for name, value in both.items():
+            value[regimes] = getattr(others, name)
+        return Spikes(**both)
 
 
 def bulk_edges(d: int, n: FloatArray) -> Edges:

@@ -24,6 +24,7 @@ from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
 from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
 from jigsaw_crl.nullcone.lines import Lines, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
+from jigsaw_crl.nullcone.second_targets import Second
 from jigsaw_crl.nullcone.spikes import MARGIN
 from jigsaw_crl.nullcone.whitening import Reduced, Whitened
 
@@ -129,11 +130,16 @@ class Targets:
         return _held_lines(self.arrows, reading, self.usable), np.zeros_like(reading)
 
 
-def _pairs(owner: IntArray, usable: BoolArray) -> tuple[IntArray, IntArray]:
-    """Pairs of usable regimes of different labels."""
-    first, second = np.triu_indices(len(owner), 1)
-    keep = usable[first] & usable[second] & (owner[first] != owner[second])
-    return first[keep], second[keep]
+def _pairs(
+    owner: IntArray, usable: BoolArray, second: Second | None = None
+) -> tuple[IntArray, IntArray]:
+    """Pairs of usable regimes of different labels, neither the second target of the other."""
+    i, j = np.triu_indices(len(owner), 1)
+    keep = usable[i] & usable[j] & (owner[i] != owner[j])
+    if second is not None:
+        other = np.where(second.found, owner[second.regime], -1)
+        keep &= (other[i] != owner[j]) & (other[j] != owner[i])
+    return i[keep], j[keep]
 
 
 def exact_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None = None) -> Targets:
@@ -183,15 +189,23 @@ def _fit_of_shifts(unit: FloatArray, shifts: FloatArray, n: FloatArray) -> Float
     return np.asarray(np.maximum(-0.5 * n[:, None] * off, 0.5 * IMPOSSIBLE))
 
 
-def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None = None) -> Targets:
-    """Targets of estimated moments, from means and covariances together; `hard` as above."""
+def arrow_targets(
+    reduced: Reduced,
+    whitened: Whitened,
+    hard: BoolArray | None = None,
+    second: Second | None = None,
+) -> Targets:
+    """Targets of estimated moments, from means and covariances together; `hard` as above.
+
+    `second` are the second targets that were taken off the regimes.
+    """
     assert reduced.means is not None
     spikes = whitened.spikes
     shifts = reduced.means.shifts @ whitened.form.W.T
-    vectors = np.stack([spikes.low_vector, spikes.high_vector], axis=1)
-    given = (whitened.form, shifts, vectors, whitened.n, reduced.means.errors, whitened.n_eff)
+    shifts = shifts if second is None else second.off(shifts)
+    given = (whitened.form, shifts, spikes.outer, whitened.n, reduced.means.errors, whitened.n_eff)
     fit, misfit, arrows = shifts_fit(*given, noise=whitened.noise)
-    usable = arrows.seen & ~spikes.several
+    usable = arrows.seen & ~spikes.several & (True if second is None else ~second.refused)
     size, low = _sizes(arrows, usable)
     identified = not np.isnan(low)
     single = np.zeros(len(usable), dtype=bool)
@@ -206,7 +220,9 @@ def arrow_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
     has[:, ZERO] &= single
     arrows = arrows.keep(has)
     own = arrows.log_likelihood - arrows.log_likelihood.max(axis=1, keepdims=True)
-    statistics = arrow_statistics(arrows, *_pairs(reduced.owner, usable))
+    statistics = arrow_statistics(arrows, *_pairs(reduced.owner, usable, second))
+    if second is not None:
+        statistics = second.widened(statistics, arrows, size)
     return Targets(
         lines=arrows.u,
         log_likelihood=np.where(has, own, IMPOSSIBLE),

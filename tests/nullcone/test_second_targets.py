@@ -1,0 +1,127 @@
+"""Regimes that act on a second target, whose line another regime shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.evidence.hypotheses import HYPOTHESES
+from jigsaw_crl.nullcone.reading import read
+from jigsaw_crl.nullcone.recovery import Recovery
+
+MANY = 10**6
+
+
+def unclean(seed, *, off_target=0.4, strength=0.3, kind="paper", **changes):
+    """A world with eight latents, one client that sees all, and some unclean interventions."""
+    protocol = jc.simulate.Intervention.named(
+        kind, off_target=off_target, off_target_strength=strength, **changes
+    )
+    return jc.simulate.random_world(8, 1, 1.0, seed, intervention=protocol)
+
+
+def nearly_exact(world, labels=None, n=MANY):
+    """The exact moments of a client, as if estimated from many rows."""
+    exact = world.client(0, labels=labels)
+    return jc.Client.from_covariances(
+        exact.name,
+        observational=exact.control_second_moment(),
+        interventions={x: exact.second_moments(x)[0] for x in exact.labels},
+        n_samples=n,
+        n_latent=world.n_latent,
+    )
+
+
+def true_lines(world, client, reading):
+    """The unit lines q of the client's labels in the coordinates of the reading, by row."""
+    view = world.view(0)
+    effects = np.linalg.inv(np.eye(world.n_latent) - world.sem.A)[view.nodes]
+    W = np.linalg.solve(reading.L, reading.basis.T)
+    q = (W @ view.mixing @ effects).T[[world.node(x) for x in client.labels]]
+    return q / np.linalg.norm(q, axis=1, keepdims=True)
+
+
+def second_of(world, label):
+    """The name of the second target; None without one."""
+    change = world.off_target(0, label)
+    return None if change is None else world.names[change.target]
+
+
+@pytest.mark.parametrize("strength", [0.1, 0.3, 1.0])
+def test_with_many_rows_second_targets_are_named_and_the_lines_are_right_without_them(strength):
+    regimes, named, lines = 0, list[bool](), list[bool]()
+    for seed in range(16):
+        world = unclean(91_000 + seed, strength=strength)
+        client = nearly_exact(world)
+        reading = read(client)
+        q = true_lines(world, client, reading)
+        regimes += sum(second_of(world, x) is not None for x in client.labels)
+        for r in np.flatnonzero(reading.second >= 0):
+            other = client.labels[reading.owner[reading.second[r]]]
+            named.append(other == second_of(world, client.labels[r]))
+            lines.append(abs(reading.arrow.u[r] @ q[r]) > 0.99)
+    assert len(named) > 0.3 * regimes
+    assert sum(named) >= len(named) - 1
+    # Which of a target's two lines is its own is wrong in 2 % of clean regimes too.
+    assert sum(lines) > 0.85 * len(lines)
+
+
+def test_a_clean_client_has_no_second_targets():
+    world = jc.simulate.random_world(8, 1, 1.0, 91_100)
+    reading = read(world.client(0, 5_000, seed=1))
+    assert (reading.second == -1).all()
+
+
+def test_nothing_is_said_about_a_target_and_its_second_one():
+    world = unclean(91_000)
+    recovery = Recovery.of(nearly_exact(world))
+    told = [(u.label, u.other) for u in recovery.unread if u.check == "off-target"]
+    assert told
+    fragment = recovery.fragment()
+    for label, other in told:
+        i, j = fragment.index(label), fragment.index(other)
+        assert np.isnan(fragment.bayes.ancestor[:, [i, j], [j, i]]).all()
+
+
+def test_what_is_said_of_other_pairs_is_right():
+    said = wrong = 0
+    for seed in range(6):
+        world = unclean(91_200 + seed)
+        fragment = Recovery.of(nearly_exact(world, n=50_000)).fragment()
+        true = world.order.restrict(fragment.labels).matrix
+        sure = np.abs(np.nan_to_num(fragment.evidence)) > np.log(99)
+        np.fill_diagonal(sure, False)
+        said += int(sure.sum())
+        wrong += int(((fragment.evidence > 0) != true)[sure].sum())
+    assert said > 60
+    assert wrong <= 0.01 * said
+
+
+def test_a_second_target_without_a_regime_of_its_own_is_not_known():
+    world = unclean(91_000)
+    client = nearly_exact(world)
+    label = next(u.label for u in Recovery.of(client).unread if u.check == "off-target")
+    kept = [x for x in client.labels if x != second_of(world, label)]
+    told = {u.label: u.check for u in Recovery.of(nearly_exact(world, kept)).unread}
+    assert told.get(label) == "several-targets"
+
+
+def test_an_intervention_with_a_second_target_counts_as_soft():
+    world = unclean(91_300, kind="hard-replace", shift=1.0)
+    client = nearly_exact(world)
+    hard = np.ones(len(client.labels), dtype=bool)
+    reading = read(client, hypotheses=HYPOTHESES, hard=hard)
+    second = reading.owner[reading.second >= 0]
+    assert len(second)
+    assert not reading.hard[second].any()
+
+
+def test_rows_with_second_targets_are_used_and_the_findings_name_the_other_label():
+    world = unclean(91_000)
+    fragment = jc.recover_fragment(world.client(0, 20_000, seed=2))
+    found = [f for f in fragment.findings if f.check == "off-target"]
+    assert found
+    for f in found:
+        assert repr(second_of(world, f.regime)) in f.message
+        assert f.severity == "warning"
