@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from jigsaw_crl.assembly.posterior import best_order, decode, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior.agreement import Halves
 from jigsaw_crl.assembly.posterior.decode import LEAST_F1
-from jigsaw_crl.assembly.posterior.walk import Chain, Weights
+from jigsaw_crl.assembly.posterior.walk import Chain, Proposals, Weights
 from jigsaw_crl.base.bitsets import unpack
 from jigsaw_crl.base.order import transitive_closure
 
@@ -75,6 +76,82 @@ def test_a_chain_stays_an_order_and_keeps_its_score_up_to_date(p):
         np.testing.assert_array_equal(unpack(chain.down, p).T, matrix)
         assert trace[-1] == chain.score
         assert chain.score == pytest.approx(weights.score(matrix), abs=1e-6)
+
+
+def pairs_in_turn(p: int, leave: int = 0) -> Proposals:
+    """All pairs of p labels, except the first few, are proposed alone and two at a time."""
+    moving = ~np.eye(p, dtype=bool)
+    moving.ravel()[np.flatnonzero(moving)[:leave]] = False
+    return Proposals.among(moving)
+
+
+@pytest.mark.parametrize(("seed", "leave"), [(0, 0), (1, 0), (2, 5)])
+def test_two_bridges_at_a_time_sample_the_enumerated_posterior(seed, leave):
+    # Pairs that are not among the active ones are reached by the proposals aside.
+    rng = np.random.default_rng([seed, 3])
+    weights = any_weights(rng, 4, 1.5)
+    start = np.zeros((4, 4), dtype=bool)
+    chain = Chain.at(start, weights, rng, proposals=pairs_in_turn(4, leave))
+    counts = np.zeros((4, 4), dtype=np.int32)
+    chain.walk(40_000, counts=counts)
+    np.testing.assert_allclose(counts / 40_000, exact_marginals(weights), atol=0.02)
+
+
+@pytest.mark.parametrize("p", [6, 70, 130])
+def test_a_chain_of_two_bridges_at_a_time_stays_an_order(p):
+    rng = np.random.default_rng([p, 4])
+    weights = any_weights(rng, p, 3.0)
+    start = best_order(weights, rng)
+    score = weights.score(start)
+    chain = Chain.at(start, weights, rng, proposals=pairs_in_turn(p), score=score)
+    for _ in range(4):
+        chain.walk(1)
+        matrix = chain.matrix()
+        np.testing.assert_array_equal(transitive_closure(matrix), matrix)
+        np.testing.assert_array_equal(unpack(chain.down, p).T, matrix)
+        assert chain.score == pytest.approx(weights.score(matrix), abs=1e-6)
+
+
+def test_of_many_labels_the_pairs_of_small_components_have_their_exact_probabilities():
+    # 26 groups of 4 labels; everything between groups is excluded.
+    rng = np.random.default_rng(11)
+    p, size = 104, 4
+    implied = np.full((p, p), -30.0)
+    cover = np.zeros((p, p))
+    groups = [any_weights(rng, size, 1.5) for _ in range(p // size)]
+    exact = np.zeros((p, p))
+    for number, group in enumerate(groups):
+        grid = np.ix_(*(range(size * number, size * number + size),) * 2)
+        implied[grid], cover[grid] = group.implied, group.cover
+        exact[grid] = exact_marginals(group)
+    ancestry = np.concatenate([group.ancestry for group in groups])
+    found = sample_orders(Weights(implied, cover, ancestry), rng, first=700, most=700)
+    np.testing.assert_allclose(found.probability, exact, atol=0.12)
+    within = exact > 0
+    assert np.abs(found.probability - exact)[within].mean() < 0.02
+
+
+def half(*pairs: float) -> np.ndarray:
+    """What one half of a chain says about the pairs 0 → 1, 0 → 2 and 1 → 2."""
+    matrix = np.zeros((3, 3))
+    matrix[[0, 0, 1], [1, 2, 2]] = pairs
+    return matrix
+
+
+def test_pairs_that_one_chain_decides_and_another_does_not_are_set_aside():
+    trace = np.random.default_rng(0).normal(size=50)
+    means = [half(0.99, 0.5, 0.02), half(0.8, 0.6, 0.2)] * 2
+    halves = Halves([trace] * 4, means)
+    everything = halves.convergence(np.ones((3, 3), dtype=bool))
+    assert everything.disputed == ((0, 1), (1, 2))
+    assert not everything.converged
+    assert "do not agree yet except on 2 pairs" in str(everything)
+    seen = np.zeros((3, 3), dtype=bool)
+    seen[0, 2] = True
+    judged = halves.convergence(seen)
+    assert judged.converged
+    assert judged.disputed == ()
+    assert judged.worst_error == pytest.approx(np.sqrt(0.01 / 3 / 4))
 
 
 def test_drawn_orders_have_the_posterior_frequencies():

@@ -19,7 +19,7 @@ from jigsaw_crl.assembly.linearity import LEANS, leaning_clients
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.pairwise import judge_pairs
 from jigsaw_crl.assembly.panel import MOST_SAMPLED, Panel, read_fragments
-from jigsaw_crl.assembly.posterior import decode
+from jigsaw_crl.assembly.posterior import Convergence, decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
 from jigsaw_crl.assembly.verdict import (
@@ -197,10 +197,7 @@ def _by_evidence(
     decoded = decode(draws.probability, rng)
     verdicts = decide(draws, evidence)
     notes = notes + _about_trust(panel, trust)
-    if not draws.convergence.converged:
-        notes.append(
-            f"{draws.convergence}: read probabilities near 0.05, 0.5 and 0.95 with that error"
-        )
+    notes += _about_chains(draws.convergence)
     order = GlobalOrder(
         labels=panel.labels,
         mode="evidence",
@@ -269,6 +266,15 @@ def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.i
     verdicts[small & (verdicts == OPEN)] = NO
     np.fill_diagonal(verdicts, NO)
     return verdicts
+
+
+def _about_chains(convergence: Convergence) -> list[str]:
+    """What a reader must know about the chains; nothing if they agree on every pair."""
+    if not convergence.converged:
+        return [f"{convergence}: read probabilities near 0.05, 0.5 and 0.95 with that error"]
+    if convergence.disputed:
+        return [f"{convergence}: those are undetermined"]
+    return []
 
 
 def _about_trust(panel: Panel, trust: Trust) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior import Draws
+from jigsaw_crl.assembly.posterior.agreement import EACH_NO, EACH_YES
 from jigsaw_crl.assembly.verdict import (
     CERTAIN_NO,
     CERTAIN_YES,
@@ -19,9 +20,6 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 
 __all__ = ["decide", "with_certainty"]
-
-# Probability that every single chain must pass before all of them decide together.
-EACH_YES, EACH_NO = 0.85, 0.15
 
 
 def decide(draws: Draws, evidence: FloatArray) -> npt.NDArray[np.int8]:

@@ -272,9 +272,14 @@ def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
 
 
 def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
-    """Why a probability beyond a threshold gives no verdict; empty if it is not beyond one."""
+    """Why chains that disagree, or a probability beyond a threshold, give no verdict; or empty."""
     if order.sampled is None:
         return ""
+    if order.convergence is not None and (a, d) in order.convergence.disputed:
+        return (
+            "the chains that sample orders disagree on this pair: one alone would decide it, "
+            "another would not"
+        )
     chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
     if order.panel.many:
         return (

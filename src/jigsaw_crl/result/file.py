@@ -21,6 +21,8 @@ class _Convergence(Closed):
     worst_error: Number
     sweeps: _Count
     chains: _Count
+    # Positions of ancestor and descendant; absent in older results.
+    disputed: list[tuple[_Count, _Count]] = Field(default_factory=list)
 
 
 class _Order(Closed):

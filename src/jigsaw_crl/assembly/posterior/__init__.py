@@ -3,9 +3,11 @@
 =============  ============================================================================
 `walk`         the log posterior of an order, and `Chain`, one order that moves through it
 `moves`        the moves of a chain, compiled
+`metropolis`   steps of a chain, compiled
 `enumeration`  all orders of a few labels, with their probabilities
 `search`       `best_order`: which single order scores best
 `chains`       `sample_orders`, `draw_orders`: how probable each pair is; orders drawn at random
+`agreement`    whether the chains agree, and on which pairs they do not
 `doubts`       invisible effects and hidden common causes, estimated from the study
 `rounds`       the model of orders, and rounds of sampling that re-estimate the doubts
 `decode`       `decode`: which order has the best expected F1
@@ -15,7 +17,8 @@
 
 from __future__ import annotations
 
-from jigsaw_crl.assembly.posterior.chains import Convergence, Draws, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior.agreement import Convergence, Draws
+from jigsaw_crl.assembly.posterior.chains import draw_orders, sample_orders
 from jigsaw_crl.assembly.posterior.decode import decode
 from jigsaw_crl.assembly.posterior.search import best_order
 

@@ -7,77 +7,30 @@ weighed instead (`enumeration`).
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.posterior.agreement import Convergence, Draws, Halves
 from jigsaw_crl.assembly.posterior.enumeration import FEW as ENUMERATED
 from jigsaw_crl.assembly.posterior.enumeration import Enumeration
 from jigsaw_crl.assembly.posterior.search import best_order, climb
-from jigsaw_crl.assembly.posterior.walk import SETTLED, Chain, Weights, n_proposals, unsettled
+from jigsaw_crl.assembly.posterior.walk import SETTLED, Chain, Proposals, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Convergence", "Draws", "draw_orders", "sample_orders"]
+__all__ = ["draw_orders", "sample_orders"]
 
 
 N_CHAINS = 4
-# Chains agree when split-R̂ of the score is below R_HAT and the standard error of every probability
-# is below ERROR, which is too small to move a probability across both thresholds of a verdict.
-R_HAT, ERROR = 1.05, 0.03
-# With more labels than this, chains that start far from the mode climb before they are recorded.
+# With more labels than this, chains that start far from the mode climb before they are recorded,
+# and after `WARM` proposals over all chains they propose mostly the pairs that were seen to change:
+# those with a probability between MOVES and 1 − MOVES.
 FEW = 100
-
-
-@dataclass(frozen=True)
-class Convergence:
-    """Whether the chains agree, and how long they ran.
-
-    Parameters
-    ----------
-    converged : bool
-    r_hat : float
-        Split-R̂ of the log posterior over the chains' halves; 1 when they agree.
-    worst_error : float
-        Largest standard error of a pair's probability, from the spread between half-chains.
-    sweeps : int
-        Recorded sweeps per chain.
-    chains : int
-        0 if all orders were weighed.
-    """
-
-    converged: bool
-    r_hat: float
-    worst_error: float
-    sweeps: int
-    chains: int
-
-    def __str__(self) -> str:
-        if self.chains == 0:
-            return "all orders were weighed"
-        what = "agree" if self.converged else "do not agree yet"
-        return (
-            f"{self.chains} chains of {self.sweeps} sweeps {what} (split-R̂ {self.r_hat:.3f}, "
-            f"largest error of a probability {self.worst_error:.3f})"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """Probability of every ordered pair, and whether the chains agree.
-
-    Parameters
-    ----------
-    probability : array, shape (p, p)
-    chains : array, shape (n_chains, p, p)
-        The same from each chain alone.
-    convergence : Convergence
-    """
-
-    probability: FloatArray
-    chains: FloatArray
-    convergence: Convergence
+WARM, MOVES = 2.4e7, 0.02
+# Proposals over all chains and stages: within a minute on two cores for any number of labels. With
+# many labels half of them are bridges, which cost more.
+BUDGET, BUDGET_OF_MANY = 4e8, 3e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +42,7 @@ class _Posterior:
 
     weights: Weights
     start: BoolArray
-    active: npt.NDArray[np.int64]
+    proposals: Proposals
     grid: tuple[IntArray, ...]
 
     @classmethod
@@ -102,11 +55,11 @@ class _Posterior:
         shuffle = rng.permutation(len(weights))
         grid = np.ix_(shuffle, shuffle)
         weights, start = weights.shuffled(shuffle), start[grid]
-        return cls(weights, start, unsettled(weights, start), grid)
+        return cls(weights, start, Proposals.of(weights, start), grid)
 
     def chain(self, matrix: BoolArray, rng: np.random.Generator) -> Chain:
         score = self.weights.score(matrix)
-        return Chain.at(matrix, self.weights, rng, active=self.active, score=score)
+        return Chain.at(matrix, self.weights, rng, proposals=self.proposals, score=score)
 
     def scattered(self, n: int, rng: np.random.Generator) -> list[Chain]:
         """Chains from different orders: the start, and greedy orders of distorted evidence."""
@@ -119,7 +72,7 @@ class _Posterior:
             noise = rng.normal(scale=2.0 * number, size=weight.shape)
             matrix = greedy_order(weight + noise * (np.abs(weight) < SETTLED))
             if len(weight) > FEW:
-                matrix = climb(matrix, self.weights, rng, active=self.active, sweeps=10)
+                matrix = climb(matrix, self.weights, rng, proposals=self.proposals, sweeps=10)
             chains.append(self.chain(matrix, rng))
         return chains
 
@@ -132,12 +85,14 @@ def sample_orders(
     first: int = 250,
     most: int | None = None,
     start: BoolArray | None = None,
+    judged: BoolArray | None = None,
 ) -> Draws:
     """Probability of every ordered pair, from several chains run until they agree.
 
     Of a few labels all orders are weighed, and the probabilities are exact. Otherwise each stage
     records as many sweeps as were run in total before it and discards the earlier ones. Stages stop
-    when the chains' halves agree (see `R_HAT`, `ERROR`) or at `most` sweeps.
+    when the chains' halves agree (see `agreement`) or at `most` sweeps. With many labels every
+    stage proposes the pairs that changed in the stage before.
 
     Parameters
     ----------
@@ -149,6 +104,8 @@ def sample_orders(
         Sweeps per half in the first stage, and the largest number in any stage.
     start : array of bool, shape (p, p), optional
         Where the first chain starts; by default the best order that local search finds.
+    judged : array of bool, shape (p, p), optional
+        Of many labels: the pairs on which the chains must agree; by default all.
     """
     p = len(evidence)
     if p <= ENUMERATED:
@@ -157,34 +114,57 @@ def sample_orders(
         return Draws(probability, alone, Convergence(True, 1.0, 0.0, 0, 0))
     posterior = _Posterior.of(evidence, rng, start)
     chains = posterior.scattered(n_chains, rng)
-    if most is None:
-        # About 4e8 proposals over all chains and stages: within a minute on two cores for any p.
-        per_sweep = n_proposals(p, len(posterior.active))
-        most = int(np.clip(4e8 / (4 * n_chains * per_sweep), 30, 16_000))
-    half = min(first, most)
-
-    def run(sweeps: int, chain: Chain) -> tuple[FloatArray, npt.NDArray[np.int32]]:
-        counts = np.zeros((p, p), dtype=np.int32)
-        return chain.walk(sweeps, counts=counts), counts
-
+    asked = None
+    if p > FEW:
+        asked = ~np.eye(p, dtype=bool) if judged is None else judged
+        asked = asked[posterior.grid]
     with ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(partial(run, half), chains))
+        if asked is not None:
+            sweeps = int(np.clip(WARM / (n_chains * posterior.proposals.number), 5, 250))
+            _focus(chains, _halves(pool, chains, sweeps).mean())
+        longest = _longest(chains) if most is None else most
+        half = min(first, longest)
+        _halves(pool, chains, half, parts=1)
         while True:
-            parts = [part for _ in range(2) for part in pool.map(partial(run, half), chains)]
-            r_hat = _split_r_hat([trace for trace, _ in parts])
-            means = [counts / half for _, counts in parts]
-            mean = sum(means[1:], means[0]) / len(means)
-            spread = sum((m - mean) ** 2 for m in means) / (len(means) - 1)
-            error = float(np.sqrt(np.max(spread, initial=0.0) / len(means)))
-            agreed = r_hat <= R_HAT and error <= ERROR
-            if agreed or 2 * half > most:
+            halves = _halves(pool, chains, half)
+            convergence = halves.convergence(asked)
+            if convergence.converged or 2 * half > longest:
                 break
+            if asked is not None:
+                _focus(chains, halves.mean())
             half *= 2
     probability, alone = np.zeros((p, p)), np.zeros((n_chains, p, p))
-    probability[posterior.grid] = mean
-    for number in range(n_chains):
-        alone[number][posterior.grid] = (means[number] + means[number + n_chains]) / 2
-    return Draws(probability, alone, Convergence(agreed, r_hat, error, 2 * half, n_chains))
+    probability[posterior.grid] = halves.mean()
+    for matrix, shuffled in zip(alone, halves.alone(), strict=True):
+        matrix[posterior.grid] = shuffled
+    shuffle = posterior.grid[1][0]
+    pairs = tuple((shuffle[a], shuffle[d]) for a, d in convergence.disputed)
+    return Draws(probability, alone, replace(convergence, disputed=tuple(sorted(pairs))))
+
+
+def _halves(pool: ThreadPoolExecutor, chains: list[Chain], half: int, parts: int = 2) -> Halves:
+    """Walk every chain `parts` times for `half` sweeps."""
+
+    def run(chain: Chain) -> tuple[FloatArray, npt.NDArray[np.int32]]:
+        counts = np.zeros((len(chain.up),) * 2, dtype=np.int32)
+        return chain.walk(half, counts=counts), counts
+
+    walked = [part for _ in range(parts) for part in pool.map(run, chains)]
+    return Halves([trace for trace, _ in walked], [counts / half for _, counts in walked])
+
+
+def _focus(chains: list[Chain], mean: FloatArray) -> None:
+    """From now on the chains propose mostly the pairs that changed."""
+    proposals = Proposals.among((mean > MOVES) & (mean < 1.0 - MOVES))
+    for chain in chains:
+        chain.proposals = proposals
+
+
+def _longest(chains: list[Chain]) -> int:
+    """Sweeps per half in the last stage, for a budget of proposals over all chains and stages."""
+    proposals = chains[0].proposals
+    budget = BUDGET_OF_MANY if proposals.starts.size else BUDGET
+    return int(np.clip(budget / (4 * len(chains) * proposals.number), 30, 16_000))
 
 
 def draw_orders(
@@ -208,14 +188,3 @@ def draw_orders(
         matrix[posterior.grid] = chain.matrix()
         out.append(matrix)
     return out
-
-
-def _split_r_hat(traces: list[FloatArray]) -> float:
-    """Potential scale reduction of equally long sequences (the chains' halves)."""
-    n = len(traces[0])
-    means = np.array([t.mean() for t in traces])
-    within = float(np.mean([t.var(ddof=1) for t in traces]))
-    between = n * float(means.var(ddof=1))
-    if within <= 1e-12:
-        return 1.0 if between <= 1e-9 else float("inf")
-    return float(np.sqrt((within * (n - 1) / n + between / n) / within))

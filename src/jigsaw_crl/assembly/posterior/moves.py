@@ -29,25 +29,22 @@ import numpy as np
 from jigsaw_crl.base.bitsets import bit, contains, members, n_bits
 from jigsaw_crl.base.compiled import compiled
 
-__all__ = ["metropolis"]
+__all__ = ["LARGEST_BRIDGE", "LONGEST_SIDE", "bridge", "exchange", "flip", "inlined", "may_flip"]
 
 _ONE = np.uint64(1)
-# The increment of SplitMix64: 2^64 divided by the golden ratio.
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_TO_UNIT = 2.0**-53
 # Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair.
-_LARGEST_BRIDGE = 1024
+LARGEST_BRIDGE = 1024
 # Rows and columns of a bridge, so that a set of them fits one word.
-_LONGEST_SIDE = 64
+LONGEST_SIDE = 64
 # Part of `metropolis`. Inlined, because passing an array to a compiled function counts a reference,
 # which is slow here. Grouped in a named tuple, the arrays of `walk.Chain` took twice as long.
-_inlined = compiled(kept=False, forceinline=True)
+inlined = compiled(kept=False, forceinline=True)
 
 
 # -- sets -------------------------------------------------------------------------------------
 
 
-@_inlined
+@inlined
 def _n_between(up, down, a, d, most):  # type: ignore[no-untyped-def]
     """Number of labels between a and d; counting stops at `most`."""
     total = 0
@@ -60,7 +57,7 @@ def _n_between(up, down, a, d, most):  # type: ignore[no-untyped-def]
     return total
 
 
-@_inlined
+@inlined
 def _covers_with(up, down, cover, a, d, n):  # type: ignore[no-untyped-def]
     """Sum of `cover` over (x, d), x above a, and (a, y), y below d, with exactly n between."""
     found = 0.0
@@ -82,7 +79,7 @@ def _covers_with(up, down, cover, a, d, n):  # type: ignore[no-untyped-def]
     return found
 
 
-@_inlined
+@inlined
 def _empty_but(words, row, one):  # type: ignore[no-untyped-def]
     """Has the row no member except `one` (-1: no member at all)?"""
     for w in range(words.shape[1]):
@@ -94,7 +91,7 @@ def _empty_but(words, row, one):  # type: ignore[no-untyped-def]
     return True
 
 
-@_inlined
+@inlined
 def _outside_between(up, down, x, y, a, d):  # type: ignore[no-untyped-def]
     """Is there a label between x and y that is neither in A nor in D?"""
     for w in range(up.shape[1]):
@@ -111,7 +108,7 @@ def _outside_between(up, down, x, y, a, d):  # type: ignore[no-untyped-def]
 # -- moves ------------------------------------------------------------------------------------
 
 
-@_inlined
+@inlined
 def may_flip(up, down, a, d):  # type: ignore[no-untyped-def]
     """Is the order still transitive after the pair (a, d) is added, or deleted if present?"""
     if contains(up, a, d):
@@ -123,7 +120,7 @@ def may_flip(up, down, a, d):  # type: ignore[no-untyped-def]
     return True
 
 
-@_inlined
+@inlined
 def flip(up, down, implied, cover, ancestry, a, d):  # type: ignore[no-untyped-def]
     """Gain of adding the pair (a, d) if it is absent, deleting it if it is present."""
     if contains(up, a, d):
@@ -137,7 +134,7 @@ def flip(up, down, implied, cover, ancestry, a, d):  # type: ignore[no-untyped-d
     return gain
 
 
-@_inlined
+@inlined
 def _mark_kept(up, down, implied, threshold, a, d, above, below, kept, after, before):  # type: ignore[no-untyped-def]
     """Fill `kept[i]`, bits over D: the pairs of row above[i] that stay without the bridge.
 
@@ -166,7 +163,7 @@ def _mark_kept(up, down, implied, threshold, a, d, above, below, kept, after, be
                 kept[i] |= kept[k]
 
 
-@_inlined
+@inlined
 def bridge(  # type: ignore[no-untyped-def]
     up, down, implied, cover, ancestry, changed, a, d, threshold, sides, masks
 ):
@@ -180,7 +177,7 @@ def bridge(  # type: ignore[no-untyped-def]
         return 0, 0.0
     above, below, kept, after, before = sides[0], sides[1], masks[0], masks[1], masks[2]
     n_above, n_below = members(down, a, a, above), members(up, d, d, below)
-    too_long = n_above > _LONGEST_SIDE or n_below > _LONGEST_SIDE
+    too_long = n_above > LONGEST_SIDE or n_below > LONGEST_SIDE
     if too_long or n_above * n_below > len(changed):
         return 0, 0.0
     _mark_kept(
@@ -222,7 +219,7 @@ def bridge(  # type: ignore[no-untyped-def]
     return n, -gain if present else gain
 
 
-@_inlined
+@inlined
 def exchange(up, down, implied, cover, ancestry, changed, a, d):  # type: ignore[no-untyped-def]
     """Swap the places of a and d."""
     p = up.shape[0]
@@ -276,125 +273,3 @@ def exchange(up, down, implied, cover, ancestry, changed, a, d):  # type: ignore
     if root_a != root_d:
         gain += ancestry[a] - ancestry[d] if root_a else ancestry[d] - ancestry[a]
     return n, gain
-
-
-# -- the walk ---------------------------------------------------------------------------------
-
-
-@_inlined
-def _random_bits(random):  # type: ignore[no-untyped-def]
-    """The next 64 random bits (SplitMix64); chains in threads each have their own generator."""
-    random[0] += _GOLDEN
-    z = random[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@_inlined
-def _accepts(random, beta, gain):  # type: ignore[no-untyped-def]
-    """Metropolis: with probability min(1, e^{beta · gain})."""
-    if gain < 0.0:
-        u = np.float64(_random_bits(random) >> np.uint64(11)) * _TO_UNIT
-        return u > 0.0 and np.log(u) < beta * gain
-    return True
-
-
-@_inlined
-def _apply(up, down, changed, n):  # type: ignore[no-untyped-def]
-    """Change the first n pairs of `changed`."""
-    p = up.shape[0]
-    for k in range(n):
-        a = changed[k] // p
-        d = changed[k] - a * p
-        up[a, d >> 6] ^= bit(d)
-        down[d, a >> 6] ^= bit(a)
-
-
-@_inlined
-def _count(up, counts):  # type: ignore[no-untyped-def]
-    """Add one to `counts` at every pair of the order."""
-    for a in range(up.shape[0]):
-        for w in range(up.shape[1]):
-            rest = up[a, w]
-            while rest != 0:
-                low = rest & (~rest + _ONE)
-                counts[a, (w << 6) + n_bits(low - _ONE)] += 1
-                rest ^= low
-
-
-@compiled()
-def metropolis(  # type: ignore[no-untyped-def]
-    up, down, implied, cover, ancestry, random, score, active, proposals, beta, counts, trace
-):
-    """Run one sweep per entry of `trace`; `up`, `down` and `random` change in place.
-
-    `walk.Chain` calls it by keyword.
-
-    Parameters
-    ----------
-    up, down : array of uint64, shape (p, words)
-    implied, cover : array of float, shape (p, p)
-    ancestry : array of float, shape (p,)
-    random : array of uint64, shape (1,)
-        State of the random generator.
-    score : float
-        The score at the start.
-    active : array of int, shape (n,)
-        Pairs `a * p + d` that are proposed often: every other proposal is one of them.
-    proposals : int
-        Proposals per sweep.
-    beta : float
-        Inverse temperature.
-    counts : array of int32, shape (p, p)
-        Incremented at the order's pairs after each sweep; not used if its shape is (0, 0).
-    trace : array of float, shape (sweeps,)
-        Filled with the score after each sweep.
-
-    Returns
-    -------
-    float
-        The score at the end.
-    """
-    p = up.shape[0]
-    sides = np.empty((2, _LONGEST_SIDE + 1), np.int64)
-    masks = np.empty((3, _LONGEST_SIDE), np.uint64)
-    changed = np.empty(_LARGEST_BRIDGE, np.int64)
-    n_pairs, n_active = np.uint64(p * p), np.uint64(active.shape[0])
-    # Up to 64 labels (one word) a bridge costs little more than a flip, and they alternate. With
-    # more words it costs more and is proposed less often, but chains need it most there.
-    flips = 1 if up.shape[1] == 1 else 8
-    # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
-    thresholds = np.array([np.inf, 8.0, 3.0, 1.0])
-    for sweep in range(trace.shape[0]):
-        for step in range(proposals):
-            z = _random_bits(random)
-            if n_active > 0 and step & 1 == 0:
-                pair = active[np.int64((z >> np.uint64(20)) % n_active)]
-            else:
-                pair = np.int64((z >> np.uint64(20)) % n_pairs)
-            a = pair // p
-            d = pair - a * p
-            if a == d:
-                continue
-            # A round is `flips` flips and one larger move; every fourth of those is an exchange.
-            turn = step >> 1
-            if turn % (flips + 1) != flips:
-                if not may_flip(up, down, a, d):
-                    continue
-                changed[0], n = pair, 1
-                gain = flip(up, down, implied, cover, ancestry, a, d)
-            elif (turn // (flips + 1)) & 3 == 3:
-                n, gain = exchange(up, down, implied, cover, ancestry, changed, a, d)
-            else:
-                threshold = thresholds[np.int64(z & np.uint64(3))]
-                n, gain = bridge(
-                    up, down, implied, cover, ancestry, changed, a, d, threshold, sides, masks
-                )
-            if n > 0 and _accepts(random, beta, gain):
-                _apply(up, down, changed, n)
-                score += gain
-        trace[sweep] = score
-        if counts.shape[0] == p:
-            _count(up, counts)
-    return score

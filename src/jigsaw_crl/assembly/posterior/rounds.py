@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.assembly.panel import Panel
-from jigsaw_crl.assembly.posterior.chains import Draws, sample_orders
+from jigsaw_crl.assembly.posterior.agreement import Draws
+from jigsaw_crl.assembly.posterior.chains import sample_orders
 from jigsaw_crl.assembly.posterior.doubts import (
     INVISIBLE,
     CommonCause,
@@ -28,6 +29,7 @@ from jigsaw_crl.assembly.posterior.doubts import (
 )
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.assembly.posterior.weights import pool
+from jigsaw_crl.assembly.verdict import SILENT
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.pooled import Pooled
@@ -166,4 +168,5 @@ def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Draws:
         weights = model.weights(probability)
         short = sample_orders(weights, rng, n_chains=CHAINS, first=SWEEPS, most=SWEEPS)
         probability = short.probability
-    return sample_orders(model.weights(probability), rng)
+    judged = np.abs(model.evidence(probability)) >= SILENT
+    return sample_orders(model.weights(probability), rng, judged=judged)

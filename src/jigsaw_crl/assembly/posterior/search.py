@@ -6,10 +6,9 @@ Compiled functions are imported where they are used, for start-up time.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.enumeration import FEW, Enumeration
-from jigsaw_crl.assembly.posterior.walk import COLD, Chain, Weights, unsettled
+from jigsaw_crl.assembly.posterior.walk import COLD, Chain, Proposals, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["best_order", "climb"]
@@ -20,14 +19,14 @@ def climb(
     weights: Weights,
     rng: np.random.Generator,
     *,
-    active: npt.NDArray[np.int64],
+    proposals: Proposals,
     sweeps: int,
 ) -> BoolArray:
     """An order reached by moves at zero temperature, then greedy insertion."""
     # Imported here because it loads the compiler.
     from jigsaw_crl.base.bitsets import greedy_order
 
-    chain = Chain.at(matrix, weights, rng, active=active)
+    chain = Chain.at(matrix, weights, rng, proposals=proposals)
     chain.walk(sweeps, beta=COLD)
     return greedy_order(weights.insertion, chain.matrix())
 
@@ -65,10 +64,10 @@ def _local_best(w: Weights, rng: np.random.Generator, rounds: int) -> BoolArray:
     from jigsaw_crl.base.bitsets import greedy_order
 
     matrix = greedy_order(w.insertion)
-    active = unsettled(w, matrix)
+    proposals = Proposals.of(w, matrix)
     best = w.score(matrix)
     for _ in range(rounds):
-        tried = climb(matrix, w, rng, active=active, sweeps=3)
+        tried = climb(matrix, w, rng, proposals=proposals, sweeps=3)
         score = w.score(tried)
         if score <= best + 1e-9:
             break

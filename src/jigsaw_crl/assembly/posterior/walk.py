@@ -20,7 +20,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = ["COVER_COST", "SETTLED", "Chain", "Weights"]
+__all__ = ["COVER_COST", "SETTLED", "Chain", "Proposals", "Weights"]
 
 Words = npt.NDArray[np.uint64]
 
@@ -30,6 +30,10 @@ COVER_COST = 1.0
 SETTLED = 12.0
 # Beyond this many unsettled pairs, absent ones with a weight below UNLIKELY are proposed less.
 MANY, UNLIKELY = 50_000, -3.5
+# Among pairs that were seen to change: one proposal in ASIDE is any pair, and there are FLIPS flips
+# for every larger move. At 300 labels, with 8 flips the chains differed on three times as many pairs
+# after the same time.
+ASIDE, FLIPS = 4, 1
 # Inverse temperature at which only moves that do not lower the score are accepted.
 COLD = 1e9
 
@@ -96,13 +100,63 @@ def unsettled(weights: Weights, start: BoolArray) -> IntArray:
     weight = np.fmax(weights.direct, weights.implied)
     chosen = (np.abs(weight) < SETTLED) & ~np.eye(len(weight), dtype=bool)
     if chosen.sum() > MANY:
-        chosen &= (weight > UNLIKELY) | start
+        # A pair that is added alone is a cover.
+        chosen &= (weights.direct > UNLIKELY) | start
     return np.flatnonzero(chosen).astype(np.int64)
 
 
 def n_proposals(p: int, n_active: int) -> int:
     """Proposals per sweep: about two per active pair and, while that is cheap, one per pair."""
     return int(max(min(p * p, 20_000), 2 * n_active, 64))
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals:
+    """Which pairs a chain proposes, and how often.
+
+    Parameters
+    ----------
+    active : array of int, shape (n,)
+        Pairs `a * p + d` that are proposed often.
+    starts : array of int, shape (p + 1,) or (0,)
+    touching : array of int, shape (2 n,) or (0,)
+        The active pairs of label x are `touching[starts[x] : starts[x + 1]]`. If these are given,
+        two bridges that have a label in common are also proposed together.
+    number : int
+        Proposals per sweep.
+    aside : int
+        One proposal in `aside` is any pair, the others are active ones.
+    flips : int
+        Turns of flips for every turn of a larger move; a turn is `aside` proposals.
+    """
+
+    active: IntArray
+    starts: IntArray
+    touching: IntArray
+    number: int
+    aside: int
+    flips: int
+
+    @classmethod
+    def of(cls, weights: Weights, start: BoolArray) -> Proposals:
+        """Every pair that is not settled, and every other time any pair."""
+        active = unsettled(weights, start)
+        none = np.zeros(0, dtype=np.int64)
+        # Up to 64 labels (one word) a bridge costs little more than a flip, and they alternate.
+        flips = 1 if len(weights) <= 64 else 8
+        return cls(active, none, none, n_proposals(len(weights), len(active)), 2, flips)
+
+    @classmethod
+    def among(cls, moving: BoolArray) -> Proposals:
+        """The pairs that were seen to change, one by one and two at a time."""
+        a, d = (x.astype(np.int64) for x in np.nonzero(moving))
+        p = len(moving)
+        active = a * p + d
+        label, both = np.concatenate([a, d]), np.concatenate([active, active])
+        starts = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=p))])
+        touching = both[np.argsort(label, kind="stable")]
+        number = max(ASIDE * len(active), 2 * p)
+        return cls(active, starts.astype(np.int64), touching, number, ASIDE, FLIPS)
 
 
 @dataclass(eq=False)
@@ -114,8 +168,7 @@ class Chain:
     up, down : array of uint64, shape (p, words)
         The order as bit sets: descendants of each label, and ancestors.
     weights : Weights
-    active : array of int, shape (n,)
-        Pairs that are proposed often; see `unsettled`.
+    proposals : Proposals
     random : array of uint64, shape (1,)
         State of the chain's own random generator.
     score : float
@@ -125,7 +178,7 @@ class Chain:
     up: Words
     down: Words
     weights: Weights
-    active: IntArray
+    proposals: Proposals
     random: Words
     score: float
 
@@ -136,12 +189,13 @@ class Chain:
         weights: Weights,
         rng: np.random.Generator,
         *,
-        active: IntArray | None = None,
+        proposals: Proposals | None = None,
         score: float = 0.0,
     ) -> Chain:
         """A chain that starts at the given order.
 
-        `active` is computed if None. Without `score`, the chain's score counts from zero.
+        If `proposals` is None, all pairs are proposed that are not settled. Without `score`, the
+        chain's score counts from zero.
         """
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import pack
@@ -150,7 +204,7 @@ class Chain:
             up=pack(matrix),
             down=pack(matrix.T),
             weights=weights,
-            active=unsettled(weights, matrix) if active is None else active,
+            proposals=Proposals.of(weights, matrix) if proposals is None else proposals,
             random=rng.integers(0, 2**63, size=1, dtype=np.uint64),
             score=score,
         )
@@ -174,7 +228,7 @@ class Chain:
         counts : array of int32, shape (p, p), optional
             Incremented at the pairs of the order after each sweep.
         """
-        from jigsaw_crl.assembly.posterior.moves import metropolis
+        from jigsaw_crl.assembly.posterior.metropolis import metropolis
 
         trace = np.empty(sweeps)
         self.score = metropolis(
@@ -185,8 +239,12 @@ class Chain:
             ancestry=self.weights.ancestry,
             random=self.random,
             score=self.score,
-            active=self.active,
-            proposals=n_proposals(len(self.up), len(self.active)),
+            active=self.proposals.active,
+            starts=self.proposals.starts,
+            touching=self.proposals.touching,
+            proposals=self.proposals.number,
+            aside=self.proposals.aside,
+            flips=self.proposals.flips,
             beta=float(beta),
             counts=np.empty((0, 0), dtype=np.int32) if counts is None else counts,
             trace=trace,

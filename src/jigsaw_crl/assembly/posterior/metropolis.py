@@ -1,0 +1,238 @@
+"""Metropolis steps with the moves of `moves`, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jigsaw_crl.assembly.posterior.moves import (
+    LARGEST_BRIDGE,
+    LONGEST_SIDE,
+    bridge,
+    exchange,
+    flip,
+    inlined,
+    may_flip,
+)
+from jigsaw_crl.base.bitsets import bit, n_bits
+from jigsaw_crl.base.compiled import compiled
+
+__all__ = ["metropolis"]
+
+_ONE = np.uint64(1)
+# The increment of SplitMix64: 2^64 divided by the golden ratio.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_TO_UNIT = 2.0**-53
+
+
+@inlined
+def _random_bits(random):  # type: ignore[no-untyped-def]
+    """The next 64 random bits (SplitMix64); chains in threads each have their own generator."""
+    random[0] += _GOLDEN
+    z = random[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inlined
+def _accepts(random, beta, gain):  # type: ignore[no-untyped-def]
+    """Metropolis: with probability min(1, e^{beta · gain})."""
+    if gain < 0.0:
+        u = np.float64(_random_bits(random) >> np.uint64(11)) * _TO_UNIT
+        return u > 0.0 and np.log(u) < beta * gain
+    return True
+
+
+@inlined
+def _apply(up, down, changed, n):  # type: ignore[no-untyped-def]
+    """Change the first n pairs of `changed`."""
+    p = up.shape[0]
+    for k in range(n):
+        a = changed[k] // p
+        d = changed[k] - a * p
+        up[a, d >> 6] ^= bit(d)
+        down[d, a >> 6] ^= bit(a)
+
+
+@inlined
+def _count(up, counts):  # type: ignore[no-untyped-def]
+    """Add one to `counts` at every pair of the order."""
+    for a in range(up.shape[0]):
+        for w in range(up.shape[1]):
+            rest = up[a, w]
+            while rest != 0:
+                low = rest & (~rest + _ONE)
+                counts[a, (w << 6) + n_bits(low - _ONE)] += 1
+                rest ^= low
+
+
+@inlined
+def _threshold(kind):  # type: ignore[no-untyped-def]
+    """Deleting a bridge keeps the pairs worth more than one of these."""
+    if kind == 0:
+        return np.inf
+    if kind == 1:
+        return 8.0
+    return 3.0 if kind == 2 else 1.0
+
+
+@inlined
+def _second(random, starts, touching, pair, p):  # type: ignore[no-untyped-def]
+    """An active pair that has a label in common with `pair`, drawn at random; -1 if it is the same.
+
+    One of the two labels is drawn, then one of its pairs. With the roles of the two pairs
+    exchanged, the probability is the same.
+    """
+    z = _random_bits(random)
+    label = pair // p if z & _ONE == 0 else pair % p
+    first, n = starts[label], starts[label + 1] - starts[label]
+    found = touching[first + np.int64((z >> np.uint64(20)) % np.uint64(n))]
+    return -1 if found == pair else found
+
+
+@inlined
+def _bridges(  # type: ignore[no-untyped-def]
+    up, down, implied, cover, ancestry, random, beta, changed, z, pair, second, sides, masks
+):
+    """Accept or refuse the bridge at `pair`, and with it the one at `second` (-1: none).
+
+    Each of the two is its own inverse, so both together are undone by both in the other order.
+    Returns the gain, 0 if refused.
+    """
+    p = up.shape[0]
+    total, n_first = 0.0, 0
+    for part in range(2):
+        a, d = pair // p, pair % p
+        threshold = _threshold((z >> np.uint64(2 * part)) & np.uint64(3))
+        n, gain = bridge(
+            up, down, implied, cover, ancestry, changed[part], a, d, threshold, sides, masks
+        )
+        if n == 0:
+            break
+        total += gain
+        if part == 0 and second >= 0:
+            _apply(up, down, changed[0], n)
+            n_first, pair = n, second
+            continue
+        if _accepts(random, beta, total):
+            _apply(up, down, changed[part], n)
+            return total
+        break
+    if n_first > 0:
+        _apply(up, down, changed[0], n_first)
+    return 0.0
+
+
+@compiled()
+def metropolis(  # type: ignore[no-untyped-def]
+    up,
+    down,
+    implied,
+    cover,
+    ancestry,
+    random,
+    score,
+    active,
+    starts,
+    touching,
+    proposals,
+    aside,
+    flips,
+    beta,
+    counts,
+    trace,
+):
+    """Run one sweep per entry of `trace`; `up`, `down` and `random` change in place.
+
+    `walk.Chain` calls it by keyword.
+
+    Parameters
+    ----------
+    up, down : array of uint64, shape (p, words)
+    implied, cover : array of float, shape (p, p)
+    ancestry : array of float, shape (p,)
+    random : array of uint64, shape (1,)
+        State of the random generator.
+    score : float
+        The score at the start.
+    active : array of int, shape (n,)
+        Pairs `a * p + d` that are proposed often.
+    starts : array of int, shape (p + 1,) or (0,)
+    touching : array of int
+        The active pairs of label x are `touching[starts[x] : starts[x + 1]]`; of shape (0,) if
+        bridges are only proposed one at a time.
+    proposals : int
+        Proposals per sweep.
+    aside : int
+        One proposal in `aside` is any pair, the others are active ones.
+    flips : int
+        Turns of flips for every turn of a larger move; a turn is `aside` proposals.
+    beta : float
+        Inverse temperature.
+    counts : array of int32, shape (p, p)
+        Incremented at the order's pairs after each sweep; not used if its shape is (0, 0).
+    trace : array of float, shape (sweeps,)
+        Filled with the score after each sweep.
+
+    Returns
+    -------
+    float
+        The score at the end.
+    """
+    p = up.shape[0]
+    sides = np.empty((2, LONGEST_SIDE + 1), np.int64)
+    masks = np.empty((3, LONGEST_SIDE), np.uint64)
+    changed = np.empty((2, LARGEST_BRIDGE), np.int64)
+    n_pairs, n_active = np.uint64(p * p), np.uint64(active.shape[0])
+    for sweep in range(trace.shape[0]):
+        for step in range(proposals):
+            z = _random_bits(random)
+            often = n_active > 0 and step % aside != aside - 1
+            if often:
+                pair = active[np.int64((z >> np.uint64(20)) % n_active)]
+            else:
+                pair = np.int64((z >> np.uint64(20)) % n_pairs)
+            a = pair // p
+            d = pair - a * p
+            if a == d:
+                continue
+            # A round is `flips` flips and one larger move; every fourth of those is an exchange.
+            turn = step // aside
+            if turn % (flips + 1) != flips:
+                if not may_flip(up, down, a, d):
+                    continue
+                gain = flip(up, down, implied, cover, ancestry, a, d)
+                if _accepts(random, beta, gain):
+                    changed[0, 0] = pair
+                    _apply(up, down, changed[0], 1)
+                    score += gain
+                continue
+            larger = turn // (flips + 1)
+            if larger & 3 == 3:
+                n, gain = exchange(up, down, implied, cover, ancestry, changed[0], a, d)
+                if n > 0 and _accepts(random, beta, gain):
+                    _apply(up, down, changed[0], n)
+                    score += gain
+                continue
+            second = -1
+            if often and starts.shape[0] > 0 and larger & 3 != 0:
+                second = _second(random, starts, touching, pair, p)
+            score += _bridges(
+                up,
+                down,
+                implied,
+                cover,
+                ancestry,
+                random,
+                beta,
+                changed,
+                z,
+                pair,
+                second,
+                sides,
+                masks,
+            )
+        trace[sweep] = score
+        if counts.shape[0] == p:
+            _count(up, counts)
+    return score
