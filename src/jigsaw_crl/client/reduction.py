@@ -103,6 +103,13 @@ class Reduction(ReadOnlyArrays):
             np.matmul(rows[part].astype(np.float64), self.matrix, out=out[part])
         return out
 
+    def select(self, columns: BoolArray) -> Reduction:
+        """The same without the columns of which no direction has a part."""
+        names = tuple(name for name, keep in zip(self.columns, columns, strict=True) if keep)
+        return replace(
+            self, columns=names, matrix=self.matrix[columns], centre=self.centre[columns]
+        )
+
     def to_columns(self, functionals: FloatArray) -> FloatArray:
         """Functionals of the directions, shape (any, d), as functionals of the columns."""
         return np.asarray(functionals @ self.matrix.T)

@@ -12,8 +12,9 @@ from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
+from jigsaw_crl.study.column_findings import warn_of_ignored
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns
-from jigsaw_crl.study.regimes import client_from_source, warn_of_ignored
+from jigsaw_crl.study.regimes import client_from_source
 from jigsaw_crl.study.source import Chunk, Missing, Naming, Source, chunk_rows
 
 __all__ = ["client_from_table"]

@@ -14,6 +14,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.study.column_findings import warn_of_ignored
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
@@ -30,7 +31,7 @@ from jigsaw_crl.study.folder import (
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
 from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.regimes import client_from_source, warn_of_ignored
+from jigsaw_crl.study.regimes import client_from_source
 from jigsaw_crl.study.source import Missing, Naming, Source
 
 __all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]

@@ -13,9 +13,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,18 +26,21 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import LARGEST_VALUE, rounding, varies
 from jigsaw_crl.moments.groups import GroupedStream
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.stream import MomentStream, few_parts
 from jigsaw_crl.moments.summary import MOST_PARTS
 from jigsaw_crl.moments.trimming import TrimmedStream
-from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, ROW_INDEX, quoted
+from jigsaw_crl.study.column_findings import constant_columns, ignored_columns
+from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.row_order import RISING, RowOrder
-from jigsaw_crl.study.source import Chunk, Codes, Naming, Source
+from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, complete_rows, is_sparse
 from jigsaw_crl.study.too_small import large_enough
+from jigsaw_crl.study.wide import FirstRead, along, is_wide
 
-__all__ = ["client_from_source", "warn_of_ignored"]
+__all__ = ["client_from_source"]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
 MOST_REGIMES = 5_000
@@ -52,39 +55,16 @@ USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
     "observational", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
-# Ignored columns that a warning names.
-MOST_WARNED = 4
-
-
-def _not_a_feature(why: str) -> str:
-    return f" is {why}, so it is not used as a feature"
-
-
-# What to do if a column that is not used is a measurement after all.
-_THEN = {BOOLEAN: "encode it as 0 and 1", RISING: "shuffle the rows"}
-
-
-def warn_of_ignored(findings: Sequence[Finding], *, stacklevel: int) -> None:
-    """Warn of ignored columns and regimes, for readers that do not return findings."""
-    found = [f for f in findings if f.check in ("ignored-column", "unusable-regime")]
-    found = [f for f in found if not f.message.endswith(_not_a_feature(ROW_INDEX))]
-    if not found:
-        return
-    said: dict[str, list[str]] = {}
-    for f in found[:MOST_WARNED]:
-        said.setdefault(f.remedy, []).append(f.message)
-    text = " ".join(f"{'; '.join(messages)}. {remedy}" for remedy, messages in said.items())
-    more = f" And {len(found) - MOST_WARNED} more." if len(found) > MOST_WARNED else ""
-    warnings.warn(
-        f"client {found[0].client!r}: {text}{more} (ignore=[…] names columns that need no warning)",
-        stacklevel=stacklevel + 1,
-    )
 
 
 def client_from_source(
     source: Source, *, name: str, naming: Naming, n_latent: int | None, path: object | None = None
 ) -> tuple[Client, list[Finding]]:
-    """Read a whole table; returns the client and the findings about its columns."""
+    """Read a whole table, twice if it is wide; the client and the findings about its columns."""
+    reduction: Reduction | None = None
+    constant: list[str] = []
+    if is_wide(len(source.features), naming):
+        source, reduction, constant = _first_read(source, name, naming, n_latent, path)
     collected = _RegimeStreams(source.features, naming, name, path)
     for chunk in source.chunks():
         collected.add(chunk)
@@ -94,64 +74,62 @@ def client_from_source(
         check_names(name, interventions, naming.control)
     except InputError as error:
         raise error.located(path=path) from None
-    interventions, too_small = large_enough(interventions, name)
-    rising = collected.order.rising
-    ignored = dict(source.ignored)
-    ignored |= {f: RISING for f, is_time in zip(source.features, rising, strict=True) if is_time}
-    findings = too_small + [
-        Finding(
-            "ignored-column",
-            "info",
-            f"the column {column!r}{_not_a_feature(why)}",
-            "Nothing to do, unless it is a measurement; then "
-            f"{_THEN.get(why, 'encode it as numbers')}.",
-            client=name,
-        )
-        for column, why in ignored.items()
-        if why != ON_REQUEST
-    ]
-    findings += collected.left_out()
-    varying = _varying(control, interventions)
-    kept = varying & ~rising
-    features = [f for f, keep in zip(source.features, kept, strict=True) if keep]
-    constant = [f for f, keep in zip(source.features, varying, strict=True) if not keep]
-    if not features:
-        raise collected.fail("every column is constant", "Check the file: it has no variation.")
-    if constant:
-        findings.append(
-            Finding(
-                "constant-column",
-                "info",
-                f"dropped {quoted(constant)}: constant over all regimes",
-                "Nothing to do, unless it should vary; then check the sensor.",
-                value=float(len(constant)),
-                client=name,
-            )
-        )
-    if not kept.all():
-        control = control.select(kept)
-        interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
+    interventions, findings = large_enough(interventions, name)
+    ignored = source.ignored
+    if reduction is None:
+        varying = _varying(control, interventions)
+        kept, constant, ignored = collected.used(varying, ignored)
+        if not kept.all():
+            control = control.select(kept)
+            interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
+    findings += ignored_columns(ignored, name) + collected.left_out()
+    findings += constant_columns(constant, name)
+    unused = {*ignored, *constant}
     try:
         client = Client.from_moments(
             name,
             control=control,
             interventions=interventions,
             n_latent=n_latent,
-            features=features,
+            features=[f for f in source.features if f not in unused],
             control_name=naming.control,
+            reduction=reduction,
         )
     except InputError as error:
         raise error.located(path=path) from None
     return client, findings
 
 
+def _first_read(
+    source: Source, name: str, naming: Naming, n_latent: int | None, path: object | None
+) -> tuple[Source, Reduction, list[str]]:
+    """Read a wide table for the directions that replace its columns.
+
+    Returns the table along the directions, these for the columns in use, and constant columns.
+    """
+    read = FirstRead(len(source.features), n_latent)
+    collected = _RegimeStreams(source.features, naming, name, path, read)
+    for chunk in source.chunks():
+        collected.add(chunk)
+    collected.control()
+    kept, constant, ignored = collected.used(~read.constant(), source.ignored)
+    reduction = read.reduction(source.features, naming, n_latent, kept)
+    return along(reduction, source, ignored), reduction.select(kept), constant
+
+
 class _RegimeStreams:
     """One stream of moments per value of the regime column, or of the regime and batch columns."""
 
     def __init__(
-        self, features: tuple[str, ...], naming: Naming, client: str, path: object | None
+        self,
+        features: tuple[str, ...],
+        naming: Naming,
+        client: str,
+        path: object | None,
+        read: FirstRead | None = None,
     ) -> None:
         self.features, self.naming, self.client, self.path = features, naming, client, path
+        self.read = read
         # By regime, then by batch; the batch is "" without a batch column.
         self.streams: dict[str, dict[str, MomentStream]] = {}
         self.n_rows = self.n_cells = self.n_groups = 0
@@ -193,7 +171,8 @@ class _RegimeStreams:
 
         def take(code: int, part: slice) -> None:
             i, j = divmod(code, len(batches))
-            self.order.add((chunk.regimes[i], batches[j]), rows[part])
+            if not is_sparse(rows):
+                self.order.add((chunk.regimes[i], batches[j]), rows[part])
             stream = self._stream(chunk.regimes[i], batches[j])
             if isinstance(stream, GroupedStream) and groups is not None:
                 self._add_grouped(stream, rows[part], names, groups[part])
@@ -232,7 +211,7 @@ class _RegimeStreams:
 
     def _complete(self, chunk: Chunk) -> Chunk:
         """The rows of a chunk without missing values; the others are counted."""
-        whole = ~np.isnan(chunk.rows).any(axis=1)
+        whole = complete_rows(chunk.rows)
         if whole.all():
             return chunk
         codes, counts = np.unique(chunk.codes[~whole], return_counts=True)
@@ -286,7 +265,10 @@ class _RegimeStreams:
                 f"there are more than {MOST_CELLS} combinations of regime and batch",
                 "Name the right column with --batch, or merge batches.",
             )
-        stream = self._new_stream(len(self.features), regime == self.naming.control)
+        if self.read is None:
+            stream = self._new_stream(len(self.features), regime == self.naming.control)
+        else:
+            stream = self.read.stream(regime)
         self.streams.setdefault(regime, {})[batch] = stream
         self.n_cells += 1
         return stream
@@ -304,13 +286,14 @@ class _RegimeStreams:
         return Moments.of_batches({b: Moments.from_stream(x) for b, x in streams.items()})
 
     def _check_values(self, chunk: Chunk) -> None:
-        rows = chunk.rows
+        rows: Any = chunk.rows
         if self.naming.missing == "em":
             rows = np.where(np.isnan(rows), 0.0, rows)
         # Two fast passes (NaN makes both NaN); the place is searched for only if needed.
         low, high = float(rows.min()), float(rows.max())
         if low >= -LARGEST_VALUE and high <= LARGEST_VALUE:
             return
+        rows = rows.toarray() if is_sparse(rows) else rows
         bad = ~(np.abs(rows) <= LARGEST_VALUE)
         row, column = (int(i) for i in np.argwhere(bad)[0])
         value = float(rows[row, column])
@@ -327,8 +310,19 @@ class _RegimeStreams:
                 remedy += " --fill-missing uses the values that are there."
         raise self.fail(what + more, remedy, regime)
 
-    def moments(self, n_latent: int | None) -> tuple[Moments, dict[str, list[Moments]]]:
-        """Moments of the control and of every label."""
+    def used(
+        self, varying: BoolArray, ignored: Mapping[str, str]
+    ) -> tuple[BoolArray, list[str], dict[str, str]]:
+        """Which columns are features, names of constant ones, and which are ignored, and why."""
+        kept = varying & ~self.order.rising
+        if not kept.any():
+            raise self.fail("every column is constant", "Check the file: it has no variation.")
+        constant = [f for f, keep in zip(self.features, varying, strict=True) if not keep]
+        times = zip(self.features, self.order.rising, strict=True)
+        return kept, constant, {**ignored, **{f: RISING for f, is_time in times if is_time}}
+
+    def control(self) -> dict[str, MomentStream]:
+        """The streams of the control, taken out; an `InputError` if the regimes do not fit."""
         naming, values = self.naming, list(self.streams)
         if not values:
             raise self.fail("there are no rows", "Check that the file is complete.")
@@ -356,6 +350,11 @@ class _RegimeStreams:
                 f"there is no regime {strangers[0]!r} to rename",
                 did_you_mean(strangers[0], values) or "Check the spelling.",
             )
+        return control
+
+    def moments(self, n_latent: int | None) -> tuple[Moments, dict[str, list[Moments]]]:
+        """Moments of the control and of every label."""
+        naming, control = self.naming, self.control()
         rank = n_latent or len({naming.rename.get(v, v) for v in self.streams})
         for stream in (x for own in (control, *self.streams.values()) for x in own.values()):
             stream.rank = rank

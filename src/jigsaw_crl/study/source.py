@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,16 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.moments.asked import Asked, Missing
 
-__all__ = ["Chunk", "Codes", "Missing", "Naming", "Source", "chunk_rows"]
+__all__ = [
+    "Chunk",
+    "Codes",
+    "Missing",
+    "Naming",
+    "Source",
+    "chunk_rows",
+    "complete_rows",
+    "is_sparse",
+]
 
 # Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
 _CHUNK_VALUES = 1 << 19
@@ -22,6 +32,20 @@ Codes = npt.NDArray[np.integer]
 def chunk_rows(n_features: int) -> int:
     """Number of rows that a reader fetches at a time."""
     return max(256, _CHUNK_VALUES // max(n_features, 1))
+
+
+def is_sparse(rows: object) -> bool:
+    """Are these the rows of a scipy matrix? Only sources of wide tables have such rows."""
+    return hasattr(rows, "toarray")
+
+
+def complete_rows(rows: Any) -> BoolArray:
+    """Which rows have no missing value."""
+    if not is_sparse(rows):
+        return np.asarray(~np.isnan(rows).any(axis=1))
+    whole = np.ones(rows.shape[0], dtype=np.bool_)
+    whole[np.searchsorted(rows.indptr, np.flatnonzero(np.isnan(rows.data)), "right") - 1] = False
+    return whole
 
 
 @dataclass(frozen=True, eq=False)
