@@ -187,9 +187,9 @@ def _noise(
     """Ψ, the leading directions in units of its root, and how many of them stand out."""
     variances = np.where(use, sketch.variances(), 0.0)
     noise = np.where(use, variances, 1.0)
-    m = int(use.sum())
+    m, half = int(use.sum()), sketch.half(use)
     for step in range(STEPS + 1):
-        top = sketch.leading(noise, use)
+        top = sketch.leading(noise, half)
         total = float(np.sum(variances / noise))
         visible = min(standing_out(top.values, total, m, sketch.degrees), most)
         r = min(max(visible, least), len(top.values))

@@ -43,6 +43,9 @@ FIRST_ROWS = 512
 UNIT_ROWS = 64
 # Rows that are multiplied at a time: few enough for the cache, many enough for fast products.
 BLOCK_ROWS = 256
+# Once the rows are this many times the columns, Y takes one block in so many: the share of signal
+# that is lost is about (σ²/λ)·m/n, and no longer matters.
+ENOUGH, EVERY = 2, 4
 # Directions whose share of ΩᵀY (scaled to a unit diagonal) is lower are rounding errors.
 ROUNDING = 1e-6
 # Single precision serves columns whose spread is between the first two of these, and whose mean is
@@ -89,13 +92,17 @@ class ColumnSketch:
     >>> mixing = rng.normal(size=(3, 100))
     >>> sketch = ColumnSketch(100, wanted=3)
     >>> sketch.add(rng.normal(size=(400, 3)) @ mixing, np.zeros(400, dtype=int))
-    >>> vectors = sketch.leading(np.ones(100)).vectors[:, :3]
+    >>> one = np.ones(100)
+    >>> vectors = sketch.leading(one, sketch.half(one > 0)).vectors[:, :3]
     >>> bool(np.abs(mixing - mixing @ vectors @ vectors.T).max() < 1e-4)
     True
     """
 
     def __init__(self, n_columns: int, *, wanted: int, grows: bool = False, seed: int = 0) -> None:
         self.n_columns, self.n_rows = n_columns, 0
+        # Degrees of freedom of the scatter.
+        self.degrees = 0
+        self._blocks, self._skips = 0, False
         self.wanted = self.wanted_least = wanted
         self.grows = grows
         self._random = np.random.default_rng(seed)
@@ -104,7 +111,8 @@ class ColumnSketch:
         self._origin: FloatArray | None = None
         self._omega: npt.NDArray[np.floating] = np.empty((n_columns, 0))
         self._image = np.empty((n_columns, 0))
-        self._squares = np.zeros(n_columns)
+        # Sums of squares of the rows that Y has, and of the others.
+        self._squares, self._skipped = np.zeros((2, n_columns))
         # Rows and mean of each cell.
         self._sizes: list[int] = []
         self._means: list[FloatArray] = []
@@ -130,11 +138,16 @@ class ColumnSketch:
         sparse = hasattr(rows, "toarray")
         if self.n_rows == 0:
             self._begin(rows, sparse=sparse)
+        self._blocks += 1
+        self._skips = self.n_rows >= ENOUGH * self.n_columns and self._blocks % EVERY > 0
         means = self._add_sparse(rows, sizes) if sparse else self._add_dense(rows, sizes)
+        before = len(self._sizes)
         own = zip(cells[starts].tolist(), sizes.tolist(), means, strict=True)
         between = np.array([self._joined(*piece) for piece in own])
         self._add_products(between, np.einsum("ij,ij->j", between, between))
         self.n_rows += len(cells)
+        # The first piece of a cell has one degree of freedom less than rows.
+        self.degrees += 0 if self._skips else len(cells) - (len(self._sizes) - before)
         if self.n_rows >= self._next:
             self._next = 2 * self.n_rows
             self._exchange()
@@ -183,15 +196,22 @@ class ColumnSketch:
         pieces = np.append(0, np.cumsum(sizes))
         sums = (csr_matrix((np.ones(n), np.arange(n), pieces), (len(sizes), n)) @ x).toarray()
         means = np.asarray(sums / sizes[:, None])
+        squares = np.asarray(x.multiply(x).sum(axis=0)).ravel()
+        squares -= np.einsum("ij,ij->j", sums, means)
+        if self._skips:
+            self._skipped += squares
+            return means
         omega = self._omega.astype(np.float64)
         self._image += x.T @ (x @ omega) - sums.T @ (means @ omega)
-        self._squares += np.asarray(x.multiply(x).sum(axis=0)).ravel()
-        self._squares -= np.einsum("ij,ij->j", sums, means)
+        self._squares += squares
         return means
 
     def _add_products(self, x: npt.NDArray[np.floating], squares: FloatArray) -> None:
-        self._squares += squares
-        self._image += x.T @ (x @ self._omega.astype(x.dtype, copy=False))
+        if self._skips:
+            self._skipped += squares
+        else:
+            self._squares += squares
+            self._image += x.T @ (x @ self._omega.astype(x.dtype, copy=False))
 
     def _joined(self, cell: int, n: int, mean: FloatArray) -> FloatArray:
         """Add a piece to its cell; `√(n_a n_b/n) (μ_b − μ_a)`, which their scatters lack."""
@@ -212,11 +232,12 @@ class ColumnSketch:
     def _exchange(self) -> None:
         """Replace Ω by the directions found so far, and Y by the approximation times it."""
         variances = np.where(self._squares > 0, self.variances(), 1.0)
-        top = self.leading(variances)
+        half = self._half()
+        top = self.leading(variances, half)
         if self.grows:
             seen = standing_out(top.values, self.n_columns, self.n_columns, self.degrees)
             self.wanted = max(self.wanted, min(seen, most_visible(self.wanted_least)))
-        half, omega = self._half(), top.vectors
+        omega = top.vectors
         missing = self._width() - omega.shape[1]
         if missing > 0:
             fresh = self._random.standard_normal((self.n_columns, missing))
@@ -235,14 +256,9 @@ class ColumnSketch:
 
     # -- what was found -------------------------------------------------------------------------
 
-    @property
-    def degrees(self) -> int:
-        """Degrees of freedom of the scatter: rows less cells."""
-        return max(self.n_rows - sum(n > 0 for n in self._sizes), 1)
-
     def variances(self) -> FloatArray:
         """Variance of each column within cells."""
-        return np.asarray(np.maximum(self._squares, 0.0) / self.degrees)
+        return np.asarray(np.maximum(self._squares, 0.0) / max(self.degrees, 1))
 
     def rows_of(self, cells: list[int]) -> int:
         """Number of rows of some cells."""
@@ -257,20 +273,22 @@ class ColumnSketch:
     def constant(self) -> BoolArray:
         """Columns that have one value in all rows, as far as single precision tells."""
         means = np.array([m for m, n in zip(self._means, self._sizes, strict=True) if n])
-        return np.asarray((self._squares <= 0) & (np.ptp(means, axis=0) == 0))
+        return np.asarray((self._squares + self._skipped <= 0) & (np.ptp(means, axis=0) == 0))
 
-    def leading(self, noise: FloatArray, use: BoolArray | None = None) -> Leading:
+    def half(self, use: BoolArray) -> FloatArray:
+        """H of shape (m, k) with `S ≈ H Hᵀ`, without the columns that are not in use."""
+        return np.where(use[:, None], self._half(), 0.0)
+
+    def leading(self, noise: FloatArray, half: FloatArray) -> Leading:
         """Leading eigenpairs of the covariance within cells, each column divided by `√noise`.
 
-        Columns that are not in use count as zero.
+        `half` is as `half` returns it, for several calls.
         """
-        half = self._half() / np.sqrt(noise)[:, None]
-        if use is not None:
-            half[~use] = 0.0
-        values, turn = np.linalg.eigh(half.T @ half)
+        scaled = half / np.sqrt(noise)[:, None]
+        values, turn = np.linalg.eigh(scaled.T @ scaled)
         kept = values > np.finfo(np.float32).eps ** 2 * float(values[-1])
-        vectors = half @ (turn[:, kept] / np.sqrt(values[kept]))
-        return Leading(values[kept][::-1] / self.degrees, vectors[:, ::-1])
+        vectors = scaled @ (turn[:, kept] / np.sqrt(values[kept]))
+        return Leading(values[kept][::-1] / max(self.degrees, 1), vectors[:, ::-1])
 
 
 def most_visible(labels: int) -> int:

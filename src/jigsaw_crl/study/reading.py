@@ -14,6 +14,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.study.column_findings import warn_of_ignored
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import DataFile, open_data
@@ -134,8 +135,12 @@ def read_client_with_findings(
     trim: float | None = None,
     missing: Missing | None = None,
     interventions: Kinds | None = None,
+    reduction: Reduction | None = None,
 ) -> tuple[Client, list[Finding]]:
-    """One client and the findings from reading it: ignored and constant columns."""
+    """One client and the findings from reading it: ignored and constant columns.
+
+    Parameters are as for `read_client`; rows are read along the directions of `reduction`, if any.
+    """
     given = _given(
         regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
         missing=missing,
@@ -145,7 +150,7 @@ def read_client_with_findings(
     if entry.path.suffix == ".toml":
         described = manifest_entries(entry.path, given)
         entry, said = _only(described, entry), described.interventions
-    one = _read(entry)
+    one = _read(entry, reduction=reduction)
     client = one.client if said is None else one.client.with_interventions(said)
     for kinds in (entry.interventions, interventions):
         if kinds is not None:
@@ -324,7 +329,7 @@ def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
     return {**asked, "ignore": list(ignore) or None}
 
 
-def _read(entry: Entry, *, hashed: bool = False) -> _Read:
+def _read(entry: Entry, *, hashed: bool = False, reduction: Reduction | None = None) -> _Read:
     """Read one client; its file is opened once, for the hash and for the rows."""
     with open_data(entry.path) as data:
         sha256 = data.sha256() if hashed else None
@@ -335,8 +340,9 @@ def _read(entry: Entry, *, hashed: bool = False) -> _Read:
             return _Read(client, (), path, sha256)
         source = _source(data, entry.naming, name)
         client, findings = client_from_source(
-            source, name=name, naming=entry.naming, n_latent=entry.n_latent, path=path
-        )
+            source, name=name, naming=entry.naming, n_latent=entry.n_latent, path=path,
+            reduction=reduction,
+        )  # fmt: skip
     return _Read(client, tuple(findings), path, sha256, source.lacking)
 
 

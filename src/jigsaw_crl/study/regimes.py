@@ -58,12 +58,22 @@ USUAL_CONTROLS = (
 
 
 def client_from_source(
-    source: Source, *, name: str, naming: Naming, n_latent: int | None, path: object | None = None
+    source: Source,
+    *,
+    name: str,
+    naming: Naming,
+    n_latent: int | None,
+    path: object | None = None,
+    reduction: Reduction | None = None,
 ) -> tuple[Client, list[Finding]]:
-    """Read a whole table, twice if it is wide; the client and the findings about its columns."""
-    reduction: Reduction | None = None
+    """Read a whole table; the client and the findings about its columns.
+
+    A wide table is read twice, unless the directions that replace its columns are given.
+    """
     constant: list[str] = []
-    if is_wide(len(source.features), naming):
+    if reduction is not None:
+        source = along(reduction, source.choose(reduction.columns, name, path), source.ignored)
+    elif is_wide(len(source.features), naming):
         source, reduction, constant = _first_read(source, name, naming, n_latent, path)
     collected = _RegimeStreams(source.features, naming, name, path)
     for chunk in source.chunks():

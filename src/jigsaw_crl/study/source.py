@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import few
 from jigsaw_crl.moments.asked import Asked, Missing
 
 __all__ = [
@@ -91,6 +93,25 @@ class Source:
     chunks: Callable[[], Iterator[Chunk]]
     ignored: Mapping[str, str] = field(default_factory=dict)
     lacking: tuple[str, ...] = ()
+
+    def choose(self, features: Sequence[str], client: str, path: object | None) -> Source:
+        """The same with these features only, in this order."""
+        position = {name: i for i, name in enumerate(self.features)}
+        missing = [name for name in features if name not in position]
+        if missing:
+            raise InputError(
+                f"columns are missing: {few(missing)}",
+                "Pass a table with the columns of the earlier rows.",
+                client=client,
+                path=path,
+            )
+        chosen = [position[name] for name in features]
+
+        def chunks() -> Iterator[Chunk]:
+            for chunk in self.chunks():
+                yield replace(chunk, rows=chunk.rows[:, chosen])
+
+        return replace(self, features=tuple(features), chunks=chunks)
 
 
 @dataclass(frozen=True)
