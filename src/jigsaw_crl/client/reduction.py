@@ -26,14 +26,8 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.client.latents import LatentCount
-from jigsaw_crl.client.sketch import (
-    BLOCK_ROWS,
-    SINGLE,
-    ColumnSketch,
-    Leading,
-    most_visible,
-    standing_out,
-)
+from jigsaw_crl.client.scatter import most_visible, noise_of, visible_in
+from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch
 
 __all__ = ["WIDE", "Reduction", "reduce_columns"]
 
@@ -42,10 +36,6 @@ __all__ = ["WIDE", "Reduction", "reduce_columns"]
 WIDE = 500
 # Random directions beside the leading ones, along which the noise is measured.
 NOISE_DIRECTIONS = 16
-# Steps on Ψ, and the largest change of its logarithm at which they end.
-STEPS, SETTLED = 12, 0.02
-# The least share of a column's variance that is noise: one without any would be all that counts.
-LEAST_NOISE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +144,14 @@ def reduce_columns(
     kept : array of bool, optional
         Which columns to use; all by default. The directions have no part of the others.
     """
-    use = np.ones(sketch.n_columns, dtype=np.bool_) if kept is None else kept
-    use = use & (sketch.variances() > 0)
+    scatter = sketch.scatter()
+    use = (scatter.squares > 0) if kept is None else kept & (scatter.squares > 0)
     least = max(labels, n_latent or 0)
     most = most_visible(least)
-    noise, top, visible = _noise(sketch, use, least, most)
+    scatter, late = scatter.select(use), sketch.late_scatter()
+    noise = noise_of(scatter if late is None else late.select(use), use, least, most)
+    top = scatter.leading(noise)
+    visible = min(visible_in(scatter, top, noise, use), most)
     v = min(max(least, visible), top.vectors.shape[1])
     V = top.vectors[:, :v]
     R = _orthogonal_to(V, use, min(NOISE_DIRECTIONS + least - min(v, least), int(use.sum()) - v))
@@ -179,31 +172,6 @@ def _count(labels: int, visible: int, most: int, rows: int) -> LatentCount:
     if visible + 1 > rows:
         return LatentCount(labels, visible, "rows")
     return LatentCount(visible, visible, "sensors")
-
-
-def _noise(
-    sketch: ColumnSketch, use: BoolArray, least: int, most: int
-) -> tuple[FloatArray, Leading, int]:
-    """Ψ, the leading directions in units of its root, and how many of them stand out."""
-    variances = np.where(use, sketch.variances(), 0.0)
-    noise = np.where(use, variances, 1.0)
-    m, half = int(use.sum()), sketch.half(use)
-    for step in range(STEPS + 1):
-        top = sketch.leading(noise, half)
-        total = float(np.sum(variances / noise))
-        visible = min(standing_out(top.values, total, m, sketch.degrees), most)
-        r = min(max(visible, least), len(top.values))
-        level = (total - float(top.values[:r].sum())) / max(m - r, 1)
-        if step == STEPS or level * m <= SINGLE * total:
-            break
-        explained = top.vectors[:, :r] ** 2 @ np.maximum(top.values[:r] - level, 0.0)
-        new = np.clip(variances - noise * explained, LEAST_NOISE * variances, variances)
-        new = np.where(use, new, 1.0)
-        change = float(np.abs(np.log(new / noise)).max())
-        noise = new
-        if change < SETTLED and step:
-            break
-    return noise, top, visible
 
 
 def _orthogonal_to(V: FloatArray, use: BoolArray, count: int) -> FloatArray:

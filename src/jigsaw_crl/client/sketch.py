@@ -17,56 +17,35 @@ are summed later, in double precision, in whatever directions were chosen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.client.nulls import noise_edge
+from jigsaw_crl.client.scatter import Scatter, most_visible, noise_of, visible_in
 from jigsaw_crl.moments.checks import LARGEST_VALUE, check_values
 
-__all__ = ["ColumnSketch", "Leading", "most_visible", "standing_out"]
+__all__ = ["ColumnSketch"]
 
 # Directions beyond those that are wanted: at least this many, and half as many as wanted.
 SPARE = 16
-# Directions that stand out are followed up to this many times those that are wanted, and some more.
-MOST_VISIBLE, AND_MORE = 2, 32
-# Chance that noise alone adds a direction to those that stand out.
-FALSE_ALARM = 1e-3
-# The share of all variance that single precision cannot tell from none.
-SINGLE = 1e-5
 # Rows before the random directions are first replaced.
 FIRST_ROWS = 512
+# The share of the rows that must have met the last Ω, for them to be used alone.
+LATE = 0.2
 # Rows whose spread gives the unit of each column in the first Ω.
 UNIT_ROWS = 64
 # Rows that are multiplied at a time: few enough for the cache, many enough for fast products.
 BLOCK_ROWS = 256
-# Once the rows are this many times the columns, Y takes one block in so many: the share of signal
-# that is lost is about (σ²/λ)·m/n, and no longer matters.
-ENOUGH, EVERY = 2, 4
+# With this many times as many rows as columns, but at least so many, Ω is replaced no more, and Y
+# takes one block in so many: the share of the signal that is lost, about (σ²/λ)·m/n, is small.
+ENOUGH, ENOUGH_ROWS, EVERY = 2, 4096, 4
 # Directions whose share of ΩᵀY (scaled to a unit diagonal) is lower are rounding errors.
 ROUNDING = 1e-6
 # Single precision serves columns whose spread is between the first two of these, and whose mean is
 # at most this many times their spread; from other means that of the first rows is subtracted.
 NARROWEST, WIDEST, FAR = 1e-12, 1e12, 30.0
-
-
-@dataclass(frozen=True, eq=False)
-class Leading:
-    """Leading eigenpairs of the covariance within cells.
-
-    Parameters
-    ----------
-    values : array, shape (k,)
-        Largest first.
-    vectors : array, shape (m, k)
-        Orthonormal.
-    """
-
-    values: FloatArray
-    vectors: FloatArray
 
 
 class ColumnSketch:
@@ -92,16 +71,15 @@ class ColumnSketch:
     >>> mixing = rng.normal(size=(3, 100))
     >>> sketch = ColumnSketch(100, wanted=3)
     >>> sketch.add(rng.normal(size=(400, 3)) @ mixing, np.zeros(400, dtype=int))
-    >>> one = np.ones(100)
-    >>> vectors = sketch.leading(one, sketch.half(one > 0)).vectors[:, :3]
+    >>> vectors = sketch.scatter().leading(np.ones(100)).vectors[:, :3]
     >>> bool(np.abs(mixing - mixing @ vectors @ vectors.T).max() < 1e-4)
     True
     """
 
     def __init__(self, n_columns: int, *, wanted: int, grows: bool = False, seed: int = 0) -> None:
         self.n_columns, self.n_rows = n_columns, 0
-        # Degrees of freedom of the scatter.
-        self.degrees = 0
+        # Degrees of freedom, since Ω was last replaced and before.
+        self._degrees = self._degrees_before = 0
         self._blocks, self._skips = 0, False
         self.wanted = self.wanted_least = wanted
         self.grows = grows
@@ -110,9 +88,11 @@ class ColumnSketch:
         self._kind: npt.DTypeLike = np.float32
         self._origin: FloatArray | None = None
         self._omega: npt.NDArray[np.floating] = np.empty((n_columns, 0))
-        self._image = np.empty((n_columns, 0))
-        # Sums of squares of the rows that Y has, and of the others.
-        self._squares, self._skipped = np.zeros((2, n_columns))
+        # Y and the diagonal of S since Ω was last replaced, and those of the rows before.
+        self._image = self._carried = np.empty((n_columns, 0))
+        self._squares, self._earlier = np.zeros((2, n_columns))
+        # Sums of squares of the rows that Y does not have.
+        self._skipped = np.zeros(n_columns)
         # Rows and mean of each cell.
         self._sizes: list[int] = []
         self._means: list[FloatArray] = []
@@ -139,7 +119,8 @@ class ColumnSketch:
         if self.n_rows == 0:
             self._begin(rows, sparse=sparse)
         self._blocks += 1
-        self._skips = self.n_rows >= ENOUGH * self.n_columns and self._blocks % EVERY > 0
+        early = self.n_rows < max(ENOUGH * self.n_columns, ENOUGH_ROWS)
+        self._skips = not early and self._blocks % EVERY > 0
         means = self._add_sparse(rows, sizes) if sparse else self._add_dense(rows, sizes)
         before = len(self._sizes)
         own = zip(cells[starts].tolist(), sizes.tolist(), means, strict=True)
@@ -147,8 +128,8 @@ class ColumnSketch:
         self._add_products(between, np.einsum("ij,ij->j", between, between))
         self.n_rows += len(cells)
         # The first piece of a cell has one degree of freedom less than rows.
-        self.degrees += 0 if self._skips else len(cells) - (len(self._sizes) - before)
-        if self.n_rows >= self._next:
+        self._degrees += 0 if self._skips else len(cells) - (len(self._sizes) - before)
+        if early and self.n_rows >= self._next:
             self._next = 2 * self.n_rows
             self._exchange()
 
@@ -166,7 +147,7 @@ class ColumnSketch:
             self._origin = mean
         random = self._random.standard_normal((self.n_columns, self._width()))
         self._omega = (random / units[:, None]).astype(self._kind)
-        self._image = np.zeros(random.shape)
+        self._image, self._carried = np.zeros((2, *random.shape))
 
     def _add_dense(self, rows: npt.NDArray[np.number], sizes: IntArray) -> FloatArray:
         """Add rows about the mean of each piece; returns the means, less the origin."""
@@ -231,34 +212,47 @@ class ColumnSketch:
 
     def _exchange(self) -> None:
         """Replace Ω by the directions found so far, and Y by the approximation times it."""
-        variances = np.where(self._squares > 0, self.variances(), 1.0)
-        half = self._half()
-        top = self.leading(variances, half)
+        found = self.scatter()
+        use, most = found.squares > 0, most_visible(self.wanted_least)
+        noise = noise_of(found, use, self.wanted_least, most)
+        top = found.leading(noise)
         if self.grows:
-            seen = standing_out(top.values, self.n_columns, self.n_columns, self.degrees)
-            self.wanted = max(self.wanted, min(seen, most_visible(self.wanted_least)))
+            self.wanted = max(self.wanted, min(visible_in(found, top, noise, use), most))
         omega = top.vectors
         missing = self._width() - omega.shape[1]
         if missing > 0:
             fresh = self._random.standard_normal((self.n_columns, missing))
             omega = np.hstack([omega, fresh / np.sqrt(self.n_columns)])
-        self._omega = (omega / np.sqrt(variances)[:, None]).astype(self._kind)
-        self._image = half @ (half.T @ self._omega)
+        self._omega = (omega / np.sqrt(noise)[:, None]).astype(self._kind)
+        self._carried = found.half @ (found.half.T @ self._omega)
+        self._earlier, self._degrees_before = found.squares, found.degrees
+        self._image, self._squares = np.zeros(omega.shape), np.zeros(self.n_columns)
+        self._degrees = 0
 
-    def _half(self) -> FloatArray:
+    def _half(self, image: FloatArray) -> FloatArray:
         """H of shape (m, k) with `H Hᵀ = Y (ΩᵀY)⁻¹ Yᵀ`."""
-        inner = self._omega.T.astype(np.float64) @ self._image
+        inner = self._omega.T.astype(np.float64) @ image
         size = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
         scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
         values, vectors = np.linalg.eigh(scale[:, None] * (inner + inner.T) / 2 * scale)
         kept = values > ROUNDING * max(float(values[-1]), 0.0)
-        return np.asarray(self._image @ (scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])))
+        return np.asarray(image @ (scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])))
 
     # -- what was found -------------------------------------------------------------------------
 
-    def variances(self) -> FloatArray:
-        """Variance of each column within cells."""
-        return np.asarray(np.maximum(self._squares, 0.0) / max(self.degrees, 1))
+    def scatter(self) -> Scatter:
+        """The scatter of all rows that Y has."""
+        half = self._half(self._image + self._carried)
+        return Scatter(half, self._squares + self._earlier, self._degrees + self._degrees_before)
+
+    def late_scatter(self) -> Scatter | None:
+        """That of the rows since Ω was last replaced, if they are a good part of all.
+
+        It is closer: earlier rows met a worse Ω, which lost some of their signal.
+        """
+        if self._degrees < LATE * (self._degrees + self._degrees_before):
+            return None
+        return Scatter(self._half(self._image), self._squares, self._degrees)
 
     def rows_of(self, cells: list[int]) -> int:
         """Number of rows of some cells."""
@@ -273,48 +267,9 @@ class ColumnSketch:
     def constant(self) -> BoolArray:
         """Columns that have one value in all rows, as far as single precision tells."""
         means = np.array([m for m, n in zip(self._means, self._sizes, strict=True) if n])
-        return np.asarray((self._squares + self._skipped <= 0) & (np.ptp(means, axis=0) == 0))
-
-    def half(self, use: BoolArray) -> FloatArray:
-        """H of shape (m, k) with `S ≈ H Hᵀ`, without the columns that are not in use."""
-        return np.where(use[:, None], self._half(), 0.0)
-
-    def leading(self, noise: FloatArray, half: FloatArray) -> Leading:
-        """Leading eigenpairs of the covariance within cells, each column divided by `√noise`.
-
-        `half` is as `half` returns it, for several calls.
-        """
-        scaled = half / np.sqrt(noise)[:, None]
-        values, turn = np.linalg.eigh(scaled.T @ scaled)
-        kept = values > np.finfo(np.float32).eps ** 2 * float(values[-1])
-        vectors = scaled @ (turn[:, kept] / np.sqrt(values[kept]))
-        return Leading(values[kept][::-1] / max(self.degrees, 1), vectors[:, ::-1])
-
-
-def most_visible(labels: int) -> int:
-    """Up to how many directions that stand out are followed."""
-    return MOST_VISIBLE * labels + AND_MORE
-
-
-def standing_out(values: FloatArray, total: float, m: int, degrees: float) -> int:
-    """How many of the leading eigenvalues of m columns exceed those of noise.
-
-    Parameters
-    ----------
-    values : array
-        Largest first.
-    total : float
-        The sum of all m eigenvalues.
-    m : int
-    degrees : float
-        Degrees of freedom of the covariance.
-    """
-    beyond = total - np.append(0.0, np.cumsum(values))
-    for r, value in enumerate(values.tolist()):
-        level = max(float(beyond[r]), SINGLE * total) / max(m - r, 1)
-        if value <= level * noise_edge(max(m - r, 1), max(degrees - r, 1.0), FALSE_ALARM):
-            return r
-    return len(values)
+        return np.asarray(
+            (self._squares + self._earlier + self._skipped <= 0) & (np.ptp(means, axis=0) == 0)
+        )
 
 
 def _centre(x: npt.NDArray[np.floating], sizes: IntArray) -> tuple[FloatArray, FloatArray]:
