@@ -4,7 +4,7 @@
     python benchmarks/wide.py disk        20,000 columns × 101 regimes × 500 rows, a file of 8 GB
     python benchmarks/wide.py verdicts    studies of 300 columns, reduced against all columns
 
-`memory` prints the peak above the rows, from rows to fragment, and the time from rows to client over
+`memory` prints the peak above the rows, from rows to fragment, and the time from rows to client by
 that of one product `XᵀΩ` with as many columns as the client has directions. `disk` writes the file
 chunk by chunk and runs `jigsaw moments` and `jigsaw fragment` in processes of their own. Seeds of
 `verdicts` from 1,000 on were not looked at when constants were chosen.

@@ -5,10 +5,11 @@ A client needs the p-dimensional space of its latents, not all m columns. With `
 with the same latents, another mixing and the noise `Bᵀ Ψ B`. Nothing is lost but signal, and least
 is lost with
 
-    B = Ψ^(−½) [V  R] ,
+    B = Ψ^(−½) [V  R] O ,
 
-V the leading eigenvectors of the covariance within regimes in units of Ψ^½, and R a few random
-directions orthogonal to V. The noise is then the same in all d directions; along R it is measured.
+V the leading eigenvectors of the covariance within regimes in units of Ψ^½, R a few random
+directions orthogonal to V, along which the noise is measured, and O a random rotation: without it a
+latent could be taken for the noise of one direction. The noise is the same in all d directions.
 
 Ψ is that of factor analysis: the variance of each column that the leading directions do not
 explain, found by repetition. Directions count as leading if their variance exceeds that of noise
@@ -34,6 +35,8 @@ __all__ = ["WIDE", "Reduction", "reduce_columns"]
 # From this many columns on, a table is reduced. Below, matrices of all columns cost less than a
 # second read of the rows, and nothing is lost.
 WIDE = 500
+# A column with less than this share of its variance in the late rows has a few rows far out.
+SELDOM = 0.2
 # Random directions beside the leading ones, along which the noise is measured.
 NOISE_DIRECTIONS = 16
 
@@ -148,14 +151,17 @@ def reduce_columns(
     use = (scatter.squares > 0) if kept is None else kept & (scatter.squares > 0)
     least = max(labels, n_latent or 0)
     most = most_visible(least)
-    scatter, late = scatter.select(use), sketch.late_scatter()
-    noise = noise_of(scatter if late is None else late.select(use), use, least, most)
+    scatter, late = scatter.select(use), sketch.late_scatter() or scatter
+    # Of a column that hardly varies in the late rows, all variance counts as noise.
+    varies = use & (late.variances > SELDOM * scatter.variances)
+    noise = noise_of(late.select(varies), varies, least, most)
+    noise = np.where(use & ~varies, scatter.variances, noise)
     top = scatter.leading(noise)
     visible = min(visible_in(scatter, top, noise, use), most)
     v = min(max(least, visible), top.vectors.shape[1])
     V = top.vectors[:, :v]
     R = _orthogonal_to(V, use, min(NOISE_DIRECTIONS + least - min(v, least), int(use.sum()) - v))
-    matrix = np.hstack([V, R]) / np.sqrt(noise)[:, None]
+    matrix = (np.hstack([V, R]) @ _turn(v + R.shape[1])) / np.sqrt(noise)[:, None]
     matrix[~use] = 0.0
     counted = None
     if n_latent is None:
@@ -172,6 +178,11 @@ def _count(labels: int, visible: int, most: int, rows: int) -> LatentCount:
     if visible + 1 > rows:
         return LatentCount(labels, visible, "rows")
     return LatentCount(visible, visible, "sensors")
+
+
+def _turn(d: int) -> FloatArray:
+    """A random rotation of d dimensions."""
+    return np.asarray(np.linalg.qr(np.random.default_rng(2).standard_normal((d, d)))[0])
 
 
 def _orthogonal_to(V: FloatArray, use: BoolArray, count: int) -> FloatArray:

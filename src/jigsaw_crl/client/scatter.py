@@ -23,10 +23,8 @@ MOST_VISIBLE, AND_MORE = 2, 32
 FALSE_ALARM = 1e-3
 # The share of all variance that single precision cannot tell from none.
 SINGLE = 1e-5
-# Steps on Ψ, and the largest change of its logarithm at which they end.
-STEPS, SETTLED = 20, 0.01
-# Of the latents that seem to be too few, one in so many is added at a time.
-CAREFUL = 4
+# Steps on Ψ, and the share of its sampling error (on a logarithmic scale) at which they end.
+STEPS, SETTLED = 100, 0.2
 # The least share of a column's variance that is noise: one without any would be all that counts.
 LEAST_NOISE = 1e-4
 
@@ -113,21 +111,30 @@ def standing_out(values: FloatArray, total: float, m: int, degrees: float) -> in
 def noise_of(scatter: Scatter, use: BoolArray, least: int, most: int) -> FloatArray:
     """Ψ with the fewest latents, from `least` on, that leave nothing above noise; 1 if not in use.
 
-    With `most` of them, whatever they leave.
+    With `most` of them, whatever they leave. Too many would explain noisy columns away.
     """
-    noise = np.where(use, np.maximum(scatter.variances, np.finfo(np.float64).tiny), 1.0)
-    r = least
-    while True:
-        noise = _fitted(scatter, noise, use, r)
-        visible = visible_in(scatter, scatter.leading(noise), noise, use)
-        if visible <= r or r >= most:
-            return noise
-        r = min(r + max((visible - r) // CAREFUL, 1), most)
+    start = np.where(use, np.maximum(scatter.variances, np.finfo(np.float64).tiny), 1.0)
+
+    def fitted(r: int) -> tuple[FloatArray, bool]:
+        noise = _fitted(scatter, start, use, r)
+        return noise, visible_in(scatter, scatter.leading(noise), noise, use) <= r
+
+    low, r, step = least - 1, least, 1
+    noise, fits = fitted(r)
+    while not fits and r < most:
+        low, r, step = r, min(r + step, most), 2 * step
+        noise, fits = fitted(r)
+    while r - low > 1:
+        middle = (low + r) // 2
+        fewer, fits = fitted(middle)
+        low, r, noise = (low, middle, fewer) if fits else (middle, r, noise)
+    return noise
 
 
 def _fitted(scatter: Scatter, start: FloatArray, use: BoolArray, r: int) -> FloatArray:
     """The variance of each column that r directions do not explain, by repetition."""
     variances, m, noise = scatter.variances, int(use.sum()), start
+    settled = SETTLED * np.sqrt(2 / max(scatter.degrees, 1))
     for _ in range(STEPS):
         top = scatter.leading(noise)
         total, own = float(np.sum(variances / noise)), top.values[:r]
@@ -137,7 +144,7 @@ def _fitted(scatter: Scatter, start: FloatArray, use: BoolArray, r: int) -> Floa
         explained = top.vectors[:, :r] ** 2 @ np.maximum(own - level, 0.0)
         left = np.clip(variances - noise * explained, LEAST_NOISE * variances, variances)
         before, noise = noise, np.where(use, np.maximum(left, np.finfo(np.float64).tiny), 1.0)
-        if float(np.abs(np.log(noise / before)).max()) < SETTLED:
+        if float(np.abs(np.log(noise / before)).max()) < settled:
             break
     return noise
 
