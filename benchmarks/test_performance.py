@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 from assembly_corruption import flipped, large_world, perfect, weighed
 from pytest_benchmark.fixture import BenchmarkFixture
+from wide import client_of, rows_in_memory
 
 import jigsaw_crl as jc
 from jigsaw_crl import baseline, nullcone
@@ -120,6 +121,14 @@ def test_raw_samples(pytestconfig: pytest.Config, in_turns: Measure, record: Rec
     case = f"{n:,} rows a regime, {clients} clients"
     # The peer computes no order; the limit holds with the time of ours included.
     record("raw samples to order / XᵀX", case, ours, peer[:-1], 1.5, note=note)
+
+
+def test_wide_table(in_turns: Measure, record: Record) -> None:
+    """Rows of 3,000 columns to a client, against one product with as many columns as directions."""
+    x, parts = rows_in_memory(3000, 20, 600)
+    omega = np.random.default_rng(0).normal(size=(len(x), client_of(parts).n_features))
+    times = in_turns([(lambda: client_of(parts), lambda: x.T @ omega)], rounds=7)
+    record("wide table to client / XᵀΩ", "3,000 columns, 21 regimes × 600 rows", *times, 2.0)
 
 
 # -- exact moments against the paper's search ------------------------------------------------------

@@ -123,7 +123,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.blocks_ = self.fragment_.blocks
         self.districts_ = self.fragment_.districts
         self.components_ = self._basis()
-        self.mean_ = np.array(client.control.mean)
+        self.mean_ = np.array(client.centre)
         return self
 
     def transform(self, X: Any) -> FloatArray:

@@ -24,6 +24,7 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.diagnostics import (
     ClientReport,
     StudyReport,
@@ -33,6 +34,7 @@ from jigsaw_crl.diagnostics import (
     usable,
 )
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.latents import in_columns
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.result.provenance import provenance_of
@@ -95,17 +97,20 @@ class Recovered:
         The checks of the client, in agreement with what recovery could read.
     recovery : Recovery or None
         What was read from the client; None from the paper's method.
+    reduction : Reduction or None
+        The directions that stand in for the columns of a wide table.
     """
 
     fragment: Fragment
     report: ClientReport
     recovery: Recovery | None
+    reduction: Reduction | None = None
 
     def refined(self, order: PartialOrder[str]) -> Fragment:
         """The fragment with districts, blocks and basis settled by the global order."""
         if self.recovery is None:
             return self.fragment
-        return self.recovery.refined(self.fragment, order)
+        return in_columns(self.recovery.refined(self.fragment, order), self.reduction)
 
 
 # -- one client -----------------------------------------------------------------------------------
@@ -146,10 +151,10 @@ def recover_client(
     fragment = replace(
         fragment,
         findings=tuple(findings),
-        features=client.features,
-        centre=client.control.mean,
+        features=client.columns,
+        centre=client.centre,
     )
-    return Recovered(fragment, report, recovery)
+    return Recovered(in_columns(fragment, client.reduction), report, recovery, client.reduction)
 
 
 def recover_checked(

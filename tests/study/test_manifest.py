@@ -31,7 +31,7 @@ NEAR_MISSES = {
     "drop-missing = true": "unknown field 'drop-missing'. Write missing = \"drop\".",
     "drop_missing = true": 'Write missing = "drop".',
     "dropna = true": 'Write missing = "drop".',
-    '[clients.lab1]\ndrop-missing = "yes"': 'Write missing = "drop", missing = "em" or missing = "refuse".',
+    '[clients.lab1]\ndrop-missing = "yes"': 'Write missing = "drop", missing = "em" or missing',
     'ignore = "operator"': 'Write ignore = ["operator"].',
     'ignored = ["operator"]': "Did you mean 'ignore'?",
     'exclude = ["operator"]': 'Write ignore = ["COLUMN"].',

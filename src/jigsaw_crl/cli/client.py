@@ -148,7 +148,8 @@ def moments(
 ) -> None:
     """Turn rows into sufficient statistics.
 
-    Reads the table once, in constant memory. The file holds counts, means, covariances and higher
+    Reads the table once, in constant memory; one of 500 columns or more is read twice, and reduced
+    to the directions that hold its latents. The file holds counts, means, covariances and higher
     moments, but no rows. Every other command accepts it in place of the table.
     """
     from jigsaw_crl.study import merge_clients, read_client_with_findings, write_moments
@@ -158,12 +159,13 @@ def moments(
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
     kinds = opt.kinds_of(interventions)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
+    earlier = None if add_to is None else read_client_with_findings(add_to)[0]
     if cluster is None:
+        reading["reduction"] = None if earlier is None else earlier.reduction
         client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     else:
         client = _on_cluster(table, cluster, kinds, name=name, n_latent=n_latent, **reading)
-    if add_to is not None:
-        earlier, _ = read_client_with_findings(add_to)
+    if earlier is not None:
         if not kinds:
             # Nothing is said of the new rows: they are like the earlier ones.
             client = client.with_interventions(dict.fromkeys(earlier.hard, "hard"))
@@ -176,7 +178,8 @@ def moments(
                 "client": client.name,
                 "output": str(output),
                 "labels": list(client.labels),
-                "n_features": client.n_features,
+                "n_features": len(client.columns),
+                "n_directions": None if client.reduction is None else client.n_features,
                 "n_latent": client.n_latent,
                 "n_samples": sizes,
                 "hard": sorted(client.hard),
@@ -185,9 +188,11 @@ def moments(
         return
     rows = "exact moments" if sizes is None else pluralise(sum(sizes.values()), "row")
     typer.echo(
-        f"{client.name}: {rows}, {pluralise(client.n_features, 'feature')}, "
+        f"{client.name}: {rows}, {pluralise(len(client.columns), 'feature')}, "
         f"{pluralise(len(client.labels), 'label')} written to {output}"
     )
+    if client.reduction is not None:
+        typer.echo(client.reduction.message)
     if client.hard:
         typer.echo(f"hard interventions: {', '.join(sorted(client.hard))}")
 

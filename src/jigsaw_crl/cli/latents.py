@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import numpy as np
 import typer
@@ -53,6 +53,7 @@ def latents(
     """
     from jigsaw_crl.fragment.private import load_private
     from jigsaw_crl.study.reading import open_rows
+    from jigsaw_crl.study.source import is_sparse
 
     # A table of latents has nothing that shows who wrote it.
     check_output(output, lambda _: False, inputs=[private, table], force=force, what="ours")
@@ -70,7 +71,9 @@ def latents(
             writer = csv.writer(text)
             writer.writerow(["regime", *fragment.labels])
             for chunk in source.chunks():
-                z = fragment.transform(np.asarray(chunk.rows[:, columns], dtype=np.float64))
+                x: Any = chunk.rows[:, columns]
+                x = x.toarray() if is_sparse(x) else x
+                z = fragment.transform(np.asarray(x, dtype=np.float64))
                 names = ["" if code < 0 else chunk.regimes[code] for code in chunk.codes.tolist()]
                 writer.writerows([name, *row] for name, row in zip(names, z.tolist(), strict=True))
                 rows += len(names)

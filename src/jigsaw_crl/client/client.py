@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import normal_label
@@ -29,25 +28,26 @@ from jigsaw_crl.client.checks import (
     check_moments,
     check_named,
     check_names,
-    check_rank,
     column_names,
     hard_among,
     hard_labels,
-    in_order,
     matrices_of,
-    numerical_rank,
     sizes_of,
     validate_client,
 )
 from jigsaw_crl.client.counting import count_rows
 from jigsaw_crl.client.each import moments_of_each
 from jigsaw_crl.client.latents import LatentCount, count_from_moments
-from jigsaw_crl.client.rows import RowNames, moments_of_rows, names_of_rows
+from jigsaw_crl.client.matrices import (
+    moments_of_covariance,
+    moments_of_precision,
+    rank_of_precision,
+)
+from jigsaw_crl.client.reduction import Reduction
+from jigsaw_crl.client.rows import RowNames, moments_of_given, names_beside
+from jigsaw_crl.client.wide import reduce_given
 from jigsaw_crl.moments.asked import Asked, Missing
-from jigsaw_crl.moments.checks import check_rows, check_second_moment
-from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv, second_moment_about
-from jigsaw_crl.moments.stream import few_parts
-from jigsaw_crl.moments.summary import MOST_PARTS
+from jigsaw_crl.moments.regime import Moments, second_moment_about
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -85,6 +85,8 @@ class Client:
         How `n_latent` was estimated; None if it was given.
     hard : frozenset of str
         Labels whose intervention is hard: see `with_interventions`.
+    reduction : Reduction or None
+        The directions that replace the columns of a wide table; `features` are then these.
 
     Examples
     --------
@@ -105,6 +107,7 @@ class Client:
     control_name: str = CONTROL
     counted: LatentCount | None = None
     hard: frozenset[str] = frozenset()
+    reduction: Reduction | None = None
 
     # -- constructors ---------------------------------------------------------------------------
 
@@ -123,39 +126,27 @@ class Client:
         trim: float = 0.0,
         missing: Missing = "refuse",
         hard: bool | Iterable[str] = False,
+        reduce: bool | None = None,
     ) -> Client:
         """A client from rows: matrices of shape (n_rows, n_features), one per regime.
 
         `batch` maps each regime (the control under its own name) to the batch of each of its rows,
         or to one batch for all of them; a label with several matrices has a list of these. `group`
         gives the groups of rows that are alike in the same way. `trim` and `missing` are as for
-        `read_client`; NaN stands for a missing value.
+        `read_client`; NaN stands for a missing value. `reduce` says whether directions that hold
+        the latents replace the columns (see `jigsaw_crl.client.reduction`); wide tables by default.
         """
         features = column_names(observational) if features is None else features
         asked = Asked(trim, missing, grouped=group is not None, batched=batch is not None)
 
-        def compute(rows: npt.ArrayLike, regime: str, beside: tuple[RowNames, RowNames]) -> Moments:
-            rows = in_order(rows, features, client=name, regime=regime)
-            x = check_rows(rows, client=name, regime=regime)
-            parts = MOST_PARTS if regime == control_name else few_parts(x.shape[1])
-            rank = len(interventions) if n_latent is None else n_latent
-            own, groups = beside
-            try:
-                return moments_of_rows(
-                    x, parts=parts, asked=asked, rank=rank, batches=own, groups=groups
-                )
-            except InputError as error:
-                raise error.located(client=name, regime=regime) from None
-
-        def named() -> Mapping[str, list[Any]]:
-            of = partial(names_of_rows, name)
-            batches = of(batch, interventions, control_name, what="batch", plural="batches")
-            groups = of(group, interventions, control_name, what="group", plural="groups")
-            return {r: list(zip(batches[r], groups[r], strict=True)) for r in batches}
-
+        rank = len(interventions) if n_latent is None else n_latent
+        compute = partial(moments_of_given, name, control_name, features, asked, rank)
+        named = partial(names_beside, name, batch, group, interventions, control_name)
+        reduced = partial(reduce_given, name, features, n_latent, missing, reduce)
         return cls._build(
-            name, observational, interventions, named, n_latent, features, control_name, compute
-        )._called(hard)
+            name, observational, interventions, named, n_latent, features, control_name, compute,
+            reduced,
+        )._called(hard)  # fmt: skip
 
     @classmethod
     def from_covariances(
@@ -175,11 +166,7 @@ class Client:
         `n_samples` is None for exact population moments, an int, or a mapping from regime
         (the control under its own name) to int.
         """
-
-        def compute(matrix: npt.ArrayLike, regime: str, n: int | None) -> Moments:
-            c = check_second_moment(matrix, client=name, regime=regime)
-            return Moments(n, np.zeros(len(c)), c)
-
+        compute = partial(moments_of_covariance, name)
         sizes = partial(sizes_of, name, n_samples, interventions, control_name)
         return cls._build(
             name, observational, interventions, sizes, n_latent, features, control_name, compute
@@ -203,19 +190,12 @@ class Client:
         Without `n_latent`, the rank is that of the control's Θ up to rounding.
         """
         check_names(name, interventions, control_name)
-        if n_latent is None:
-            control = check_second_moment(observational, client=name, regime=control_name)
-            rank = max(numerical_rank(control), len(interventions))
+        rank = n_latent
+        if rank is None:
+            rank = rank_of_precision(name, control_name, observational, len(interventions))
         else:
-            rank = n_latent
             check_latents(name, rank, len(interventions))
-
-        def compute(matrix: npt.ArrayLike, regime: str, n: int | None) -> Moments:
-            theta = check_second_moment(matrix, client=name, regime=regime)
-            d = len(theta)
-            check_rank(theta, min(rank, d), client=name, regime=regime)
-            return Moments(n, np.zeros(d), fixed_rank_pinv(theta, min(rank, d)))
-
+        compute = partial(moments_of_precision, name, rank)
         sizes = partial(sizes_of, name, n_samples, interventions, control_name)
         return cls._build(
             name, observational, interventions, sizes, n_latent, features, control_name, compute
@@ -232,8 +212,9 @@ class Client:
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
         hard: bool | Iterable[str] = False,
+        reduction: Reduction | None = None,
     ) -> Client:
-        """A client from moments that are computed already, for instance from a stream."""
+        """A client from moments, for instance of a stream; along the directions of `reduction`."""
         check_names(name, interventions, control_name)
         regimes = {
             label: (value,) if isinstance(value, Moments) else tuple(value)
@@ -241,7 +222,7 @@ class Client:
         }
         for regime, moments in ((control_name, (control,)), *regimes.items()):
             check_moments(moments, client=name, regime=regime)
-        built = cls._checked(name, control, regimes, n_latent, features, control_name)
+        built = cls._checked(name, control, regimes, n_latent, features, control_name, reduction)
         return built._called(hard)
 
     @classmethod
@@ -287,6 +268,7 @@ class Client:
         features: Sequence[str] | None,
         control_name: str,
         compute: Callable[[Any, str, Any], Moments],
+        reduced: Callable[[list[Any]], tuple[list[Any], Reduction | None]] = lambda x: (x, None),
     ) -> Client:
         """Compute the moments of every regime with `compute`, which also gets what stands beside.
 
@@ -297,11 +279,12 @@ class Client:
         given = [(observational, control_name, beside[control_name][0])]
         for label, value in interventions.items():
             given += [(x, label, y) for x, y in zip(matrices_of(value), beside[label], strict=True)]
+        given, reduction = reduced(given)
         control, *others = moments_of_each(compute, given)
         regimes: dict[str, tuple[Moments, ...]] = dict.fromkeys(interventions, ())
         for (_, label, _), moments in zip(given[1:], others, strict=True):
             regimes[label] += (moments,)
-        return cls._checked(name, control, regimes, n_latent, features, control_name)
+        return cls._checked(name, control, regimes, n_latent, features, control_name, reduction)
 
     @classmethod
     def _checked(
@@ -312,17 +295,24 @@ class Client:
         n_latent: int | None,
         features: Sequence[str] | None,
         control_name: str,
+        reduction: Reduction | None,
     ) -> Client:
+        features = features if reduction is None else reduction.features
         names = check_features(name, features, control.n_features)
         name, control_name = normal_label(name), normal_label(control_name)
         regimes = {normal_label(label): moments for label, moments in regimes.items()}
-        p = len(regimes) if n_latent is None else n_latent
+        counted = None if reduction is None or n_latent is not None else reduction.counted
+        least = len(regimes) if counted is None else counted.used
+        p = least if n_latent is None else n_latent
         client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
         # Checked with the number of labels first: only moments that fit together can be pooled.
         validate_client(client)
         control, regimes = count_rows(control, regimes, p)
-        client = replace(client, control=control, interventions=FrozenMapping(regimes))
-        if n_latent is None:
+        client = replace(
+            client, control=control, interventions=FrozenMapping(regimes), counted=counted,
+            reduction=None if reduction is None else reduction.about(control.mean),
+        )  # fmt: skip
+        if n_latent is None and counted is None:
             others = [m for moments in regimes.values() for m in moments]
             counted = count_from_moments(control, others, len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
@@ -360,6 +350,16 @@ class Client:
     @property
     def n_features(self) -> int:
         return self.control.n_features
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that rows of this client have."""
+        return self.features if self.reduction is None else self.reduction.columns
+
+    @property
+    def centre(self) -> FloatArray:
+        """Mean of the control rows, column by column."""
+        return self.control.mean if self.reduction is None else self.reduction.centre
 
     @property
     def is_population(self) -> bool:

@@ -5,7 +5,7 @@ Each row may belong to a batch and to a group; rows may be trimmed, and may have
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,15 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.client.checks import LabelData, matrices_of
+from jigsaw_crl.client.checks import LabelData, in_order, matrices_of
 from jigsaw_crl.moments.asked import Asked
+from jigsaw_crl.moments.checks import check_rows
 from jigsaw_crl.moments.groups import GroupedStream
 from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.stream import few_parts
+from jigsaw_crl.moments.summary import MOST_PARTS
 
-__all__ = ["RowNames", "moments_of_rows", "names_of_rows"]
+__all__ = ["RowNames", "coded_names", "moments_of_given", "names_beside"]
 
 # Batches or groups of the rows of one regime: one for each row, or one for all; a list of these for
 # a label with several matrices.
@@ -70,6 +73,43 @@ def names_of_rows(
     return found
 
 
+def names_beside(
+    name: str,
+    batch: object,
+    group: object,
+    interventions: Mapping[str, LabelData],
+    control_name: str,
+) -> dict[str, list[tuple[RowNames, RowNames]]]:
+    """The batches and the groups of the rows of each matrix of each regime."""
+    of = partial(names_of_rows, name)
+    batches = of(batch, interventions, control_name, what="batch", plural="batches")
+    groups = of(group, interventions, control_name, what="group", plural="groups")
+    return {r: list(zip(batches[r], groups[r], strict=True)) for r in batches}
+
+
+def moments_of_given(
+    client: str,
+    control: str,
+    features: Sequence[str] | None,
+    asked: Asked,
+    rank: int,
+    rows: Any,
+    regime: str,
+    beside: tuple[RowNames, RowNames],
+) -> Moments:
+    """Moments of a matrix of rows as a user passes it; `beside` are its batches and groups."""
+    rows = in_order(rows, features, client=client, regime=regime)
+    x = check_rows(rows, client=client, regime=regime)
+    parts = MOST_PARTS if regime == control else few_parts(x.shape[1])
+    batches, groups = beside
+    try:
+        return moments_of_rows(
+            x, parts=parts, asked=asked, rank=rank, batches=batches, groups=groups
+        )
+    except InputError as error:
+        raise error.located(client=client, regime=regime) from None
+
+
 def moments_of_rows(
     x: npt.NDArray[np.generic],
     *,
@@ -92,8 +132,8 @@ def moments_of_rows(
     batches, groups : list of str or str, optional
         The batch and the group of each row, or of all.
     """
-    own = _coded(batches, len(x), "batch", "batches")
-    grouped = _coded(groups, len(x), "group", "groups")
+    own = coded_names(batches, len(x), "batch", "batches")
+    grouped = coded_names(groups, len(x), "group", "groups")
     if asked.missing == "drop" and x.dtype.kind == "f":
         whole = ~np.isnan(x).any(axis=1)
         if not whole.any():
@@ -123,7 +163,7 @@ def moments_of_rows(
     return Moments.of_batches({b: of(here) for b, here in found.items() if here.any()})
 
 
-def _coded(values: RowNames | None, n: int, what: str, plural: str) -> _Coded | None:
+def coded_names(values: RowNames | None, n: int, what: str, plural: str) -> _Coded | None:
     """The names of batches or groups, and the code of each of n rows."""
     if values is None:
         return None

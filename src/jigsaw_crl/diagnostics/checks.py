@@ -211,6 +211,7 @@ def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Clien
                 features=client.features,
                 control_name=client.control_name,
                 hard=client.hard & left.keys(),
+                reduction=client.reduction,
             )
         kept.append(client)
     if not kept and reason is not None:

@@ -9,6 +9,7 @@ from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.latents import count_latents, needed_features
+from jigsaw_crl.client.reduction import WIDE
 from jigsaw_crl.client.spectrum import Spectrum
 
 __all__ = ["check_spectrum"]
@@ -27,11 +28,30 @@ NOTICEABLE = 1e-3
 
 def check_spectrum(client: Client, spectrum: Spectrum) -> list[Finding]:
     """Findings about the number of latents and the noise, from the spectrum."""
-    findings = [] if not spectrum.visible else _uneven_units(client)
+    # Directions have no units of their own.
+    units = spectrum.visible and client.reduction is None
+    findings = (_uneven_units(client) if units else []) + _reduced(client)
     findings += _number_of_latents(client)
     if spectrum.visible and spectrum.noise_share >= NOTICEABLE:
         findings.append(_noise(client, spectrum))
     return findings
+
+
+def _reduced(client: Client) -> list[Finding]:
+    """What stands in for the columns of a wide table, and what is not checked then."""
+    if client.reduction is None:
+        return []
+    return [
+        Finding(
+            "reduced-columns",
+            "info",
+            f"{client.reduction.message}; units and the noise of single columns are taken off, and "
+            "single columns are not checked for outliers, copies or gains that differ",
+            f"Nothing to do. To check single columns, read a choice of fewer than {WIDE} of them.",
+            value=float(client.n_features),
+            client=client.name,
+        )
+    ]
 
 
 def _number_of_latents(client: Client) -> list[Finding]:

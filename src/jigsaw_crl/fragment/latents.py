@@ -6,6 +6,7 @@ a swapped pair of columns would give other latents without a sign of it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,17 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few
 
 if TYPE_CHECKING:
+    from jigsaw_crl.client.reduction import Reduction
     from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["latents_of"]
+__all__ = ["in_columns", "latents_of"]
+
+
+def in_columns(fragment: Fragment, reduction: Reduction | None) -> Fragment:
+    """A fragment whose basis is that of the columns, not of the directions that replaced them."""
+    if reduction is None or fragment.basis is None:
+        return fragment
+    return replace(fragment, basis=reduction.to_columns(fragment.basis))
 
 
 def latents_of(fragment: Fragment, rows: Any) -> Any:

@@ -159,20 +159,21 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
     block = max(_CSV_BLOCK, 4 * longest)
 
     def tables() -> Iterator[tuple[Any, Mapping[str, str]]]:
-        reader = arrow_csv.open_csv(
-            pa.input_stream(data.from_start(), compression=_compression(data)),
-            read_options=arrow_csv.ReadOptions(block_size=block, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
-            convert_options=arrow_csv.ConvertOptions(
+        options = {
+            "read_options": arrow_csv.ReadOptions(block_size=block, use_threads=False),
+            "parse_options": arrow_csv.ParseOptions(delimiter=delimiter),
+            "convert_options": arrow_csv.ConvertOptions(
                 column_types=column_types,
                 include_columns=[*named, *features],
                 strings_can_be_null=True,
                 decimal_point=decimal,
             ),
-        )
-        with reader:
-            for table in reader:
-                yield table, {}
+        }
+        with data.copy() as file:
+            stream = pa.input_stream(file, compression=_compression(data))
+            with arrow_csv.open_csv(stream, **options) as reader:
+                for table in reader:
+                    yield table, {}
 
     return _arrow_source(
         features, ignored, naming, tables, data.path, client, lacking=lacking, header=header

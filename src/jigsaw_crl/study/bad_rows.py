@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.moments.checks import LARGEST_VALUE
-from jigsaw_crl.study.source import Chunk, Naming
+from jigsaw_crl.study.source import Chunk, Naming, is_sparse
 
 __all__ = ["BadRows", "ignoring"]
 
@@ -84,7 +85,8 @@ class BadRows:
         """The rows of a chunk that can be used."""
         kept = self._named(chunk)
         # Two fast passes (NaN makes both NaN); the places are searched for only if needed.
-        low, high = (float(f(chunk.rows, initial=0.0)) for f in (np.min, np.max))
+        values = chunk.rows.data if is_sparse(chunk.rows) else chunk.rows
+        low, high = (float(f(values, initial=0.0)) for f in (np.min, np.max))
         if not (low >= -LARGEST_VALUE and high <= LARGEST_VALUE):
             kept &= self._good(chunk, kept)
         self.n_rows += len(kept)
@@ -106,7 +108,8 @@ class BadRows:
 
     def _good(self, chunk: Chunk, named: BoolArray) -> BoolArray:
         """Which of the named rows have values that can be used."""
-        rows = chunk.rows.astype(np.float64)
+        given: Any = chunk.rows
+        rows = (given.toarray() if is_sparse(given) else given).astype(np.float64)
         missing = np.isnan(rows) & named[:, None]
         if self.naming.missing == "em":
             missing[:] = False

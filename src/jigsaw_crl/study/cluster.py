@@ -10,6 +10,7 @@ rows, by whose differences serial dependence is measured, are those of each file
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,8 @@ from jigsaw_crl.study.arrow import parquet_parts, parquet_source
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.folder import client_name
-from jigsaw_crl.study.regimes import _RegimeStreams, _varying
+from jigsaw_crl.study.regime_streams import RegimeStreams, rows_left_out
+from jigsaw_crl.study.regimes import varying_columns
 from jigsaw_crl.study.row_order import FEWEST_RISES
 from jigsaw_crl.study.source import Naming
 from jigsaw_crl.study.too_small import large_enough
@@ -75,6 +77,11 @@ def read_client_on_cluster(
     naming = Naming(
         regime, control or "control", ignore=tuple(ignore), batch=batch, missing=missing or "refuse"
     )
+    if naming.missing == "em":
+        raise InputError(
+            "EM looks at all rows of a regime together, and a cluster at each file",
+            'Leave incomplete rows out with missing="drop" (--drop-missing).',
+        )
     if not folder.is_dir():
         raise InputError(
             "a cluster reduces a folder of Parquet files", "Name the folder.", path=folder
@@ -99,6 +106,8 @@ class _Reduced:
         Most rises of such a column in one regime and file.
     first, last : mapping of (regime, batch) to array
         First and last row.
+    incomplete : Counter
+        Rows with missing values that were left out, by regime.
     """
 
     cells: Mapping[Cell, Moments]
@@ -106,6 +115,7 @@ class _Reduced:
     rises: npt.NDArray[np.int64]
     first: Mapping[Cell, npt.NDArray[np.number]]
     last: Mapping[Cell, npt.NDArray[np.number]]
+    incomplete: Counter[str]
 
 
 def _reduced(part: str, folder: str, naming: Naming, client: str) -> _Reduced:
@@ -113,7 +123,7 @@ def _reduced(part: str, folder: str, naming: Naming, client: str) -> _Reduced:
     first: dict[Cell, npt.NDArray[np.number]] = {}
     with open_data(Path(folder)) as data:
         source = parquet_source(data, naming, client, only=Path(part))
-        collected = _RegimeStreams(source.features, naming, client, part)
+        collected = RegimeStreams(source.features, naming, client, part)
         for chunk in source.chunks():
             collected.add(chunk)
             names, own = (("",), None) if chunk.batches is None else chunk.batches
@@ -121,6 +131,8 @@ def _reduced(part: str, folder: str, naming: Naming, client: str) -> _Reduced:
             for code, row in zip(*np.unique(both, return_index=True), strict=True):
                 i, j = divmod(int(code), len(names))
                 first.setdefault((chunk.regimes[i], names[j]), chunk.rows[row])
+    for problem in collected.bad.problems():
+        raise problem
     order = collected.order
     level = np.zeros(len(source.features), dtype=bool)
     level[order.left] = True
@@ -130,7 +142,7 @@ def _reduced(part: str, folder: str, naming: Naming, client: str) -> _Reduced:
         for b, stream in streams.items()
     }
     last: Mapping[Any, Any] = order.last
-    return _Reduced(cells, level, order.rises, first, dict(last))
+    return _Reduced(cells, level, order.rises, first, dict(last), collected.bad.incomplete)
 
 
 def _merged(one: _Reduced, other: _Reduced) -> _Reduced:
@@ -150,6 +162,7 @@ def _merged(one: _Reduced, other: _Reduced) -> _Reduced:
         np.maximum(one.rises, other.rises),
         {**other.first, **one.first},
         {**one.last, **other.last},
+        one.incomplete + other.incomplete,
     )
 
 
@@ -207,8 +220,9 @@ def _client(
     }
     control = whole.pop(naming.control)
     interventions, findings = large_enough({k: [m] for k, m in whole.items()}, name)
+    findings += rows_left_out("incomplete-rows", "with missing values", merged.incomplete, name)
     rising = merged.level & (merged.rises >= FEWEST_RISES)
-    kept = _varying(control, interventions) & ~rising
+    kept = varying_columns(control, interventions) & ~rising
     unused = [f for f, keep in zip(features, kept, strict=True) if not keep]
     if unused:
         findings.append(

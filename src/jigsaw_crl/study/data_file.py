@@ -42,6 +42,12 @@ class DataFile:
         self.handle.seek(0)
         return self.handle
 
+    def copy(self) -> BufferedReader:
+        """Another handle of the same open file, at its beginning, for a reader that closes it."""
+        again = os.fdopen(os.dup(self.from_start().fileno()), "rb")
+        again.seek(0)
+        return again
+
     @property
     def size(self) -> int:
         """Bytes of the open file; 0 for a folder."""

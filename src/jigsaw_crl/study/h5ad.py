@@ -25,13 +25,17 @@ from jigsaw_crl.study.columns import (
     quoted,
 )
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows, is_sparse
+from jigsaw_crl.study.wide import is_wide
 
 __all__ = ["h5ad_source"]
 
 
 def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
-    """Rows of an AnnData file, read in chunks; sparse matrices become dense chunk by chunk."""
+    """Rows of an AnnData file, read in chunks.
+
+    Sparse matrices become dense chunk by chunk; those of wide tables stay sparse.
+    """
     # Imported here because pandas takes half a second to load.
     import pandas as pd
 
@@ -59,7 +63,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
             coded[what] = [str(v) for v in values], codes
     ignore, lacking = naming.ignored_among(names)
     kept = kept_positions(names, ignore, fail, what="variable")
-    chunks = partial(_chunks, path, client, kept, coded)
+    chunks = partial(_chunks, path, client, kept, coded, is_wide(len(kept), naming))
     return Source(tuple(names[i] for i in kept), chunks, lacking=lacking)
 
 
@@ -82,6 +86,7 @@ def _chunks(
     client: str,
     kept: IntArray,
     coded: Mapping[str, tuple[list[str], npt.NDArray[np.int64]]],
+    wide: bool,
 ) -> Iterator[Chunk]:
     data = _open(path, client)
     with closing(data.file):
@@ -91,7 +96,10 @@ def _chunks(
             stop = min(start + step, n)
             with readable(path):
                 rows = data.X[start:stop]
-            rows = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+            if not is_sparse(rows):
+                rows = np.asarray(rows)
+            else:
+                rows = rows.tocsr() if wide else rows.toarray()
             own = {what: (names, codes[start:stop]) for what, (names, codes) in coded.items()}
             given = own.get("batch"), own.get("group")
             yield Chunk(*own["regime"], plain_rows(rows, kept), *given)

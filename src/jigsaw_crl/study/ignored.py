@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, ROW_INDEX
+from jigsaw_crl.study.columns import BOOLEAN, ON_REQUEST, ROW_INDEX, quoted
 from jigsaw_crl.study.row_order import RISING
 
-__all__ = ["ignored_columns", "warn_of_ignored"]
+__all__ = ["constant_columns", "ignored_columns", "warn_of_ignored"]
 
 # Ignored columns that a warning names.
 MOST_WARNED = 4
@@ -54,3 +54,19 @@ def warn_of_ignored(findings: Sequence[Finding], *, stacklevel: int) -> None:
         f"client {found[0].client!r}: {text}{more} (ignore=[…] names columns that need no warning)",
         stacklevel=stacklevel + 1,
     )
+
+
+def constant_columns(constant: Sequence[str], client: str) -> list[Finding]:
+    """A finding about columns with one value in all rows, if there are any."""
+    if not constant:
+        return []
+    return [
+        Finding(
+            "constant-column",
+            "info",
+            f"dropped {quoted(constant)}: constant over all regimes",
+            "Nothing to do, unless it should vary; then check the sensor.",
+            value=float(len(constant)),
+            client=client,
+        )
+    ]

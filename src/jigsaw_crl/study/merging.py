@@ -9,6 +9,7 @@ import numpy as np
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["merge_clients"]
@@ -20,6 +21,11 @@ def merge_clients(earlier: Client, later: Client) -> Client:
     The labels of both are kept; a label in both must have the same number of strengths.
     """
     fail = partial(InputError, client=earlier.name)
+    if not _same_directions(earlier.reduction, later.reduction):
+        raise fail(
+            "the columns of the two were reduced to different directions",
+            "Add rows with --add-to, which reads them along the earlier directions.",
+        )
     if set(earlier.features) != set(later.features):
         odd = sorted(set(earlier.features) ^ set(later.features))
         raise fail(
@@ -71,7 +77,14 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         features=earlier.features,
         control_name=earlier.control_name,
         hard=earlier.hard | later.hard,
+        reduction=earlier.reduction,
     )
+
+
+def _same_directions(a: Reduction | None, b: Reduction | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.columns == b.columns and np.array_equal(a.matrix, b.matrix)
 
 
 def _same_regime(earlier: Moments, later: Moments) -> bool:

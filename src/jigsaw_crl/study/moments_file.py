@@ -11,6 +11,7 @@ times more the mean and the covariance of each regime vary than those of indepen
 and `groups` how many groups its rows are of, -1 where this is unknown (both since version 2).
 `incomplete` holds all rows of each regime, those with missing values, and the factor by which these
 make its mean vary more; `n` is then the number of complete rows that they count for (version 3).
+The moments of a wide table are those along its directions, see `directions` (version 4).
 """
 
 from __future__ import annotations
@@ -35,14 +36,22 @@ from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.incomplete import Incomplete
 from jigsaw_crl.moments.regime import Batch, Moments
 from jigsaw_crl.study.data_file import DataFile
+from jigsaw_crl.study.directions import (
+    DIRECTIONS,
+    direction_arrays,
+    direction_header,
+    direction_shapes,
+    directions_of,
+)
 from jigsaw_crl.study.limits import check_columns
 from jigsaw_crl.study.npz import Member, archive_members, read_array
 
 __all__ = ["is_moments", "is_moments_file", "read_moments", "write_moments"]
 
 FORMAT = "jigsaw-crl/moments"
-# Version 2 may have `factors`, version 3 `incomplete`; files without them are written as before.
-VERSION, WITHOUT_GAPS, WITHOUT_FACTORS = 3, 2, 1
+# Version 2 may have `factors`, version 3 `incomplete`, version 4 `directions`; files without them
+# are written as before.
+VERSION, WITHOUT_DIRECTIONS, WITHOUT_GAPS, WITHOUT_FACTORS = 4, 3, 2, 1
 LARGEST_HEADER = 1 << 26
 _HIGHER = ("third", "fourth")
 _ARRAYS = {"header", "n", "mean", "covariance"}
@@ -82,9 +91,10 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     grouped = any(m.groups is not None for m in regimes)
     newer = grouped or any(m.counted for m in regimes)
     gaps = any(m.incomplete for m in regimes)
+    version = WITHOUT_DIRECTIONS if gaps else WITHOUT_GAPS if newer else WITHOUT_FACTORS
     header = {
         "format": FORMAT,
-        "version": VERSION if gaps else WITHOUT_GAPS if newer else WITHOUT_FACTORS,
+        "version": version if client.reduction is None else VERSION,
         "written_by": f"jigsaw-crl {__version__}",
         "client": client.name,
         "control": client.control_name,
@@ -92,6 +102,7 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         "n_latent": int(client.n_latent),
         "features": list(client.features),
         "hard": sorted(client.hard),
+        **direction_header(client.reduction),
     }
     arrays: Arrays = {"header": np.array(json.dumps(header)), **_stack("", regimes)}
     if client.batches:
@@ -105,6 +116,7 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         arrays["groups"] = np.array(groups, dtype=np.int64)
     if gaps:
         arrays["incomplete"] = np.array([_gaps(m) for m in regimes])
+    arrays |= direction_arrays(client.reduction)
     if client.control.parts:
         arrays |= _stack("part_", list(client.control.parts))
     # Second moments of few rows come near to the rows: they are readable by their owner only.
@@ -174,7 +186,7 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         )
     _check_header(header, fail)
     known = _ARRAYS | _PARTS | {f"{p}{h}" for p in ("", "part_") for h in _HIGHER}
-    known |= {*_BATCHES, "factors", "groups", "incomplete"}
+    known |= {*_BATCHES, *DIRECTIONS, "factors", "groups", "incomplete"}
     if not set(members) <= known:
         raise fail(f"the file has unknown arrays {', '.join(sorted(set(members) - known))[:100]}")
     d, labels = len(header["features"]), header["labels"]
@@ -191,8 +203,8 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         _check_shapes({"groups": (1 + len(labels),)}, members, fail)
     if "incomplete" in members:
         _check_shapes({"incomplete": (1 + len(labels), 3)}, members, fail)
-    batches = _batch_shapes(members, header, fail)
-    _check_shapes(batches, members, fail)
+    batches, reduced = _batch_shapes(members, header, fail), direction_shapes(header, d, fail)
+    _check_shapes(batches | reduced, members, fail)
     own = header["client"] if name is None else name
     arrays = {key: read_array(data, member, broken) for key, member in members.items()}
     every = _unstack("", arrays, regimes[""], own, fail)
@@ -218,6 +230,7 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         features=header["features"],
         control_name=header["control"],
         hard=header.get("hard", []),
+        reduction=directions_of(header, arrays, fail) if reduced else None,
     )
 
 

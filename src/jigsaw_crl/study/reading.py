@@ -13,6 +13,7 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
@@ -135,14 +136,18 @@ def read_client_with_findings(
     trim: float | None = None,
     missing: Missing | None = None,
     interventions: Kinds | None = None,
+    reduction: Reduction | None = None,
 ) -> tuple[Client, list[Finding]]:
-    """One client and the findings from reading it: ignored and constant columns."""
+    """One client and the findings from reading it: ignored and constant columns.
+
+    Parameters are as for `read_client`; rows are read along the directions of `reduction`, if any.
+    """
     given = _given(
         regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
         missing=missing,
     )  # fmt: skip
     described = describe_one(Path(path), given, name=name, n_latent=n_latent)
-    one = _read_one(described)
+    one = _read_one(described, reduction=reduction)
     client = one.client
     if interventions is not None:
         client = client.with_interventions(interventions, strict=True)
@@ -300,12 +305,14 @@ def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
     return {**asked, "ignore": list(ignore) or None}
 
 
-def _read_one(described: Described, *, hashed: bool = False) -> _Read:
+def _read_one(
+    described: Described, *, hashed: bool = False, reduction: Reduction | None = None
+) -> _Read:
     """Read the only client that is described; all its problems are one error."""
     (entry,) = described.entries
     problems, one = Problems(), None
     with problems.noted():
-        one = _read(entry, problems, hashed=hashed)
+        one = _read(entry, problems, hashed=hashed, reduction=reduction)
         if one is not None:
             _refuse_strangers(one, described.labels)
     problems.raise_all(path=entry.path)
@@ -318,7 +325,13 @@ def _read_one(described: Described, *, hashed: bool = False) -> _Read:
     return replace(one, client=client)
 
 
-def _read(entry: Entry, problems: Problems, *, hashed: bool = False) -> _Read | None:
+def _read(
+    entry: Entry,
+    problems: Problems,
+    *,
+    hashed: bool = False,
+    reduction: Reduction | None = None,
+) -> _Read | None:
     """Read one client and note its problems; None if they leave no client.
 
     The file is opened once, for the hash and for the rows.
@@ -335,7 +348,7 @@ def _read(entry: Entry, problems: Problems, *, hashed: bool = False) -> _Read | 
             source = _source(data, naming, name)
             read = read_source(
                 source, name=name, naming=naming, n_latent=entry.n_latent, path=path,
-                problems=problems,
+                problems=problems, reduction=reduction,
             )  # fmt: skip
             if read is None:
                 return None

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.text import few
 from jigsaw_crl.moments.asked import Asked, Missing
 
-__all__ = ["Chunk", "Codes", "Missing", "Naming", "Source", "chunk_rows"]
+__all__ = [
+    "Chunk",
+    "Codes",
+    "Missing",
+    "Naming",
+    "Source",
+    "chunk_rows",
+    "is_sparse",
+]
 
 # Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
 _CHUNK_VALUES = 1 << 19
@@ -22,6 +32,11 @@ Codes = npt.NDArray[np.integer]
 def chunk_rows(n_features: int) -> int:
     """Number of rows that a reader fetches at a time."""
     return max(256, _CHUNK_VALUES // max(n_features, 1))
+
+
+def is_sparse(rows: object) -> bool:
+    """Are these the rows of a scipy matrix? Only sources of wide tables have such rows."""
+    return hasattr(rows, "toarray")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +82,25 @@ class Source:
     chunks: Callable[[], Iterator[Chunk]]
     ignored: Mapping[str, str] = field(default_factory=dict)
     lacking: tuple[str, ...] = ()
+
+    def choose(self, features: Sequence[str], client: str, path: object | None) -> Source:
+        """The same with these features only, in this order."""
+        position = {name: i for i, name in enumerate(self.features)}
+        missing = [name for name in features if name not in position]
+        if missing:
+            raise InputError(
+                f"columns are missing: {few(missing)}",
+                "Pass a table with the columns of the earlier rows.",
+                client=client,
+                path=path,
+            )
+        chosen = [position[name] for name in features]
+
+        def chunks() -> Iterator[Chunk]:
+            for chunk in self.chunks():
+                yield replace(chunk, rows=chunk.rows[:, chosen])
+
+        return replace(self, features=tuple(features), chunks=chunks)
 
 
 @dataclass(frozen=True)

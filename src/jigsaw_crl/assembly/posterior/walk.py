@@ -31,8 +31,8 @@ SETTLED = 12.0
 # Beyond this many unsettled pairs, absent ones with a weight below UNLIKELY are proposed less.
 MANY, UNLIKELY = 50_000, -3.5
 # Among pairs that were seen to change: one proposal in ASIDE is any pair, and there are FLIPS flips
-# for every larger move. At 300 labels, with 8 flips the chains differed on three times as many pairs
-# after the same time.
+# for every larger move. At 300 labels, with 8 flips the chains differed on three times as many
+# pairs after the same time.
 ASIDE, FLIPS = 4, 1
 # Inverse temperature at which only moves that do not lower the score are accepted.
 COLD = 1e9

@@ -1,0 +1,137 @@
+"""Tables of many columns: the first of two reads finds the directions that replace the columns.
+
+The second read then is that of a table whose features are the directions. Sparse rows stay sparse
+in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from jigsaw_crl.base.arrays import ArrayLike, BoolArray
+from jigsaw_crl.client.reduction import WIDE, Reduction, reduce_columns
+from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch
+from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.study.source import Chunk, Naming
+
+__all__ = ["Along", "FirstRead", "is_wide"]
+
+# Latents that are expected before the regimes are known.
+FEW = 16
+
+
+def is_wide(n_columns: int, naming: Naming) -> bool:
+    """Is a table reduced? Filling in missing values needs all columns."""
+    return n_columns >= WIDE and naming.missing != "em"
+
+
+class FirstRead:
+    """Collects the sketch of a table, of rows that come regime by regime.
+
+    Parameters
+    ----------
+    n_columns : int
+    n_latent : int or None
+    """
+
+    def __init__(self, n_columns: int, n_latent: int | None) -> None:
+        self._sketch = ColumnSketch(
+            n_columns, wanted=FEW if n_latent is None else n_latent, grows=n_latent is None
+        )
+        self._cells: list[str] = []
+        self._waiting: list[tuple[Any, int]] = []
+        self._n = 0
+
+    def stream(self, regime: str) -> MomentStream:
+        """A stream for the rows of one regime, or of one batch of it."""
+        self._cells.append(regime)
+        self._sketch.want(len(set(self._cells)) - 1)
+        return _Cell(self, len(self._cells) - 1)
+
+    def take(self, rows: Any, cell: int) -> None:
+        """Keep rows of a cell until there are enough for fast products."""
+        self._waiting.append((rows, cell))
+        self._n += rows.shape[0]
+        if self._n >= BLOCK_ROWS:
+            self._empty()
+
+    def _empty(self) -> None:
+        if not self._waiting:
+            return
+        rows = [rows for rows, _ in self._waiting]
+        cells = np.repeat([cell for _, cell in self._waiting], [x.shape[0] for x in rows])
+        self._waiting, self._n = [], 0
+        self._sketch.add(_stacked(rows), cells)
+
+    def constant(self) -> BoolArray:
+        """Columns with one value in all rows."""
+        self._empty()
+        return self._sketch.constant()
+
+    def reduction(
+        self, columns: tuple[str, ...], naming: Naming, n_latent: int | None, kept: BoolArray
+    ) -> Reduction:
+        """The directions of the columns that are kept."""
+        self._empty()
+        labels = {naming.rename.get(x, x) for x in self._cells} - {naming.control}
+        return reduce_columns(
+            self._sketch,
+            columns,
+            labels=len(labels),
+            n_latent=n_latent,
+            control=[i for i, regime in enumerate(self._cells) if regime == naming.control],
+            kept=kept,
+        )
+
+
+class _Cell(MomentStream):
+    """A stream that passes its rows on and keeps nothing."""
+
+    def __init__(self, read: FirstRead, cell: int) -> None:
+        super().__init__(1)
+        self._read, self._cell = read, cell
+
+    def add(self, rows: ArrayLike) -> None:
+        """Pass rows on."""
+        self._read.take(rows, self._cell)
+
+
+def _stacked(rows: list[Any]) -> Any:
+    if len(rows) == 1:
+        return rows[0]
+    if not hasattr(rows[0], "toarray"):
+        return np.concatenate(rows)
+    # Imported here for start-up time.
+    from scipy.sparse import vstack
+
+    return vstack(rows, format="csr")
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """How the rows of a wide table are read along the directions that replace its columns.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        The directions, of all columns of the table.
+    own : Reduction
+        The same of the columns in use.
+    ignored : mapping of str to str
+        Columns that are not used, and why.
+    constant : list of str
+        Columns with one value in all rows.
+    """
+
+    reduction: Reduction
+    own: Reduction
+    ignored: Mapping[str, str]
+    constant: list[str] = field(default_factory=list)
+
+    def rows_of(self, chunk: Chunk) -> Chunk:
+        """The same rows, along the directions."""
+        return replace(chunk, rows=self.reduction.project(chunk.rows))

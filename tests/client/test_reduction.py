@@ -1,0 +1,182 @@
+"""Wide tables are reduced to the directions that hold their latents."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+
+from .wide_rows import client_from, probabilities, seen_through, wide_regimes
+
+
+def test_tables_of_few_columns_are_not_reduced():
+    regimes = wide_regimes(60)
+    client = client_from(regimes)
+    assert client.reduction is None
+    assert client.columns == client.features
+    np.testing.assert_array_equal(client.centre, client.control.mean)
+    assert client_from(regimes, reduce=True).reduction is not None
+
+
+def test_without_noise_the_fragment_is_that_of_all_columns():
+    regimes = wide_regimes(60, 2000, latents=8, noise=0.0, seed=1)
+    full, reduced = (
+        jc.recover_fragment(client_from(regimes, reduce=reduce)) for reduce in (False, True)
+    )
+    assert reduced.blocks == full.blocks
+    assert reduced.districts == full.districts
+    np.testing.assert_allclose(probabilities(reduced), probabilities(full), atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [1000, 1001])
+def test_a_study_of_300_columns_has_the_verdicts_of_all_columns(seed):
+    world = jc.simulate.random_world(6, 3, coverage=0.7, seed=seed)
+    study: dict[bool, list[jc.Client]] = {False: [], True: []}
+    for k in range(3):
+        control, others = world.rows(k, 800)
+        own = seen_through(300, {"control": control, **others}, 0.3, 0.5, seed + k)
+        for reduce, clients in study.items():
+            interventions = {x: own[x] for x in others}
+            clients.append(
+                jc.Client.from_samples(
+                    f"site-{k}",
+                    observational=own["control"],
+                    interventions=interventions,
+                    reduce=reduce,
+                )
+            )
+    full, reduced = (jc.recover(clients).order for clients in study.values())
+    pairs = [(a, d) for a in full.labels for d in full.labels if a != d]
+    opposite = {jc.Verdict.ANCESTOR, jc.Verdict.NOT_ANCESTOR}
+    assert not any({reduced.verdict(*x), full.verdict(*x)} == opposite for x in pairs)
+    # A probability next to a threshold may fall on its other side.
+    assert np.mean([reduced.verdict(*x) is full.verdict(*x) for x in pairs]) > 0.9
+    away = [abs(reduced.probability(*x) - full.probability(*x)) for x in pairs]
+    assert np.mean(away) < 0.02
+    assert np.max(away) < 0.1
+    assert jc.metrics.global_f1(world.order, reduced) == jc.metrics.global_f1(world.order, full)
+
+
+def test_the_directions_have_equal_noise_and_are_as_many_as_said():
+    client = client_from(wide_regimes(600, unequal=1.0))
+    reduction = client.reduction
+    assert client.n_latent == reduction.leading == 5
+    assert client.n_features == reduction.matrix.shape[1] == 5 + 16
+    assert reduction.message.startswith("600 columns are reduced to 21 directions: 5 that hold")
+    within = sum(m.covariance for ms in client.interventions.values() for m in ms) / 5
+    noise = np.linalg.eigvalsh(within)[:16]
+    np.testing.assert_allclose(noise, 1, atol=2 * np.sqrt(16 / 1500))
+
+
+def test_latents_without_a_label_are_counted():
+    regimes = wide_regimes(600, 500, latents=8, noise=0.2)
+    kept = {k: regimes[k] for k in ("control", "z1", "z2", "z3")}
+    client = client_from(kept)
+    assert (client.n_latent, client.counted.visible, len(client.labels)) == (8, 8, 3)
+    assert client_from(kept, n_latent=4).n_latent == 4
+    findings = jc.recover_fragment(client_from(kept, n_latent=4)).findings
+    assert "more-latents" in {f.check for f in findings}
+
+
+def test_the_basis_and_the_latents_are_those_of_the_columns():
+    regimes = wide_regimes(600, 400)
+    names = [f"gene-{i}" for i in range(600)]
+    frames = {k: pd.DataFrame(x, columns=names) for k, x in regimes.items()}
+    client = client_from(frames, hard=True)
+    fragment = jc.recover_fragment(client)
+    assert client.columns == fragment.features == tuple(names)
+    assert fragment.basis.shape == (5, 600)
+    z = fragment.transform(frames["control"])
+    assert list(z.columns) == list(fragment.labels)
+    np.testing.assert_allclose(z.mean(), 0, atol=1e-10)
+    full = jc.recover_fragment(client_from(frames, hard=True, reduce=False))
+    other = full.transform(frames["control"])
+    for label in fragment.labels:
+        assert abs(np.corrcoef(z[label], other[label])[0, 1]) > 0.95
+    with pytest.raises(jc.InputError, match="in another order"):
+        fragment.transform(frames["control"][names[::-1]])
+
+
+def test_the_basis_that_the_global_order_settles_is_that_of_the_columns():
+    result = jc.recover([client_from(wide_regimes(600))])
+    assert result.fragments["lab-1"].basis.shape == (5, 600)
+
+
+def test_a_sites_own_file_keeps_the_directions_of_the_columns(tmp_path):
+    regimes = wide_regimes(600)
+    fragment = jc.recover_fragment(client_from(regimes))
+    again = jc.load_private(jc.save_private(fragment, tmp_path / "own.json"))
+    rows = regimes["control"]
+    np.testing.assert_allclose(again.transform(rows), fragment.transform(rows), rtol=1e-12)
+
+
+def test_the_estimator_reduces_wide_rows():
+    regimes = wide_regimes(600)
+    X, y = np.vstack(list(regimes.values())), np.repeat(list(regimes), 300)
+    found = jc.BlockRecovery(control="control").fit(X, y)
+    assert found.components_.shape == (5, 600)
+    np.testing.assert_allclose(found.transform(X), found.fragment_.transform(X), atol=1e-9)
+
+
+def test_a_finding_says_what_was_reduced_and_what_is_not_checked():
+    fragment = jc.recover_fragment(client_from(wide_regimes(600)))
+    (finding,) = (f for f in fragment.findings if f.check == "reduced-columns")
+    assert finding.message.startswith("600 columns are reduced to 21 directions")
+    assert "single columns are not checked" in finding.message
+
+
+def test_a_refused_label_leaves_the_directions_of_the_others():
+    regimes = wide_regimes(600)
+    regimes["z2"][7] *= 1e5
+    fragment = jc.recover_fragment(client_from(regimes, n_latent=5))
+    assert "z2" not in fragment.labels
+    assert fragment.basis.shape == (4, 600)
+
+
+def test_batches_and_missing_rows_are_taken_off_the_sketch():
+    regimes = wide_regimes(600)
+    offset = np.random.default_rng(0).normal(size=600) * 1e3
+    moved = {k: x + np.repeat([0.0, 1.0], 150)[:, None] * offset for k, x in regimes.items()}
+    days = {k: np.repeat(["monday", "tuesday"], 150) for k in regimes}
+    plain = probabilities(jc.recover_fragment(client_from(regimes, batch=days)))
+    found = probabilities(jc.recover_fragment(client_from(moved, batch=days)))
+    np.testing.assert_allclose(found, plain, atol=0.02)
+    holes = {k: np.vstack([x, np.full((1, 600), np.nan)]) for k, x in regimes.items()}
+    client = client_from(holes, missing="drop")
+    assert set(client.n_samples.values()) == {300}
+    np.testing.assert_array_equal(client.control.mean, client_from(regimes).control.mean)
+
+
+def test_errors_name_the_regime():
+    regimes = wide_regimes(600)
+    with pytest.raises(jc.InputError, match="'z2': it has 599 features where the control has 600"):
+        client_from({**regimes, "z2": regimes["z2"][:, 1:]})
+    spoilt = regimes["z2"].copy()
+    spoilt[3, 4] = np.nan
+    with pytest.raises(jc.InputError, match=r"'z2': .*missing or infinite"):
+        client_from({**regimes, "z2": spoilt})
+    with pytest.raises(jc.InputError, match='missing="em" needs all columns'):
+        client_from(regimes, missing="em", reduce=True)
+    assert client_from(regimes, missing="em").reduction is None
+
+
+def test_no_matrix_of_all_columns_is_made():
+    regimes = wide_regimes(4000, 60, latents=3)
+    tracemalloc.start()
+    client_from(regimes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4000**2 * 8 / 4
+
+
+def test_a_reduced_client_pickles_and_copies():
+    client = client_from(wide_regimes(600))
+    for again in (pickle.loads(pickle.dumps(client)), copy.deepcopy(client)):
+        np.testing.assert_array_equal(again.reduction.matrix, client.reduction.matrix)
+        assert not again.reduction.matrix.flags.writeable

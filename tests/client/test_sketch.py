@@ -1,0 +1,132 @@
+"""The leading directions of many columns from one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import jigsaw_crl as jc
+from jigsaw_crl.client.scatter import Scatter, noise_of, standing_out
+from jigsaw_crl.client.sketch import ColumnSketch
+
+
+def rows_of(n: int, m: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of p latents in m columns with noise of variance 1, and the mixing."""
+    rng = np.random.default_rng(seed)
+    mixing = rng.normal(size=(p, m))
+    return rng.normal(size=(n, p)) @ mixing + rng.normal(size=(n, m)), mixing
+
+
+def held(directions: np.ndarray, mixing: np.ndarray) -> float:
+    """The smallest cosine between the space of the mixing and that of the directions."""
+    q, g = np.linalg.qr(directions)[0], np.linalg.qr(mixing.T)[0]
+    return float(np.linalg.svd(q.T @ g)[1].min())
+
+
+def sketch_of(x: np.ndarray, cells: np.ndarray, wanted: int, step: int = 300) -> ColumnSketch:
+    sketch = ColumnSketch(x.shape[1], wanted=wanted)
+    for start in range(0, len(cells), step):
+        sketch.add(x[start : start + step], cells[start : start + step])
+    return sketch
+
+
+def test_the_sketch_holds_the_latents_as_well_as_all_columns_do():
+    x, mixing = rows_of(3000, 400, 6)
+    found = sketch_of(x, np.zeros(3000, dtype=int), 6).scatter().leading(np.ones(400))
+    _, vectors = np.linalg.eigh(np.cov(x.T))
+    assert held(found.vectors[:, :6], mixing) > held(vectors[:, -6:], mixing) - 1e-3
+
+
+def test_means_of_cells_do_not_count_however_rows_are_mixed():
+    x, _ = rows_of(1200, 100, 3)
+    cells = np.repeat([0, 1, 2], 400)
+    shifted = x + 1e6 * np.array([[0.0], [1.0], [-3.0]])[cells]
+    order = np.random.default_rng(1).permutation(1200)
+    plain = sketch_of(x, cells, 3).scatter()
+    within = sum(np.var(x[cells == c], axis=0) * 400 for c in range(3))
+    np.testing.assert_allclose(plain.squares, within, rtol=1e-5)
+    assert plain.degrees == 1197
+    for rows, own in ((shifted, cells), (shifted[order], cells[order])):
+        found = sketch_of(rows, own, 3).scatter()
+        assert found.degrees == 1197
+        # Single precision about the mean of the first rows: 1e6 leaves two digits.
+        np.testing.assert_allclose(found.squares, within, rtol=0.05)
+
+
+def test_means_and_units_of_columns_do_not_matter():
+    x, mixing = rows_of(900, 120, 3)
+    units = 10.0 ** np.random.default_rng(0).integers(-30, 30, 120)
+    found = sketch_of(units * (x + 1000), np.zeros(900, dtype=int), 3).scatter()
+    top = found.leading(found.variances)
+    assert held(top.vectors[:, :3] * np.sqrt(found.variances / units**2)[:, None], mixing) > 0.99
+
+
+def test_sparse_rows_give_the_scatter_of_dense_ones():
+    x, _ = rows_of(700, 150, 4)
+    x[np.abs(x) < 2] = 0
+    cells = np.random.default_rng(0).integers(0, 3, 700)
+    dense = sketch_of(x, cells, 4).scatter()
+    sparse = ColumnSketch(150, wanted=4)
+    sparse.add(csr_matrix(x), cells)
+    np.testing.assert_allclose(sparse.scatter().squares, dense.squares, rtol=1e-4)
+    tops = [s.leading(np.ones(150)).values[:4] for s in (sparse.scatter(), dense)]
+    np.testing.assert_allclose(*tops, rtol=0.02)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e80])
+@pytest.mark.parametrize("where", [3, 400])
+def test_values_that_cannot_be_summed_are_refused(value, where):
+    x, _ = rows_of(500, 60, 2)
+    x[where, 7] = value
+    sketch = ColumnSketch(60, wanted=2)
+    with pytest.raises(jc.InputError, match=r"missing or infinite|cannot be represented"):
+        sketch.add(x, np.zeros(500, dtype=int))
+
+
+def test_values_beyond_single_precision_are_summed_in_double():
+    x, _ = rows_of(600, 50, 2)
+    x[500:, 0] *= 1e30
+    squares = sketch_of(x, np.repeat([0, 1], [500, 100]), 2).scatter().squares
+    np.testing.assert_allclose(squares[0], 100 * np.var(x[500:, 0]), rtol=1e-3)
+
+
+def test_constant_columns_are_found():
+    x, _ = rows_of(500, 50, 2)
+    x[:, 3], x[:, 8] = 7.5, np.repeat([1.0, 2.0], 250)
+    sketch = sketch_of(x, np.repeat([0, 1], 250), 2)
+    assert np.flatnonzero(sketch.constant()).tolist() == [3]
+
+
+def test_further_directions_that_stand_out_are_followed_on_request():
+    x, mixing = rows_of(4000, 300, 30)
+    for grows, least in ((True, 0.99), (False, 0.0)):
+        sketch = ColumnSketch(300, wanted=2, grows=grows)
+        sketch.add(x, np.zeros(4000, dtype=int))
+        top = sketch.scatter().leading(np.ones(300))
+        seen = standing_out(top.values, float(sketch.scatter().variances.sum()), 300, 3999)
+        assert (seen == 30) == grows
+        assert held(top.vectors, mixing) > least
+
+
+def exact_scatter(covariance: np.ndarray, degrees: int) -> Scatter:
+    values, vectors = np.linalg.eigh(covariance * degrees)
+    return Scatter(vectors * np.sqrt(values), np.diagonal(covariance) * degrees, degrees)
+
+
+def test_the_noise_of_each_column_is_exact_with_exact_moments():
+    rng = np.random.default_rng(0)
+    mixing, noise = rng.normal(size=(4, 80)), np.exp(rng.normal(size=80))
+    scatter = exact_scatter(mixing.T @ mixing + np.diag(noise), 10**9)
+    found = noise_of(scatter, np.ones(80, dtype=bool), 4, 20)
+    np.testing.assert_allclose(found, noise, rtol=1e-3)
+
+
+def test_the_noise_of_each_column_is_found_with_more_latents_than_labels():
+    rng = np.random.default_rng(1)
+    noise = np.exp(rng.normal(size=200))
+    x = rng.normal(size=(5000, 9)) @ rng.normal(size=(9, 200))
+    x += rng.normal(size=x.shape) * np.sqrt(noise)
+    scatter = exact_scatter(np.cov(x.T), 4999)
+    found = noise_of(scatter, np.ones(200, dtype=bool), 3, 40)
+    assert np.std(np.log(found / noise)) < 2 * np.sqrt(2 / 5000)

@@ -1,0 +1,200 @@
+"""Files of many columns: read twice, along the directions that hold the latents."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix, issparse
+
+import jigsaw_crl as jc
+from jigsaw_crl.client.sketch import ColumnSketch
+from jigsaw_crl.study import merge_clients, write_moments
+from jigsaw_crl.study.bad_rows import BadRows
+from jigsaw_crl.study.reading import read_client_with_findings
+from jigsaw_crl.study.source import Chunk, Naming
+
+from ..client.wide_rows import client_from, probabilities, wide_regimes
+
+M, N = 520, 200
+
+
+@pytest.fixture(scope="module")
+def regimes() -> dict[str, np.ndarray]:
+    return wide_regimes(M, N, latents=4)
+
+
+@pytest.fixture(scope="module")
+def frame(regimes) -> pd.DataFrame:
+    rows = np.vstack(list(regimes.values()))
+    table = pd.DataFrame(rows, columns=[f"gene {i}" for i in range(M)])
+    return table.assign(regime=np.repeat(list(regimes), N))
+
+
+def assert_alike(client: jc.Client, regimes: dict[str, np.ndarray]) -> None:
+    """The client says what that of the rows in memory says."""
+    expected = client_from(regimes)
+    assert client.labels == expected.labels
+    assert client.n_latent == expected.n_latent
+    assert client.n_samples == expected.n_samples
+    assert client.reduction is not None
+    own, other = (probabilities(jc.recover_fragment(c)) for c in (client, expected))
+    np.testing.assert_allclose(own, other, atol=0.03)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz", "csv.gz"])
+def test_every_format_gives_the_client_of_the_rows(tmp_path, frame, regimes, ending):
+    path = tmp_path / f"lab-1.{ending}"
+    if ending == "npz":
+        rows, names = frame.drop(columns="regime"), frame["regime"].to_numpy(dtype=str)
+        np.savez(path, X=rows.to_numpy(), regime=names, features=np.array(rows.columns, dtype=str))
+    else:
+        frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
+    client = jc.read_client(path)
+    assert client.columns == tuple(f"gene {i}" for i in range(M))
+    np.testing.assert_allclose(client.centre, regimes["control"].mean(axis=0), atol=1e-5)
+    assert_alike(client, regimes)
+
+
+def test_rows_in_any_order_and_a_table_in_memory_give_the_same(frame, regimes):
+    assert_alike(jc.Client.from_table(frame, name="lab-1"), regimes)
+    mixed = frame.sample(frac=1, random_state=0)
+    assert_alike(jc.Client.from_table(mixed, name="lab-1"), regimes)
+
+
+def test_columns_that_are_no_measurements_are_left_out_and_named(tmp_path, frame, regimes):
+    table = frame.assign(time=np.arange(len(frame)) * 1.0, site=3.5, holes=frame["gene 1"])
+    table.loc[5, "holes"] = np.nan
+    table.insert(100, "batch day", "monday")
+    path = tmp_path / "lab-1.parquet"
+    table.to_parquet(path)
+    client, findings = read_client_with_findings(path, ignore=["holes"])
+    assert client.columns == tuple(f"gene {i}" for i in range(M))
+    said = {f.check: f.message for f in findings}
+    assert "'site'" in said["constant-column"]
+    ignored = {f.message.split("'")[1] for f in findings if f.check == "ignored-column"}
+    assert ignored == {"time", "batch day"}
+    assert_alike(client, regimes)
+    rows = frame[list(client.columns)]
+    assert jc.recover_fragment(client).transform(rows).shape == (len(frame), 4)
+
+
+def test_a_missing_value_is_refused_by_name_or_its_row_left_out(tmp_path, frame):
+    table = frame.copy()
+    table.loc[250, "gene 7"] = np.nan
+    path = tmp_path / "lab-1.csv"
+    table.to_csv(path, index=False)
+    with pytest.raises(jc.InputError, match="missing in column 'gene 7', row 251"):
+        jc.read_client(path)
+    client, findings = read_client_with_findings(path, missing="drop")
+    assert sum(client.n_samples.values()) == len(frame) - 1
+    assert "incomplete-rows" in {f.check for f in findings}
+
+
+def test_a_file_without_control_rows_is_refused_after_the_first_read(tmp_path, frame):
+    path = tmp_path / "lab-1.csv"
+    frame[frame["regime"] != "control"].to_csv(path, index=False)
+    with pytest.raises(jc.InputError, match="there are no control rows"):
+        jc.read_client(path)
+
+
+def test_batches_and_groups_are_read_along_the_directions(frame):
+    own = np.tile(["monday", "tuesday"], len(frame) // 2)
+    table = frame.assign(day=own)
+    genes = [f"gene {i}" for i in range(M)]
+    table.loc[own == "monday", genes] += 50.0
+    client = jc.Client.from_table(table, name="lab-1", batch="day")
+    assert client.batches == ("monday", "tuesday")
+    assert client.n_latent == 4
+    client = jc.Client.from_table(frame.assign(rat=np.arange(len(frame)) // 10), name="lab-1",
+                                  group="rat")  # fmt: skip
+    assert client.control.groups == N // 10
+
+
+def test_sparse_rows_of_anndata_stay_sparse(tmp_path, regimes, monkeypatch):
+    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
+    rows = np.vstack(list(regimes.values()))
+    rows = np.where(np.abs(rows) > rows.std(axis=0), rows, 0)
+    names = np.repeat(list(regimes), N)
+    obs = pd.DataFrame({"perturbation": names}, index=[str(i) for i in range(len(names))])
+    seen = []
+    add = ColumnSketch.add
+
+    def noted(self, x, cells):
+        seen.append(issparse(x))
+        add(self, x, cells)
+
+    monkeypatch.setattr(ColumnSketch, "add", noted)
+    said = {}
+    for kind, X in (("sparse", csr_matrix(rows)), ("dense", rows)):
+        seen.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            anndata.AnnData(X, obs=obs).write_h5ad(tmp_path / f"{kind}.h5ad")
+        client = jc.read_client(tmp_path / f"{kind}.h5ad", n_latent=4)
+        said[kind] = probabilities(jc.recover_fragment(client))
+        assert seen
+        assert all(seen) == (kind == "sparse")
+    np.testing.assert_allclose(said["sparse"], said["dense"], atol=0.03)
+
+
+def test_rows_of_sparse_matrices_with_bad_values_are_counted_and_left_out():
+    rows = np.eye(4, 5)
+    rows[2, 3], rows[1, 1] = np.nan, np.inf
+    for given in (csr_matrix(rows), rows):
+        bad = BadRows("abcde", Naming(missing="drop"), jc.InputError, None)
+        left = bad.without(Chunk(("control", "x"), np.array([0, 0, 1, 1]), given))
+        assert left.codes.tolist() == [0, 1]
+        assert bad.incomplete == {"x": 1}
+        (problem,) = bad.problems()
+        assert "infinite in column 'b', row 2" in problem.what
+
+
+# -- moments files ---------------------------------------------------------------------------------
+
+
+def test_a_moments_file_keeps_the_directions(tmp_path, regimes):
+    client = client_from(regimes)
+    again = jc.read_client(write_moments(client, tmp_path / "lab-1.moments.npz"))
+    assert again.columns == client.columns
+    np.testing.assert_array_equal(again.reduction.matrix, client.reduction.matrix)
+    own, other = (jc.recover_fragment(c) for c in (again, client))
+    np.testing.assert_array_equal(own.evidence, other.evidence)
+    np.testing.assert_allclose(own.basis, other.basis, rtol=1e-9, atol=1e-12)
+
+
+def test_rows_are_added_along_the_earlier_directions(tmp_path, frame, regimes):
+    first, second = frame[::2], frame[1::2]
+    second.to_csv(tmp_path / "later.csv", index=False)
+    earlier = jc.Client.from_table(first, name="lab-1")
+    later, _ = read_client_with_findings(
+        tmp_path / "later.csv", name="lab-1", reduction=earlier.reduction
+    )
+    both = merge_clients(earlier, later)
+    assert_alike(both, regimes)
+    np.testing.assert_allclose(both.centre @ both.reduction.matrix, both.control.mean, rtol=1e-9)
+    other = jc.Client.from_table(second, name="lab-1")
+    with pytest.raises(jc.InputError, match="reduced to different directions"):
+        merge_clients(earlier, other)
+    second.drop(columns="gene 3").to_csv(tmp_path / "later.csv", index=False)
+    with pytest.raises(jc.InputError, match="columns are missing: gene 3"):
+        read_client_with_findings(tmp_path / "later.csv", reduction=earlier.reduction)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"directions": np.full((M, 20), np.nan)}, "missing or infinite"),
+        ({"directions": np.ones((3, 20))}, "the array directions has"),
+        ({"centre": None}, "the array centre is missing"),
+    ],
+)
+def test_spoilt_directions_are_refused(tmp_path, regimes, change, message):
+    path = write_moments(client_from(regimes), tmp_path / "lab-1.moments.npz")
+    with np.load(path) as file:
+        arrays = {k: v for k, v in {**file, **change}.items() if v is not None}
+    np.savez(path, **arrays)
+    with pytest.raises(jc.InputError, match=message):
+        jc.read_client(path)
