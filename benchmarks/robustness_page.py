@@ -21,6 +21,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from records import Record, by_cell, finished
 from robustness import COLUMNS, ROWS, Cell, Score, alarms
+from scipy.stats import beta
 
 from jigsaw_crl.truth.simulate import DEPARTURES
 
@@ -199,13 +200,23 @@ def _alarms(table: Table) -> str:
     head = ["rows", "features per latent", "sensor noise", "studies", "raised in", "refused"]
     everything = sum((alarms(cell, found) for cell, found in table.items()), Counter())
     studies = sum(map(len, table.values()))
-    total = [f"`{check}` in {n}" for check, n in everything.most_common()]
+    total = [
+        f"`{check}` in {n} ({100 * n / studies:.1f} %, at most {100 * _at_most(n, studies):.1f} %)"
+        for check, n in everything.most_common()
+    ]
+    others = f"any other finding in none (at most {100 * _at_most(0, studies):.1f} %)"
     return (
         "Studies of four clients and eight latents without any departure but even sensor noise "
         "in some; that `sensor-noise` is raised there is no false alarm. No other finding should "
         f"be raised in more than {100 * FALSE_ALARMS:g} % of the studies. Raised in all {studies} "
-        f"studies together: {', '.join(total) or 'none'}.\n\n" + _lines(head, rows) + "\n"
+        f'studies together: {", ".join([*total, others])}; "at most" is the upper end of a 95 % '
+        "interval.\n\n" + _lines(head, rows) + "\n"
     )
+
+
+def _at_most(count: int, studies: int) -> float:
+    """Upper end of the exact 95 % interval of a share."""
+    return float(beta.ppf(0.975, count + 1, studies - count))
 
 
 def _picture(before: Table, now: Table) -> Figure:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import app
 from jigsaw_crl.diagnostics import check_client
-from jigsaw_crl.study import merge_clients, regimes, write_moments
+from jigsaw_crl.study import merge_clients, regime_streams, write_moments
 
 from .tables import assert_same, frame_of, regimes_of
 from .test_batches import table as plates
@@ -223,7 +223,7 @@ def test_a_row_without_a_group_is_refused(value, message):
 
 
 def test_a_column_with_too_many_groups_is_refused(monkeypatch):
-    monkeypatch.setattr(regimes, "MOST_GROUPS", 100)
+    monkeypatch.setattr(regime_streams, "MOST_GROUPS", 100)
     frame = frame_of(regimes_of())
     frame["row"] = [f"row {i}" for i in range(len(frame))]
     with pytest.raises(jc.InputError, match="there are more than 100 groups"):

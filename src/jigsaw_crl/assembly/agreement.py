@@ -64,8 +64,9 @@ def pairs_apart(panel: Panel) -> tuple[Disagreement, ...]:
         pair = int(a[i]), int(d[i])
         sides = _sides(panel, *pair)
         if all(sides) and frozenset(pair) not in found:
-            names = (panel.labels[x] for x in pair)
-            found[frozenset(pair)] = Disagreement(*names, *sides, float(np.exp(factors[pair])))
+            ancestor, descendant = (panel.labels[x] for x in pair)
+            factor = float(np.exp(factors[pair]))
+            found[frozenset(pair)] = Disagreement(ancestor, descendant, *sides, factor)
     return tuple(found.values())
 
 
@@ -82,10 +83,10 @@ def _log_factors(panel: Panel) -> FloatArray:
     total = _pooled(panel)
     for c in weighing:
         x, says = _said(c, total)
-        grid = np.ix_(c.members, c.members)
-        one[:, *grid] += x
-        differ[:, :, *grid] += np.logaddexp(np.log(share) + x, np.log1p(-share))
-        heard[grid] += says
+        rows, columns = c.members[:, None], c.members[None, :]
+        one[:, rows, columns] += x
+        differ[:, :, rows, columns] += np.logaddexp(np.log(share) + x, np.log1p(-share))
+        heard[rows, columns] += says
     log_weights = np.log(weights / 2)[:, None, None, None]
     apart = logsumexp(differ + log_weights, axis=(0, 1)) - np.log(scales)
     together = np.logaddexp(logsumexp(one, axis=0) - np.log(scales), 0.0) - np.log(2)

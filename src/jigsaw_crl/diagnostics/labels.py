@@ -128,7 +128,8 @@ def weak_intervention(
     more_rows: float | None = None,
 ) -> Finding:
     """The regime cannot be told from the control; `more_rows` times as many rows might show it."""
-    need = "" if more_rows is None else f" (about {more_rows:.1f} times)"
+    # A regime at the edge of chance needs hardly more rows, and how many is not known.
+    need = "" if more_rows is None or more_rows < 1.1 else f" (about {more_rows:.1f} times)"
     return Finding(
         "weak-intervention",
         "warning",

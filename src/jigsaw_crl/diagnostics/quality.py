@@ -90,8 +90,18 @@ def _number_of_latents(client: Client) -> list[Finding]:
             )
             needed = labels + 2 if few else needed_features(labels)
             remedy = f"If there is one: {_stating(client)}. Or measure at least {needed} features."
-            check = "unseen-latents"
-            return [_latents(client, check, "info", message, remedy, client.n_features, needed)]
+            check, value = "unseen-latents", client.n_features
+            if value >= needed:
+                message = (
+                    "no number of latents fits the features with noise of its own in each sensor, "
+                    f"so that none beside the {pluralise(labels, 'label')} is assumed"
+                )
+                remedy, value, needed = (
+                    f"If there is one: {_stating(client)}.",
+                    count.visible,
+                    labels,
+                )
+            return [_latents(client, check, "info", message, remedy, value, needed)]
         case "rows":
             message = f"{shown}{directions}: too many for the control rows; {used} are used"
             remedy = f"Take more control rows. Or {_stating(client)}."

@@ -112,13 +112,16 @@ def _is_spoilt(client: Client, tails: _Tails) -> bool:
 
 
 def _outliers(client: Client, tails: _Tails) -> Finding:
+    # Trimming needs a covariance of its own: see `moments/trimming.py`.
+    whole = tails.rows > 2 * client.n_features
+    trim = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
+    column = "leave the feature out with --ignore, or transform it"
     return Finding(
         "outliers",
         "error",
         f"a few rows carry the variance of {tails.feature!r}: it is that of {tails.carrying:.1f} "
         "rows",
-        "Look for outliers; leave whole rows out with --trim 0.05 (trim=0.05), or transform the "
-        "feature.",
+        f"Look for outliers; {trim if whole else column}.",
         value=tails.carrying,
         threshold=min(client.n_latent + 1.0, tails.rows / FEW),
         client=client.name,

@@ -42,6 +42,8 @@ RIDGE = 1e-9
 # EM stops when no entry of the whitened covariance changes by more than this share of its sampling
 # error.
 PRECISION = 0.01
+# Directions with less variance than this have none: what is left in them is what RIDGE allows.
+NO_VARIANCE = 100 * RIDGE
 MOST_ROUNDS = 500
 # Random directions F, and the relative precision of J⁻¹F.
 PROBES, PROBE_PRECISION, MOST_STEPS = 4, 1e-2, 40
@@ -151,17 +153,19 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
         at = at[here.order]
         m, S, _ = _expected(x[at], gaps[at], here, mean, C)
         m = mean + np.sqrt(of_means * of_covariances) * (m - mean)
-        S = _without_negative(C + of_covariances * (S - C))
+        S = _cut(C + of_covariances * (S - C), 0.0)
         own.append(summary(len(at), m, S, None, None))
     whole = summary(len(x), mean, C, *_powers(x - mean, gaps, scale))
     cost = Incomplete(len(x), int(np.count_nonzero(gaps.any(axis=1))), of_means)
     return Filled(whole, tuple(own), cost)
 
 
-def _without_negative(S: FloatArray) -> FloatArray:
-    """The matrix with its negative eigenvalues, if there are some, raised to zero."""
+def _cut(S: FloatArray, least: float) -> FloatArray:
+    """The matrix with eigenvalues below `least`, if there are some, set to zero."""
     values, vectors = np.linalg.eigh(S)
-    return S if values[0] >= 0 else np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
+    if values[0] >= least:
+        return S
+    return np.asarray((vectors * np.where(values < least, 0.0, values)) @ vectors.T)
 
 
 def _refuse_too_few(gaps: BoolArray) -> None:
@@ -186,7 +190,7 @@ def _settled(x: FloatArray, gaps: BoolArray, patterns: _Patterns) -> tuple[Float
         before = C
         mean, C, T = _expected(x, gaps, patterns, mean, C)
         if np.abs(T @ (C - before) @ T.T).max() < PRECISION / np.sqrt(n):
-            return mean, C
+            return mean, _cut(C, NO_VARIANCE)
     raise InputError(
         f"the covariance of incomplete rows does not settle in {MOST_ROUNDS} rounds of EM",
         "Too much is missing: leave out the features with most gaps, or incomplete rows "

@@ -7,6 +7,7 @@ signatures let each function be compiled once, for read-only and other rows alik
 from __future__ import annotations
 
 import numba as nb
+import numpy as np
 
 from jigsaw_crl.base.compiled import compiled
 
@@ -44,28 +45,33 @@ def add_powers(rows, typical, shifted, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled(nb.void(nb.int64, nb.int64, _Vector, _Vector, _Matrix, _Matrix, _Pair, _Pair))
-def merge_block(n_before, n, mean, shift, sums, product, vectors, seconds):  # type: ignore[no-untyped-def]
+def merge_block(n_before, n, typical, origin, sums, product, vectors, seconds):  # type: ignore[no-untyped-def]
     """Merge the sums of a block into the running sums, about the common mean.
 
     Parameters
     ----------
     n_before, n : int
         Rows before the block and in it.
-    mean : array, shape (d,)
-        Mean of the block's shifted rows.
-    shift : array, shape (d,)
-        Mean of the block's rows minus the running mean.
+    typical : array, shape (d,)
+        What was subtracted from the block's rows.
+    origin : array, shape (d,)
+        What the running mean is relative to.
     sums : array, shape (3, d)
         From `add_powers`.
     product : array, shape (d, d)
         Sum of the outer products of the shifted rows.
     vectors : array, shape (2, 3, d)
-        Updated: the running mean (relative to any origin) and the sums of third and fourth powers
+        Updated: the running mean (relative to the origin) and the sums of third and fourth powers
         about it; then their rounding errors.
     seconds : array, shape (2, d, d)
         Updated: the sums of products about the running mean; then their rounding errors.
     """
     d = product.shape[0]
+    # Means of the block's shifted rows, and of its rows less the running mean.
+    mean, shift = np.empty(d), np.empty(d)
+    for i in range(d):
+        mean[i] = sums[0, i] / n
+        shift[i] = (typical[i] - origin[i]) - (vectors[0, 0, i] + vectors[1, 0, i]) + mean[i]
     here = n_before / (n_before + n)
     there = n / (n_before + n)
     weight = here * n

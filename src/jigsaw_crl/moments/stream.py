@@ -155,12 +155,10 @@ class _RunningSums:
 
         if self.n == 0:
             self._origin = block.typical
-        mean = block.sums[0] / block.n
-        mean_before = self._vectors[0, 0] + self._vectors[1, 0]
-        shift = (block.typical - self._origin) - mean_before + mean
         merge_block(
-            self.n, block.n, mean, shift, block.sums, block.product, self._vectors, self._seconds
-        )
+            self.n, block.n, block.typical, self._origin, block.sums, block.product,
+            self._vectors, self._seconds,
+        )  # fmt: skip
         self.n += block.n
 
     def copy(self) -> _RunningSums:

@@ -61,7 +61,8 @@ class RegimeStreams:
         self.n_cells = self.n_groups = 0
         # By regime.
         self.trimmed, self.groups = Counter[str](), Counter[str]()
-        self.order = RowOrder(len(features))
+        self.width = len(features) if along is None else len(along.own.features)
+        self.order = RowOrder(self.width)
         self.bad = BadRows(features, naming, self.fail, path)
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
@@ -160,7 +161,7 @@ class RegimeStreams:
                 "Name the right column with --batch, or merge batches.",
             )
         if self.read is None:
-            stream = self._new_stream(len(self.features), regime == self.naming.control)
+            stream = self._new_stream(self.width, regime == self.naming.control)
         else:
             stream = self.read.stream(regime)
         self.streams.setdefault(regime, {})[batch] = stream
