@@ -64,6 +64,8 @@ def label_fault(label: str) -> str:
         return "is empty"
     if len(label) > MOST_CHARACTERS:
         return f"has more than {MOST_CHARACTERS} characters"
+    if label.isascii() and label.isprintable() and label == label.strip():
+        return ""
     for character in label:
         invisible = category(character) in _INVISIBLE_CLASSES or _INVISIBLE.match(character)
         if invisible:

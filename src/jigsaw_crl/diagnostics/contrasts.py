@@ -36,6 +36,7 @@ FALSE_ALARM = 1e-3
 # Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
 # and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
 HEAVY = 9.0
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +66,7 @@ class Contrast:
 
 
 def _beyond(lowest: float, highest: float, low: float, high: float) -> float:
-    tiny = float(np.finfo(np.float64).tiny)
-    return max(log(max(highest, tiny)) / log(high), log(max(lowest, tiny)) / log(low))
+    return max(log(max(highest, TINY)) / log(high), log(max(lowest, TINY)) / log(low))
 
 
 def kurtosis(moments: Moments) -> FloatArray | None:

@@ -150,7 +150,9 @@ def check_regimes(
         unbiased = values if m.n is None else values * (m.n / (m.n - 1))
         c = Contrast(unbiased.tolist(), *interval)
         strength[label] = max(strength.get(label, 0.0), c.strength, shift)
-        beyond = c.third if c.third <= 1 else _without_simpler_reasons(white, m, c)
+        beyond = c.third
+        if beyond > 1:
+            beyond = _without_simpler_reasons(white, m, c)
         if beyond > 1:
             third.setdefault(label, beyond)
     several = [several_targets(client.name, label, x) for label, x in third.items()]

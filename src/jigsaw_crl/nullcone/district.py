@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, IntArray
-from jigsaw_crl.nullcone.district_lines import HIDDEN, District, Numbers, inside
+from jigsaw_crl.nullcone.district_lines import HIDDEN, District, Numbers
 
 __all__ = ["DistrictFacts", "district_facts"]
 
@@ -79,8 +79,7 @@ def district_facts(district: District, choice: IntArray, free: BoolArray) -> Dis
         return None
     facts: DistrictFacts | None = None
     for one in possible:
-        rho, x, _ = district.algebra(one[None])
-        own = _facts(rho.of(0), x.of(0), inside(rho, x).of(0))
+        own = _facts(*one.of_first)
         facts = own if facts is None else facts.common(own)
     return facts
 

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["HIDDEN", "District", "Numbers", "inside"]
+__all__ = ["HIDDEN", "Choices", "District", "Numbers"]
 
 
 # A number beyond this multiple of its bound is certainly not zero: the bounds are of first order.
@@ -47,16 +48,16 @@ class Numbers:
     value: FloatArray
     bound: FloatArray
 
-    @property
+    @cached_property
     def zero(self) -> BoolArray:
         return np.asarray(np.abs(self.value) <= self.bound)
 
-    @property
+    @cached_property
     def missing(self) -> BoolArray:
         """Zero, where a number of size `HIDDEN` would show."""
         return np.asarray(self.zero & (self.bound <= HIDDEN))
 
-    @property
+    @cached_property
     def clear(self) -> BoolArray:
         """Certainly not zero."""
         return np.asarray(np.abs(self.value) > CLEAR * self.bound)
@@ -72,7 +73,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, eq=False)
-class _Choices:
+class Choices:
     """Several choices of lines, shape (f, m), and their numbers by kind.
 
     The kinds are: ρ and products of q's; products of q's with c's; x; and y, where it is computed.
@@ -82,15 +83,21 @@ class _Choices:
     sound: BoolArray
     kinds: tuple[tuple[Numbers, ...], ...]
 
-    def of(self, which: IntArray) -> _Choices:
+    def of(self, which: IntArray) -> Choices:
         kinds = tuple(tuple(n.of(which) for n in kind) for kind in self.kinds)
-        return _Choices(self.lines[which], self.sound[which], kinds)
+        return Choices(self.lines[which], self.sound[which], kinds)
 
-    def with_y(self) -> _Choices:
+    @property
+    def of_first(self) -> tuple[Numbers, Numbers, Numbers]:
+        """ρ, x and y of the first choice, shape (m, m) each."""
+        (rho, _), _, (x,), (y,) = self.kinds
+        return rho.of(0), x.of(0), y.of(0)
+
+    def with_y(self) -> Choices:
         (rho, _), _, (x,) = self.kinds
-        return _Choices(self.lines, self.sound, (*self.kinds, (inside(rho, x),)))
+        return Choices(self.lines, self.sound, (*self.kinds, (_inside(rho, x),)))
 
-    def behind(self, other: _Choices) -> BoolArray:
+    def behind(self, other: Choices) -> BoolArray:
         """Has the other certainly more zeros of a kind that both have? Choice by choice."""
         behind = ~self.sound
         for own, its in zip(self.kinds, other.kinds, strict=False):
@@ -110,7 +117,7 @@ def _count(flags: BoolArray) -> IntArray:
     return np.asarray(flags.sum(axis=(1, 2)))
 
 
-def inside(rho: Numbers, x: Numbers) -> Numbers:
+def _inside(rho: Numbers, x: Numbers) -> Numbers:
     """`y[l, j]` of each choice, shape (f, m, m), with N all that is certainly no spouse of j."""
     missing = rho.missing
     y, bound = np.full_like(x.value, np.nan), np.zeros_like(x.bound)
@@ -157,7 +164,7 @@ class District:
         with_q, with_c = flat @ outside[:, 0].T, flat @ outside[:, 1].T
         return cls(flat @ flat.T, with_q, with_c, np.repeat(error, 2), error_outside)
 
-    def possible(self, choice: IntArray, free: BoolArray) -> list[IntArray] | None:
+    def possible(self, choice: IntArray, free: BoolArray) -> list[Choices] | None:
         """Choices that no other one refutes, reached by flips of one or two lines at a time.
 
         Of choices with the same zeros, which say the same, one is returned. None if there are too
@@ -172,39 +179,39 @@ class District:
         """
         flips = _flips(free)
         best = self._choices(choice[None]).with_y()
-        found, waiting, tried = {best.patterns()[0]: choice}, [choice], {choice.tobytes()}
+        found, waiting, tried = {best.patterns()[0]: best}, [best], {choice.tobytes()}
         while waiting:
-            for some in self._parts(waiting.pop() ^ flips):
+            for some in self._parts(waiting.pop().lines ^ flips):
                 better, equal = _compared(some, best)
                 if better is not None:
-                    best, choice = better, better.lines[0]
-                    if choice.tobytes() in tried:
+                    best = better
+                    if best.lines.tobytes() in tried:
                         return None
-                    tried.add(choice.tobytes())
-                    found, waiting = {best.patterns()[0]: choice}, [choice]
+                    tried.add(best.lines.tobytes())
+                    found, waiting = {best.patterns()[0]: best}, [best]
                     break
-                for lines, pattern in zip(equal.lines, equal.patterns(), strict=True):
+                for k, pattern in enumerate(equal.patterns()):
                     if pattern not in found:
-                        found[pattern] = lines
-                        waiting.append(lines)
+                        found[pattern] = equal.of(np.array([k]))
+                        waiting.append(found[pattern])
                 if len(found) > MOST_CHOICES:
                     return None
         return list(found.values()) if best.sound.all() else None
 
-    def _parts(self, choices: IntArray) -> Iterator[_Choices]:
+    def _parts(self, choices: IntArray) -> Iterator[Choices]:
         m, k = len(self.own) // 2, self.with_q.shape[1]
         size = max(1, AT_ONCE // (m * (m + k)))
         for at in range(0, len(choices), size):
             yield self._choices(choices[at : at + size])
 
-    def _choices(self, lines: IntArray) -> _Choices:
-        rho, x, sound = self.algebra(lines)
+    def _choices(self, lines: IntArray) -> Choices:
+        rho, x, sound = self._algebra(lines)
         q, _ = _positions(lines)
         bound = self.error[q][:, :, None] + self.error_outside
         with_q, with_c = Numbers(self.with_q[q], bound), Numbers(self.with_c[q], bound)
-        return _Choices(lines, sound, ((rho, with_q), (with_c,), (x,)))
+        return Choices(lines, sound, ((rho, with_q), (with_c,), (x,)))
 
-    def algebra(self, lines: IntArray) -> tuple[Numbers, Numbers, BoolArray]:
+    def _algebra(self, lines: IntArray) -> tuple[Numbers, Numbers, BoolArray]:
         """ρ and `x[l, j]` of each choice, shape (f, m, m), and whether the bounds hold, (f,)."""
         q, c = _positions(lines)
         gram = self.own[q[:, :, None], q[:, None, :]]
@@ -221,7 +228,7 @@ class District:
         return Numbers(rho, of_rho), Numbers(x, of_x), np.asarray(sound)
 
 
-def _compared(some: _Choices, best: _Choices) -> tuple[_Choices | None, _Choices]:
+def _compared(some: Choices, best: Choices) -> tuple[Choices | None, Choices]:
     """One of some choices that refutes the best, if there is one, and those that it leaves open."""
     for with_y in (False, True):
         # y takes longest to compute.
