@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 import jigsaw_crl as jc
+from jigsaw_crl.assembly import panel
 from jigsaw_crl.base.bitsets import greedy_order
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment
 from jigsaw_crl.fragment.packed import pack
@@ -147,7 +148,10 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, help="keep the fragments in this folder, or take those that are there"
     )
+    parser.add_argument("--limit", type=int, help="labels up to which orders are sampled")
     given = parser.parse_args()
+    if given.limit is not None:
+        panel.MOST_SAMPLED = given.limit
     folder = Path(tempfile.mkdtemp()) if given.out is None else given.out
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -231,7 +231,7 @@ def _pair_by_pair(
             f"{MOST_SAMPLED:,} at most",
             "Leave the smallest effect out, or assemble fewer labels at once.",
         )
-    judged = judge_pairs(panel)
+    judged = judge_pairs(panel, np.random.default_rng(seed))
     order = GlobalOrder(
         labels=panel.labels,
         mode="evidence",

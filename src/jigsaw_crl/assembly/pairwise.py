@@ -172,7 +172,7 @@ def _log_odds(
 # -- trust ----------------------------------------------------------------------------------------
 
 
-def _weigh(hearing: _Hearing) -> Trust:
+def _weigh(hearing: _Hearing, rng: np.random.Generator) -> Trust:
     """Trust in each client: its agreement with all others, without it and its copies."""
     copies = tuple(find_copies(hearing.panel.fragments))
     twins = {k: [j for j in found if j != k] for found in copies for k in found}
@@ -182,7 +182,8 @@ def _weigh(hearing: _Hearing) -> Trust:
         evidence = _log_odds(total)
         _, share = _probabilities(hearing.spoken, evidence)
         cost = float(np.log((1.0 - 2.0 * share) / share))
-        above = _packed_ancestors(_grown(hearing.spoken, evidence - np.float32(cost), -cost))
+        order = _grown(hearing.spoken, evidence - np.float32(cost), -cost, rng)
+        above = _packed_ancestors(order)
         for k, claims in enumerate(hearing.claims):
             out = [(hearing.claims[j], float(weights[j])) for j in twins.get(k, ())]
             for one, weight in out:
@@ -202,11 +203,17 @@ def _weigh(hearing: _Hearing) -> Trust:
     return settle(stating, copies, lambda: np.ones(len(stating)), measure, ROUNDS)
 
 
-def _grown(spoken: _Spoken, weight: Single, other: float) -> BoolArray:
-    """The order that greedy insertion finds, of numbered pairs with these weights."""
+def _grown(spoken: _Spoken, weight: Single, other: float, rng: np.random.Generator) -> BoolArray:
+    """The order that greedy insertion finds, of numbered pairs with these weights.
+
+    Labels are shuffled, so that ties are broken at random and not by position.
+    """
     from jigsaw_crl.base.bitsets import greedy_order  # loads the compiler
 
-    return greedy_order(spoken.table(weight, other))
+    place = rng.permutation(len(spoken.number))
+    table = np.full(spoken.number.shape, other, dtype=np.float32)
+    table[place[spoken.a], place[spoken.d]] = weight
+    return greedy_order(table)[np.ix_(place, place)]
 
 
 def _packed_ancestors(order: BoolArray) -> Words:
@@ -228,13 +235,13 @@ def _joined(above: Words, members: IntArray) -> BoolArray:
 # -- verdicts -------------------------------------------------------------------------------------
 
 
-def judge_pairs(panel: Panel) -> Pairwise:
+def judge_pairs(panel: Panel, rng: np.random.Generator) -> Pairwise:
     """Weights, probabilities and verdicts of all pairs."""
     hearing = _Hearing(panel)
-    trust = _weigh(hearing)
+    trust = _weigh(hearing, rng)
     evidence = _evidence(hearing, trust.weights, trust.rate)
     chance, share = _probabilities(hearing.spoken, evidence)
-    verdicts, order = _verdicts(hearing.spoken, evidence, chance)
+    verdicts, order = _verdicts(hearing.spoken, evidence, chance, rng)
     log_odds: Any = hearing.spoken.table(evidence, 0.0)
     probability: Any = hearing.spoken.table(chance, 0.0)
     return Pairwise(trust, log_odds, probability, verdicts, order, share)
@@ -290,12 +297,12 @@ def _probabilities(spoken: _Spoken, evidence: Single) -> tuple[Single, float]:
 
 
 def _verdicts(
-    spoken: _Spoken, evidence: Single, chance: Single
+    spoken: _Spoken, evidence: Single, chance: Single, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.int8], BoolArray]:
     """Verdicts that fit together, and the order of the ancestors among them."""
     yes = (chance > CERTAIN_YES) & (evidence > SILENT)
     no = (chance < CERTAIN_NO) & (evidence < -LEAST_AGAINST)
-    order = _grown(spoken, np.where(yes, evidence, np.float32(0)), 0.0)
+    order = _grown(spoken, np.where(yes, evidence, np.float32(0)), 0.0, rng)
     kept = yes & order[spoken.a, spoken.d]
     verdicts = np.full(spoken.number.shape, OPEN, dtype=np.int8)
     verdicts[spoken.a[no], spoken.d[no]] = NO
