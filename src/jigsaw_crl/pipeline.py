@@ -180,7 +180,10 @@ def recover_checked(
             if refused is None:
                 raise
             refused(refusal)
-        return recover_client(client, report, options).fragment
+        recovered = recover_client(client, report, options)
+        if refused is None:
+            usable([client], recovered.report.findings)  # raises if recovery leaves nothing
+        return recovered.fragment
 
 
 def recover_fragment(
@@ -262,8 +265,8 @@ def recover_clients(
         n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
     )
     report = report.with_clients(r.report for r in recovered)
-    usable(study.clients, report.findings)  # raises if recovery leaves no regime
-    return recovered, report
+    left = {c.name for c in usable(study.clients, report.findings)}
+    return [r for r in recovered if r.fragment.client in left], report
 
 
 def _readable(

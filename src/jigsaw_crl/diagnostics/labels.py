@@ -22,6 +22,7 @@ __all__ = [
     "mean_only",
     "not_linear",
     "off_target",
+    "saturated",
     "several_targets",
     "sites_differ",
     "unclear_regime",
@@ -201,6 +202,20 @@ def not_linear(leaning: int, value: float, threshold: float) -> Finding:
     )
 
 
+def saturated(client: str, unclear: int, labels: int) -> Finding:
+    """Most regimes of a client with light tails move more directions than one target explains."""
+    return Finding(
+        "not-linear",
+        "error",
+        f"{unclear} of {pluralise(labels, 'regime')} move more directions than one target explains, "
+        "and the features have light tails: the system or the sensors are not linear",
+        "Transform the features so that they respond linearly, or use weaker interventions.",
+        value=round(unclear / labels, 2),
+        threshold=0.5,
+        client=client,
+    )
+
+
 def label_differs(client: str, label: str) -> Finding:
     """What the site says about the label contradicts what all others say about it."""
     return Finding(
@@ -297,6 +312,9 @@ def after_recovery(
                 kept.append(several_targets(client, f.regime, min(f.value or 0.0, CLEARLY)))
         elif f.check != "weak-intervention":
             kept.append(f)
+    unclear = {u.label for u in told if u.check == "several-targets"}
+    if "light-tails" in signs and 2 * len(unclear) > len(labels):
+        kept.append(saturated(client, len(unclear), len(labels)))
     return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
 
 
