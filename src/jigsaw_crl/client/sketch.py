@@ -37,10 +37,10 @@ LATE = 0.2
 # Rows whose spread gives the unit of each column in the first Ω.
 UNIT_ROWS = 64
 # Rows that are multiplied at a time: few enough for the cache, many enough for fast products.
-BLOCK_ROWS = 256
+BLOCK_ROWS = 512
 # With this many times as many rows as columns, but at least so many, Ω is replaced no more, and Y
 # takes one block in so many: the share of the signal that is lost, about (σ²/λ)·m/n, is small.
-ENOUGH, ENOUGH_ROWS, EVERY = 2, 4096, 4
+ENOUGH, ENOUGH_ROWS, EVERY = 2, 4096, 8
 # Directions whose share of ΩᵀY (scaled to a unit diagonal) is lower are rounding errors.
 ROUNDING = 1e-6
 # Single precision serves columns whose spread is between the first two of these, and whose mean is
@@ -125,7 +125,9 @@ class ColumnSketch:
         before = len(self._sizes)
         own = zip(cells[starts].tolist(), sizes.tolist(), means, strict=True)
         between = np.array([self._joined(*piece) for piece in own])
-        self._add_products(between, np.einsum("ij,ij->j", between, between))
+        squares = np.einsum("ij,ij->j", between, between)
+        fit = self._kind if float(squares.max()) < WIDEST**2 else np.float64
+        self._add_products(between.astype(fit, copy=False), squares)
         self.n_rows += len(cells)
         # The first piece of a cell has one degree of freedom less than rows.
         self._degrees += 0 if self._skips else len(cells) - (len(self._sizes) - before)
