@@ -4,6 +4,11 @@
 `client`        `Client`: a control regime and labelled interventions
 `checks`        checks of what a client is built from
 `latents`       the number of latents, estimated when it is not given
+`rows`          moments of rows in memory
+`wide`          rows in memory along the directions of `reduction`
+`reduction`     `Reduction`: the directions that replace the columns of a wide table
+`sketch`        leading directions of many columns, in one pass
+`scatter`       leading directions and noise of the columns, from a sketch
 `spectrum`      eigenvalues, leading space and noise floor of a client
 `batches`       means of regimes whose batches are offset, and their errors
 `extremes`      lowest and highest eigenpairs of every regime

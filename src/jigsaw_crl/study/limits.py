@@ -11,7 +11,7 @@ from jigsaw_crl.base.text import pluralise
 
 __all__ = ["MOST_COLUMNS", "check_columns", "files_below", "fits"]
 
-# A covariance of this many columns takes 80 gigabytes for each regime.
+# The directions of this many columns take a gigabyte with 1,000 latents.
 MOST_COLUMNS = 100_000
 # What is held in memory as a whole may take this many bytes, or this many times the file's size.
 # Texts and counts of real files are compressed up to about thirty times.
