@@ -16,21 +16,22 @@ from jigsaw_crl.assembly.posterior.agreement import Convergence, Draws, Halves
 from jigsaw_crl.assembly.posterior.enumeration import FEW as ENUMERATED
 from jigsaw_crl.assembly.posterior.enumeration import Enumeration
 from jigsaw_crl.assembly.posterior.search import best_order, climb
-from jigsaw_crl.assembly.posterior.walk import SETTLED, Chain, Proposals, Weights
+from jigsaw_crl.assembly.posterior.walk import AROUND, SETTLED, Chain, Proposals, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["draw_orders", "sample_orders"]
 
 
 N_CHAINS = 4
-# With more labels than this, chains that start far from the mode climb before they are recorded,
-# and after `WARM` proposals over all chains they propose mostly the pairs that were seen to change:
-# those with a probability between MOVES and 1 − MOVES.
-FEW = 100
-WARM, MOVES = 2.4e7, 0.02
 # Proposals over all chains and stages: within a minute on two cores for any number of labels. With
-# many labels half of them are bridges, which cost more.
-BUDGET, BUDGET_OF_MANY = 4e8, 3e8
+# many labels half of them are bridges; what one costs, and how many labels it goes through, grow
+# with the words of an order's rows (5 at 300 labels, 16 at 1,000).
+BUDGET, BUDGET_OF_MANY = 4e8, 2e8
+# With more labels than this, chains that start far from the mode climb before they are recorded,
+# and after a share WARM of their budget they propose mostly the pairs that were seen to change:
+# those with a probability between MOVES and 1 − MOVES. Short rounds have a share SHORT.
+FEW = 100
+WARM, MOVES, SHORT = 0.3, 0.02, 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +121,12 @@ def sample_orders(
         asked = asked[posterior.grid]
     with ThreadPoolExecutor(max_workers=2) as pool:
         if asked is not None:
-            sweeps = int(np.clip(WARM / (n_chains * posterior.proposals.number), 5, 250))
-            _focus(chains, _halves(pool, chains, sweeps).mean())
+            for chain in chains:
+                chain.proposals = replace(chain.proposals, around=p * p // AROUND)
+            _focus(chains, _halves(pool, chains, _longest(chains, WARM), parts=1).mean())
         longest = _longest(chains) if most is None else most
+        if asked is not None and most is not None:
+            longest = min(most, _longest(chains, SHORT))
         half = min(first, longest)
         _halves(pool, chains, half, parts=1)
         while True:
@@ -160,11 +164,11 @@ def _focus(chains: list[Chain], mean: FloatArray) -> None:
         chain.proposals = proposals
 
 
-def _longest(chains: list[Chain]) -> int:
+def _longest(chains: list[Chain], share: float = 1.0) -> int:
     """Sweeps per half in the last stage, for a budget of proposals over all chains and stages."""
-    proposals = chains[0].proposals
-    budget = BUDGET_OF_MANY if proposals.starts.size else BUDGET
-    return int(np.clip(budget / (4 * len(chains) * proposals.number), 30, 16_000))
+    p, words = len(chains[0].up), chains[0].up.shape[1]
+    budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 1.5)
+    return int(np.clip(budget / (4 * len(chains) * chains[0].proposals.number), 10, 16_000))
 
 
 def draw_orders(

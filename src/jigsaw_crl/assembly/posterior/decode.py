@@ -13,6 +13,9 @@ __all__ = ["LEAST_F1", "decode"]
 
 # With a goal of 0.6, a pair needs a probability of 0.3 to be worth claiming.
 LEAST_F1 = 0.6
+# Search proposes pairs by their worth. On this scale a pair that is not worth claiming counts as
+# unlikely, and none as settled (see `walk.unsettled`).
+SCALE = 8.0
 
 
 def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
@@ -42,7 +45,7 @@ def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
         goal = max(value, LEAST_F1) if start is None else start
         reached = 0.0
         for _ in range(tries):
-            gains = Weights.plain(2.0 * probability - goal, cover_cost=0.0)
+            gains = Weights.plain(SCALE * (2.0 * probability - goal), cover_cost=0.0)
             chosen = best_order(gains, rng, rounds=6)
             score = 2.0 * float(probability[chosen].sum()) / max(chosen.sum() + total, 1e-12)
             if score > max(value, reached) + 1e-9:

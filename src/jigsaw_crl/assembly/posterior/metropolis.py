@@ -138,6 +138,7 @@ def metropolis(  # type: ignore[no-untyped-def]
     proposals,
     aside,
     flips,
+    around,
     beta,
     counts,
     trace,
@@ -155,18 +156,8 @@ def metropolis(  # type: ignore[no-untyped-def]
         State of the random generator.
     score : float
         The score at the start.
-    active : array of int, shape (n,)
-        Pairs `a * p + d` that are proposed often.
-    starts : array of int, shape (p + 1,) or (0,)
-    touching : array of int
-        The active pairs of label x are `touching[starts[x] : starts[x + 1]]`; of shape (0,) if
-        bridges are only proposed one at a time.
-    proposals : int
-        Proposals per sweep.
-    aside : int
-        One proposal in `aside` is any pair, the others are active ones.
-    flips : int
-        Turns of flips for every turn of a larger move; a turn is `aside` proposals.
+    active, starts, touching, proposals, aside, flips, around
+        As in `walk.Proposals`; `proposals` is its `number`.
     beta : float
         Inverse temperature.
     counts : array of int32, shape (p, p)
@@ -185,9 +176,10 @@ def metropolis(  # type: ignore[no-untyped-def]
     changed = np.empty((2, LARGEST_BRIDGE), np.int64)
     n_pairs, n_active = np.uint64(p * p), np.uint64(active.shape[0])
     for sweep in range(trace.shape[0]):
-        for step in range(proposals):
+        for step in range(proposals + around):
             z = _random_bits(random)
-            often = n_active > 0 and step % aside != aside - 1
+            alone = step >= proposals
+            often = n_active > 0 and step % aside != aside - 1 and not alone
             if often:
                 pair = active[np.int64((z >> np.uint64(20)) % n_active)]
             else:
@@ -198,7 +190,7 @@ def metropolis(  # type: ignore[no-untyped-def]
                 continue
             # A round is `flips` flips and one larger move; every fourth of those is an exchange.
             turn = step // aside
-            if turn % (flips + 1) != flips:
+            if alone or turn % (flips + 1) != flips:
                 if not may_flip(up, down, a, d):
                     continue
                 gain = flip(up, down, implied, cover, ancestry, a, d)

@@ -36,8 +36,8 @@ _ONE = np.uint64(1)
 LARGEST_BRIDGE = 1024
 # Rows and columns of a bridge, so that a set of them fits one word.
 LONGEST_SIDE = 64
-# Part of `metropolis`. Inlined, because passing an array to a compiled function counts a reference,
-# which is slow here. Grouped in a named tuple, the arrays of `walk.Chain` took twice as long.
+# Moves are inlined, because passing an array to a compiled function counts a reference, which is
+# slow here. Grouped in a named tuple, the arrays of `walk.Chain` took twice as long.
 inlined = compiled(kept=False, forceinline=True)
 
 

@@ -64,6 +64,8 @@ def _local_best(w: Weights, rng: np.random.Generator, rounds: int) -> BoolArray:
     from jigsaw_crl.base.bitsets import greedy_order
 
     matrix = greedy_order(w.insertion)
+    if rounds == 0:
+        return matrix
     proposals = Proposals.of(w, matrix)
     best = w.score(matrix)
     for _ in range(rounds):

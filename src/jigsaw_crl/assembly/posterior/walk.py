@@ -31,9 +31,9 @@ SETTLED = 12.0
 # Beyond this many unsettled pairs, absent ones with a weight below UNLIKELY are proposed less.
 MANY, UNLIKELY = 50_000, -3.5
 # Among pairs that were seen to change: one proposal in ASIDE is any pair, and there are FLIPS flips
-# for every larger move. At 300 labels, with 8 flips the chains differed on three times as many
-# pairs after the same time.
-ASIDE, FLIPS = 4, 1
+# for every larger move. (At 300 labels, 8 flips left three times as many pairs on which chains
+# differ, after the same time.) In addition, one pair in AROUND of all pairs is flipped alone.
+ASIDE, FLIPS, AROUND = 8, 1, 8
 # Inverse temperature at which only moves that do not lower the score are accepted.
 COLD = 1e9
 
@@ -128,6 +128,9 @@ class Proposals:
         One proposal in `aside` is any pair, the others are active ones.
     flips : int
         Turns of flips for every turn of a larger move; a turn is `aside` proposals.
+    around : int
+        Flips of any pair that are proposed in addition, per sweep. They are cheap, and most pairs
+        are improbable, but there are many of them.
     """
 
     active: IntArray
@@ -136,6 +139,7 @@ class Proposals:
     number: int
     aside: int
     flips: int
+    around: int = 0
 
     @classmethod
     def of(cls, weights: Weights, start: BoolArray) -> Proposals:
@@ -155,8 +159,8 @@ class Proposals:
         label, both = np.concatenate([a, d]), np.concatenate([active, active])
         starts = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=p))])
         touching = both[np.argsort(label, kind="stable")]
-        number = max(ASIDE * len(active), 2 * p)
-        return cls(active, starts.astype(np.int64), touching, number, ASIDE, FLIPS)
+        number = max(4 * len(active), 2 * p)
+        return cls(active, starts.astype(np.int64), touching, number, ASIDE, FLIPS, p * p // AROUND)
 
 
 @dataclass(eq=False)
@@ -245,6 +249,7 @@ class Chain:
             proposals=self.proposals.number,
             aside=self.proposals.aside,
             flips=self.proposals.flips,
+            around=self.proposals.around,
             beta=float(beta),
             counts=np.empty((0, 0), dtype=np.int32) if counts is None else counts,
             trace=trace,

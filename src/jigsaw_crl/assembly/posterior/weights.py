@@ -48,8 +48,8 @@ Agreement = tuple[float, float, float, float, float]
 
 # Clients are left out one by one up to this many, in groups beyond: the cost stays bounded.
 MOST_GROUPS = 32
-# p² × groups above which fewer groups are used, and no local search.
-MOST_WORK = 16_000_000
+# p² × groups above which fewer groups are used (at least 8), and without local search.
+MOST_WORK, MOST_SEARCH = 8_000_000, 4_000_000
 ROUNDS = 5
 # Error rate that statements without one of their own are first given, and its floor.
 FIRST_RATE, LEAST_RATE = 0.02, MODEL_ERROR
@@ -147,7 +147,7 @@ def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
     n, p = len(panel.claims), len(panel.labels)
     copies = tuple(find_copies(panel.fragments))
     n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
-    search = int(p * p * n_groups <= MOST_WORK // 4)
+    search = int(p * p * n_groups <= MOST_SEARCH)
 
     def measure(weights: FloatArray, rate: float) -> Iterator[tuple[int, Agreement]]:
         groups = np.array_split(rng.permutation(n), n_groups)
@@ -222,7 +222,7 @@ def _first_weights(panel: Panel) -> FloatArray:
     it, two parties of similar size can settle in a truce where nobody is believed.
     """
     n, p = len(panel.claims), len(panel.labels)
-    if n * p * p > MOST_WORK:
+    if n * p * p > 2 * MOST_WORK:
         return np.ones(n)
     said = np.zeros((n, p * p), dtype=np.float32)
     for k, c in enumerate(panel.claims):
