@@ -50,8 +50,8 @@ MOST_CELLS = 20_000
 MOST_GROUPS = 500_000
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
-    "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
-    "observational", "untreated", "vehicle", "wildtype", "wt",
+    "baseline", "ctrl", "dmso", "mock", "nominal", "none", "non-targeting", "nontargeting",
+    "normal", "obs", "observational", "reference", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
 
 T = TypeVar("T")
