@@ -313,7 +313,6 @@ class _RegimeStreams:
                     f"{quoted(values)})",
                     "Name the value of observational rows with --control. "
                     f"{did_you_mean(naming.control, values) or _usual_control(values)}".strip(),
-                    naming.control,
                 )
             )
         strangers = [v for v in naming.rename if v not in values]
