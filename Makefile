@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Number of pytest workers; each worker uses one BLAS thread.
-TEST_WORKERS ?= 2
+# Number of pytest workers; each worker uses one BLAS thread. One more than two cores: the tests of a live
+# federation wait more than they compute.
+TEST_WORKERS ?= 3
 
 .PHONY: demo install test browser lint format docs pictures bench package clean
 

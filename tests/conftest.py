@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -9,13 +12,33 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-# Tests that share processes and depend on their order: one worker takes them all.
-TOGETHER = ("tests/federated/test_live.py",)
+# Tests that share processes and depend on their order. They wait more than they compute, so that
+# they start first and another worker has the processor meanwhile.
+FIRST = "tests/federated/test_live.py"
+# What a file has whose tests share a computed result.
+SHARES = ('scope="module"', "@cache")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@cache
+def shares_results(file: str) -> bool:
+    """Do the tests of a file share results, which a second worker would compute again?"""
+    path = ROOT / file
+    return path.is_file() and any(sign in path.read_text("utf-8") for sign in SHARES)
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.split("::", 1)[0]
+
+
+def pytest_collection_modifyitems(items):
+    """The longest first, then files that stay together, then single tests, which fill the gaps."""
+    items.sort(key=lambda x: (_file(x.nodeid) != FIRST, not shares_results(_file(x.nodeid))))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Each test by itself, except files whose tests belong together, which start first.
+    """One worker takes a file whose tests share results; other tests go one by one.
 
     `--dist loadgroup` is for this, but xdist 3.8 writes the group's name to where pytest 9.2 no
     longer reads it.
@@ -24,7 +47,8 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            file = nodeid.split("::", 1)[0]
-            return file if file in TOGETHER else nodeid
+            return _file(nodeid) if shares_results(_file(nodeid)) else nodeid
 
+    # As they were collected, not by the number of tests.
+    config.option.loadscopereorder = False
     return Scheduling(config, log)

@@ -25,7 +25,7 @@ def scores(batches: Batches | None) -> tuple[float, int, float]:
     values, wrong, decided = [], 0, []
     for seed in range(76_000, 76_006):
         kind = Intervention.named("hard", shift=1.0)
-        world = random_world(20, 15, 0.6, seed=seed, intervention=kind)
+        world = random_world(12, 8, 0.6, seed=seed, intervention=kind)
         try:
             order = jc.recover(world.clients(10_000, "gaussian", seed, batches=batches)).order
         except jc.InputError:

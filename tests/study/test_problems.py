@@ -151,6 +151,13 @@ def test_a_column_that_holds_the_control_is_taken_to_find_further_problems(tmp_p
         assert part in text
 
 
+def test_a_hint_that_is_a_question_ends_with_its_own_sign(tmp_path):
+    _write(tmp_path, lab1=lambda f: f.head(0), lab2=lambda f: f.replace({"control": "untreated"}))
+    text = _refusal(tmp_path)
+    assert "lab2.csv: there are no control rows" in text
+    assert text.endswith("Is it 'untreated'? Correct them, then run again.")
+
+
 def test_missing_values_of_all_files_share_one_remedy(tmp_path):
     def gap(row):
         return lambda f: f.assign(x2=np.where(f.index == row, np.nan, f.x2))

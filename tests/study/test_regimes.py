@@ -60,3 +60,13 @@ def test_errors_count_rows_over_all_chunks():
     codes[6] = -1
     with pytest.raises(jc.InputError, match="row 17 has no regime"):
         read([good, Chunk(["control"], codes, rows)])
+
+
+@pytest.mark.parametrize("usual", ["normal", "reference", "NT", "untreated"])
+def test_a_usual_name_of_the_control_is_suggested(usual):
+    chunk = Chunk(
+        [usual, "pump"], np.repeat([0, 1], 30), np.random.default_rng(0).normal(size=(60, 2))
+    )
+    with pytest.raises(jc.InputError) as caught:
+        read([chunk])
+    assert (f"Is it {usual!r}?" in str(caught.value)) == (usual != "NT")

@@ -65,7 +65,8 @@ class InputError(JigsawError, ValueError):
             if value is not None
         ]
         head = ", ".join(where)
-        text = f"{head}: {what}. {remedy}" if head else f"{what}. {remedy}"
+        said = f"{what} {remedy}" if what.endswith("?") else f"{what}. {remedy}"
+        text = f"{head}: {said}" if head else said
         super().__init__(" ".join(text.split()))
 
     def located(

@@ -36,8 +36,8 @@ MOST_GROUPS = 500_000
 MOST_HELD = 200_000_000
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
-    "baseline", "ctrl", "dmso", "mock", "none", "non-targeting", "nontargeting", "obs",
-    "observational", "untreated", "vehicle", "wildtype", "wt",
+    "baseline", "ctrl", "dmso", "mock", "nominal", "none", "non-targeting", "nontargeting",
+    "normal", "obs", "observational", "reference", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
 
 
@@ -215,7 +215,6 @@ class RegimeStreams:
                     f"{quoted(values)})",
                     "Name the value of observational rows with --control. "
                     f"{did_you_mean(naming.control, values) or _usual_control(values)}".strip(),
-                    naming.control,
                 )
             )
         strangers = [v for v in naming.rename if v not in values]
