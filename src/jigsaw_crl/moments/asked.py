@@ -7,13 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.groups import GroupedStream
 from jigsaw_crl.moments.incomplete import filled
 from jigsaw_crl.moments.stream import MomentStream
 from jigsaw_crl.moments.summary import Summary
-from jigsaw_crl.moments.trimming import TrimmedStream, check_trim
+from jigsaw_crl.moments.trimming import HeldStream, TrimmedStream, check_trim
 
 __all__ = ["Asked", "FilledStream", "Missing"]
 
@@ -75,37 +74,16 @@ class Asked:
         return MomentStream(n_features, parts=parts)
 
 
-class FilledStream(MomentStream):
-    """A stream whose rows may have missing values; it holds all rows until it is asked.
-
-    Parameters
-    ----------
-    n_features : int
-    parts : int
-        As for `MomentStream`.
-    """
-
-    def __init__(self, n_features: int, *, parts: int) -> None:
-        super().__init__(n_features, parts=parts)
-        self._parts = parts
-        self._held: list[FloatArray] = []
-
-    @property
-    def n(self) -> int:
-        """Number of rows so far, incomplete ones included."""
-        return sum(map(len, self._held))
-
-    def add(self, rows: ArrayLike) -> None:
-        """Hold rows, shape (any, n_features); NaN where a value is missing."""
-        self._held.append(np.array(rows, dtype=np.float64))
+class FilledStream(HeldStream):
+    """A stream whose rows may have missing values, NaN; it holds them until it is asked."""
 
     def summaries(self) -> tuple[Summary, tuple[Summary, ...]]:
         """Summary of all rows, and of their stretches."""
-        rows = np.concatenate([np.empty((0, self.n_features)), *self._held])
+        rows = self.held()
         if not np.isnan(rows).any():
-            return MomentStream.over(rows, parts=self._parts).summaries()
+            return MomentStream.over(rows, parts=self._wanted).summaries()
         n = len(rows)
-        stretches = max(min(self._parts, n // FEWEST_ROWS), 1)
+        stretches = max(min(int(self._wanted), n // FEWEST_ROWS), 1)
         found = filled(rows, np.arange(n) * stretches // n, self.rank or self.n_features)
         self.incomplete = found.cost
         return found.whole, found.parts

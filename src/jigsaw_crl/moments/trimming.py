@@ -22,7 +22,7 @@ from jigsaw_crl.moments.checks import check_values
 from jigsaw_crl.moments.stream import MomentStream
 from jigsaw_crl.moments.summary import Summary
 
-__all__ = ["MOST_TRIMMED", "TrimmedStream", "check_trim", "inner_rows", "trimmed"]
+__all__ = ["MOST_TRIMMED", "HeldStream", "TrimmedStream", "check_trim", "inner_rows", "trimmed"]
 
 # The half of the rows that lie closest must be sound, and some margin is needed.
 MOST_TRIMMED = 0.4
@@ -98,8 +98,30 @@ def _distances(x: FloatArray, chosen: IntArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", y, y))
 
 
-class TrimmedStream(MomentStream):
-    """A stream that leaves out a share of its rows; it holds all of them until it is asked.
+class HeldStream(MomentStream):
+    """A stream that holds all rows until it is asked."""
+
+    def __init__(self, n_features: int, *, parts: bool | int = False) -> None:
+        super().__init__(n_features, parts=parts)
+        self._wanted = parts
+        self._held: list[FloatArray] = []
+
+    @property
+    def n(self) -> int:
+        """Number of rows so far, all that were added."""
+        return sum(map(len, self._held))
+
+    def add(self, rows: ArrayLike) -> None:
+        """Hold rows, shape (any, n_features)."""
+        self._held.append(np.array(rows, dtype=np.float64))
+
+    def held(self) -> FloatArray:
+        """All rows so far."""
+        return np.concatenate([np.empty((0, self.n_features)), *self._held])
+
+
+class TrimmedStream(HeldStream):
+    """A stream that leaves out a share of its rows.
 
     Parameters
     ----------
@@ -112,22 +134,11 @@ class TrimmedStream(MomentStream):
 
     def __init__(self, n_features: int, *, parts: bool | int = False, trim: float) -> None:
         super().__init__(n_features, parts=parts)
-        self._wanted, self.trim = parts, trim
-        self._held: list[FloatArray] = []
-        self.left_out = 0
-
-    @property
-    def n(self) -> int:
-        """Number of rows so far, those that will be left out included."""
-        return sum(map(len, self._held))
-
-    def add(self, rows: ArrayLike) -> None:
-        """Hold rows, shape (any, n_features)."""
-        self._held.append(np.array(rows, dtype=np.float64))
+        self.trim, self.left_out = trim, 0
 
     def summaries(self) -> tuple[Summary, tuple[Summary, ...]]:
         """Summary of the rows that stay, and of their stretches."""
-        rows = np.concatenate([np.empty((0, self.n_features)), *self._held])
+        rows = self.held()
         kept = trimmed(rows, self.trim)
         self.left_out = int(np.count_nonzero(~kept))
         return MomentStream.over(rows[kept], parts=self._wanted).summaries()
