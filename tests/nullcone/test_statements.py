@@ -71,10 +71,11 @@ def test_the_bound_of_a_line_exceeds_its_error():
 
 
 @pytest.mark.parametrize(
-    ("noise", "least"), [(0.0, 350), (1e-10, 340), (1e-8, 250), (1e-6, 0), (1e-3, 0)]
+    ("noise", "bound", "least"),
+    [(0.0, 1, 330), (1e-12, 1000, 250), (1e-10, 1, 0), (1e-8, 1, 0), (1e-6, 1, 0), (1e-3, 1, 0)],
 )
-def test_facts_about_a_district_are_true_whatever_the_error_of_the_lines(noise, least):
-    """The lines are moved at random, and their bound with them."""
+def test_facts_about_a_district_are_true_whatever_the_error_of_the_lines(noise, bound, least):
+    """The lines are moved at random, and their bound with them, in units of the noise."""
     world, rng = jc.simulate.random_world(60, 8, 0.3, seed=5), np.random.default_rng(0)
     stated = 0
     for k in range(8):
@@ -83,7 +84,7 @@ def test_facts_about_a_district_are_true_whatever_the_error_of_the_lines(noise, 
         moved = rng.normal(size=unit.shape)
         moved *= noise / np.linalg.norm(moved, axis=2, keepdims=True)
         unit = np.where(unit.any(axis=2, keepdims=True), unit + moved, 0.0)
-        error = np.maximum(error, noise)
+        error = np.maximum(error, bound * noise)
         for members in districts:
             others = np.delete(np.arange(len(unit)), members)
             roles = np.stack([reading.choice[others], 1 - reading.choice[others]], axis=1)

@@ -13,10 +13,10 @@ are adjacent to it, and `y_j = Σ[N,N]⁻¹ x_j[N]`. Then
   in ∂K(l) adds the multiple `(Σ[N,N]⁻¹ Σ[N,s])[l]` of its effect, which falls off with the distance
   between l and s.
 
-Every number has a bound on its rounding error: see `district_lines`. Within the bound it is zero,
-far beyond it is not, and between it is *open*. N holds the labels that are certainly no spouses;
-an open edge counts where it may add candidates, and not where it would rule them out. "No ancestor"
-is stated only if an effect of size `HIDDEN` would have shown.
+Every number has a bound on its rounding error: see `district_lines`. Well within the bound it is
+zero, far beyond it is not, and between it is *open*. N holds the labels that are certainly no
+spouses; an open edge counts where it may add candidates, and not where it would rule them out. "No
+ancestor" is stated only if an effect of size `HIDDEN` would have shown.
 """
 
 from __future__ import annotations

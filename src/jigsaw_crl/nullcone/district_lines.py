@@ -32,7 +32,10 @@ __all__ = ["HIDDEN", "Choices", "District", "Numbers"]
 # A number beyond this multiple of its bound is certainly not zero: the bounds are of first order.
 CLEAR = 10.0
 # A zero counts as one if a number of this size would show; ρ and effects are of order one.
-HIDDEN = 1e-7
+HIDDEN = 1e-8
+# Bounds are for the worst case, and rounding errors are found to be below a thousandth of them. A
+# number is zero within this share of its bound; beyond it may be a small number.
+SURE = 1e-2
 # The bounds hold while the errors of the lines are below this share of Γ's smallest eigenvalue.
 FIRST_ORDER = 0.01
 # With more choices of lines than this that differ in their zeros, the district is left open.
@@ -50,7 +53,7 @@ class Numbers:
 
     @cached_property
     def zero(self) -> BoolArray:
-        return np.asarray(np.abs(self.value) <= self.bound)
+        return np.asarray(np.abs(self.value) <= SURE * self.bound)
 
     @cached_property
     def missing(self) -> BoolArray:

@@ -21,6 +21,10 @@ from jigsaw_crl.nullcone.spikes import Spikes
 __all__ = ["Lines", "null_lines"]
 
 
+# In few dimensions `p · eps · κ` is no bound: every step of the computation rounds.
+LEAST_ROUNDING = 1e-12
+
+
 @dataclass(frozen=True, eq=False)
 class Lines:
     """The candidate lines of every regime.
@@ -52,6 +56,7 @@ class Lines:
         rounding : array, shape (r,)
             Relative rounding error of the whitened moments.
         """
+        rounding = np.maximum(rounding, LEAST_ROUNDING)
         n, m = np.linalg.norm(self.n[:, 0], axis=1), np.linalg.norm(self.m[:, 0], axis=1)
         of_form = rounding * (1.0 + 2.0 * n**2)
         turn = of_form * np.divide(m, n, out=np.full_like(n, np.inf), where=n > 0)
