@@ -205,8 +205,8 @@ def saturated(client: str, unclear: int, labels: int) -> Finding:
     return Finding(
         "not-linear",
         "error",
-        f"{unclear} of {pluralise(labels, 'regime')} move more directions than one target explains, "
-        "and the features have light tails: the system or the sensors are not linear",
+        f"{unclear} of {pluralise(labels, 'regime')} move more directions than one target "
+        "explains, and the features have light tails: the system or the sensors are not linear",
         "Transform the features so that they respond linearly, or use weaker interventions.",
         value=round(unclear / labels, 2),
         threshold=0.5,
