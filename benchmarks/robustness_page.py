@@ -51,9 +51,12 @@ interventions. Numbers are means over {worlds} per row, with standard errors.
   that are wrong.
 - *Finding raised* is the share of studies with a warning or an error, or with an information that
   names the departure. *Right reason* is the share of these findings that name the departure,
-  counted once per client; that noise is there, where it is uneven, is true and does not count.
-  *Refused* is the number of studies without an answer.
+  counted once per client; that noise is there, where it is uneven or sensors are not linear, is
+  true and does not count. *Refused* is the number of studies without an answer.
 - A row with a remedy in brackets is what the user gets who asks for it.
+- An intervention that reaches only a share of its rows (`penetrance`) gives a mixture with control
+  rows. Its mean and covariance still change along the target's own line and c alone, so that the
+  order is unharmed. It is not a hard intervention, and must not be called one.
 
 `jigsaw simulate --departure NAME=SIZE` writes a study with the same departure, so that you can see
 what the checks say about it.

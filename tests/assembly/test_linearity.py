@@ -10,6 +10,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.linearity import leaning_clients
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.diagnostics.labels import leaning_lines
 
 
@@ -96,3 +97,38 @@ def test_sites_that_claim_leaning_lines_cannot_silence_the_others():
     assert honest.pairs()
     assert order.pairs() == honest.pairs()
     assert any("contradict a linear system" in note for note in order.notes)
+
+
+@pytest.mark.parametrize(("light", "unclear", "told"), [(6, 5, 5), (6, 2, 0), (2, 5, 0)])
+def test_light_tails_and_unclear_regimes_of_most_clients_tell_the_same(light, unclear, told):
+    world = jc.simulate.random_world(6, 6, 0.8, 3)
+    fragments = [jc.recover_fragment(c) for c in world.clients(300, seed=0)]
+    tails = Finding("light-tails", "warning", "light", "Look.")
+    regime = Finding("unclear-regime", "error", "unclear", "Look.", regime="z1")
+    said = [
+        replace(f, findings=(tails,) * (k < light) + (regime,) * (k < unclear))
+        for k, f in enumerate(fragments)
+    ]
+    assert len(leaning_clients(said)) == told
+
+
+def test_bounded_noise_in_a_linear_system_has_light_tails_and_is_not_withheld():
+    world = jc.simulate.random_world(8, 5, 0.8, 402)
+    rng = np.random.default_rng(0)
+    clients = []
+    for k in range(world.n_clients):
+        view, regimes = world.view(k), {}
+        for label in (None, *(world.names[node] for node in view.nodes)):
+            sem = world.sem if label is None else world.sem.changed(world.change(k, label))
+            noise = rng.uniform(-np.sqrt(3), np.sqrt(3), (5_000, 8)) * np.sqrt(sem.variances)
+            Z = np.linalg.solve(np.eye(8) - sem.A, noise.T).T
+            regimes[label] = Z[:, view.nodes] @ view.mixing.T
+        control = regimes.pop(None)
+        clients.append(
+            jc.Client.from_samples(view.name, observational=control, interventions=regimes)
+        )
+    result = jc.recover(clients)
+    found = {f.check for f in result.diagnostics}
+    assert "light-tails" in found
+    assert "not-linear" not in found
+    assert jc.metrics.global_f1(world.order, result.order) > 0.8

@@ -104,11 +104,20 @@ def test_a_regime_in_which_recovery_sees_one_target_is_used_with_a_warning():
 def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason):
     other = Finding(sign, "warning", "tails", "Look.", client="lab")
     told = [Unread("pump", "several-targets", 12.0, 10.0)]
-    kept, found = after_recovery("lab", [other, several_targets("lab", "pump", 4.0)], PUMP, told)
+    labels = PUMP | {"tank", "valve"}
+    kept, found = after_recovery("lab", [other, several_targets("lab", "pump", 4.0)], labels, told)
     assert kept == other
     assert (found.check, found.severity, found.regime) == ("unclear-regime", "error", "pump")
     assert reason in found.message
     assert "more than one node" in found.message
+
+
+def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system():
+    light = Finding("light-tails", "warning", "tails", "Look.", client="lab")
+    told = [Unread("pump", "several-targets", 12.0, 10.0)]
+    found = after_recovery("lab", [light], PUMP, told)
+    (error,) = [f for f in found if f.check == "not-linear"]
+    assert (error.severity, error.client, error.regime) == ("error", "lab", None)
 
 
 def test_where_rows_give_another_reason_a_regime_that_is_read_is_not_doubted():

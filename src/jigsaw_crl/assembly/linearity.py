@@ -6,9 +6,9 @@ lean further says so in its findings (`leaning-lines`). Sound clients do that no
 clients of a study do than chance explains, the model does not fit: the system or the sensors are
 not linear, or latents are missing from the clients' counts. `recover`, which reads the rows itself,
 then withholds what the clients state about ancestors. If the features of most clients have light
-tails (`light-tails`), as saturation makes them, regimes that move more directions than one target
-explains count like leaning lines. Of fragments that others sent only a note is
-made: a few sites that claim leaning lines must not be able to silence all others.
+tails (`light-tails`), as saturation makes them, and most have such lines or regimes that move more
+directions than one target explains, that says the same. Of fragments that others sent only a note
+is made: a few sites that claim leaning lines must not be able to silence all others.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ def leaning_clients(fragments: Iterable[Fragment]) -> tuple[str, ...]:
     """The clients that contradict a linear system if they are more than chance explains."""
     tested = {f.client: {x.check for x in f.findings} for f in fragments if f.bayes is not None}
     light = sum(LIGHT in checks for checks in tested.values())
-    signs = {LEANING, MORE_THAN_ONE} if 2 * light > len(tested) else {LEANING}
-    leaning = tuple(client for client, checks in tested.items() if checks & signs)
+    both = tuple(c for c, checks in tested.items() if checks & {LEANING, MORE_THAN_ONE})
+    if len(both) > 1 and 2 * min(light, len(both)) > len(tested):
+        return both
+    leaning = tuple(client for client, checks in tested.items() if LEANING in checks)
     if len(leaning) < 2 or bdtrc(len(leaning) - 1, len(tested), SOUND) > FALSE_ALARM:
         return ()
     return leaning

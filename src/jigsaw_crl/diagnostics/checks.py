@@ -23,7 +23,7 @@ from jigsaw_crl.diagnostics.copies import check_copies
 from jigsaw_crl.diagnostics.coverage import check_coverage
 from jigsaw_crl.diagnostics.drift import check_drift
 from jigsaw_crl.diagnostics.gains import check_gains
-from jigsaw_crl.diagnostics.labels import after_recovery
+from jigsaw_crl.diagnostics.labels import after_recovery, saturated
 from jigsaw_crl.diagnostics.quality import check_spectrum
 from jigsaw_crl.diagnostics.regimes import check_regimes
 from jigsaw_crl.diagnostics.rows import check_rows
@@ -137,19 +137,29 @@ def check_client(client: Client) -> ClientReport:
     spectrum = reduce_to_rank(client)
     about_regimes, strength, extremes = check_regimes(client, spectrum)
     about_gains = check_gains(client, spectrum)
+    about_tails = [] if about_gains else _not_linear(client, about_regimes)
     # Drifting gains look like several targets and like sensors of unequal noise.
-    explained = {"several-targets"} if about_gains else set()
+    explained = {"several-targets"} if about_gains or len(about_tails) > 1 else set()
     findings = (
         *about_gains,
         *(f for f in about_regimes if f.check not in explained),
         *check_spectrum(client, spectrum),
         *check_rows(client),
-        *check_light_tails(client),
+        *about_tails,
         *([] if about_gains else check_sensors(client, spectrum)),
         *check_drift(client, spectrum),
         *check_batches(client, batch_means(client, spectrum)),
     )
     return ClientReport(client.name, findings, spectrum, strength, client.n_samples, extremes)
+
+
+def _not_linear(client: Client, about_regimes: Iterable[Finding]) -> list[Finding]:
+    """Findings about light tails, and about most regimes of a client that has them."""
+    found = check_light_tails(client)
+    several = [f for f in about_regimes if (f.check, f.severity) == ("several-targets", "error")]
+    if found and 2 * len(several) > len(client.labels):
+        found.append(saturated(client.name, len(several), len(client.labels)))
+    return found
 
 
 def check_study(

@@ -24,7 +24,8 @@ MOVED = 2
 # Fewer latents leave no direction, and a few regimes show what most of them do.
 FEWEST, MOST_REGIMES = 5, 16
 # A factor below this is not worth a line; beyond it, chance allows this many standard deviations.
-NOTICEABLE, SURE = 1.5, 4.0
+# Larger factors are those of a model that does not fit, not of rows that are alike.
+NOTICEABLE, SURE, MOST = 1.5, 4.0, 25.0
 # Random matrices behind the null: so many numbers, for at most so many clients.
 NUMBERS, DRAWS = 500_000, 200
 # Sound clients show this share of its mean: the pooled control fits every regime a little.
@@ -44,7 +45,7 @@ def excess_spread(reduced: Reduced, whitened: Whitened) -> float:
     size = 1.0 / (1.0 / whitened.n + 1.0 / whitened.n_eff)
     found = [size[j] * _bulk(whitened.form, j, whitened.noise) for j in chosen.tolist()]
     value = float(np.median(found)) / mean
-    return value / FITTED if value > edge else 1.0
+    return value / FITTED if edge < value < MOST else 1.0
 
 
 def spread_edge(p: int, regimes: int) -> float:
