@@ -26,7 +26,7 @@ N_CHAINS = 4
 # Proposals over all chains and stages: within a minute on two cores for any number of labels. With
 # many labels half of them are bridges; what one costs, and how many labels it goes through, grow
 # with the words of an order's rows (5 at 300 labels, 16 at 1,000).
-BUDGET, BUDGET_OF_MANY = 4e8, 2e8
+BUDGET, BUDGET_OF_MANY = 4e8, 4e8
 # With more labels than this, chains that start far from the mode climb before they are recorded,
 # and after a share WARM of their budget they propose mostly the pairs that were seen to change:
 # those with a probability between MOVES and 1 − MOVES. Short rounds have a share SHORT.
@@ -167,7 +167,7 @@ def _focus(chains: list[Chain], mean: FloatArray) -> None:
 def _longest(chains: list[Chain], share: float = 1.0) -> int:
     """Sweeps per half in the last stage, for a budget of proposals over all chains and stages."""
     p, words = len(chains[0].up), chains[0].up.shape[1]
-    budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 1.5)
+    budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 2)
     return int(np.clip(budget / (4 * len(chains) * chains[0].proposals.number), 10, 16_000))
 
 
