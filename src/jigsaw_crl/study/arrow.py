@@ -77,10 +77,12 @@ def _chunk(
     """A record batch as numbers: missing values become NaN, missing regimes the code -1."""
     n = table.num_rows
     # float32 if every column is; sums are in float64 anyway.
-    single = all(types.is_float32(table.schema.field(f).type) for f in features)
+    position = {name: i for i, name in enumerate(table.schema.names)}
+    # By position: a name is looked for among all columns.
+    columns = [table.column(position[name]) for name in features]
+    single = all(types.is_float32(column.type) for column in columns)
     rows = np.empty((n, len(features)), np.float32 if single else np.float64, order="F")
-    for i, name in enumerate(features):
-        column = table.column(name)
+    for i, column in enumerate(columns):
         if types.is_decimal(column.type):
             column = column.cast(pa.float64())
         rows[:, i] = column.to_numpy(zero_copy_only=False)
