@@ -381,13 +381,14 @@ def _check_part(
     fail: Fail,
 ) -> None:
     """Raise an `InputError` unless a file has all features and what else is said of rows."""
+    kinds = dict(zip(schema.names, schema.types, strict=True))
     for name in features:
-        if name not in schema.names:
+        if name not in kinds:
             raise fail(
                 f"the column {name!r} of the client's other files is missing here",
                 "Write every part with the same columns.",
             )
-        why = _why_not_numeric(schema.field(name).type)
+        why = _why_not_numeric(kinds[name])
         if why:
             raise fail(
                 f"the column {name!r} is {why} here and numeric in the client's other files",
