@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +25,11 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns, few_valued
 from jigsaw_crl.study.data_file import DataFile
-from jigsaw_crl.study.limits import check_columns, files_below
+from jigsaw_crl.study.limits import check_columns, parquet_parts
 from jigsaw_crl.study.problems import passable
 from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, chunk_rows
 
-__all__ = ["csv_source", "parquet_parts", "parquet_source"]
+__all__ = ["csv_source", "parquet_source"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
 # A number with a fraction after a comma or point; one with a comma that may separate thousands.
@@ -355,16 +354,6 @@ def parquet_source(
                     yield table, constant
 
     return _arrow_source(features, ignored, naming, tables, path, client, lacking=lacking)
-
-
-def parquet_parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:
-    """Files of a folder with the `key=value` pairs of their paths, in a fixed order."""
-    parts = []
-    for file in sorted(files_below(folder, ".parquet")):
-        inner = file.relative_to(folder).parts
-        keys = dict(p.split("=", 1) for p in inner[:-1] if "=" in p)
-        parts.append((file, {k: unquote(v) for k, v in keys.items()}))
-    return parts
 
 
 def _why_not_numeric(kind: Any) -> str:

@@ -25,10 +25,11 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.arrow import parquet_parts, parquet_source
+from jigsaw_crl.study.arrow import parquet_source
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.folder import client_name
+from jigsaw_crl.study.limits import parquet_parts
 from jigsaw_crl.study.regime_streams import RegimeStreams, rows_left_out
 from jigsaw_crl.study.regimes import varying_columns
 from jigsaw_crl.study.row_order import FEWEST_RISES

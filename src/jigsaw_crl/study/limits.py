@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
 
-__all__ = ["MOST_COLUMNS", "check_columns", "files_below", "fits"]
+__all__ = ["MOST_COLUMNS", "check_columns", "files_below", "fits", "parquet_parts"]
 
 # The directions of this many columns take a gigabyte with 1,000 latents.
 MOST_COLUMNS = 100_000
@@ -61,3 +62,13 @@ def files_below(folder: Path, ending: str) -> Iterator[Path]:
                     elif entry.name.endswith(ending) and entry.is_file():
                         yield place / entry.name
         level = sorted(deeper)
+
+
+def parquet_parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:
+    """Files of a folder with the `key=value` pairs of their paths, in a fixed order."""
+    parts = []
+    for file in sorted(files_below(folder, ".parquet")):
+        inner = file.relative_to(folder).parts
+        keys = dict(p.split("=", 1) for p in inner[:-1] if "=" in p)
+        parts.append((file, {k: unquote(v) for k, v in keys.items()}))
+    return parts
