@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from jigsaw_crl.assembly.agreement import pairs_apart
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
-from jigsaw_crl.assembly.linearity import SOUND, leaning_clients, withheld
+from jigsaw_crl.assembly.linearity import leaning_clients, withheld
 from jigsaw_crl.assembly.meanings import differing_labels, without_labels
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.findings import Finding
@@ -51,8 +51,7 @@ def against_the_model(
     """
     leaning = leaning_clients(fragments)
     if leaning:
-        share = len(leaning) / len(fragments)
-        return withheld(fragments), (not_linear(len(leaning), share, SOUND),)
+        return withheld(fragments), (not_linear(leaning),)
     panel = read_fragments(fragments)
     differing = differing_labels(panel)
     findings = [label_differs(*which) for which in differing]

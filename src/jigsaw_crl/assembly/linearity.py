@@ -1,10 +1,11 @@
 """Do the clients' lines contradict a linear system?
 
 In a linear system the line of a target with a single direction is orthogonal to the lines of all
-other targets (T2), up to what a second direction that was missed may tilt it. A client whose lines
-lean further says so in its findings (`leaning-lines`). Sound clients do that now and then. If more
-clients of a study do than chance explains, the model does not fit: the system or the sensors are
-not linear, or latents are missing from the clients' counts. `recover`, which reads the rows itself,
+other targets (T2), up to what a second direction that was missed may tilt it. A client names the
+labels whose lines lean further in its findings (`leaning-lines`). That happens in linear systems
+too, and then the same label leans at many clients. So labels are counted, not clients: if more of a
+study's labels lean than chance explains, the model does not fit: the system or the sensors are not
+linear, or latents are missing from the clients' counts. `recover`, which reads the rows itself,
 then withholds what the clients state about ancestors. If the features of most clients have light
 tails (`light-tails`), as saturation makes them, and most have such lines or regimes that move more
 directions than one target explains, that says the same. Of fragments that others sent only a note
@@ -26,11 +27,11 @@ __all__ = ["LEANING", "LEANS", "NOT_LINEAR", "SOUND", "leaning_clients", "withhe
 LEANING = "leaning-lines"
 # What else contradicts a linear system where the features of most clients have light tails.
 LIGHT, MORE_THAN_ONE = "light-tails", "unclear-regime"
-# Share of sound clients whose lines lean (0 to 4 % in linear worlds, Gaussian or not), and the
-# chance of a false verdict about a study.
+# Share of labels whose lines lean at some client of a sound study, and the chance of a false
+# verdict about a study.
 SOUND, FALSE_ALARM = 0.04, 5e-3
 LEANS = (
-    "the lines of the targets contradict a linear system at more clients than chance explains, so "
+    "the lines of more targets contradict a linear system than chance explains, so "
     "verdicts may be wrong"
 )
 NOT_LINEAR = (
@@ -40,15 +41,17 @@ NOT_LINEAR = (
 
 def leaning_clients(fragments: Iterable[Fragment]) -> tuple[str, ...]:
     """The clients that contradict a linear system if they are more than chance explains."""
-    tested = {f.client: {x.check for x in f.findings} for f in fragments if f.bayes is not None}
-    light = sum(LIGHT in checks for checks in tested.values())
-    both = tuple(c for c, checks in tested.items() if checks & {LEANING, MORE_THAN_ONE})
+    tested = [f for f in fragments if f.bayes is not None]
+    said = {f.client: {x.check for x in f.findings} for f in tested}
+    light = sum(LIGHT in checks for checks in said.values())
+    both = tuple(c for c, checks in said.items() if checks & {LEANING, MORE_THAN_ONE})
     if len(both) > 1 and 2 * min(light, len(both)) > len(tested):
         return both
-    leaning = tuple(client for client, checks in tested.items() if LEANING in checks)
-    if len(leaning) < 2 or bdtrc(len(leaning) - 1, len(tested), SOUND) > FALSE_ALARM:
+    labels = {label for f in tested for label in f.labels}
+    lean = {x.regime for f in tested for x in f.findings if x.check == LEANING}
+    if len(lean) < 2 or bdtrc(len(lean) - 1, len(labels), SOUND) > FALSE_ALARM:
         return ()
-    return leaning
+    return tuple(client for client, checks in said.items() if LEANING in checks)
 
 
 def withheld(fragments: Sequence[Fragment]) -> list[Fragment]:

@@ -174,31 +174,33 @@ def batch_offset(client: str, value: float, threshold: float) -> Finding:
     )
 
 
-def leaning_lines(client: str, value: float, threshold: float) -> Finding:
+def leaning_lines(client: str, label: str, value: float, threshold: float) -> Finding:
     """A target with a single direction leans on another one, which no linear system explains."""
     return Finding(
         "leaning-lines",
         "info",
-        "the line of a target with a single direction leans on that of another target, which a "
-        "linear system with these latents does not explain",
-        "None for one client: it happens by chance. If many clients say so, nothing is stated.",
+        "the line of this target, which has a single direction, leans on that of another target, "
+        "which a linear system with these latents does not explain",
+        "None for a few labels: a second direction is too small to be seen. If the lines of many "
+        "labels lean, nothing is stated.",
         value=value,
         threshold=threshold,
         client=client,
+        regime=label,
     )
 
 
-def not_linear(leaning: int, value: float, threshold: float) -> Finding:
-    """More clients have leaning lines than chance explains."""
+def not_linear(clients: Sequence[str]) -> Finding:
+    """More labels have leaning lines than chance explains, or most clients other signs."""
     return Finding(
         "not-linear",
         "warning",
-        f"the regimes of {leaning} clients contradict a linear system: the system or the sensors "
-        "are not linear, or some latents are not counted; nothing is stated about ancestors",
+        f"the regimes of {pluralise(len(clients), 'client')} contradict a linear system: the "
+        "system or the sensors are not linear, or some latents are not counted; nothing is stated "
+        "about ancestors",
         "Transform the features so that they respond linearly, use weaker interventions, or say "
         "with n_latent (in study.toml, per client) that some latents have no label.",
-        value=value,
-        threshold=threshold,
+        value=float(len(clients)),
     )
 
 
@@ -321,11 +323,13 @@ def after_recovery(
 def _not_read(client: str, u: Unread, weak: Finding | None, signs: tuple[str, ...]) -> Finding:
     """The finding about something that recovery did not use, or used in part."""
     if u.label is None:
-        about = {"leaning-lines": leaning_lines, "excess-spread": excess_spread}
-        return about.get(u.check, batch_offset)(client, u.value, u.threshold)
+        about = excess_spread if u.check == "excess-spread" else batch_offset
+        return about(client, u.value, u.threshold)
     if signs and u.check in ("off-target", "several-targets"):
         return unclear_regime(client, u.label, signs, u.value, u.threshold, u.other)
     match u.check:
+        case "leaning-lines":
+            return leaning_lines(client, u.label, u.value, u.threshold)
         case "not-hard":
             return not_hard(client, u.label, u.value, u.threshold)
         case "mean-only":

@@ -69,7 +69,7 @@ class Reading:
         The mean shifts lie on lines that the covariances allow.
     misfit : float
         χ² over its degrees of freedom of the shifts off those lines.
-    lean : float
+    lean : array, shape (r,)
         See `Targets`.
     spread : float
         See `excess_spread`.
@@ -109,7 +109,7 @@ class Reading:
     identified: bool
     means_fit: bool
     misfit: float
-    lean: float
+    lean: FloatArray
     spread: float
     margin: FloatArray
     z: FloatArray

@@ -298,8 +298,9 @@ class Recovery:
         found = []
         if not reading.means_fit:
             found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
-        if reading.lean > LEANS:
-            found.append(Unread(None, "leaning-lines", round(reading.lean, 2), LEANS))
+        for i in np.unique(reading.owner[np.flatnonzero(reading.lean > LEANS)]).tolist():
+            value = float(reading.lean[reading.owner == i].max())
+            found.append(Unread(self.labels[i], "leaning-lines", round(value, 2), LEANS))
         if reading.spread > 1:
             edge = spread_edge(len(reading.L), len(reading.owner))
             found.append(Unread(None, "excess-spread", round(reading.spread, 2), edge))

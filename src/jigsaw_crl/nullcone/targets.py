@@ -12,7 +12,7 @@ and says nothing about c, so that nothing follows about the ancestors of its tar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import chdtri
@@ -71,9 +71,9 @@ class Targets:
         The mean shifts lie on lines that the covariances allow.
     misfit : float
         χ² over its degrees of freedom of the shifts off those lines, on average.
-    lean : float
+    lean : array, shape (r,)
         How far the line of a single target leans on another line beyond what a missed second
-        direction explains, in standard errors: the largest of all pairs.
+        direction explains, in standard errors: the most that a regime's line leans; −∞ if none.
     arrows : Arrows or None
         None for exact moments.
     planes : Lines or None
@@ -104,7 +104,7 @@ class Targets:
     length: FloatArray
     means_fit: bool = True
     misfit: float = float("nan")
-    lean: float = float("-inf")
+    lean: FloatArray = field(default_factory=lambda: np.zeros(0))
     arrows: Arrows | None = None
     planes: Lines | None = None
 
@@ -245,8 +245,8 @@ def arrow_targets(
     )
 
 
-def _lean(arrows: Arrows, statistics: Statistics, single: BoolArray) -> float:
-    """The largest lean of a single target's line on another one: see `Targets`.
+def _lean(arrows: Arrows, statistics: Statistics, single: BoolArray) -> FloatArray:
+    """The most that each single target's line leans on another one: see `Targets`.
 
     A c as large as noise hides, √null, tilts a line of eigenvalue λ by at most atan(√null/λ). Where
     the other target has two lines, the one that leans less counts.
@@ -255,7 +255,7 @@ def _lean(arrows: Arrows, statistics: Statistics, single: BoolArray) -> float:
     tilt = np.where(single, np.sin(np.arctan(np.sqrt(arrows.null[:, 0]) / size)), 0.0)
     first, second = statistics.first, statistics.second
     rows, slots = np.arange(len(first)), arrows.has.shape[1]
-    worst = -np.inf
+    worst = np.full(len(single), -np.inf)
     for own, other, stride in ((first, second, (slots, 1)), (second, first, (1, slots))):
         least = np.full(len(rows), np.inf)
         for slot in range(ZERO):
@@ -267,7 +267,7 @@ def _lean(arrows: Arrows, statistics: Statistics, single: BoolArray) -> float:
             score = np.divide(g, error, out=np.full_like(g, np.inf), where=there)
             least = np.minimum(least, score)
         known = single[own] & np.isfinite(least)
-        worst = max(worst, float(least[known].max(initial=-np.inf)))
+        np.maximum.at(worst, own[known], least[known])
     return worst
 
 
