@@ -53,3 +53,14 @@ def test_orders_are_drawn_with_their_probability():
     found = Enumeration.of(weights)
     drawn = chains.draw_orders(weights, np.random.default_rng(0), 4_000)
     np.testing.assert_allclose(np.mean(drawn, axis=0), found.probability(), atol=0.04)
+
+
+def test_rounding_takes_no_probability_beyond_one():
+    over = 0
+    for seed in range(200):
+        weights = some_weights(4, seed)
+        weights.implied[0, 1] += 60.0
+        found = Enumeration.of(weights)
+        over += np.tensordot(found.posterior, found.orders, axes=1).max() > 1.0
+        assert found.probability().max() <= 1.0
+    assert over

@@ -142,7 +142,7 @@ def _set(index: Any, value: float) -> Callable[[np.ndarray], np.ndarray]:
 
 
 MOMENTS: dict[str, tuple[Callable[[Arrays], Arrays], tuple[str, ...]]] = {
-    "a newer version": (_header(version=3), ("version 3", "upgrade")),
+    "a newer version": (_header(version=99), ("version 99", "upgrade")),
     "factors below one": (lambda a: {**a, "factors": np.full((len(a["n"]), 2), 0.5)}, ("factors",)),
     "factors of another shape": (lambda a: {**a, "factors": np.ones(2)}, ("factors",)),
     "an older version": (_header(version=0), ("version 0",)),

@@ -144,7 +144,12 @@ def test_rows_of_sparse_matrices_with_bad_values_are_counted_and_left_out():
     rows = np.eye(4, 5)
     rows[2, 3], rows[1, 1] = np.nan, np.inf
     for given in (csr_matrix(rows), rows):
-        bad = BadRows("abcde", Naming(missing="drop"), lambda what, *_: jc.InputError(what), None)
+        bad = BadRows(
+            "abcde",
+            Naming(missing="drop"),
+            lambda what, remedy, *_: jc.InputError(what, remedy),
+            None,
+        )
         left = bad.without(Chunk(("control", "x"), np.array([0, 0, 1, 1]), given))
         assert left.codes.tolist() == [0, 1]
         assert bad.incomplete == {"x": 1}
