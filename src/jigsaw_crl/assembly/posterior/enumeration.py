@@ -84,7 +84,7 @@ class Enumeration:
 
     def probability(self) -> FloatArray:
         """Probability of every ordered pair, shape (p, p)."""
-        return np.minimum(np.tensordot(self.posterior, self.orders, axes=1), 1.0)
+        return np.asarray(np.minimum(np.tensordot(self.posterior, self.orders, axes=1), 1.0))
 
     def best(self) -> BoolArray:
         """The order worth most; the first of several."""
