@@ -8,6 +8,7 @@ import numpy as np
 
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.text import pluralise
 
 __all__ = ["EACH_NO", "EACH_YES", "Convergence", "Draws", "Halves"]
 
@@ -57,8 +58,10 @@ class Convergence:
         if self.chains == 0:
             return "all orders were weighed"
         what = "agree" if self.converged else "do not agree yet"
-        n = len(self.disputed)
-        apart = f" except on {n} pair{'s' * (n > 1)}" if n else ""
+        apart = ""
+        if self.disputed:
+            pairs = pluralise(len(self.disputed), "pair")
+            apart = f" except on {pairs}" if self.converged else f", on {pairs} in particular"
         return (
             f"{self.chains} chains of {self.sweeps} sweeps {what}{apart} (split-R̂ "
             f"{self.r_hat:.3f}, largest error of a probability {self.worst_error:.3f})"
