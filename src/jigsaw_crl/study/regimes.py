@@ -84,11 +84,7 @@ def read_source(
         if along is None:
             return None
     collected = RegimeStreams(source.features, naming, name, path, along=along)
-    for chunk in source.chunks():
-        collected.add(chunk)
-    spoilt = collected.bad.problems()
-    for error in spoilt:
-        problems.note(error)
+    spoilt = _read_rows(source, collected, problems)
     with problems.noted():
         collected.check_regimes()
         if spoilt and naming.control not in collected.streams:
@@ -103,6 +99,16 @@ def read_source(
             if not spoilt:
                 raise
     return None
+
+
+def _read_rows(source: Source, collected: RegimeStreams, problems: Problems) -> bool:
+    """Read all rows, and note the problems of single rows; are there any?"""
+    for chunk in source.chunks():
+        collected.add(chunk)
+    spoilt = collected.bad.problems()
+    for error in spoilt:
+        problems.note(error)
+    return bool(spoilt)
 
 
 def _located(path: object | None, call: Callable[..., T], *given: Any, **named: Any) -> T:
@@ -123,11 +129,7 @@ def _first_read(
     """Read a wide table for the directions that replace its columns; None if it has problems."""
     read = FirstRead(len(source.features), n_latent)
     collected = RegimeStreams(source.features, naming, name, path, read=read)
-    for chunk in source.chunks():
-        collected.add(chunk)
-    spoilt = collected.bad.problems()
-    for error in spoilt:
-        problems.note(error)
+    spoilt = _read_rows(source, collected, problems)
     with problems.noted():
         collected.check_regimes()
         if not spoilt:
