@@ -84,6 +84,16 @@ def test_one_leaning_label_proves_nothing_at_many_clients_and_many_labels_do(cli
     assert len(leaning_clients(said)) == told
 
 
+def test_lines_beside_regimes_with_second_targets_prove_nothing():
+    world = jc.simulate.random_world(6, 6, 0.8, 3)
+    fragments = [jc.recover_fragment(c) for c in world.clients(300, seed=0)]
+    said = [with_leaning(f, f"z{1 + k % 4}") for k, f in enumerate(fragments)]
+    second = Finding("off-target", "warning", "two targets", "Look.", regime="z1")
+    unclean = [replace(f, findings=(*f.findings, second)) for f in said]
+    assert leaning_clients(said)
+    assert not leaning_clients(unclean)
+
+
 def with_leaning(fragment: jc.Fragment, label: str) -> jc.Fragment:
     found = leaning_lines(fragment.client, label, 9.0, 5.0)
     return replace(fragment, findings=(*fragment.findings, found))

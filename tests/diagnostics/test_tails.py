@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.diagnostics.tails import check_light_tails
+from jigsaw_crl.study import write_moments
 
 
 def client(seed, n, *, noise="gaussian", departures=()):
@@ -45,3 +48,15 @@ def test_the_score_of_gaussian_rows_is_standard_normal(monkeypatch):
 
 def test_exact_moments_have_no_tails():
     assert not check_light_tails(jc.simulate.random_world(6, 1, 1.0, 3).client(0))
+
+
+def test_rows_that_were_trimmed_say_nothing_about_tails(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = {name: rng.normal(size=(2_000, 4)) for name in ("control", "a", "b")}
+    client = jc.Client.from_samples(
+        "lab", observational=rows.pop("control"), interventions=rows, trim=0.05, n_latent=4
+    )
+    (found,) = check_light_tails(replace(client, control=replace(client.control, trimmed=False)))
+    assert found.check == "light-tails"
+    assert not check_light_tails(client)
+    assert not check_light_tails(jc.read_client(write_moments(client, tmp_path / "lab.npz")))

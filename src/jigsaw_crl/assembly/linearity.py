@@ -27,6 +27,8 @@ __all__ = ["LEANING", "LEANS", "NOT_LINEAR", "SOUND", "leaning_clients", "withhe
 LEANING = "leaning-lines"
 # What else contradicts a linear system where the features of most clients have light tails.
 LIGHT, MORE_THAN_ONE = "light-tails", "unclear-regime"
+# Regimes with a second target bend the lines of others too.
+SECOND = {"off-target", "several-targets"}
 # Share of labels whose lines lean at some client of a sound study, and the chance of a false
 # verdict about a study.
 SOUND, FALSE_ALARM = 0.04, 5e-3
@@ -48,7 +50,8 @@ def leaning_clients(fragments: Iterable[Fragment]) -> tuple[str, ...]:
     if len(both) > 1 and 2 * min(light, len(both)) > len(tested):
         return both
     labels = {label for f in tested for label in f.labels}
-    lean = {x.regime for f in tested for x in f.findings if x.check == LEANING}
+    clean = [f for f in tested if not said[f.client] & SECOND]
+    lean = {x.regime for f in clean for x in f.findings if x.check == LEANING}
     if len(lean) < 2 or bdtrc(len(lean) - 1, len(labels), SOUND) > FALSE_ALARM:
         return ()
     return tuple(client for client, checks in said.items() if LEANING in checks)

@@ -31,7 +31,7 @@ ENOUGH_ROWS = 100
 
 def check_light_tails(client: Client) -> list[Finding]:
     """A finding if the features have lighter tails than sums of Gaussian noises."""
-    if client.is_population:
+    if client.is_population or client.control.trimmed:
         return []
     regimes = [client.control, *(m for each in client.interventions.values() for m in each)]
     found = [_excess(m) for m in regimes if m.fourth is not None and (m.n or 0) >= ENOUGH_ROWS]

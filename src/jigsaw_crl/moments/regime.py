@@ -108,6 +108,8 @@ class Moments(ReadOnlyArrays):
         Number of groups of rows that are alike (subjects, runs); None where they are unknown.
     incomplete : Incomplete, optional
         What missing values cost; None if all rows are complete.
+    trimmed : bool
+        The rows that lay farthest out were left out, so that tails are lighter than they were.
 
     Examples
     --------
@@ -128,6 +130,7 @@ class Moments(ReadOnlyArrays):
     counted: Counted | None = None
     groups: int | None = None
     incomplete: Incomplete | None = None
+    trimmed: bool = False
 
     def __post_init__(self) -> None:
         # Copies: later changes to the caller's arrays have no effect.
@@ -156,7 +159,13 @@ class Moments(ReadOnlyArrays):
         """Moments of the rows that a stream has received so far; the stream can be continued."""
         whole, parts = stream.summaries()
         own = tuple(cls(*part) for part in parts)
-        return cls(*whole, parts=own, groups=stream.groups, incomplete=stream.incomplete)
+        return cls(
+            *whole,
+            parts=own,
+            groups=stream.groups,
+            incomplete=stream.incomplete,
+            trimmed=stream.left_out > 0,
+        )
 
     @classmethod
     def of_batches(cls, batches: Mapping[str, Moments]) -> Moments:
@@ -196,6 +205,7 @@ class Moments(ReadOnlyArrays):
             coarsened(tuple(moved)) if known else (),
             kept,
             groups=reduce(_together, (m.groups for m in own.values())),
+            trimmed=any(m.trimmed for m in own.values()),
         )
 
     @property
@@ -271,6 +281,7 @@ class Moments(ReadOnlyArrays):
             parts=coarsened(self.parts + other.parts) if known else (),
             groups=_together(self.groups, other.groups),
             incomplete=_gaps_together(self, other),
+            trimmed=self.trimmed or other.trimmed,
         )
 
     def _merge_batches(self, other: Moments) -> Moments:
@@ -300,6 +311,7 @@ class Moments(ReadOnlyArrays):
             self.counted,
             self.groups,
             self.incomplete,
+            trimmed=self.trimmed,
         )
 
 

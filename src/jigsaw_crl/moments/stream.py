@@ -262,6 +262,7 @@ class MomentStream:
         # See `incomplete`: number of latents, if known, and what missing values cost.
         self.rank: int | None = None
         self.incomplete: Incomplete | None = None
+        self.left_out = 0  # rows that lay farthest out; see `TrimmedStream`
         self._block = block_rows(n_features)
         self._waiting = np.empty((0, n_features))
         self._filled = 0

@@ -102,6 +102,7 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         "n_latent": int(client.n_latent),
         "features": list(client.features),
         "hard": sorted(client.hard),
+        "trimmed": client.control.trimmed,
         **direction_header(client.reduction),
     }
     arrays: Arrays = {"header": np.array(json.dumps(header)), **_stack("", regimes)}
@@ -215,6 +216,8 @@ def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | Non
         every = _counted(every, arrays["factors"], header["n_latent"], fail)
     if "groups" in arrays:
         every = _with_groups(every, arrays["groups"].tolist(), fail)
+    if header.get("trimmed") is True:
+        every = [replace(m, trimmed=True) for m in every]
     control, *rest = every
     if "part_" in regimes:
         parts = _unstack("part_", arrays, regimes["part_"], own, fail)
