@@ -21,7 +21,7 @@ from jigsaw_crl.assembly.claims import against_the_model, claims_across
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.threads import one_thread
+from jigsaw_crl.base.threads import in_parallel, one_thread
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
@@ -261,7 +261,7 @@ def recover_clients(
     clients = _readable(study.clients, report.findings, options)
     reports = {r.client: r for r in report.clients}
     without_basis = partial(recover_client, basis=False)
-    recovered: list[Recovered] = _map(
+    recovered: list[Recovered] = in_parallel(
         n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
     )
     report = report.with_clients(r.report for r in recovered)
@@ -340,7 +340,7 @@ def recover(
     if interventions is not None:
         null_cone_only(method, "interventions")
         given = given.with_interventions(interventions)
-    checks = check_study(given, _map(n_jobs, check_client, [(c,) for c in given.clients]))
+    checks = check_study(given, in_parallel(n_jobs, check_client, [(c,) for c in given.clients]))
     recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
     doubted, across = claims_across(r.fragment for r in recovered)
     if doubted:
@@ -358,7 +358,7 @@ def recover(
     order = assemble([r.fragment for r in recovered], **assembly)
     if method == "null-cone":
         known = PartialOrder.from_matrix(order.labels, order.decoded)
-        refined = _map(n_jobs, Recovered.refined, [(r, known) for r in recovered])
+        refined = in_parallel(n_jobs, Recovered.refined, [(r, known) for r in recovered])
         order = order.with_refined({f.client: f for f in refined})
     by_name = {f.client: f for f in order.fragments}
     fragments = {r.fragment.client: by_name[r.fragment.client] for r in recovered}
@@ -390,22 +390,6 @@ def _as_study(study: Iterable[Client]) -> Study:
                 "Build them with jc.Client.from_samples, or read them with jc.read_study.",
             )
     return Study("study", clients)
-
-
-def _map(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:
-    """`function` of every tuple of arguments, in their order.
-
-    Linear algebra runs in one thread here and in every worker: clients are what runs at once, so
-    threads would only compete, and sums split between threads differ in their last digit.
-    """
-    if n_jobs == 1 or len(arguments) < 2:
-        with one_thread():
-            return [function(*a) for a in arguments]
-    # Imported here for start-up time: most runs use one process.
-    from joblib import Parallel, delayed, parallel_config
-
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        return list(Parallel(n_jobs=n_jobs)(delayed(function)(*a) for a in arguments))
 
 
 def _without_features(finding: Finding, client: Client) -> Finding:

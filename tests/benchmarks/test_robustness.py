@@ -1,7 +1,4 @@
-"""Every departure in a small study: it is named, or the answer is as good as without it.
-
-What is not reached is an expected failure with its reason. When it passes, move it to `REACHED`.
-"""
+"""Every departure in a small study: it is named, or the answer is as good as without it."""
 
 from __future__ import annotations
 
@@ -20,8 +17,7 @@ WORLDS = (100, 101)
 # Single worlds spread by a tenth around the E1 of the same worlds without a departure.
 SPREAD = 0.1
 
-NOT_REACHED: dict[str, str] = {}
-REACHED = [
+DEPARTURES = [
     "autocorrelation=0.9",
     "subjects=0.5x20",
     "nonlinear-sensors=0.25",
@@ -71,7 +67,7 @@ def is_honest(score):
 
 
 def test_every_departure_of_the_page_is_in_this_file(robustness):
-    tried = {d.split("=")[0] for d in (*NOT_REACHED, *REACHED)} | {"missing"}
+    tried = {d.split("=")[0] for d in DEPARTURES} | {"missing"}
     assert tried == {row.name for row in robustness.ROWS}
 
 
@@ -82,13 +78,7 @@ def test_without_a_departure_findings_are_rare(clean):
     assert np.mean(clean.E1) > 0.85
 
 
-@pytest.mark.parametrize(
-    "departure",
-    [
-        *REACHED,
-        *(pytest.param(d, marks=pytest.mark.xfail(reason=why)) for d, why in NOT_REACHED.items()),
-    ],
-)
+@pytest.mark.parametrize("departure", DEPARTURES)
 def test_a_departure_is_named_or_costs_little(departure, measured, clean):
     score = measured(departure)
     named = score.named >= len(WORLDS)

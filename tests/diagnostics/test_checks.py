@@ -13,11 +13,9 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.spectrum import reduce_to_rank
 from jigsaw_crl.diagnostics import (
     check_client,
-    check_coverage,
     check_districts,
     check_study,
     is_fit,
-    unseen_pairs,
     usable,
 )
 
@@ -328,33 +326,6 @@ def test_shuffled_rows_do_not_drift(regimes):
     rng = np.random.default_rng(5)
     rows = rng.permutation(_trend(regimes["control"]))
     assert "drifting-control" not in _checks(_client({**regimes, "control": rows}))
-
-
-# -- coverage -----------------------------------------------------------------------------------
-
-
-def test_pairs_no_client_has_are_counted():
-    labels = {"lab-1": ["a", "b", "c"], "lab-2": ["c", "d"]}
-    assert unseen_pairs(labels) == [("a", "d"), ("b", "d")]
-    finding = next(f for f in check_coverage(labels) if f.check == "unseen-pairs")
-    assert finding.value == pytest.approx(2 / 6)
-    assert "a–d" in finding.message
-
-
-def test_groups_without_a_common_label_are_named():
-    labels = {"lab-1": ["a", "b"], "lab-2": ["c", "d"], "lab-3": ["b", "e"]}
-    finding = next(f for f in check_coverage(labels) if f.check == "disconnected")
-    assert finding.value == 2
-
-
-def test_a_label_of_one_client_only_is_mentioned():
-    labels = {"lab-1": ["a", "b"], "lab-2": ["a", "b", "x"]}
-    finding = next(f for f in check_coverage(labels) if f.check == "lonely-labels")
-    assert "x (lab-2)" in finding.message
-
-
-def test_full_overlap_gives_no_finding():
-    assert check_coverage({"lab-1": ["a", "b"], "lab-2": ["b", "a"]}) == []
 
 
 def test_pairs_confounded_everywhere_are_named(world):

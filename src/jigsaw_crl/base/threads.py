@@ -1,4 +1,4 @@
-"""Limits on the threads of linear algebra.
+"""Work that runs at once, and limits on the threads of linear algebra.
 
 The matrices are small or many, so clients and regimes run in parallel, not parts of a product.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import scipy.linalg  # noqa: F401 (loads a BLAS of its own, which the controller must find)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["allowed_threads", "one_thread"]
+__all__ = ["allowed_threads", "in_parallel", "one_thread"]
 
 
 @cache
@@ -28,3 +28,19 @@ def one_thread() -> Any:
 def allowed_threads() -> int:
     """Number of threads that linear algebra may use (at least 1)."""
     return int(min((library["num_threads"] for library in _libraries().info()), default=1))
+
+
+def in_parallel(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:
+    """`function` of every tuple of arguments, in their order.
+
+    Linear algebra runs in one thread here and in every worker: clients are what runs at once, so
+    threads would only compete, and sums split between threads differ in their last digit.
+    """
+    if n_jobs == 1 or len(arguments) < 2:
+        with one_thread():
+            return [function(*a) for a in arguments]
+    # Imported here for start-up time: most runs use one process.
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        return list(Parallel(n_jobs=n_jobs)(delayed(function)(*a) for a in arguments))
