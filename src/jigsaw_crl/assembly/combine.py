@@ -15,6 +15,7 @@ from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
+from jigsaw_crl.assembly.hearing import Here
 from jigsaw_crl.assembly.linearity import LEANS, leaning_clients
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.pairwise import judge_pairs
@@ -231,7 +232,7 @@ def _pair_by_pair(
             f"{MOST_SAMPLED:,} at most",
             "Leave the smallest effect out, or assemble fewer labels at once.",
         )
-    judged = judge_pairs(panel, np.random.default_rng(seed))
+    judged = judge_pairs(Here(panel), np.random.default_rng(seed))
     order = GlobalOrder(
         labels=panel.labels,
         mode="evidence",
