@@ -79,7 +79,7 @@ def test_fragments_are_added_to_a_streamed_order(pieces, tmp_path):
 
 def test_few_fragments_are_in_memory_at_once(pieces, tmp_path, monkeypatch):
     folder = written(pieces, tmp_path)
-    alive, checked = [], panels._claims
+    alive, checked = [], panels.claims_of
 
     def count():
         gc.collect()
@@ -90,7 +90,7 @@ def test_few_fragments_are_in_memory_at_once(pieces, tmp_path, monkeypatch):
         return checked(fragment, **given)
 
     before = count()
-    monkeypatch.setattr(panels, "_claims", counting)
+    monkeypatch.setattr(panels, "claims_of", counting)
     jc.assemble(folder)
     assert max(alive) <= 2
 

@@ -183,7 +183,7 @@ class Pooled:
             leaning = mixed(self.leaning[:, doubted], own)
             with np.errstate(divide="ignore", invalid="ignore"):
                 both = np.logaddexp(odds[doubted] + np.log1p(-m), leaning + np.log(m))
-            odds[doubted] = both - unrelated(self.lean[doubted], m)
+                odds[doubted] = both - unrelated(self.lean[doubted], m)
         return np.asarray(odds + np.log(MISSED) * (self.single > 0) if alone else odds)
 
 
