@@ -284,8 +284,9 @@ def panel_of(heads: Sequence[Head], arranged: Callable[[list[int]], Sequence[Fra
     position = {label: i for i, label in enumerate(labels)}
     read = partial(claims_of, position=position, n_scales=n_scales, excuse=missed.excuse)
     # With very many labels, claims are read once more in each pass: see `hearing`.
-    many = len(labels) > MOST_SAMPLED and isinstance(fragments, Spool | Mapped)
-    claims = Mapped(read, fragments) if many else kept_like(fragments, map(read, fragments))
+    many = len(labels) > MOST_SAMPLED and isinstance(fragments, Spool)
+    lazy = many or isinstance(fragments, Mapped)
+    claims = Mapped(read, fragments) if lazy else kept_like(fragments, map(read, fragments))
     return Panel(labels, claims, fragments, n_scales, missed, heads)
 
 
