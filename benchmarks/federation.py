@@ -2,6 +2,7 @@
 
     python benchmarks/federation.py                     # 10⁴ sites with 50 of 10⁴ labels each
     python benchmarks/federation.py --sites 600 --labels 4500      # a smaller one
+    python benchmarks/federation.py --workers 2         # on one process, then on a cluster
 
 A graph over the labels is drawn, and every site gets labels at random. A site's log Bayes factor of
 a pair is normal with variance v and mean v/2 or −v/2, as the truth is, which makes it as sure as it
@@ -28,6 +29,7 @@ import numpy.typing as npt
 import jigsaw_crl as jc
 from jigsaw_crl.assembly import panel
 from jigsaw_crl.base.bitsets import greedy_order
+from jigsaw_crl.base.errors import import_optional
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment
 from jigsaw_crl.fragment.packed import pack
 
@@ -137,6 +139,31 @@ def scores(order: jc.GlobalOrder, true: npt.NDArray[np.bool_]) -> dict[str, floa
     }
 
 
+def seconds_and_memory() -> tuple[float, float]:
+    """Seconds of computing and the largest memory of this process, in GB."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return time.process_time(), used.ru_maxrss / 1e6
+
+
+def on_cluster(folder: Path, workers: int, alone: jc.GlobalOrder) -> dict[str, Any]:
+    """Assemble on a Dask cluster of processes, and compare with what one process gave."""
+    dask = import_optional("distributed", "Dask", "cluster")
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with dask.LocalCluster(**options) as cluster, dask.Client(cluster) as client:
+        clock = Clock()
+        order = jc.assemble(folder, cluster=client)
+        row: dict[str, Any] = dict(clock.step())
+        clock.done = True
+        each = client.run(seconds_and_memory).values()
+    row["computing of workers"] = sum(seconds for seconds, _ in each)
+    row["gigabytes of a worker"] = max(memory for _, memory in each)
+    row["same as one process"] = alone.client_weights == order.client_weights and all(
+        np.array_equal(getattr(order, name), getattr(alone, name))
+        for name in ("verdicts", "probabilities", "evidence")
+    )
+    return row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--sites", type=int, default=10_000)
@@ -148,6 +175,7 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, help="keep the fragments in this folder, or take those that are there"
     )
+    parser.add_argument("--workers", type=int, default=0, help="of a Dask cluster")
     parser.add_argument("--limit", type=int, help="labels up to which orders are sampled")
     given = parser.parse_args()
     if given.limit is not None:
@@ -166,6 +194,8 @@ def main() -> None:
         clock.step()
         order = jc.assemble(folder)
         rows["assembling"] = clock.step()
+        if given.workers:
+            rows["on a cluster"] = on_cluster(folder, given.workers, order)
         rows |= scores(order, true)
         weights = order.client_weights
         rows["mean weight of honest sites"] = np.mean(

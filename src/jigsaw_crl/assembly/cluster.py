@@ -35,9 +35,11 @@ from jigsaw_crl.fragment.reading import FragmentFile, agreeing, fragment_paths
 
 __all__ = ["OnCluster", "files_of", "read_on_cluster"]
 
-# Pairs of labels in a part of the clients, and cells of a block's rows; workers have at least so
-# many parts and blocks each, if there are enough clients and labels.
-PART, BLOCK, EACH = 1 << 20, 1 << 24, 2
+# Pairs of labels in a part of the clients; cells of a block's rows, and clients' pairs among them
+# if these are spread evenly. A worker then needs less than a gigabyte for a block.
+PART, BLOCK, HELD = 1 << 20, 1 << 24, 1 << 25
+# Parts and blocks for each worker, at least, if there are enough clients and labels.
+EACH = 2
 
 
 def files_of(fragments: Iterable[Any]) -> list[FragmentFile]:
@@ -104,9 +106,10 @@ class OnCluster:
         self.stating = np.array([head.states for head in panel.heads])
         p = len(panel.labels)
         sizes = [len(head.labels) ** 2 for head in panel.heads]
-        n = max(1, int(EACH * _workers(connection)))
+        n = max(1, EACH * _workers(connection))
         parts = _divided(sizes, min(PART, -(-sum(sizes) // n)))
-        self._rows = [range(i, j) for i, j in _divided([p] * p, min(BLOCK, -(-p * p // n)))]
+        most = min(BLOCK, -(-p * p // n), -(-p * p * HELD // sum(sizes)))
+        self._rows = [range(i, j) for i, j in _divided([p] * p, most)]
         weighing = (size for size, head in zip(sizes, panel.heads, strict=True) if head.scales)
         self._one_in = one_in(sum(weighing))
         study = _Study(panel.position, panel.n_scales, panel.missed.excuse, self._one_in)
@@ -238,7 +241,8 @@ def _piece(heard: Heard, rows: range, p: int) -> tuple[Said, Codes]:
     """What a part says about the pairs of a block."""
     view, _ = heard
     codes, chosen = _within(view, rows, p)
-    return view.said.within(chosen), codes[chosen] - rows.start * p
+    inside = codes[chosen] - rows.start * p
+    return view.said.within(chosen), inside.astype(np.min_scalar_type(len(rows) * p))
 
 
 def _within(view: View, rows: range, p: int) -> tuple[Codes, Any]:

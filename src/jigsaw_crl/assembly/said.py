@@ -120,7 +120,7 @@ class Table:
 
     def of(self, at: Rows) -> Table:
         """A copy of some rows."""
-        return Table(self.sums[at], self.counts[at])
+        return Table(self.sums.take(at, axis=0), self.counts.take(at, axis=0))
 
     def log_odds(
         self, shares: list[float] | None = None, leans: Callable[[slice], FloatArray] | None = None
