@@ -15,10 +15,12 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jigsaw_crl.assembly.copies import Numbers, matched, numbers, one_in
 from jigsaw_crl.assembly.hearing import Block, Spoken
@@ -116,11 +118,10 @@ class OnCluster:
         about = self._submit(_same, study)
         self._heard = [self._submit(_hear, files[i:j], i, about) for i, j in parts]
         firsts = [i for i, _ in parts]
+        pieces = [self._submit(_pieces, heard, self._rows) for heard in self._heard]
         self._blocks = [
-            self._submit(
-                _block, rows, p, firsts, [self._submit(_piece, x, rows, p) for x in self._heard]
-            )
-            for rows in self._rows
+            self._submit(_block, rows, p, firsts, [self._submit(getitem, x, b) for x in pieces])
+            for b, rows in enumerate(self._rows)
         ]
         places = gathered(connection, [self._submit(_places, block) for block in self._blocks])
         a, d = (np.concatenate(part) for part in zip(*places, strict=True))
@@ -237,17 +238,26 @@ def _numbers(heard: Heard) -> list[Numbers]:
     return heard[1]
 
 
-def _piece(heard: Heard, rows: range, p: int) -> tuple[Said, Codes]:
-    """What a part says about the pairs of a block."""
+def _pieces(heard: Heard, blocks: Sequence[range]) -> list[tuple[Said, Codes]]:
+    """What a part says about the pairs of each block."""
     view, _ = heard
-    codes, chosen = _within(view, rows, p)
-    inside = codes[chosen] - rows.start * p
-    return view.said.within(chosen), inside.astype(np.min_scalar_type(len(rows) * p))
+    codes, where = _by_block(view, blocks)
+    p = blocks[-1].stop
+    out = []
+    for b, rows in enumerate(blocks):
+        chosen = where == b
+        inside = codes[chosen] - rows.start * p
+        kind = np.min_scalar_type(len(rows) * p)
+        out.append((view.said.within(chosen), inside.astype(kind)))
+    return out
 
 
-def _within(view: View, rows: range, p: int) -> tuple[Codes, Any]:
+def _by_block(view: View, blocks: Sequence[range]) -> tuple[Codes, npt.NDArray[np.int16]]:
+    """Code and block of every pair."""
+    p = blocks[-1].stop
     codes = view.codes(p)
-    return codes, (codes >= rows.start * p) & (codes < rows.stop * p)
+    block_of = np.repeat(np.arange(len(blocks), dtype=np.int16), [len(rows) for rows in blocks])
+    return codes, block_of[codes // p]
 
 
 def _block(rows: range, p: int, firsts: list[int], pieces: Sequence[tuple[Said, Codes]]) -> Block:
@@ -271,7 +281,6 @@ def _agreements(
     view, _ = heard
     p = blocks[-1].stop
     direct = np.empty(len(view.cells))
-    for rows, part in zip(blocks, rest, strict=True):
-        direct[_within(view, rows, p)[1]] = part
+    direct[np.argsort(_by_block(view, blocks)[1], kind="stable")] = np.concatenate(rest)
     above = np.frombuffer(zlib.decompress(order), dtype=np.uint64).reshape(p, -1)
     return list(view.agreements(direct, given.rate, cost, above))

@@ -125,6 +125,8 @@ def judge_pairs(hearing: Hearing, rng: np.random.Generator) -> Pairwise:
     verdicts, order = _verdicts(hearing.spoken, evidence, chance, rng)
     log_odds: Any = hearing.spoken.table(evidence, 0.0)
     probability: Any = hearing.spoken.table(chance, 0.0)
+    for table in (log_odds, probability, verdicts, order):
+        table.flags.writeable = False  # tables of so many pairs are not copied
     return Pairwise(trust, log_odds, probability, verdicts, order, share)
 
 
