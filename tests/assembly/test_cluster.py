@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -158,6 +159,12 @@ def test_a_worker_that_does_not_see_the_files_is_said(cluster, folder, monkeypat
         jc.assemble(folder, cluster=cluster[0])
 
 
+def test_a_worker_with_another_version_is_said(cluster, folder, monkeypatch):
+    monkeypatch.setattr(clusters, "__version__", "0.0.1")
+    with pytest.raises(InputError, match=r"has version .* of this package, not 0\.0\.1"):
+        jc.assemble(folder, cluster=cluster[0])
+
+
 def test_the_command_takes_a_cluster(cluster, folder, tmp_path, capsys, refused):
     tables = [tmp_path / "here.csv", tmp_path / "there.csv"]
     for table, more in zip(tables, ([], ["--cluster", cluster[0]]), strict=True):
@@ -188,25 +195,28 @@ def test_signed_fragments_are_verified_before_the_cluster_reads_them(
 
 def test_a_killed_worker_costs_nothing(cluster, folder, alone, monkeypatch):
     address, workers = cluster
-    measure = clusters.OnCluster.agreements
+    measure, killed = clusters.OnCluster.agreements, []
 
     def kill(self, total, *given):
-        if workers[0].poll() is None:
-            # Both workers hold blocks, sums and claims now.
+        if not killed:
             held = self._connection.has_what()
-            assert len(held) == 2
-            assert all(len(keys) > 4 for keys in held.values())
-            workers[0].kill()
-            workers[0].wait()
+            fullest = max(held, key=lambda worker: len(held[worker]))
+            # It has blocks, sums and claims now.
+            assert len(held[fullest]) > 5
+            (pid,) = self._connection.run(os.getpid, workers=[fullest]).values()
+            killed.extend(process for process in workers if process.pid == pid)
+            killed[0].kill()
+            killed[0].wait()
         return measure(self, total, *given)
 
     monkeypatch.setattr(clusters.OnCluster, "agreements", kill)
     assert_same_bits(jc.assemble(folder, cluster=address), alone)
-    assert workers[0].poll() is not None
+    assert len(killed) == 1
 
 
 def test_a_cluster_without_workers_is_said(cluster, folder, monkeypatch):
-    cluster[1][1].kill()
+    for worker in cluster[1]:
+        worker.kill()
     monkeypatch.setattr("jigsaw_crl.base.cluster.WITHOUT_WORKERS", 0.5)
     monkeypatch.setattr("jigsaw_crl.base.cluster.LOOK_EVERY", 0.2)
     with pytest.raises(InputError, match="the cluster has had no worker for"):

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly.copies import Numbers, matched, numbers, one_in
 from jigsaw_crl.assembly.hearing import Block, Spoken
 from jigsaw_crl.assembly.linearity import Lines
@@ -69,7 +70,7 @@ def read_on_cluster(
         what they know, and both is done on one machine.
     """
     groups = _divided([1] * len(files), -(-len(files) // (4 * _workers(connection))))
-    tasks = [connection.submit(_heads, files[i:j], pure=False) for i, j in groups]
+    tasks = [connection.submit(_heads, files[i:j], __version__, pure=False) for i, j in groups]
     read = [one for part in gathered(connection, tasks) for one in part]
     known = [file for file, _, _ in read]
     heads = list(agreeing((file.path, head) for file, head, _ in read))
@@ -210,7 +211,12 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _heads(files: Sequence[FragmentFile]) -> list[tuple[FragmentFile, Head, Lines]]:
+def _heads(files: Sequence[FragmentFile], asked: str) -> list[tuple[FragmentFile, Head, Lines]]:
+    if asked != __version__:
+        raise InputError(
+            f"a worker of the cluster has version {__version__} of this package, not {asked}",
+            "Install the same version on every worker.",
+        )
     out = []
     for file in files:
         if not file.path.exists():

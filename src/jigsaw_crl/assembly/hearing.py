@@ -131,7 +131,7 @@ class Block:
             for other in given.twins.get(said.first + c, ()):
                 own = slice(said.starts[c], said.starts[c + 1])
                 self._take_out(rest, own, at[own], other, given)
-        said.add_to(rest, np.arange(len(at)), given, sign=-1)
+        said.add_to(rest, np.arange(len(at), dtype=np.int32), given, sign=-1)
         return np.concatenate([np.zeros(0), *rest.log_odds()])
 
     def _take_out(self, rest: Table, own: slice, at: Places, other: int, given: Given) -> None:
@@ -143,7 +143,7 @@ class Block:
         _, mine, shared = np.intersect1d(at, theirs, assume_unique=True, return_indices=True)
         chosen = np.zeros(len(self.at[part]), dtype=bool)
         chosen[begin + shared] = True
-        said.within(chosen).add_to(rest, own.start + mine, given, sign=-1)
+        said.within(chosen).add_to(rest, (own.start + mine).astype(np.int32), given, sign=-1)
 
 
 class Hearing(Protocol):

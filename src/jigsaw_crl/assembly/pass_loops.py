@@ -5,14 +5,37 @@ Importing this module loads the compiler, so callers import it inside the functi
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import types as nb
 
 from jigsaw_crl.base.compiled import compiled
 
 __all__ = ["add", "share_an_ancestor"]
 
 
-@compiled()
+def _read(kind: Any, dimensions: int = 1) -> Any:
+    """Any array that is only read. Arrays that came from another process are read-only."""
+    return nb.Array(kind, dimensions, "A", readonly=True)
+
+
+# One signature each: several processes that compile them at once then write the same to the cache.
+_ADD = nb.void(
+    nb.float32[:, ::1],
+    nb.int32[:, ::1],
+    _read(nb.int32),
+    _read(nb.float32, 2),
+    _read(nb.float32),
+    _read(nb.uint8),
+    _read(nb.int64),
+    _read(nb.float64),
+    nb.int64,
+)
+_SHARE = nb.void(_read(nb.uint64, 2), nb.boolean[:, ::1])
+
+
+@compiled(_ADD)
 def add(sums, counts, at, x, lean, doubt, starts, weights, sign):  # type: ignore[no-untyped-def]
     """Add what clients say, in their order, to the rows `at` of a `Table`; in place.
 
@@ -43,7 +66,7 @@ def add(sums, counts, at, x, lean, doubt, starts, weights, sign):  # type: ignor
                     row[n_scales + s] += w * x[s, e]
 
 
-@compiled()
+@compiled(_SHARE)
 def share_an_ancestor(above, out):  # type: ignore[no-untyped-def]
     """Set `out[i, j]` where rows i and j of the bit sets `above` have a bit in common."""
     for i in range(len(above)):

@@ -25,7 +25,6 @@ Single = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.integer[Any]]
 
 # Pairs that are worked on at once: bounds the memory of intermediate arrays.
 CHUNK = 1 << 20
@@ -88,7 +87,7 @@ class Said:
             doubt=self.doubt[some],
         )
 
-    def add_to(self, table: Table, at: Rows, given: Given, sign: int = 1) -> None:
+    def add_to(self, table: Table, at: Places, given: Given, sign: int = 1) -> None:
         """Add all of it at some rows of a table, in place."""
         from jigsaw_crl.assembly.pass_loops import add  # loads the compiler
 
@@ -118,7 +117,7 @@ class Table:
         sums = np.zeros((n, 2 * n_scales + 2), dtype=np.float32)
         return cls(sums, np.zeros((n, 2), dtype=np.int32))
 
-    def of(self, at: Rows) -> Table:
+    def of(self, at: Places) -> Table:
         """A copy of some rows."""
         return Table(self.sums.take(at, axis=0), self.counts.take(at, axis=0))
 
