@@ -26,7 +26,7 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly.copies import Numbers, matched, numbers, one_in
 from jigsaw_crl.assembly.hearing import Block, Spoken
 from jigsaw_crl.assembly.linearity import Lines
-from jigsaw_crl.assembly.panel import MOST_SAMPLED, Head, Panel, claims_of, panel_of
+from jigsaw_crl.assembly.panel import MOST_SAMPLED, Claims, Head, Panel, claims_of, panel_of
 from jigsaw_crl.assembly.posterior.weights import Agreement
 from jigsaw_crl.assembly.said import Codes, Given, Said, Single, View, Words
 from jigsaw_crl.base.arrays import FloatArray
@@ -231,13 +231,15 @@ def _heads(files: Sequence[FragmentFile], asked: str) -> list[tuple[FragmentFile
 
 
 def _hear(files: Sequence[FragmentFile], first: int, study: _Study) -> Heard:
-    claims, said = [], []
-    position = dict(study.position)
-    for file in files:
-        fragment = file.again()
-        claims.append(claims_of(fragment, position, study.n_scales, study.excuse))
-        said.append(numbers(fragment, position, study.one_in))
-    return View.of(first, claims, study.n_scales), said
+    position, said = dict(study.position), []
+
+    def claims() -> Iterator[Claims]:
+        for file in files:
+            fragment = file.again()
+            said.append(numbers(fragment, position, study.one_in))
+            yield claims_of(fragment, position, study.n_scales, study.excuse)
+
+    return View.of(first, claims(), study.n_scales), said
 
 
 def _numbers(heard: Heard) -> list[Numbers]:

@@ -6,7 +6,7 @@ added up (`Table`) has a row for each pair, so that a pair is one place in memor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -154,17 +154,20 @@ class View:
     cells: Places
 
     @classmethod
-    def of(cls, first: int, claims: Sequence[Claims], n_scales: int) -> View:
-        """What the claims of some clients say, in single precision."""
-        cells = [np.flatnonzero(c.says).astype(np.int32) for c in claims]
-        parts = [_flat(c, at, n_scales) for c, at in zip(claims, cells, strict=True)]
+    def of(cls, first: int, claims: Iterable[Claims], n_scales: int) -> View:
+        """What the claims of some clients say, in single precision; they are read one by one."""
+        cells, parts, stated, members = [], [], [], []
+        for one in claims:
+            cells.append(np.flatnonzero(one.says).astype(np.int32))
+            parts.append(_flat(one, cells[-1], n_scales))
+            stated.append(one.certain is not None)
+            members.append(one.members)
         x, lean, doubt = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
         if not doubt.any():
             lean, doubt = lean[:0], doubt[:0]
         starts = np.concatenate([[0], np.cumsum([len(at) for at in cells])])
-        stated = np.array([c.certain is not None for c in claims])
-        said = Said(first, starts, stated, x, lean, doubt)
-        return cls(said, tuple(c.members for c in claims), np.concatenate(cells))
+        said = Said(first, starts, np.array(stated), x, lean, doubt)
+        return cls(said, tuple(members), np.concatenate(cells))
 
     def codes(self, p: int) -> Codes:
         """Every pair as one number: ancestor times p plus descendant."""
@@ -220,7 +223,9 @@ class View:
         return Claims("", members, *about)
 
 
-def _flat(claims: Claims, cells: Places, n_scales: int) -> tuple[Single, Single, Places]:
+def _flat(
+    claims: Claims, cells: Places, n_scales: int
+) -> tuple[Single, Single, npt.NDArray[np.uint8]]:
     """x, lean and doubt of one client's pairs: see `Said`."""
     evidence = claims.evidence
     if evidence is None:
