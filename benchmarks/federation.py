@@ -2,6 +2,7 @@
 
     python benchmarks/federation.py                     # 10⁴ sites with 50 of 10⁴ labels each
     python benchmarks/federation.py --sites 600 --labels 4500      # a smaller one
+    python benchmarks/federation.py --workers 2         # on one process, then on a cluster
 
 A graph over the labels is drawn, and every site gets labels at random. A site's log Bayes factor of
 a pair is normal with variance v and mean v/2 or −v/2, as the truth is, which makes it as sure as it
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ import numpy.typing as npt
 import jigsaw_crl as jc
 from jigsaw_crl.assembly import panel
 from jigsaw_crl.base.bitsets import greedy_order
+from jigsaw_crl.base.errors import import_optional
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment
 from jigsaw_crl.fragment.packed import pack
 
@@ -137,6 +140,34 @@ def scores(order: jc.GlobalOrder, true: npt.NDArray[np.bool_]) -> dict[str, floa
     }
 
 
+def seconds_and_memory() -> tuple[float, float]:
+    """Seconds of computing and the largest memory of this process, in GB."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return time.process_time(), used.ru_maxrss / 1e6
+
+
+def digest(order: jc.GlobalOrder) -> str:
+    """Equal for two orders with the same bits."""
+    tables = (order.verdicts, order.probabilities, order.evidence)
+    weights = np.array(list(order.client_weights.values()))
+    return sha256(b"".join(x.tobytes() for x in (*tables, weights))).hexdigest()
+
+
+def on_cluster(folder: Path, workers: int) -> dict[str, Any]:
+    """Assemble on a Dask cluster of processes."""
+    dask = import_optional("distributed", "Dask", "cluster")
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with dask.SubprocessCluster(**options) as cluster, dask.Client(cluster) as client:
+        clock = Clock()
+        order = jc.assemble(folder, cluster=client)
+        row: dict[str, Any] = dict(clock.step())
+        clock.done = True
+        each = client.run(seconds_and_memory).values()
+    row["computing of workers"] = sum(seconds for seconds, _ in each)
+    row["gigabytes of a worker"] = max(memory for _, memory in each)
+    return row | {"digest": digest(order)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--sites", type=int, default=10_000)
@@ -148,6 +179,7 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, help="keep the fragments in this folder, or take those that are there"
     )
+    parser.add_argument("--workers", type=int, default=0, help="of a Dask cluster")
     parser.add_argument("--limit", type=int, help="labels up to which orders are sampled")
     given = parser.parse_args()
     if given.limit is not None:
@@ -174,6 +206,10 @@ def main() -> None:
         bad = [w for n, w in weights.items() if n[0] == "w"]
         rows["mean weight of wrong sites"] = np.mean(bad) if bad else None
         rows["notes"] = [note[:200] for note in order.notes]
+        rows["digest"] = digest(order)
+        del order
+        if given.workers:
+            rows["on a cluster"] = on_cluster(folder, given.workers)
         say(json.dumps(rows, indent=1, default=str))
         clock.done = True
     finally:

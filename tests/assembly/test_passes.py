@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.assembly import hearing
 from jigsaw_crl.assembly import panel as panels
 from jigsaw_crl.assembly.pairwise import evidence_of
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.posterior.doubts import INVISIBLE
 from jigsaw_crl.assembly.posterior.rounds import VISIBLE_SHARES
 from jigsaw_crl.assembly.posterior.weights import pool
+from jigsaw_crl.assembly.said import Given
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.spool import Spool
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.packed import packable
+
+from .clients import lab
 
 WORLD = jc.simulate.random_world(16, 8, 0.5, 11)
 
@@ -74,7 +79,7 @@ def test_fragments_are_added_to_a_streamed_order(pieces, tmp_path):
 
 def test_few_fragments_are_in_memory_at_once(pieces, tmp_path, monkeypatch):
     folder = written(pieces, tmp_path)
-    alive, checked = [], panels._claims
+    alive, checked = [], panels.claims_of
 
     def count():
         gc.collect()
@@ -85,7 +90,7 @@ def test_few_fragments_are_in_memory_at_once(pieces, tmp_path, monkeypatch):
         return checked(fragment, **given)
 
     before = count()
-    monkeypatch.setattr(panels, "_claims", counting)
+    monkeypatch.setattr(panels, "claims_of", counting)
     jc.assemble(folder)
     assert max(alive) <= 2
 
@@ -169,6 +174,25 @@ def test_copies_count_as_one_client_among_many_labels(many, pieces):
     order = jc.assemble([*twins, *pieces[1:]])
     assert any("sent the same evidence" in note for note in order.notes)
     assert order.client_weights["twin-1"] <= 0.5
+
+
+@pytest.mark.parametrize("spooled", [False, True])
+def test_what_the_others_say_is_without_a_client_and_its_copies(pieces, spooled, monkeypatch):
+    monkeypatch.setattr(hearing, "PART", 1)  # every client is a part of its own
+    stating = lab("stating", ["z1", "z2", "z3"], yes=[("z1", "z2")], no=[("z3", "z1")])
+    twin = replace(pieces[3], client="twin")
+    given = [*pieces, stating, twin]
+    panel = read_fragments(Spool(given) if spooled else given)
+    heard = hearing.Here(panel)
+    (copies,) = heard.copies
+    weights, rate = np.linspace(0.3, 1.0, len(given)), 0.02
+    twins = {k: [j for j in copies if j != k] for k in copies}
+    about = Given(weights, rate, twins)
+    total = heard.pooled(about)
+    for k, claims in enumerate(panel.claims):
+        left = np.where(np.isin(np.arange(len(given)), [k, *twins.get(k, ())]), 0.0, weights)
+        dense = pool(panel, left, rate).of(claims.members).log_odds()[claims.says]
+        assert np.allclose(heard._block.rest(total, k, about), dense, atol=1e-3)
 
 
 def test_copies_are_found_by_a_part_of_their_numbers(pieces, monkeypatch):

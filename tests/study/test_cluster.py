@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,47 +20,17 @@ __all__ = ["refused"]
 
 distributed = pytest.importorskip("distributed", reason="needs the extra 'cluster'")
 
+from .. import dask_cluster  # noqa: E402
+from ..dask_cluster import PATIENCE  # noqa: E402
+
 N_FILES = 80
-PATIENCE = 60  # seconds; a busy machine is slow to start processes
-
-
-def started(*arguments, folder):
-    """A process of the cluster; it finds this package where the tests do."""
-    own = Path(jc.__file__).parents[1]
-    paths = os.pathsep.join([str(own), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return subprocess.Popen(
-        [sys.executable, "-m", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """Address of a scheduler with two workers, and the workers' processes."""
-    folder = tmp_path_factory.mktemp("cluster")
-    known = folder / "scheduler.json"
-    here = ("--host", "127.0.0.1", "--scheduler-file", str(known), "--no-dashboard")
-    scheduler = started("distributed.cli.dask_scheduler", *here, "--port", "0", folder=folder)
-    processes = [scheduler]
-    try:
-        options = ("--no-nanny", "--nthreads", "1", "--local-directory", str(folder))
-        processes += [
-            started("distributed.cli.dask_worker", *here, *options, folder=folder) for _ in range(2)
-        ]
-        end = time.monotonic() + PATIENCE
-        while not known.exists():
-            assert time.monotonic() < end, "the scheduler did not start"
-            time.sleep(0.05)
-        with distributed.Client(scheduler_file=str(known), timeout=PATIENCE) as client:
-            client.wait_for_workers(2, timeout=PATIENCE)
-            yield client.scheduler.address, processes[1:]
-    finally:
-        for process in reversed(processes):
-            process.kill()
-            process.wait(timeout=PATIENCE)
+    with dask_cluster.two_workers(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +154,6 @@ def test_what_a_cluster_cannot_do_is_refused(folder, refused, tmp_path):
 
 
 def test_a_missing_scheduler_is_said_in_one_line(folder, monkeypatch):
-    monkeypatch.setattr("jigsaw_crl.study.cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("jigsaw_crl.base.cluster.PATIENCE", 0.5)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
         read_client_on_cluster(folder, "tcp://127.0.0.1:1", ignore=["day"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -11,11 +12,13 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.cluster import OnCluster, files_of, read_on_cluster
 from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
-from jigsaw_crl.assembly.linearity import LEANS, leaning_clients
+from jigsaw_crl.assembly.hearing import Hearing, Here
+from jigsaw_crl.assembly.linearity import LEANS, leaning_clients, more_than_chance
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.pairwise import judge_pairs
 from jigsaw_crl.assembly.panel import MOST_SAMPLED, Panel, read_fragments
@@ -27,6 +30,7 @@ from jigsaw_crl.assembly.verdict import (
     OPEN,
     YES,
 )
+from jigsaw_crl.base.cluster import connected
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.base.spool import Spool, kept_like
@@ -42,6 +46,7 @@ PAIR_BY_PAIR = (
     "{:,} labels are too many to sample orders of: every pair is judged by its own evidence, a "
     "pair that only other pairs imply is undetermined, and effects are not pooled"
 )
+NOT_CLOSED = "closed_world needs exact statements and was not used"
 NOT_HARD = (
     "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
 )
@@ -55,6 +60,7 @@ def assemble(
     closed_world: bool = False,
     start: GlobalOrder | None = None,
     smallest_effect: float | None = None,
+    cluster: Any = None,
 ) -> GlobalOrder:
     """One global order from the clients' fragments.
 
@@ -81,6 +87,10 @@ def assemble(
         that no effect is larger, as in an equivalence test: pairs whose bound lies above it are
         undetermined, unless the opposite is an ancestor pair, and pairs below it that are not
         ancestors are "not ancestor". Exact moments do not need it.
+    cluster : str or distributed.Client, optional
+        Address of the scheduler of a Dask cluster, or a connected client, for studies with so many
+        labels that orders are not sampled. Its workers read the fragments, from files that all of
+        them see under the same paths, and each holds a part of the pairs. The result is the same.
 
     Returns
     -------
@@ -108,6 +118,13 @@ def assemble(
             f"the smallest effect that matters is {smallest_effect!r}",
             "Pass a size above 0, such as 0.1.",
         )
+    if cluster is not None:
+        if method == "paper" or start is not None:
+            raise InputError(
+                "a cluster assembles evidence, and all of it at once",
+                "Leave out method and start, or the cluster.",
+            )
+        return _on_cluster(fragments, cluster, seed, closed_world, smallest_effect)
     given = _gathered(fragments, start)
     panel = read_fragments(given)
     if method == "paper":
@@ -130,8 +147,7 @@ def assemble(
     if effects is not None:
         claims += effects.notes
     if not panel.all_sure:
-        notes = ["closed_world needs exact statements and was not used"] if closed_world else []
-        notes += claims
+        notes = [*([NOT_CLOSED] if closed_world else []), *claims]
         return _by_evidence(panel, seed, closed_world, notes, smallest_effect)
     try:
         deduction = deduce(panel, closed_world=closed_world)
@@ -141,11 +157,16 @@ def assemble(
     return _by_entailment(panel, deduction, seed, closed_world, claims)
 
 
+def _listed(fragments: Any) -> Any:
+    """What was given, a folder as a list."""
+    return [Path(fragments)] if isinstance(fragments, str | Path) else fragments
+
+
 def _gathered(
     fragments: Iterable[Fragment | Path] | str | Path, start: GlobalOrder | None
 ) -> Sequence[Fragment]:
     """The fragments to assemble; those of files in a spool."""
-    items: Any = [Path(fragments)] if isinstance(fragments, str | Path) else fragments
+    items: Any = _listed(fragments)
     if not isinstance(items, Spool):
         items = list(items)
         if items and all(isinstance(item, Path) for item in items):
@@ -189,7 +210,7 @@ def _by_evidence(
 ) -> GlobalOrder:
     rng = np.random.default_rng(seed)
     if panel.many:
-        return _pair_by_pair(panel, seed, notes, smallest_effect)
+        return _pair_by_pair(panel, lambda: Here(panel), seed, notes, smallest_effect)
     trust = weigh_clients(panel, rng)
     model = OrderModel.of(panel, trust.weights, trust.rate)
     draws = sample_posterior(model, rng)
@@ -221,8 +242,26 @@ def _by_evidence(
     return replace(order, verdicts=_equivalence(order, smallest_effect))
 
 
+def _on_cluster(
+    fragments: Any, cluster: Any, seed: int, closed_world: bool, smallest_effect: float | None
+) -> GlobalOrder:
+    """The order of very many labels, from files that the workers of a cluster read."""
+    files = files_of(_listed(fragments))
+    with connected(cluster) as connection:
+        panel, files, lines = read_on_cluster(connection, files)
+        leaning = more_than_chance(lines)
+        notes = [NOT_CLOSED] if closed_world else []
+        notes += [f"{LEANS}: {few(leaning)}"] if leaning else []
+        hear = partial(OnCluster, connection, panel, files)
+        return _pair_by_pair(panel, hear, seed, notes, smallest_effect)
+
+
 def _pair_by_pair(
-    panel: Panel, seed: int, notes: list[str], smallest_effect: float | None
+    panel: Panel,
+    hear: Callable[[], Hearing],
+    seed: int,
+    notes: list[str],
+    smallest_effect: float | None,
 ) -> GlobalOrder:
     """The order of so many labels that orders of them are not sampled."""
     if smallest_effect is not None:
@@ -231,7 +270,7 @@ def _pair_by_pair(
             f"{MOST_SAMPLED:,} at most",
             "Leave the smallest effect out, or assemble fewer labels at once.",
         )
-    judged = judge_pairs(panel, np.random.default_rng(seed))
+    judged = judge_pairs(hear(), np.random.default_rng(seed))
     order = GlobalOrder(
         labels=panel.labels,
         mode="evidence",

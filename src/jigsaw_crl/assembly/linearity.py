@@ -15,14 +15,23 @@ is made: a few sites that claim leaning lines must not be able to silence all ot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import bdtrc
 
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
 
-__all__ = ["LEANING", "LEANS", "NOT_LINEAR", "SOUND", "leaning_clients", "withheld"]
+__all__ = [
+    "LEANING",
+    "LEANS",
+    "NOT_LINEAR",
+    "SOUND",
+    "Lines",
+    "leaning_clients",
+    "more_than_chance",
+    "withheld",
+]
 
 LEANING = "leaning-lines"
 # What else contradicts a linear system where the features of most clients have light tails.
@@ -43,18 +52,62 @@ NOT_LINEAR = (
 
 def leaning_clients(fragments: Iterable[Fragment]) -> tuple[str, ...]:
     """The clients that contradict a linear system if they are more than chance explains."""
-    tested = [f for f in fragments if f.bayes is not None]
-    said = {f.client: {x.check for x in f.findings} for f in tested}
-    light = sum(LIGHT in checks for checks in said.values())
-    both = tuple(c for c, checks in said.items() if checks & {LEANING, MORE_THAN_ONE})
-    if len(both) > 1 and 2 * min(light, len(both)) > len(tested):
-        return both
-    labels = {label for f in tested for label in f.labels}
-    clean = [f for f in tested if not said[f.client] & SECOND]
-    lean = {x.regime for f in clean for x in f.findings if x.check == LEANING}
+    return more_than_chance(map(Lines.of, fragments))
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What one client says about its lines.
+
+    Parameters
+    ----------
+    client : str
+    labels : tuple of str
+        Empty where the client states rather than weighs: nothing was tested.
+    checks : frozenset of str
+        The findings.
+    leaning : frozenset of str
+        Regimes whose lines lean.
+    """
+
+    client: str
+    labels: tuple[str, ...]
+    checks: frozenset[str]
+    leaning: frozenset[str | None]
+
+    @classmethod
+    def of(cls, fragment: Fragment) -> Lines:
+        found = fragment.findings
+        return cls(
+            fragment.client,
+            fragment.labels if fragment.bayes is not None else (),
+            frozenset(x.check for x in found),
+            frozenset(x.regime for x in found if x.check == LEANING),
+        )
+
+
+def more_than_chance(lines: Iterable[Lines]) -> tuple[str, ...]:
+    """The clients that contradict a linear system: see `leaning_clients`."""
+    tested = light = 0
+    labels, lean = set[str](), set[str | None]()
+    both, leaning = [], []
+    for one in lines:
+        if not one.labels:
+            continue
+        tested += 1
+        labels.update(one.labels)
+        light += LIGHT in one.checks
+        if one.checks & {LEANING, MORE_THAN_ONE}:
+            both.append(one.client)
+        if LEANING in one.checks:
+            leaning.append(one.client)
+        if not one.checks & SECOND:
+            lean |= one.leaning
+    if len(both) > 1 and 2 * min(light, len(both)) > tested:
+        return tuple(both)
     if len(lean) < 2 or bdtrc(len(lean) - 1, len(labels), SOUND) > FALSE_ALARM:
         return ()
-    return tuple(client for client, checks in said.items() if LEANING in checks)
+    return tuple(leaning)
 
 
 def withheld(fragments: Sequence[Fragment]) -> list[Fragment]:

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln
 
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["Missed", "missed_directions"]
+__all__ = ["Directions", "Missed", "missed_directions"]
 
 Positions = npt.NDArray[np.signedinteger[Any]]
 
@@ -68,7 +68,34 @@ class Missed:
         return np.asarray(np.clip(both, LEAST_LEAN, MOST_LEAN))
 
 
-def missed_directions(labels: Sequence[str], fragments: Iterable[Fragment]) -> Missed:
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """What one client counted.
+
+    Parameters
+    ----------
+    labels : tuple of str
+    single : array of bool, shape (p,)
+        Labels that show a single direction.
+    seen : array of bool, shape (p,)
+        Labels whose directions the client has counted.
+    """
+
+    labels: tuple[str, ...]
+    single: BoolArray
+    seen: BoolArray
+
+    @classmethod
+    def of(cls, fragment: Fragment) -> Directions:
+        if fragment.bayes is None:
+            none = np.zeros(len(fragment.labels), dtype=bool)
+            return cls(fragment.labels, none, none)
+        # A client that says nothing about a label's ancestors has not counted its directions.
+        seen = np.asarray(~np.isnan(fragment.bayes.log_odds).all(axis=0))
+        return cls(fragment.labels, np.array(fragment.bayes.single) & seen, seen)
+
+
+def missed_directions(labels: Sequence[str], counted: Iterable[Directions]) -> Missed:
     """Estimate how often a second direction is missed, by marginal likelihood.
 
     A label without ancestors is single at every client. One with ancestors is missed at a share of
@@ -78,14 +105,10 @@ def missed_directions(labels: Sequence[str], fragments: Iterable[Fragment]) -> M
     position = {label: i for i, label in enumerate(labels)}
     p = len(labels)
     single, seen = np.zeros((2, p))
-    for fragment in fragments:
-        if fragment.bayes is None:
-            continue
-        at = [position[x] for x in fragment.labels]
-        # A client that says nothing about a label's ancestors has not counted its directions.
-        spoke = ~np.isnan(fragment.bayes.log_odds).all(axis=0)
-        single[at] += np.array(fragment.bayes.single) & spoke
-        seen[at] += spoke
+    for one in counted:
+        at = [position[x] for x in one.labels]
+        single[at] += one.single
+        seen[at] += one.seen
     both = single < seen
     best, share, chosen, counts = -np.inf, 0.0, 0.5, np.zeros(p)
     for mean in (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65):

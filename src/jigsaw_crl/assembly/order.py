@@ -118,8 +118,8 @@ class GlobalOrder(ReadOnlyArrays):
     def __post_init__(self) -> None:
         for name in ("verdicts", "decoded", "sampled"):
             value = getattr(self, name)
-            if value is not None:
-                value = np.array(value)
+            if value is not None and (value.base is not None or value.flags.writeable):
+                value = np.array(value)  # nobody else can change a read-only one
                 value.flags.writeable = False
                 object.__setattr__(self, name, value)
 

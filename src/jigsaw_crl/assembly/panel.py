@@ -6,7 +6,8 @@ order in which fragments arrived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -14,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.missed import Missed, missed_directions
+from jigsaw_crl.assembly.missed import Directions, Missed, missed_directions
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.spool import Mapped, Spool, kept_like
@@ -22,7 +23,16 @@ from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
-__all__ = ["MOST_SAMPLED", "SPEAKS", "Claims", "Panel", "read_fragments"]
+__all__ = [
+    "MOST_SAMPLED",
+    "SPEAKS",
+    "Claims",
+    "Head",
+    "Panel",
+    "claims_of",
+    "panel_of",
+    "read_fragments",
+]
 
 # With more labels, orders are not sampled: chains would take more than 200 bytes for each of the
 # p² pairs (3 GB at this size), and a minute of moves would hardly touch each pair once.
@@ -88,6 +98,43 @@ class Claims:
 
 
 @dataclass(frozen=True, eq=False)
+class Head:
+    """What is kept of a fragment in memory, however many there are.
+
+    Parameters
+    ----------
+    client : str
+    labels : tuple of str
+    scales : tuple of float, or None
+        Effect scales of its log Bayes factors.
+    states : bool
+        It states rather than weighs.
+    sure : bool
+        Its statements come from exact moments.
+    directions : Directions
+    """
+
+    client: str
+    labels: tuple[str, ...]
+    scales: tuple[float, ...] | None
+    states: bool
+    sure: bool
+    directions: Directions
+
+    @classmethod
+    def of(cls, fragment: Fragment) -> Head:
+        bayes, stated = fragment.bayes, fragment.statements is not None
+        scales = None if bayes is None else bayes.scales
+        states = stated or bayes is None
+        sure = stated or (bayes is None and fragment.n_samples is None)
+        directions = Directions.of(fragment)
+        # Read from files, equal labels are different objects.
+        labels = tuple(map(sys.intern, fragment.labels))
+        directions = replace(directions, labels=labels)
+        return cls(fragment.client, labels, scales, states, sure, directions)
+
+
+@dataclass(frozen=True, eq=False)
 class Panel:
     """All clients' claims on one list of labels.
 
@@ -100,6 +147,7 @@ class Panel:
     fragments: Sequence[Fragment]
     n_scales: int
     missed: Missed
+    heads: Sequence[Head]
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -136,19 +184,19 @@ class Panel:
     @property
     def states(self) -> bool:
         """Does a client state rather than weigh?"""
-        return any(f.statements is not None or f.bayes is None for f in self.fragments)
+        return any(head.states for head in self.heads)
 
-    @cached_property
+    @property
     def names(self) -> tuple[str, ...]:
         """The clients."""
-        return tuple(f.client for f in self.fragments)
+        return tuple(head.client for head in self.heads)
 
     @cached_property
     def members(self) -> tuple[IntArray, ...]:
         """Positions of each client's labels, ascending."""
         where = self.position
         return tuple(
-            np.array(sorted(where[x] for x in f.labels), dtype=np.intp) for f in self.fragments
+            np.array(sorted(where[x] for x in head.labels), dtype=np.intp) for head in self.heads
         )
 
     @cached_property
@@ -193,44 +241,59 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
         No fragment, or two with one client name.
     """
     given = fragments if isinstance(fragments, Spool) else list(fragments)
-    names: list[str] = []
-    known: set[str] = set()
-    scales: set[tuple[float, ...]] = set()
+    heads: list[Head] = []
     for item in given:
         if not isinstance(item, Fragment):
             raise InputError(
                 f"a fragment is expected, got {type(item).__name__}",
                 "Pass what `recover_fragment` returns, or read it with `Fragment.from_json`.",
             )
-        names.append(item.client)
-        known.update(item.labels)
-        if item.bayes is not None:
-            scales.add(item.bayes.scales)
-    if not names:
+        heads.append(Head.of(item))
+
+    def arranged(order: list[int]) -> Sequence[Fragment]:
+        return given.arranged(order) if isinstance(given, Spool) else tuple(given[k] for k in order)
+
+    return panel_of(heads, arranged)
+
+
+def panel_of(heads: Sequence[Head], arranged: Callable[[list[int]], Sequence[Fragment]]) -> Panel:
+    """Sort, number and check fragments of which the heads are known.
+
+    Parameters
+    ----------
+    heads : sequence of Head
+    arranged : callable
+        The fragments in an order that is given by positions among the heads.
+    """
+    if not heads:
         raise InputError("there is no fragment to assemble", "Pass at least one fragment.")
-    order = sorted(range(len(names)), key=lambda k: names[k])
-    for one, other in pairwise(names[k] for k in order):
-        if one == other:
+    order = sorted(range(len(heads)), key=lambda k: heads[k].client)
+    heads = [heads[k] for k in order]
+    for one, other in pairwise(heads):
+        if one.client == other.client:
             raise InputError(
                 "two fragments carry this client's name",
                 "Give each client one name, or keep only its latest fragment.",
-                client=one,
+                client=one.client,
             )
-    ordered = given.arranged(order) if isinstance(given, Spool) else tuple(given[k] for k in order)
-    labels = tuple(sorted(known))
-    position = {label: i for i, label in enumerate(labels)}
+    fragments = arranged(order)
+    labels = tuple(sorted({label for head in heads for label in head.labels}))
+    scales = {head.scales for head in heads if head.scales is not None}
     n_scales = len(scales.pop()) if len(scales) == 1 else 1
-    missed = missed_directions(labels, ordered)
-    read = partial(_claims, position=position, n_scales=n_scales, excuse=missed.excuse)
-    # With very many labels, claims are read once more in each pass: see `pairwise`.
-    many = len(labels) > MOST_SAMPLED and isinstance(ordered, Spool)
-    claims = Mapped(read, ordered) if many else kept_like(ordered, map(read, ordered))
-    return Panel(labels, claims, ordered, n_scales, missed)
+    missed = missed_directions(labels, (head.directions for head in heads))
+    position = {label: i for i, label in enumerate(labels)}
+    read = partial(claims_of, position=position, n_scales=n_scales, excuse=missed.excuse)
+    # With very many labels, claims are read once more in each pass: see `hearing`.
+    many = len(labels) > MOST_SAMPLED and isinstance(fragments, Spool)
+    lazy = many or isinstance(fragments, Mapped)
+    claims = Mapped(read, fragments) if lazy else kept_like(fragments, map(read, fragments))
+    return Panel(labels, claims, fragments, n_scales, missed, heads)
 
 
-def _claims(
+def claims_of(
     fragment: Fragment, position: dict[str, int], n_scales: int, excuse: FloatArray
 ) -> Claims:
+    """What a fragment says, by position among the coordinator's labels."""
     members = np.array([position[label] for label in fragment.labels], dtype=np.intp)
     # Sums must not depend on how the client lists its labels, not even in the last digit.
     listed = np.argsort(members)

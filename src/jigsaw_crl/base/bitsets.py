@@ -135,9 +135,9 @@ def greedy_order(
     p = len(weight)
     matrix = np.zeros((p, p), dtype=bool) if start is None else start
     up, down = pack(matrix), pack(matrix.T)
-    off = np.array(weight)
-    np.fill_diagonal(off, -1.0)
-    positive = np.flatnonzero(off > 0)
-    candidates = positive[np.argsort(-off.ravel()[positive], kind="stable")].astype(np.int64)
-    _insert(up, down, np.ascontiguousarray(weight), candidates)
+    weight = np.ascontiguousarray(weight)
+    positive = np.flatnonzero(weight > 0)  # no copy of the table: it may be large
+    positive = positive[positive // p != positive % p]
+    candidates = positive[np.argsort(-weight.ravel()[positive], kind="stable")].astype(np.int64)
+    _insert(up, down, weight, candidates)
     return unpack(up, p)

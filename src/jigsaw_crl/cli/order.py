@@ -121,6 +121,14 @@ def assemble(
             "then read one at a time, so that there may be thousands of labels.",
         ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="With --pairs: read and weigh the fragments on the Dask cluster with this "
+            "scheduler, whose workers see them under the same paths.",
+        ),
+    ] = None,
     into: Annotated[
         Path | None,
         typer.Option(
@@ -174,13 +182,16 @@ def assemble(
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
     if pairs is not None:
-        if not (out is keys is sign is None):
+        if out is not None:
             raise InputError(
-                "--pairs takes unsigned fragments and writes no result folder",
-                "Drop --out, --into, --keys and --sign, or --pairs.",
+                "--pairs writes no result folder", "Drop --out and --into, or --pairs."
             )
-        assemble_in_passes(fragments, pairs, options, force=force, as_json=as_json)
+        signed = None if keys is None or round_name is None else (keys, round_name, again)
+        told = {"force": force, "as_json": as_json}
+        assemble_in_passes(fragments, pairs, options, signed, cluster, **told)
         return
+    if cluster is not None:
+        raise InputError("--cluster is for very many labels", "Pass --pairs FILE as well.")
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
@@ -188,9 +199,10 @@ def assemble(
         known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
         received = None
         if keys is not None and round_name is not None:
-            from jigsaw_crl.federated.received import receive_signed
+            from jigsaw_crl.federated.received import by_client, receive_signed
 
-            received = stack.enter_context(receive_signed(fragments, keys, round_name, again=again))
+            receiving = receive_signed(fragments, keys, round_name, by_client, again=again)
+            received = stack.enter_context(receiving)
         pieces = read_fragment_files(fragments) if received is None else received.fragments
         sources = zip(pieces, fragments, strict=True)
         provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
@@ -28,6 +30,9 @@ DECIMALS = 4
 # What decides is the difference of two log factors of a pair. Where it is small, so that it could
 # go either way, its sampling error is about 1: a file may round all of them to a sixteenth.
 STEP = 1 / 16
+# Stands for NaN among 16-bit numbers.
+_NAN = -32768
+_TABLES = ("ancestor", "district", "lean")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +73,24 @@ class BayesFactors(ReadOnlyArrays):
         if not np.size(self.settled):
             object.__setattr__(self, "settled", np.zeros(self.district.shape, dtype=bool))
         self._copy_read_only("settled", dtype=bool)
-        for name in ("ancestor", "district", "lean"):
+        for name in _TABLES:
             value = np.round(np.array(getattr(self, name), dtype=np.float64), DECIMALS)
             value.flags.writeable = False
             object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Factors in sixteenths, as files keep them, as 16-bit numbers; others as they are."""
+        whole = {name: _whole(getattr(self, name)) for name in _TABLES}
+        settled = self.settled if self.settled.any() else None
+        return self.__dict__ | {"settled": settled, **whole}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["settled"] is None:
+            state = state | {"settled": np.zeros(state["district"].shape, dtype=bool)}
+        for name in _TABLES:
+            if state[name].dtype == np.int16:
+                state[name] = np.where(state[name] == _NAN, np.nan, state[name] * STEP)
+        super().__setstate__(state)
 
     @classmethod
     def of(
@@ -275,3 +294,13 @@ class BayesFactors(ReadOnlyArrays):
 
         ancestor = over(self.ancestor, self.settled)
         return Pooled.of_client(ancestor, over(self.lean), np.array(self.single), says)
+
+
+def _whole(table: FloatArray) -> FloatArray | npt.NDArray[np.int16]:
+    """Sixteenths as whole numbers if nothing is lost, otherwise the table itself."""
+    unknown = np.isnan(table)
+    sixteenths = np.where(unknown, 0.0, table / STEP)
+    fit = (np.abs(sixteenths) < -_NAN) & (sixteenths == np.round(sixteenths))
+    if not fit.all() or (np.signbit(sixteenths) & (sixteenths == 0)).any():
+        return table
+    return np.where(unknown, _NAN, sixteenths).astype(np.int16)

@@ -173,12 +173,17 @@ class Pooled:
         alone = shares is None
         if shares is None:
             shares = [1.0 / self.n_scales] * self.n_scales + [0.0]
-        m = np.where(self.in_doubt > 0, MISSED if leans is None else leans, 0.0)
-        with np.errstate(divide="ignore"):
-            log_m, log_rest = np.log(m), np.log1p(-m)
-        plain, leaning = mixed(self.ancestor, shares), mixed(self.leaning, shares)
-        with np.errstate(invalid="ignore"):
-            odds = np.logaddexp(plain + log_rest, leaning + log_m) - unrelated(self.lean, m)
+        odds = mixed(self.ancestor, shares).astype(np.float64) + 0.0  # no -0
+        doubted = self.in_doubt > 0
+        if doubted.any():
+            m, *own = (
+                w if np.ndim(w) == 0 else np.broadcast_to(w, doubted.shape)[doubted]
+                for w in (MISSED if leans is None else leans, *shares)
+            )
+            leaning = mixed(self.leaning[:, doubted], own)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                both = np.logaddexp(odds[doubted] + np.log1p(-m), leaning + np.log(m))
+                odds[doubted] = both - unrelated(self.lean[doubted], m)
         return np.asarray(odds + np.log(MISSED) * (self.single > 0) if alone else odds)
 
 
@@ -186,14 +191,16 @@ def _grid(members: IntArray) -> tuple[IntArray, IntArray]:
     return members[:, None], members[None, :]
 
 
-def unrelated(lean: FloatArray, m: FloatArray) -> FloatArray:
+def unrelated(lean: FloatArray, m: float | FloatArray) -> FloatArray:
     """Log weight of "unrelated", leaning (probability m) or not, against not leaning."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.logaddexp(np.log1p(-m), np.where(m > 0, lean, 0.0) + np.log(m)))
+        leaning = np.where(np.asarray(m) > 0, lean, 0.0) + np.log(m)
+        return np.asarray(np.logaddexp(np.log1p(-m), leaning))
 
 
 def mixed(x: FloatArray, shares: Shares) -> FloatArray:
     """`log Σ_s w_s exp x_s`; NaN stays NaN."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = [one + np.log(w) for one, w in zip(x, shares, strict=True)]
-        return np.asarray(np.logaddexp.reduce(terms, axis=0))
+        # A scale of no weight adds nothing.
+        given = [(one, w) for one, w in zip(x, shares, strict=True) if np.ndim(w) or w != 0]
+        return np.asarray(np.logaddexp.reduce([one + np.log(w) for one, w in given], axis=0))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 from jigsaw_crl.base.documents import Closed, Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
@@ -19,10 +19,16 @@ from jigsaw_crl.federated.locking import locked
 from jigsaw_crl.federated.round import now
 from jigsaw_crl.fragment.signing import Signed
 
-if TYPE_CHECKING:
-    from jigsaw_crl.federated.answer import Accepted
-
 __all__ = ["LastUsed", "Seen"]
+
+
+class _Used(Protocol):
+    @property
+    def site(self) -> str: ...
+    @property
+    def serial(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
 
 
 class LastUsed(Closed):
@@ -133,7 +139,7 @@ class Seen:
             remedy = "Ask the site for a new one; if its clock was set back, correct it first."
         raise InputError(f"the fragment is replayed: {what}", remedy, client=signed.site, path=path)
 
-    def updated(self, used: Iterable[Signed | Accepted], round_name: str) -> Seen:
+    def updated(self, used: Iterable[_Used], round_name: str) -> Seen:
         """The record after these fragments were used in a round."""
         new = {one.site: LastUsed(serial=one.serial, digest=one.digest) for one in used}
         return replace(

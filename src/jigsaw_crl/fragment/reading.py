@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, is_document, read_file, readable, write_file
@@ -11,9 +14,11 @@ from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.spool import Spool
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.packed import SUFFIX, is_packed, pack, unpack
-from jigsaw_crl.fragment.signing import is_signed
+from jigsaw_crl.fragment.signing import is_signed, open_unverified
 
 __all__ = [
+    "FragmentFile",
+    "agreeing",
     "fragment_paths",
     "fragments_by_client",
     "is_fragment",
@@ -23,6 +28,16 @@ __all__ = [
     "save_fragment",
     "spooled_fragments",
 ]
+
+
+class _Named(Protocol):
+    @property
+    def client(self) -> str: ...
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+
+T = TypeVar("T", bound=_Named)
 
 # A fragment of 5,000 labels, with evidence at two scales in four decimals, takes less than this
 # gigabyte. A larger file is refused before it is loaded into memory.
@@ -82,13 +97,54 @@ def read_fragment(path: str | Path) -> Fragment:
     ...     print(error)
     file 'lab-1.fragment.bin': there is no such file. Check the path.
     """
-    data = read_bytes(path)
+    return _unsigned(read_bytes(path), path)
+
+
+def _unsigned(data: bytes, path: str | Path) -> Fragment:
     unpacked = unpack(data, path=path) if is_packed(data) else None
     if is_signed(data) or (unpacked is not None and unpacked.signed is not None):
         raise InputError(
             "the fragment is signed", "Pass the list of the sites' keys: --keys FILE.", path=path
         )
     return Fragment.from_json(data, path=path) if unpacked is None else unpacked.fragment
+
+
+@dataclass(frozen=True)
+class FragmentFile:
+    """A file that is read more than once, and must not change meanwhile.
+
+    Parameters
+    ----------
+    path : Path
+    digest : str
+        SHA-256 of a file that was read and checked; empty before.
+    """
+
+    path: Path
+    digest: str = ""
+
+    @classmethod
+    def of(cls, path: Path, data: bytes) -> FragmentFile:
+        """The file, of which this content was checked."""
+        return cls(path, hashlib.sha256(data).hexdigest())
+
+    def first(self) -> tuple[FragmentFile, Fragment]:
+        """The file with its digest, and its fragment: one that was checked, or an unsigned one."""
+        if self.digest:
+            return self, self.again()
+        data = read_bytes(self.path)
+        return FragmentFile.of(self.path, data), _unsigned(data, self.path)
+
+    def again(self) -> Fragment:
+        """The fragment of a file that was checked, signed or not."""
+        data = read_bytes(self.path)
+        if FragmentFile.of(self.path, data) != self:
+            raise InputError(
+                "the file has changed since it was read first",
+                "Leave the fragments as they are until the run has ended, and run it again.",
+                path=self.path,
+            )
+        return open_unverified(data)
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -103,7 +159,7 @@ def fragments_by_client(
 
     Two fragments of one client are refused, and labels that differ only by case or spaces.
     """
-    return {fragment.client: fragment for fragment in _agreeing(fragments)}
+    return {fragment.client: fragment for fragment in agreeing(fragments)}
 
 
 def spooled_fragments(given: Iterable[str | Path]) -> Spool[Fragment]:
@@ -111,7 +167,7 @@ def spooled_fragments(given: Iterable[str | Path]) -> Spool[Fragment]:
 
     One of them is in memory at a time. What is refused is as for `fragments_by_client`.
     """
-    return Spool(_agreeing((path, read_fragment(path)) for path in fragment_paths(given)))
+    return Spool(agreeing((path, read_fragment(path)) for path in fragment_paths(given)))
 
 
 def fragment_paths(given: Iterable[str | Path]) -> list[Path]:
@@ -134,10 +190,11 @@ def fragment_paths(given: Iterable[str | Path]) -> list[Path]:
     return paths
 
 
-def _agreeing(
-    fragments: Iterable[tuple[str | Path | None, Fragment]],
-) -> Iterator[Fragment]:
-    """The fragments one by one; a client or a spelling that does not fit is refused."""
+def agreeing(fragments: Iterable[tuple[str | Path | None, T]]) -> Iterator[T]:
+    """Fragments, or their heads, one by one; what does not fit together is refused.
+
+    That is a second fragment of a client, and labels that differ only by case or spaces.
+    """
     clients: set[str] = set()
     spellings: dict[str, str] = {}
     for path, fragment in fragments:

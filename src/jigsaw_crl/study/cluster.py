@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
-from jigsaw_crl.base.errors import InputError, import_optional
+from jigsaw_crl.base.cluster import connected, gathered
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
@@ -38,8 +39,6 @@ from jigsaw_crl.study.too_small import large_enough
 
 __all__ = ["read_client_on_cluster"]
 
-# Seconds to wait for the scheduler.
-PATIENCE = 10
 Cell = tuple[str, str]
 
 
@@ -90,7 +89,8 @@ def read_client_on_cluster(
     with open_data(folder) as data:
         source = parquet_source(data, naming, client)
     parts = [str(file) for file, _ in parquet_parts(folder)]
-    merged = _on_cluster(cluster, parts, (str(folder), naming, client))
+    with connected(cluster) as connection:
+        merged = _tree(connection, parts, (str(folder), naming, client))
     return _client(merged, source.features, naming, client, n_latent, folder)
 
 
@@ -167,31 +167,17 @@ def _merged(one: _Reduced, other: _Reduced) -> _Reduced:
     )
 
 
-def _on_cluster(cluster: Any, parts: list[str], about: tuple[str, Naming, str]) -> _Reduced:
-    distributed = import_optional("distributed", "Dask", "cluster")
-    if not isinstance(cluster, str):
-        return _tree(cluster, parts, about)
-    try:
-        connected = distributed.Client(cluster, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise InputError(
-            f"no Dask scheduler answers at {cluster} ({str(error)[:120]})",
-            "Check the address, and that the scheduler is running.",
-        ) from None
-    with connected:
-        return _tree(connected, parts, about)
-
-
-def _tree(connected: Any, parts: list[str], about: tuple[str, Naming, str]) -> _Reduced:
+def _tree(connection: Any, parts: list[str], about: tuple[str, Naming, str]) -> _Reduced:
     """Reduce all files, and merge neighbours until one is left."""
-    left = [connected.submit(_reduced, part, *about, pure=False) for part in parts]
+    left = [connection.submit(_reduced, part, *about, pure=False) for part in parts]
     while len(left) > 1:
         pairs = [left[i : i + 2] for i in range(0, len(left), 2)]
         left = [
-            connected.submit(_merged, *pair, pure=False) if len(pair) == 2 else pair[0]
+            connection.submit(_merged, *pair, pure=False) if len(pair) == 2 else pair[0]
             for pair in pairs
         ]
-    found: _Reduced = left[0].result()
+    found: _Reduced
+    (found,) = gathered(connection, left)
     return found
 
 
