@@ -365,7 +365,7 @@ def _source(data: DataFile, naming: Naming, client: str) -> Source:
 
         return parquet_source(data, naming, client)
     if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        from jigsaw_crl.study.arrow import csv_source
+        from jigsaw_crl.study.delimited import csv_source
 
         return csv_source(data, naming, client)
     if folded.endswith(".npz"):
