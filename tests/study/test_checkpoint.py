@@ -18,6 +18,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
 from jigsaw_crl.study import checkpoint, delimited, read_client_with_findings, source, write_moments
 from jigsaw_crl.study.checkpoint import Checkpoint
 from jigsaw_crl.study.regime_streams import RegimeStreams
@@ -251,6 +252,23 @@ def test_arrays_keep_their_order_and_nothing_of_other_modules_is_made(tmp_path):
         load(tmp_path / "kept")
     with pytest.raises(ValueError, match="not one of its classes"):
         save(Path("x"), io.BytesIO())
+
+
+@pytest.mark.usefixtures("often")
+def test_a_fragment_is_begun_where_its_table_was_read_to(tmp_path, narrow, monkeypatch, capsys):
+    reads = Reads(monkeypatch, written(narrow, tmp_path / "a.npz"))
+    output = tmp_path / "a.json"
+    command = ["fragment", str(reads.path), "-o", str(output)]
+    assert cli.run(command) == 0
+    expected, reads.last = output.read_bytes(), reads.chunks + 2
+    output.unlink()
+    assert cli.run(command) == cli.INTERRUPTED
+    reads.last = np.inf
+    assert cli.run(command) == 0
+    assert output.read_bytes() == expected
+    assert "a.json.unfinished holds an unfinished run" in capsys.readouterr().err
+    assert reads.rows == 2 * len(narrow)
+    assert {x.name for x in tmp_path.iterdir()} == {"a.npz", "a.json"}
 
 
 # The command line in a process of its own that is killed, by nobody's leave, before a chunk.
