@@ -193,7 +193,14 @@ def test_a_damaged_file_is_not_used_and_one_of_somebody_else_not_touched(
     expected = reads.moments()
     reads.stop_after(2)
     whole, path = reads.kept.path.read_bytes(), reads.kept.path
-    for spoilt in (whole[:-8], whole.replace(b"MomentStream", b"os_system_is"), whole[:30]):
+    claims = b'{"arrays": [["<f8", [1000000, 1000000], "C", true]], "tree": null}'
+    for spoilt in (
+        whole[:-8],
+        whole[:30],
+        whole.replace(b"MomentStream", b"os_system_is"),
+        FIRST_LINE + len(claims).to_bytes(8, "little") + claims,
+        FIRST_LINE + (10**5).to_bytes(8, "little") + b"[" * 10**5,
+    ):
         path.write_bytes(spoilt)
         reads.said.clear()
         assert reads.moments() == expected

@@ -31,6 +31,10 @@ __all__ = ["Checkpoint", "Progress"]
 
 # Seconds between two writes, and the share of the time that they may take.
 SECONDS, SHARE = 10.0, 0.01
+# What a damaged file may raise.
+_DAMAGED = (
+    OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,10 +120,11 @@ class Progress:
         try:
             found: dict[str, Any] = load(path)
             same = found["about"] == self._about
-            rows = int(found["place"][1])
+            _, rows = map(int, found["place"])
+            begun, _ = found["along"] is not None, found["held"]
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except _DAMAGED as error:
             if is_unfinished(path):
                 tell(f"{path} is damaged ({str(error)[:100]}): reading from the beginning")
             else:
@@ -128,7 +133,7 @@ class Progress:
         if not same:
             tell(f"{path} is of another table or of other options: reading from the beginning")
             return None
-        read = "" if found["along"] is None else " of the second read"
+        read = " of the second read" if begun else ""
         tell(f"{path} holds an unfinished run: going on after row {rows:,}{read}")
         return found
 

@@ -66,9 +66,10 @@ def load(path: Path) -> Any:
             raise ValueError("it is not of this kind")
         length = int.from_bytes(file.read(8), "little")
         held = json.loads(file.read(min(length, size)))
-        arrays = [_empty(about) for about in held["arrays"]]
-        if sum(x.nbytes for x in arrays) != size - file.tell():
+        # What is claimed is compared with the file before anything is allocated.
+        if sum(map(_size, held["arrays"])) != size - file.tell():
             raise ValueError("it is not complete")
+        arrays = [_empty(about) for about in held["arrays"]]
         for array, (*_, changes) in zip(arrays, held["arrays"], strict=True):
             file.readinto(_bytes(array))
             array.flags.writeable = changes
@@ -185,12 +186,18 @@ def _about(array: AnyArray) -> list[Any]:
     return [array.dtype.str, list(array.shape), order, array.flags.writeable]
 
 
-def _empty(about: list[Any]) -> AnyArray:
+def _size(about: list[Any]) -> int:
+    """Bytes of an array of this kind."""
     kind, shape, order, _ = about
     dtype = np.dtype(kind)
     if dtype.kind not in _KINDS or order not in ("C", "F") or min(shape, default=0) < 0:
         raise ValueError("an array is of an unknown kind")
-    return np.empty(shape, dtype, order)
+    return int(dtype.itemsize * math.prod(shape))
+
+
+def _empty(about: list[Any]) -> AnyArray:
+    kind, shape, order, _ = about
+    return np.empty(shape, kind, order)
 
 
 def _bytes(array: AnyArray) -> memoryview:
