@@ -13,6 +13,7 @@ table. More options: `pytest benchmarks --help`, under "performance".
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -246,15 +247,27 @@ def test_start(
     record(what, case, *in_turns([pair], rounds=15), limit)
 
 
+# For code of other processes: the modules beside this one.
+BESIDE = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
+
+
 def test_memory(pytestconfig: pytest.Config, benchmark: BenchmarkFixture, record: Record) -> None:
     """Peak memory of a process that holds one client and recovers it, less that of an idle one."""
     p = max(pytestconfig.getoption("sizes"))
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
-    code += f"import test_performance; test_performance.print_peak({p})"
-    peak = float(benchmark.pedantic(process, ("-c", code)))
+    code = f"import test_performance; test_performance.print_peak({p})"
+    peak = float(benchmark.pedantic(process, ("-c", BESIDE + code)))
     given = (p + 1) * p * p * 8 / 2**20
     what = "peak memory of one client / its moments (MB)"
     record(what, f"p_k = {p}, moments included", peak, given, 3.0)
+
+
+def test_memory_of_a_wide_table(benchmark: BenchmarkFixture, record: Record) -> None:
+    """Peak memory of a process from the rows of a wide table to its fragment, above the rows."""
+    code = "import json, wide; print(json.dumps(wide.memory(3000, 20, 600)))"
+    found = json.loads(benchmark.pedantic(process, ("-c", BESIDE + code)))
+    above, rows = found["peak above the rows, GB"], found["rows, GB"]
+    case = "3,000 columns, 21 regimes × 600 rows"
+    record("peak memory above a wide table / its rows (GB)", case, above, rows, 0.6 / rows)
 
 
 def print_peak(p: int) -> None:

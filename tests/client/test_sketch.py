@@ -118,7 +118,7 @@ def test_the_noise_of_each_column_is_exact_with_exact_moments():
     rng = np.random.default_rng(0)
     mixing, noise = rng.normal(size=(4, 80)), np.exp(rng.normal(size=80))
     scatter = exact_scatter(mixing.T @ mixing + np.diag(noise), 10**9)
-    found = noise_of(scatter, np.ones(80, dtype=bool), 4, 20)
+    found, _ = noise_of(scatter, np.ones(80, dtype=bool), 4, 20)
     np.testing.assert_allclose(found, noise, rtol=1e-3)
 
 
@@ -128,5 +128,5 @@ def test_the_noise_of_each_column_is_found_with_more_latents_than_labels():
     x = rng.normal(size=(5000, 9)) @ rng.normal(size=(9, 200))
     x += rng.normal(size=x.shape) * np.sqrt(noise)
     scatter = exact_scatter(np.cov(x.T), 4999)
-    found = noise_of(scatter, np.ones(200, dtype=bool), 3, 40)
+    found, _ = noise_of(scatter, np.ones(200, dtype=bool), 3, 40)
     assert np.std(np.log(found / noise)) < 2 * np.sqrt(2 / 5000)

@@ -16,8 +16,8 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.study import write_moments
-from jigsaw_crl.study.arrow import csv_source
 from jigsaw_crl.study.data_file import open_data
+from jigsaw_crl.study.delimited import csv_source
 from jigsaw_crl.study.source import Naming
 
 from .tables import csv, good

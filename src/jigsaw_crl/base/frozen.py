@@ -53,10 +53,14 @@ class ReadOnlyArrays:
     """Base of types whose arrays are read-only: they are so again after unpickling or copying."""
 
     def _copy_read_only(self, *fields: str, dtype: npt.DTypeLike = np.float64) -> None:
-        """Replace arrays of a frozen dataclass by read-only copies; a field may be None."""
+        """Replace arrays of a frozen dataclass by read-only copies; a field may be None.
+
+        An array that is read-only already, and no view of another, stays as it is.
+        """
         for field in fields:
-            if getattr(self, field) is not None:
-                value = np.array(getattr(self, field), dtype=dtype)
+            value = getattr(self, field)
+            if value is not None and not _settled(value, dtype):
+                value = np.array(value, dtype=dtype)
                 value.flags.writeable = False
                 object.__setattr__(self, field, value)
 
@@ -65,3 +69,11 @@ class ReadOnlyArrays:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         self.__dict__.update(state)
+
+
+def _settled(value: object, dtype: npt.DTypeLike) -> bool:
+    """Is it an array of this type that nobody can change?"""
+    if type(value) is not np.ndarray or value.dtype != dtype:
+        return False
+    flags = value.flags
+    return not flags.writeable and flags.owndata

@@ -118,7 +118,7 @@ def _factors(m: Moments, basis: FloatArray, base: FloatArray) -> tuple[_Factor, 
     # Half the control's covariance bounds the eigenvalues, however few rows the regime has.
     W = inverse_square_root((base + _inner(m, basis)) / 2) @ basis.T
     rows = np.array([part.n for part in parts], dtype=np.float64)
-    S = np.array([W @ part.covariance @ W.T for part in parts])
+    S = W @ np.array([part.covariance for part in parts]) @ W.T
     S *= (rows / (rows - 1))[:, None, None]
     mean = W @ np.array([part.mean for part in parts]).T
     return _of_means(rows, mean.T, S) if len(m.batches) < 2 else _UNKNOWN, _of_covariances(rows, S)

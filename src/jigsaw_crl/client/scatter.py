@@ -9,6 +9,7 @@ not explain. r is the smallest number that leaves no direction with more varianc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -62,8 +63,8 @@ class Scatter:
         half = self.half / np.sqrt(noise)[:, None]
         values, turn = np.linalg.eigh(half.T @ half)
         kept = values > np.finfo(np.float32).eps ** 2 * float(values[-1])
-        vectors = half @ (turn[:, kept] / np.sqrt(values[kept]))
-        return Leading(values[kept][::-1] / max(self.degrees, 1), vectors[:, ::-1])
+        turn = (turn[:, kept] / np.sqrt(values[kept]))[:, ::-1]
+        return Leading(values[kept][::-1] / max(self.degrees, 1), half, turn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +75,18 @@ class Leading:
     ----------
     values : array, shape (k,)
         Largest first.
-    vectors : array, shape (m, k)
-        Orthonormal.
+    half, turn : array
+        Their product has the eigenvectors as columns.
     """
 
     values: FloatArray
-    vectors: FloatArray
+    half: FloatArray
+    turn: FloatArray
+
+    @cached_property
+    def vectors(self) -> FloatArray:
+        """The eigenvectors, shape (m, k); orthonormal."""
+        return self.half @ self.turn
 
 
 def most_visible(labels: int) -> int:
@@ -108,27 +115,29 @@ def standing_out(values: FloatArray, total: float, m: int, degrees: float) -> in
     return len(values)
 
 
-def noise_of(scatter: Scatter, use: BoolArray, least: int, most: int) -> FloatArray:
+def noise_of(scatter: Scatter, use: BoolArray, least: int, most: int) -> tuple[FloatArray, Leading]:
     """Ψ with the fewest latents, from `least` on, that leave nothing above noise; 1 if not in use.
 
-    With `most` of them, whatever they leave. Too many would explain noisy columns away.
+    With `most` of them, whatever they leave. Too many would explain noisy columns away. The leading
+    directions in units of Ψ^½ are returned with it.
     """
     start = np.where(use, np.maximum(scatter.variances, np.finfo(np.float64).tiny), 1.0)
 
-    def fitted(r: int) -> tuple[FloatArray, bool]:
+    def fitted(r: int) -> tuple[tuple[FloatArray, Leading], bool]:
         noise = _fitted(scatter, start, use, r)
-        return noise, visible_in(scatter, scatter.leading(noise), noise, use) <= r
+        top = scatter.leading(noise)
+        return (noise, top), visible_in(scatter, top, noise, use) <= r
 
     low, r, step = least - 1, least, 1
-    noise, fits = fitted(r)
+    found, fits = fitted(r)
     while not fits and r < most:
         low, r, step = r, min(r + step, most), 2 * step
-        noise, fits = fitted(r)
+        found, fits = fitted(r)
     while r - low > 1:
         middle = (low + r) // 2
         fewer, fits = fitted(middle)
-        low, r, noise = (low, middle, fewer) if fits else (middle, r, noise)
-    return noise
+        low, r, found = (low, middle, fewer) if fits else (middle, r, found)
+    return found
 
 
 def _fitted(scatter: Scatter, start: FloatArray, use: BoolArray, r: int) -> FloatArray:

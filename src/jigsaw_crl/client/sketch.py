@@ -124,10 +124,12 @@ class ColumnSketch:
         means = self._add_sparse(rows, sizes) if sparse else self._add_dense(rows, sizes)
         before = len(self._sizes)
         own = zip(cells[starts].tolist(), sizes.tolist(), means, strict=True)
-        between = np.array([self._joined(*piece) for piece in own])
-        squares = np.einsum("ij,ij->j", between, between)
-        fit = self._kind if float(squares.max()) < WIDEST**2 else np.float64
-        self._add_products(between.astype(fit, copy=False), squares)
+        # The first piece of a cell adds nothing between pieces.
+        between = np.array([x for piece in own if (x := self._joined(*piece)) is not None])
+        if len(between):
+            squares = np.einsum("ij,ij->j", between, between)
+            fit = self._kind if float(squares.max()) < WIDEST**2 else np.float64
+            self._add_products(between.astype(fit, copy=False), squares)
         self.n_rows += len(cells)
         # The first piece of a cell has one degree of freedom less than rows.
         self._degrees += 0 if self._skips else len(cells) - (len(self._sizes) - before)
@@ -196,7 +198,7 @@ class ColumnSketch:
             self._squares += squares
             self._image += x.T @ (x @ self._omega.astype(x.dtype, copy=False))
 
-    def _joined(self, cell: int, n: int, mean: FloatArray) -> FloatArray:
+    def _joined(self, cell: int, n: int, mean: FloatArray) -> FloatArray | None:
         """Add a piece to its cell; `√(n_a n_b/n) (μ_b − μ_a)`, which their scatters lack."""
         while len(self._sizes) <= cell:
             self._sizes.append(0)
@@ -205,7 +207,7 @@ class ColumnSketch:
         shift = mean - self._means[cell]
         self._sizes[cell] = total
         self._means[cell] += shift * (n / total)
-        return np.asarray(shift * np.sqrt(before * n / total))
+        return np.asarray(shift * np.sqrt(before * n / total)) if before else None
 
     # -- Ω and Y --------------------------------------------------------------------------------
 
@@ -216,8 +218,7 @@ class ColumnSketch:
         """Replace Ω by the directions found so far, and Y by the approximation times it."""
         found = self.scatter()
         use, most = found.squares > 0, most_visible(self.wanted_least)
-        noise = noise_of(found, use, self.wanted_least, most)
-        top = found.leading(noise)
+        noise, top = noise_of(found, use, self.wanted_least, most)
         if self.grows:
             self.wanted = max(self.wanted, min(visible_in(found, top, noise, use), most))
         omega = top.vectors

@@ -158,9 +158,9 @@ class Moments(ReadOnlyArrays):
     def from_stream(cls, stream: MomentStream) -> Moments:
         """Moments of the rows that a stream has received so far; the stream can be continued."""
         whole, parts = stream.summaries()
-        own = tuple(cls(*part) for part in parts)
+        own = tuple(cls(*part.read_only()) for part in parts)
         return cls(
-            *whole,
+            *whole.read_only(),
             parts=own,
             groups=stream.groups,
             incomplete=stream.incomplete,

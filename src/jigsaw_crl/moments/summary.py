@@ -23,6 +23,13 @@ class Summary(NamedTuple):
     third: FloatArray | None
     fourth: FloatArray | None
 
+    def read_only(self) -> Summary:
+        """The same, its arrays made read-only, so that they need not be copied."""
+        for array in self[1:]:
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+        return self
+
     def merge(self, other: Summary) -> Summary:
         """Summary of both sets of rows together; higher moments only where both have them."""
         n = self.n + other.n

@@ -1,13 +1,10 @@
-"""CSV and Parquet files, read in batches by pyarrow.
+"""Parquet files, and what they share with text files: record batches of pyarrow become rows.
 
 Imported only for such files, because pyarrow takes a tenth of a second to load.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -18,54 +15,42 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
-from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
-from jigsaw_crl.study.columns import BOOLEAN, feature_columns, few_valued
+from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, parquet_parts
 from jigsaw_crl.study.problems import passable
-from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Codes, Naming, Place, Source, chunk_rows
 
-__all__ = ["csv_source", "parquet_source"]
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
-# A number with a fraction after a comma or point; one with a comma that may separate thousands.
-_FRACTION = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b|\d{1,2}:\d{2}\b")
-_MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
-_HEAD_BYTES = 1 << 20
-_HEAD_ROWS = 1_000
-# A row of 100,000 columns takes two megabytes.
-_HEAD_LINES, _MOST_HEAD_BYTES = 4, 1 << 26
-_CSV_BLOCK = 1 << 22
+__all__ = ["arrow_source", "parquet_source", "unreadable"]
 
 Fail = Callable[..., InputError]
+# Record batches, each with the values of columns that it lacks.
+Tables = Iterator[tuple[Any, Mapping[str, str]]]
 
 
-def _arrow_source(
+def arrow_source(
     features: tuple[str, ...],
     ignored: Mapping[str, str],
     naming: Naming,
-    tables: Callable[[], Iterator[tuple[Any, Mapping[str, str]]]],
+    tables: Callable[[Place], Tables],
     path: Path,
     client: str,
     *,
     lacking: tuple[str, ...],
-    header: Sequence[str] = (),
 ) -> Source:
     """A source of pyarrow record batches, each with the values of columns that it lacks."""
 
-    def chunks() -> Iterator[Chunk]:
+    def chunks(place: Place) -> Iterator[Chunk]:
         with readable(path):
             try:
-                for table, constant in tables():
+                for table, constant in tables(place):
                     yield _chunk(table, features, naming, constant)
             except pa.ArrowException as error:
-                raise _unreadable(error, path, client, header, naming.ignore) from None
+                raise unreadable(error, path, client) from None
 
     return Source(features, chunks, ignored, lacking)
 
@@ -102,19 +87,24 @@ def _coded(table: Any, name: str, constant: Mapping[str, str]) -> tuple[list[str
     return encoded.dictionary.to_pylist(), codes
 
 
-def _unreadable(
+def unreadable(
     error: Exception,
     path: Path,
     client: str,
     header: Sequence[str] = (),
     ignored: tuple[str, ...] = (),
+    before: int = 0,
 ) -> InputError:
-    """The error of a broken file, or of a value that is not a number."""
+    """The error of a broken file, or of a value that is not a number.
+
+    `header` names the columns of a text file, in which `before` rows come before those that pyarrow
+    counts.
+    """
     fail = partial(InputError, client=client, path=path)
     text = " ".join(str(error).split())
     value = re.search(r"In CSV column #(\d+):(?: Row #(\d+):)? .*invalid value '(.*)'", text)
     if value:
-        row = f", row {int(value.group(2)) - 1}" if value.group(2) else ""
+        row = f", row {before + int(value.group(2))}" if value.group(2) else ""
         column = int(value.group(1))
         known = column < len(header)
         name = repr(header[column]) if known else str(column + 1)
@@ -123,171 +113,11 @@ def _unreadable(
             "Correct such values, or leave the column out with --ignore.",
         )
         return passable(spoilt, ignore=(*ignored, header[column])) if known else spoilt
+    text = re.sub(r"Row #(\d+)", lambda found: f"row {before + int(found.group(1))}", text)
     return fail(
         f"the file cannot be read ({text[:200]})",
         "Write it again; it may be truncated or of another format.",
     )
-
-
-# -- CSV ----------------------------------------------------------------------------------------
-
-
-def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
-    """A text file with commas, semicolons or tabs; the first line names the columns."""
-    fail = partial(InputError, client=client, path=data.path)
-    regime = naming.column()
-    with readable(data.path):
-        header, sample, delimiter, longest = _head(data, regime, fail)
-    check_columns(len(header), fail)
-    named = [regime, *naming.beside.values()]
-    ignore, lacking = naming.ignored_among(header)
-    cells = _cells(header, sample, {*named, *ignore})
-    decimal = _decimal_point(cells, delimiter, fail)
-    not_numbers = _text_columns(cells, decimal)
-    if regime not in header:
-        # Only columns with the control in them are suggested as the regime, or of few values.
-        held = [n for n in not_numbers if naming.control in cells[n]]
-        likely = held or few_valued({n: cells[n] for n in not_numbers}) or not_numbers
-        not_numbers = {n: not_numbers[n] for n in likely}
-    features, ignored = feature_columns(
-        header, not_numbers, regime, ignore, path=data.path, client=client, beside=naming.beside
-    )
-    if not sample:
-        raise fail("there are no rows below the header", "Check that the file is complete.")
-    column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
-
-    # A block must hold a whole line; later lines may be longer than the first ones.
-    block = max(_CSV_BLOCK, 4 * longest)
-
-    def tables() -> Iterator[tuple[Any, Mapping[str, str]]]:
-        options = {
-            "read_options": arrow_csv.ReadOptions(block_size=block, use_threads=False),
-            "parse_options": arrow_csv.ParseOptions(delimiter=delimiter),
-            "convert_options": arrow_csv.ConvertOptions(
-                column_types=column_types,
-                include_columns=[*named, *features],
-                strings_can_be_null=True,
-                decimal_point=decimal,
-            ),
-        }
-        with data.copy() as file:
-            stream = pa.input_stream(file, compression=_compression(data))
-            with arrow_csv.open_csv(stream, **options) as reader:
-                for table in reader:
-                    yield table, {}
-
-    return _arrow_source(
-        features, ignored, naming, tables, data.path, client, lacking=lacking, header=header
-    )
-
-
-def _compression(data: DataFile) -> str | None:
-    return "gzip" if data.path.suffix.casefold() == ".gz" else None
-
-
-def _first_bytes(data: DataFile, fail: Fail) -> tuple[bytes, bool]:
-    """The first megabyte, or more until a few lines are complete; and is this the whole file?"""
-    file: Any = data.from_start()
-    if _compression(data):
-        file = gzip.GzipFile(fileobj=file)
-    first = b""
-    while len(first) < _MOST_HEAD_BYTES:
-        more = file.read(_HEAD_BYTES)
-        first += more
-        if len(more) < _HEAD_BYTES:
-            return first, True
-        if first.count(b"\n") >= _HEAD_LINES:
-            return first, False
-    raise fail(
-        f"the first {_HEAD_LINES} lines are longer than {_MOST_HEAD_BYTES >> 20} MB",
-        "Check that this is a table, with one row per line.",
-    )
-
-
-def _delimiter(first: str, regime: str) -> str:
-    """The delimiter that makes the regime a column of the header, or else most columns."""
-    columns: dict[str, list[str]] = {}
-    for delimiter in ",;\t":
-        try:
-            columns[delimiter] = next(csv.reader([first], delimiter=delimiter), [])
-        except csv.Error:
-            # A line of 128 kB without this delimiter.
-            columns[delimiter] = []
-    return max(columns, key=lambda d: (regime in columns[d], len(columns[d])))
-
-
-def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list[str]], str, int]:
-    """Header, first rows, delimiter, and the bytes of the longest of these lines."""
-    first_bytes, complete = _first_bytes(data, fail)
-    try:
-        # The data may end inside a character.
-        text = first_bytes.decode("utf-8-sig", errors="strict" if complete else "ignore")
-    except UnicodeDecodeError:
-        raise fail("the file is not text in UTF-8", "Save it as CSV in UTF-8.") from None
-    if not text.strip():
-        raise fail("the file is empty", "Check the file.")
-    if "\0" in text:
-        raise fail("the file is not text", "Save it as CSV, or use its own ending.")
-    delimiter = _delimiter(text.splitlines()[0], regime)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    try:
-        header = next(reader)
-        sample = [row for row, _ in zip(reader, range(_HEAD_ROWS), strict=False) if row]
-    except csv.Error as error:
-        raise fail(f"the file is not CSV ({error})", "Save it again as CSV.") from None
-    longest = max(map(len, first_bytes.splitlines()))
-    return header, sample[:-1] if sample and not complete else sample, delimiter, longest
-
-
-def _cells(header: list[str], sample: list[list[str]], skipped: set[str]) -> dict[str, list[str]]:
-    """The first values of each column that may be a feature, without missing ones."""
-    columns = {}
-    for i, name in enumerate(header):
-        if name not in skipped:
-            cells = (row[i].strip() for row in sample if i < len(row))
-            columns[name] = [c for c in cells if c.casefold() not in _MISSING]
-    return columns
-
-
-def _decimal_point(columns: Mapping[str, list[str]], delimiter: str, fail: Fail) -> str:
-    """The sign before the decimals of a number: a point, or a comma where no number has a point."""
-    seen: dict[str, tuple[str, str]] = {}
-    thousands = delimiter != ";"
-    for name, cells in columns.items():
-        for cell in cells:
-            match = _FRACTION.fullmatch(cell)
-            if match:
-                seen.setdefault(match.group(1), (name, cell))
-                thousands &= match.group(1) == "." or bool(_THOUSANDS.fullmatch(cell))
-    if "," not in seen:
-        return "."
-    name, cell = seen[","]
-    if "." in seen:
-        other, point = seen["."]
-        raise fail(
-            f"the column {name!r} has decimal commas ({cell!r}) and {other!r} decimal points "
-            f"({point!r})",
-            "Write all numbers of a file in one way.",
-        )
-    if thousands:
-        raise fail(
-            f"the commas in the column {name!r} ({cell!r}) may be decimal commas or separate "
-            "thousands",
-            "Write numbers with a decimal point and without separators.",
-        )
-    return ","
-
-
-def _text_columns(columns: Mapping[str, list[str]], decimal: str) -> dict[str, str]:
-    """Columns whose first values are not numbers, and what they are instead."""
-    text = {}
-    for name, cells in columns.items():
-        if not cells or any(_NUMBER.fullmatch(c.replace(decimal, ".")) for c in cells):
-            continue
-        boolean = all(c.casefold() in ("true", "false") for c in cells)
-        date = all(_DATE.match(c) for c in cells)
-        text[name] = BOOLEAN if boolean else "a date or time" if date else "text"
-    return text
 
 
 # -- Parquet ------------------------------------------------------------------------------------
@@ -321,7 +151,7 @@ def parquet_source(
             try:
                 schema = parquet.read_schema(opened(file))
             except pa.ArrowException as error:
-                raise _unreadable(error, file, client) from None
+                raise unreadable(error, file, client) from None
         layouts.append((file, keys, schema))
     first, keys, schema = layouts[0]
     columns = [*schema.names, *(k for k in keys if k not in schema.names)]
@@ -339,7 +169,8 @@ def parquet_source(
     for file, found, other in layouts:
         _check_part(other, found, features, named, partial(fail, path=file))
 
-    def tables() -> Iterator[tuple[Any, Mapping[str, str]]]:
+    def tables(place: Place) -> Tables:
+        before, step = place.rows, chunk_rows(len(features))
         for file, keys, schema in layouts:
             if only is not None and file != only:
                 continue
@@ -350,10 +181,41 @@ def parquet_source(
             with parquet.ParquetFile(
                 opened(file), buffer_size=1 << 16, pre_buffer=False, page_checksum_verification=True
             ) as reader:
-                for table in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
+                n = reader.metadata.num_rows
+                for table in _batches(reader, wanted, step, before) if before < n else ():
                     yield table, constant
+                before = max(before - n, 0)
 
-    return _arrow_source(features, ignored, naming, tables, path, client, lacking=lacking)
+    return arrow_source(features, ignored, naming, tables, path, client, lacking=lacking)
+
+
+def _batches(reader: Any, wanted: list[str], step: int, before: int) -> Iterator[Any]:
+    """Batches of `step` rows, without those before a row; its row group is the first to be read."""
+    groups, skip = list(range(reader.num_row_groups)), before
+    while (size := reader.metadata.row_group(groups[0]).num_rows) <= skip:
+        groups, skip = groups[1:], skip - size
+    found = reader.iter_batches(step, row_groups=groups, columns=wanted)
+    return _cut(found, skip, step) if before else found
+
+
+def _cut(tables: Iterator[Any], skip: int, step: int) -> Iterator[Any]:
+    """The same rows without the first ones, in batches of `step` rows."""
+    held: list[Any] = []
+    n = 0
+    for table in tables:
+        left = min(skip, table.num_rows)
+        table, skip = table.slice(left), skip - left
+        while n + table.num_rows >= step:
+            yield _joined([*held, table.slice(0, step - n)])
+            table, held, n = table.slice(step - n), [], 0
+        if table.num_rows:
+            held, n = [*held, table], n + table.num_rows
+    if held:
+        yield _joined(held)
+
+
+def _joined(tables: list[Any]) -> Any:
+    return pa.Table.from_batches(tables).combine_chunks().to_batches()[0]
 
 
 def _why_not_numeric(kind: Any) -> str:

@@ -104,7 +104,9 @@ def _stacked(rows: list[Any]) -> Any:
     if len(rows) == 1:
         return rows[0]
     if not hasattr(rows[0], "toarray"):
-        return np.concatenate(rows)
+        # One order in memory, whatever that of the pieces: products round differently in another.
+        whole = np.empty((sum(map(len, rows)), rows[0].shape[1]), np.result_type(*rows))
+        return np.concatenate(rows, out=whole)
     # Imported here for start-up time.
     from scipy.sparse import vstack
 

@@ -1,0 +1,262 @@
+"""Text files with commas, semicolons or tabs, parsed block by block by pyarrow.
+
+A block ends where its last line does. A read that goes on in the middle of a file passes over the
+blocks before without parsing them.
+
+Imported only for such files, because pyarrow takes a tenth of a second to load.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import readable
+from jigsaw_crl.study.arrow import Tables, arrow_source, unreadable
+from jigsaw_crl.study.columns import BOOLEAN, feature_columns, few_valued
+from jigsaw_crl.study.data_file import DataFile
+from jigsaw_crl.study.limits import check_columns
+from jigsaw_crl.study.source import Naming, Place, Source
+
+__all__ = ["csv_source"]
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
+# A number with a fraction after a comma or point; one with a comma that may separate thousands.
+_FRACTION = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b|\d{1,2}:\d{2}\b")
+_MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
+_HEAD_BYTES = 1 << 20
+_HEAD_ROWS = 1_000
+# A row of 100,000 columns takes two megabytes.
+_HEAD_LINES, _MOST_HEAD_BYTES = 4, 1 << 26
+# Bytes that are parsed at a time.
+_BLOCK = 1 << 22
+
+_END_OF_LINE = re.compile(rb"[\r\n]")
+
+Fail = Callable[..., InputError]
+
+
+def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
+    """A text file with commas, semicolons or tabs; the first line names the columns."""
+    fail = partial(InputError, client=client, path=data.path)
+    regime = naming.column()
+    with readable(data.path):
+        header, sample, delimiter, longest = _head(data, regime, fail)
+    check_columns(len(header), fail)
+    named = [regime, *naming.beside.values()]
+    ignore, lacking = naming.ignored_among(header)
+    cells = _cells(header, sample, {*named, *ignore})
+    decimal = _decimal_point(cells, delimiter, fail)
+    not_numbers = _text_columns(cells, decimal)
+    if regime not in header:
+        # Only columns with the control in them are suggested as the regime, or of few values.
+        held = [n for n in not_numbers if naming.control in cells[n]]
+        likely = held or few_valued({n: cells[n] for n in not_numbers}) or not_numbers
+        not_numbers = {n: not_numbers[n] for n in likely}
+    features, ignored = feature_columns(
+        header, not_numbers, regime, ignore, path=data.path, client=client, beside=naming.beside
+    )
+    if not sample:
+        raise fail("there are no rows below the header", "Check that the file is complete.")
+    column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
+
+    # A block must hold a whole line; later lines may be longer than the first ones.
+    size = max(_BLOCK, 4 * longest)
+
+    def tables(place: Place) -> Tables:
+        options = {
+            "read_options": arrow_csv.ReadOptions(
+                column_names=header, block_size=4 * size, use_threads=False
+            ),
+            "parse_options": arrow_csv.ParseOptions(delimiter=delimiter),
+            "convert_options": arrow_csv.ConvertOptions(
+                column_types=column_types,
+                include_columns=[*named, *features],
+                strings_can_be_null=True,
+                decimal_point=decimal,
+            ),
+        }
+        try:
+            with data.copy() as file:
+                stream = pa.input_stream(file, compression=_compression(data))
+                blocks = _blocks(stream, size, place.chunks, fail)
+                first = next(blocks, None)
+                if first is None:  # all rows were read before
+                    return
+                lines = pa.PythonFile(_Lines(chain([first], blocks)), "r")
+                with arrow_csv.open_csv(lines, **options) as reader:
+                    for table in reader:
+                        yield table, {}
+        except pa.ArrowException as error:
+            spoilt = unreadable(error, data.path, client, header, naming.ignore, place.rows)
+            raise spoilt from None
+
+    return arrow_source(features, ignored, naming, tables, data.path, client, lacking=lacking)
+
+
+class _Lines(io.RawIOBase):
+    """A file for pyarrow that gives one block at a time."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, _: int = -1) -> bytes:
+        """The next block, whatever its size."""
+        return next(self._blocks, b"")
+
+
+def _blocks(stream: Any, size: int, skip: int, fail: Fail) -> Iterator[bytes]:
+    """Whole lines below the header, about `size` bytes at a time, without the first blocks."""
+    buffer = bytearray(3 * size)
+    view, held, below = memoryview(buffer), 0, False
+    while more := stream.readinto(view[held : held + size]):
+        end = held + more
+        cut = max(buffer.rfind(b"\n", held, end), buffer.rfind(b"\r", held, end)) + 1
+        if not cut and end > 2 * size:
+            raise fail(
+                f"a line is longer than {size >> 20} MB",
+                "Check that this is a table, with one row per line.",
+            )
+        first = 0 if below else _first_line(buffer, cut)
+        below = below or cut > 0
+        held = end - cut
+        block = bytes(view[first:cut])
+        view[:held] = view[cut:end]
+        if not block or block.isspace():
+            continue
+        if skip:
+            skip -= 1
+        else:
+            yield block
+    if below and not skip and held:
+        yield bytes(view[:held])
+
+
+def _first_line(text: bytearray, end: int) -> int:
+    """Where the first line ends, at most here."""
+    found = _END_OF_LINE.search(text, 0, end)
+    return end if found is None else found.end()
+
+
+def _compression(data: DataFile) -> str | None:
+    return "gzip" if data.path.suffix.casefold() == ".gz" else None
+
+
+def _first_bytes(data: DataFile, fail: Fail) -> tuple[bytes, bool]:
+    """The first megabyte, or more until a few lines are complete; and is this the whole file?"""
+    file: Any = data.from_start()
+    if _compression(data):
+        file = gzip.GzipFile(fileobj=file)
+    first = b""
+    while len(first) < _MOST_HEAD_BYTES:
+        more = file.read(_HEAD_BYTES)
+        first += more
+        if len(more) < _HEAD_BYTES:
+            return first, True
+        if first.count(b"\n") >= _HEAD_LINES:
+            return first, False
+    raise fail(
+        f"the first {_HEAD_LINES} lines are longer than {_MOST_HEAD_BYTES >> 20} MB",
+        "Check that this is a table, with one row per line.",
+    )
+
+
+def _delimiter(first: str, regime: str) -> str:
+    """The delimiter that makes the regime a column of the header, or else most columns."""
+    columns: dict[str, list[str]] = {}
+    for delimiter in ",;\t":
+        try:
+            columns[delimiter] = next(csv.reader([first], delimiter=delimiter), [])
+        except csv.Error:
+            # A line of 128 kB without this delimiter.
+            columns[delimiter] = []
+    return max(columns, key=lambda d: (regime in columns[d], len(columns[d])))
+
+
+def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list[str]], str, int]:
+    """Header, first rows, delimiter, and the bytes of the longest of these lines."""
+    first_bytes, complete = _first_bytes(data, fail)
+    try:
+        # The data may end inside a character.
+        text = first_bytes.decode("utf-8-sig", errors="strict" if complete else "ignore")
+    except UnicodeDecodeError:
+        raise fail("the file is not text in UTF-8", "Save it as CSV in UTF-8.") from None
+    if not text.strip():
+        raise fail("the file is empty", "Check the file.")
+    if "\0" in text:
+        raise fail("the file is not text", "Save it as CSV, or use its own ending.")
+    delimiter = _delimiter(text.splitlines()[0], regime)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    try:
+        header = next(reader)
+        sample = [row for row, _ in zip(reader, range(_HEAD_ROWS), strict=False) if row]
+    except csv.Error as error:
+        raise fail(f"the file is not CSV ({error})", "Save it again as CSV.") from None
+    longest = max(map(len, first_bytes.splitlines()))
+    return header, sample[:-1] if sample and not complete else sample, delimiter, longest
+
+
+def _cells(header: list[str], sample: list[list[str]], skipped: set[str]) -> dict[str, list[str]]:
+    """The first values of each column that may be a feature, without missing ones."""
+    columns = {}
+    for i, name in enumerate(header):
+        if name not in skipped:
+            cells = (row[i].strip() for row in sample if i < len(row))
+            columns[name] = [c for c in cells if c.casefold() not in _MISSING]
+    return columns
+
+
+def _decimal_point(columns: Mapping[str, list[str]], delimiter: str, fail: Fail) -> str:
+    """The sign before the decimals of a number: a point, or a comma where no number has a point."""
+    seen: dict[str, tuple[str, str]] = {}
+    thousands = delimiter != ";"
+    for name, cells in columns.items():
+        for cell in cells:
+            match = _FRACTION.fullmatch(cell)
+            if match:
+                seen.setdefault(match.group(1), (name, cell))
+                thousands &= match.group(1) == "." or bool(_THOUSANDS.fullmatch(cell))
+    if "," not in seen:
+        return "."
+    name, cell = seen[","]
+    if "." in seen:
+        other, point = seen["."]
+        raise fail(
+            f"the column {name!r} has decimal commas ({cell!r}) and {other!r} decimal points "
+            f"({point!r})",
+            "Write all numbers of a file in one way.",
+        )
+    if thousands:
+        raise fail(
+            f"the commas in the column {name!r} ({cell!r}) may be decimal commas or separate "
+            "thousands",
+            "Write numbers with a decimal point and without separators.",
+        )
+    return ","
+
+
+def _text_columns(columns: Mapping[str, list[str]], decimal: str) -> dict[str, str]:
+    """Columns whose first values are not numbers, and what they are instead."""
+    text = {}
+    for name, cells in columns.items():
+        if not cells or any(_NUMBER.fullmatch(c.replace(decimal, ".")) for c in cells):
+            continue
+        boolean = all(c.casefold() in ("true", "false") for c in cells)
+        date = all(_DATE.match(c) for c in cells)
+        text[name] = BOOLEAN if boolean else "a date or time" if date else "text"
+    return text
