@@ -104,10 +104,10 @@ class _Whitened:
         if n0 is None:
             return [0.0] * len(self.named)
         errors = self.means.errors
-        return [
-            shift_strength(d, None, n0 - 1, v, self.level) if known else 0.0
-            for d, v, known in zip(self.shifts, errors.variance, errors.known, strict=True)
-        ]
+        squares = np.einsum("rp,rp->r", self.shifts, self.shifts)
+        edge = shift_edge(self.shifts.shape[1], n0 - 1, self.level)
+        moved = np.sqrt(squares / errors.variance / edge)
+        return np.where(errors.known, moved, 0.0).tolist()
 
     def apart(self, i: int, j: int, covariance: FloatArray) -> float:
         """How far the means of two regimes are apart; 1 is the edge of chance."""
@@ -137,18 +137,19 @@ def check_regimes(
     count = sum(len(ms) for ms in client.interventions.values())
     white = _Whitened.of(client, spectrum, FALSE_ALARM / count)
     intervals = white.edges()
-    low, high = np.array(intervals).T
-    inside = np.repeat(low[:, None], 4, axis=1), np.repeat(high[:, None], 4, axis=1)
-    extremes = extreme_pairs(white.form, inside, CLOSE * (high - low))
+    ends = np.array(intervals)
+    inside = np.broadcast_to(ends.T[:, :, None], (2, count, 4))
+    extremes = extreme_pairs(white.form, (inside[0], inside[1]), CLOSE * (ends[:, 1] - ends[:, 0]))
     outermost = extremes.values if white.form.dimension > 1 else extremes.values[:, :1]
+    unbias = [1.0 if m.n is None else m.n / (m.n - 1) for _, m in white.named]
+    unbiased = (outermost * np.array(unbias)[:, None]).tolist()
     strength: dict[str, float] = {}
     third: dict[str, float] = {}
     moved = white.shift_strengths()
     for (label, m), interval, values, shift in zip(
-        white.named, intervals, outermost, moved, strict=True
+        white.named, intervals, unbiased, moved, strict=True
     ):
-        unbiased = values if m.n is None else values * (m.n / (m.n - 1))
-        c = Contrast(unbiased.tolist(), *interval)
+        c = Contrast(values, *interval)
         strength[label] = max(strength.get(label, 0.0), c.strength, shift)
         beyond = c.third
         if beyond > 1:
@@ -214,10 +215,11 @@ def _same_regimes(
     """Findings about regimes with the same rows, or the same law, as another one."""
     client = white.client
     named = [(client.control_name, client.control), *white.named]
-    variances = np.array([np.diagonal(m.covariance) for _, m in named])
-    for i, j, distance in _nearest_before(white):
+    nearest = _nearest_before(white)
+    alike = _alike(np.array([m.covariance.diagonal() for _, m in named]), nearest)
+    for (i, j, distance), same in zip(nearest, alike, strict=True):
         (label, m), (other, twin) = named[i], named[j]
-        if m.n == twin.n and _same_rows(m, twin, variances[i], variances[j]):
+        if same and m.n == twin.n and _same_rows(m, twin):
             yield Finding(
                 "duplicated-regime",
                 "error",
@@ -288,31 +290,32 @@ def _nearest_before(white: _Whitened) -> list[tuple[int, int, float]]:
             start = np.broadcast_to(omega, (len(rows), SKETCH, p))
             flat[rows + 1] = form(start, rows).reshape(len(rows), -1)
     traces = np.append(p, form.regimes.inner(form.W.T @ form.W))
-    size = np.einsum("rk,rk->r", flat, flat) + traces**2
-    spread = _squared_distances(flat) / size
-    moved = _squared_distances(np.vstack([np.zeros(p), white.shifts])) / traces
-    apart = np.maximum(spread, moved)
-    apart[np.triu_indices(r + 1)] = np.inf
+    products = flat @ flat.T
+    spread = _squared_distances(products) / (np.diagonal(products) + traces**2)
+    shifts = np.vstack([np.zeros(p), white.shifts])
+    apart = np.maximum(spread, _squared_distances(shifts @ shifts.T) / traces)
+    apart[~np.tri(r + 1, k=-1, dtype=bool)] = np.inf
     nearest = apart.argmin(axis=1)[1:]
     distance = apart[np.arange(1, r + 1), nearest]
     return list(zip(range(1, r + 1), nearest.tolist(), distance.tolist(), strict=True))
 
 
-def _squared_distances(rows: FloatArray) -> FloatArray:
-    """Squared distances between all pairs of rows."""
-    products = rows @ rows.T
+def _squared_distances(products: FloatArray) -> FloatArray:
+    """Squared distances between all pairs of points, from their inner products."""
     squares = np.diagonal(products)
     return np.asarray(np.maximum(squares + squares[:, None] - 2 * products, 0.0))
 
 
-def _same_rows(a: Moments, b: Moments, variance: FloatArray, other: FloatArray) -> bool:
-    # The diagonal holds the largest entry, and nearly always the difference: one number tells
-    # most regimes apart, and all variances nearly all.
-    size = float(variance.max())
-    if abs(variance[0] - other[0]) > SAME_ROWS * size:
-        return False
-    if np.abs(variance - other).max() > SAME_ROWS * size:
-        return False
+def _alike(variances: FloatArray, nearest: list[tuple[int, int, float]]) -> list[bool]:
+    """Have regimes i and j of each triple the same variances? They tell nearly all copies."""
+    one, other = (variances[[pair[side] for pair in nearest]] for side in (0, 1))
+    apart = np.abs(one - other).max(axis=1)
+    alike: list[bool] = (apart <= SAME_ROWS * one.max(axis=1)).tolist()
+    return alike
+
+
+def _same_rows(a: Moments, b: Moments) -> bool:
+    size = float(a.covariance.diagonal().max())
     return bool(np.allclose(a.covariance, b.covariance, rtol=0, atol=SAME_ROWS * size)) and bool(
         np.allclose(a.mean, b.mean, rtol=0, atol=SAME_ROWS * np.sqrt(size))
     )
