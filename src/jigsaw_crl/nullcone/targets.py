@@ -22,7 +22,7 @@ from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
 from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
-from jigsaw_crl.nullcone.lines import Lines, null_lines
+from jigsaw_crl.nullcone.lines import Lines, duals, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
 from jigsaw_crl.nullcone.second_targets import Second
 from jigsaw_crl.nullcone.spikes import MARGIN
@@ -362,8 +362,7 @@ def _held_lines(arrows: Arrows, reading: IntArray, usable: BoolArray) -> Lines:
     full = c + 0.5 * lam[:, None] * u
     scale = np.sqrt(np.linalg.norm(full, axis=1))[two, None]
     n[two, 0], n[two, 1] = u[two] * scale, full[two] / scale
-    plane = n[two]
-    m[two] = np.linalg.solve(plane @ np.swapaxes(plane, 1, 2), plane)[:, ::-1]
+    m[two] = duals(n[two])
     size = np.sqrt(alpha / arrows.w_cov)[one, None]
     sign = np.zeros(r)
     sign[one] = np.where(lam[one] < 0, -1.0, 1.0)
