@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.client.batches import Means, batch_means
+from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
 from jigsaw_crl.client.nulls import ratio_edges, shift_edge
@@ -32,6 +32,7 @@ from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.contrasts import (
     FALSE_ALARM,
     Contrast,
+    beyond,
     contrast,
     edges,
     excess_spread,
@@ -73,12 +74,12 @@ class _Whitened:
     level: float
 
     @classmethod
-    def of(cls, client: Client, spectrum: Spectrum, level: float) -> _Whitened:
+    def of(cls, client: Client, spectrum: Spectrum, means: Means, level: float) -> _Whitened:
         base = _inner(client.control_second_moment(), spectrum)
         L: FloatArray = np.asarray(np.linalg.cholesky(base), dtype=np.float64)
         W = np.ascontiguousarray(solve_lower(L, spectrum.basis.T))
         regimes = Regimes.of(client)
-        shifts, means = np.zeros((len(regimes), len(W))), batch_means(client, spectrum)
+        shifts = np.zeros((len(regimes), len(W)))
         if not client.is_population:
             shifts = means.shifts @ W.T
             regimes = regimes.about_own_means()
@@ -96,18 +97,20 @@ class _Whitened:
             size = np.linalg.eigvalsh(_inner(control.covariance, self.spectrum))
             rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
             return [(1 / (1 + rounding), 1 + rounding)] * len(self.named)
-        return [edges(p, control, m, self.level) for _, m in self.named]
+        base = (control.n - 1) / excess_spread(control)
+        own = [((m.n or 0) - 1) / excess_spread(m) for _, m in self.named]
+        return [ratio_edges(p, base, n, self.level) for n in own]
 
-    def shift_strengths(self) -> list[float]:
+    def shift_strengths(self) -> FloatArray:
         """How far the mean of every regime is from the control's; 1 is the edge of chance."""
         n0 = self.client.control.n
         if n0 is None:
-            return [0.0] * len(self.named)
+            return np.zeros(len(self.named))
         errors = self.means.errors
         squares = np.einsum("rp,rp->r", self.shifts, self.shifts)
         edge = shift_edge(self.shifts.shape[1], n0 - 1, self.level)
         moved = np.sqrt(squares / errors.variance / edge)
-        return np.where(errors.known, moved, 0.0).tolist()
+        return np.where(errors.known, moved, 0.0)
 
     def apart(self, i: int, j: int, covariance: FloatArray) -> float:
         """How far the means of two regimes are apart; 1 is the edge of chance."""
@@ -125,7 +128,7 @@ class _Whitened:
 
 
 def check_regimes(
-    client: Client, spectrum: Spectrum
+    client: Client, spectrum: Spectrum, means: Means
 ) -> tuple[list[Finding], dict[str, float], Extremes]:
     """Findings about the regimes, the strength of each label, and the regimes' extreme eigenpairs.
 
@@ -135,27 +138,24 @@ def check_regimes(
     covariance, noise included, in the leading space B.
     """
     count = sum(len(ms) for ms in client.interventions.values())
-    white = _Whitened.of(client, spectrum, FALSE_ALARM / count)
+    white = _Whitened.of(client, spectrum, means, FALSE_ALARM / count)
     intervals = white.edges()
     ends = np.array(intervals)
     inside = np.broadcast_to(ends.T[:, :, None], (2, count, 4))
     extremes = extreme_pairs(white.form, (inside[0], inside[1]), CLOSE * (ends[:, 1] - ends[:, 0]))
     outermost = extremes.values if white.form.dimension > 1 else extremes.values[:, :1]
     unbias = [1.0 if m.n is None else m.n / (m.n - 1) for _, m in white.named]
-    unbiased = (outermost * np.array(unbias)[:, None]).tolist()
-    strength: dict[str, float] = {}
+    unbiased = outermost * np.array(unbias)[:, None]
+    strongest = np.maximum(beyond(unbiased, *ends.T), white.shift_strengths()).tolist()
     third: dict[str, float] = {}
-    moved = white.shift_strengths()
-    for (label, m), interval, values, shift in zip(
-        white.named, intervals, unbiased, moved, strict=True
-    ):
-        c = Contrast(values, *interval)
-        strength[label] = max(strength.get(label, 0.0), c.strength, shift)
-        beyond = c.third
-        if beyond > 1:
-            beyond = _without_simpler_reasons(white, m, c)
-        if beyond > 1:
-            third.setdefault(label, beyond)
+    strength: dict[str, float] = {}
+    for (label, _), own in zip(white.named, strongest, strict=True):
+        strength[label] = max(strength.get(label, 0.0), own)
+    for k in np.flatnonzero(beyond(unbiased[:, 1:-1], *ends.T) > 1).tolist():
+        label, m = white.named[k]
+        left = _without_simpler_reasons(white, m, Contrast(unbiased[k].tolist(), *intervals[k]))
+        if left > 1:
+            third.setdefault(label, left)
     several = [several_targets(client.name, label, x) for label, x in third.items()]
     findings = [*several, *_same_regimes(white, extremes, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
