@@ -37,8 +37,9 @@ MAX_STEPS = 200
 # Root mean square of the products, in standard errors, at which the solver stops: a hundredth
 # of the sampling error does not change a functional visibly.
 RESIDUAL = 0.05
-# Up to this many lines (two for each regime), array code is as fast as compiled loops.
-FEW = 24
+# Up to this many lines (two for each regime), array code takes at most four milliseconds more than
+# compiled loops, which take four seconds to compile.
+FEW = 40
 
 
 def constrained_functionals(
@@ -65,9 +66,9 @@ def constrained_functionals(
         Exact moments have no error to condition on.
     """
     free = _vanishing(structure, owner, choice, lines)
-    vectors = lines.n
+    vectors, form = lines.n, lines.form
     for _ in range(0 if exact else ROUNDS):
-        problem = _Problem(vectors, lines.rank, lines.form, n, n_eff, free)
+        problem = _Problem(vectors, lines.rank, form, n, n_eff, free)
         vectors, step = problem.corrected()
         L = L @ step
     rows = np.arange(len(choice))
@@ -156,7 +157,7 @@ class _Problem:
         size = np.einsum("ap,ap->a", self.flat, self.flat)
         own = np.einsum("rsp,rsp->rs", self.m, self.Mm).ravel() / self.n
         own += np.einsum("rsp,rsp->rs", self.m, self.m).ravel() / self.n_eff
-        half = np.outer(size, own)
+        half = size[:, None] * own
         return np.where(self.must, half + half.T, np.float32(1))
 
 

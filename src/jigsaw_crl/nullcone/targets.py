@@ -309,6 +309,8 @@ def _change_along(whitened: Whitened, shifts: FloatArray) -> FloatArray:
     `w_D (½λ² + ‖c‖²)` is χ² with p degrees of freedom if D = 0, and its first term with one.
     """
     r, p = shifts.shape
+    if not shifts.any():
+        return np.zeros(r)
     norm = np.linalg.norm(shifts, axis=1, keepdims=True)
     u = np.divide(shifts, norm, out=np.zeros_like(shifts), where=norm > 0)
     image = whitened.form(u[:, None], np.arange(r))[:, 0] - u
