@@ -273,7 +273,7 @@ def _outer_pairs(M: FloatArray) -> Extremes:
     eigenvalue to the gap to the next eigenvalue.
     """
     r, p = M.shape[:2]
-    values: FloatArray = np.linalg.eigvalsh(M)[:, [0, 1, -2, -1]]
+    values = np.asarray(np.linalg.eigvalsh(M)[:, [0, 1, -2, -1]], dtype=np.float64)
     off = SHIFT * (1.0 + np.abs(values[:, 3]))
     shifted = np.empty((2, r, p, p))
     shifted[:] = M

@@ -308,7 +308,7 @@ def _squared_distances(products: FloatArray) -> FloatArray:
 
 def _alike(variances: FloatArray, nearest: list[tuple[int, int, float]]) -> list[bool]:
     """Have regimes i and j of each triple the same variances? They tell nearly all copies."""
-    one, other = (variances[[pair[side] for pair in nearest]] for side in (0, 1))
+    one, other = variances[[i for i, _, _ in nearest]], variances[[j for _, j, _ in nearest]]
     apart = np.abs(one - other).max(axis=1)
     alike: list[bool] = (apart <= SAME_ROWS * one.max(axis=1)).tolist()
     return alike

@@ -24,8 +24,8 @@ JITTER = 1e-9
 # Exact moments exclude hypotheses by log odds of 1e12; beyond this, odds count as certain, so that
 # files and sums stay finite.
 CERTAIN = 1e4
-# Up to this many pairs, those of twenty targets, array code takes two milliseconds more than compiled
-# loops, which take three seconds to compile.
+# Up to this many pairs, those of twenty targets, array code takes two milliseconds more than loops,
+# which take three seconds to compile.
 FEW = 200
 
 

@@ -42,8 +42,8 @@ SPAN = POWERS + 2
 # Two free lines and the line of "c = 0".
 READINGS = 3
 ZERO = 2
-# Up to this many regimes, lines are searched in array code: five milliseconds more, and four seconds
-# of compilation less on the first run.
+# Up to this many regimes, lines are searched in array code: it takes five milliseconds more, and
+# four seconds of compilation less on the first run.
 FEW = 20
 # Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
 # angle is about 2‖c‖/λ); one less likely by e^12 is none.

@@ -78,7 +78,8 @@ def duals(lines: FloatArray) -> FloatArray:
     """
     a, b = lines[:, 0], lines[:, 1]
     aa, ab, bb = (np.einsum("rp,rp->r", x, y)[:, None] for x, y in ((a, a), (a, b), (b, b)))
-    return np.asarray(np.stack([aa * b - ab * a, bb * a - ab * b], axis=1) / (aa * bb - ab**2)[:, None])
+    off = np.stack([aa * b - ab * a, bb * a - ab * b], axis=1)
+    return np.asarray(off / (aa * bb - ab**2)[:, None])
 
 
 def null_lines(spikes: Spikes) -> Lines:
