@@ -182,7 +182,10 @@ class Form:
         if "dense" in self.__dict__:
             return self.dense[chosen]
         identity = np.eye(self.dimension)[None]
-        return np.array([self(identity, np.array([j]))[0] for j in chosen])
+        found = np.empty((len(chosen), self.dimension, self.dimension))
+        for k in range(len(chosen)):
+            found[k] = self(identity, chosen[k : k + 1])[0]
+        return found
 
     def project(self, S: FloatArray, count: float = 1.0) -> FloatArray:
         """`W (S − count · Ψ) Wᵀ`, exactly symmetric."""

@@ -149,9 +149,9 @@ def _span(form: Form, d: FloatArray, vectors: FloatArray) -> _Span:
         block = [vectors[:, 0], vectors[:, -1], d]
         for _ in range(POWERS - 1):
             last = block[-1]
-            norm = np.linalg.norm(last, axis=1, keepdims=True)
-            last = np.divide(last, norm, out=np.zeros_like(last), where=norm > 0)
-            block.append(form(last[:, None], rows)[:, 0] - last if norm.any() else last)
+            size = np.sqrt(np.einsum("rp,rp->r", last, last))[:, None]
+            last = last / np.where(size > 0, size, 1.0)
+            block.append(form(last[:, None], rows)[:, 0] - last if size.any() else last)
         Q, _ = np.linalg.qr(np.stack(block, axis=2))
         B = np.ascontiguousarray(np.swapaxes(Q, 1, 2))
     DB = form(np.ascontiguousarray(B), rows) - B
