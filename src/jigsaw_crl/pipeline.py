@@ -132,10 +132,17 @@ def recover_client(
         Compute the latent basis as well.
     """
     recovery: Recovery | None = None
+
+    def beside() -> dict[str, Any]:
+        findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
+        own = {"features": client.columns, "centre": client.centre}
+        return {"findings": tuple(findings), **own}
+
     if options.method == "paper":
         budget = baseline.DEFAULT_BUDGET if options.budget is None else options.budget
         fragment = baseline.recover_fragment(client, tau=options.tau, budget=budget)
         report = replace(report, findings=(*report.findings, *fragment.findings))
+        fragment = replace(fragment, **beside())
     else:
         # The spectrum is that of all regimes: without some of them it is another one.
         whole = tuple(report.strength) == client.labels
@@ -143,17 +150,10 @@ def recover_client(
             client,
             confounding=options.confounding,
             rank_one=options.rank_one,
-            start=Start(report.spectrum, report.extremes) if whole else None,
+            start=Start(report.spectrum, report.extremes, report.means) if whole else None,
         )
-        fragment = recovery.fragment(basis=basis)
         report = report.after_recovery(client.labels, recovery.unread)
-    findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
-    fragment = replace(
-        fragment,
-        findings=tuple(findings),
-        features=client.columns,
-        centre=client.centre,
-    )
+        fragment = recovery.fragment(basis=basis, **beside())
     return Recovered(in_columns(fragment, client.reduction), report, recovery, client.reduction)
 
 

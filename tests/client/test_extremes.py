@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jigsaw_crl.client import extremes
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import DENSE, Form, Regimes, dense_pairs, extreme_pairs
 
@@ -84,3 +85,24 @@ def test_products_with_regimes_agree_with_their_second_moments(p, r, seed):
     np.testing.assert_allclose(
         total, np.einsum("r,rpq->pq", weights, M), atol=1e-12 * np.abs(M).max() * 10
     )
+
+
+def test_regimes_in_one_array_give_the_sums_of_regimes_one_by_one(monkeypatch):
+    rng = np.random.default_rng(7)
+    p, r = 6, 5
+    A, X, weights = rng.normal(size=(p, p)), rng.normal(size=(3, 2, p)), rng.normal(size=r)
+    covariances, shifts = spiked(p, r, rng, 50), rng.normal(size=(r, p))
+    chosen, said = np.array([4, 0, 2]), []
+    for most in (0, 10**9):
+        monkeypatch.setattr(extremes, "STACKED", most)
+        regimes = Regimes(covariances, shifts)
+        assert (regimes.stack is None) == (most == 0)
+        form = Form(regimes, rng.normal(size=(p, p)) if not said else said[0][0].W, 0.1)
+        sums = (regimes.traces(), regimes.inner(A + A.T), regimes.weighted(weights))
+        products = (regimes.times(X, chosen), form(X, chosen), form.some(chosen))
+        said.append((form, *sums, *products, form.dense, form(X, chosen), form.some(chosen)))
+    for one, other in zip(said[0][1:], said[1][1:], strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+    # The same before and after the matrices themselves are known.
+    for k in (5, 6):
+        np.testing.assert_allclose(said[1][k], said[1][k + 3], atol=1e-10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +14,7 @@ from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.nullcone import arrow_pairs, arrows, basis, pairs, structure
 from jigsaw_crl.nullcone.basis import orthogonal_rows
 from jigsaw_crl.nullcone.basis_loops import off_ancestors
-from jigsaw_crl.nullcone.lines import null_lines
+from jigsaw_crl.nullcone.lines import duals, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
 from jigsaw_crl.nullcone.structure import Structure, greedy_order
 from jigsaw_crl.nullcone.targets import arrow_targets
@@ -166,3 +168,22 @@ def test_functionals_are_the_same_in_loops_and_in_array_code(monkeypatch):
         found.append(jc.recover_fragment(client).basis)
     # The correction is in single precision.
     np.testing.assert_allclose(*found, atol=1e-4)
+
+
+def test_duals_of_two_lines_read_one_and_not_the_other():
+    lines = np.random.default_rng(3).normal(size=(7, 2, 5))
+    lines[0, 1] = lines[0, 0] + 1e-3 * lines[0, 1]  # nearly parallel
+    products = np.einsum("rsp,rtp->rst", duals(lines), lines)
+    wanted = np.broadcast_to([[0.0, 1.0], [1.0, 0.0]], products.shape)
+    np.testing.assert_allclose(products, wanted, atol=1e-8)
+
+
+def test_a_client_with_twenty_regimes_needs_no_compiler():
+    code = (
+        "import sys, jigsaw_crl as jc\n"
+        "world = jc.simulate.random_world(20, 1, 1.0, seed=51_400)\n"
+        "found = [jc.recover_fragment(world.client(0, n)) for n in (None, 5_000)]\n"
+        "assert [len(f.labels) for f in found] == [20, 20]\n"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -33,6 +33,13 @@ def test_rows_of_unnamed_subjects_count_for_about_as_few_as_they_are_worth(r):
     assert 0.6 * worth < np.median(found) < 1.5 * worth
 
 
+@pytest.mark.parametrize(("departures", "seen"), [((), False), (("subjects=0.5x20",), True)])
+def test_many_latents_show_it_too(departures, seen):
+    # In many dimensions the outermost eigenvalues are known approximately.
+    client = jc.simulate.random_world(45, 1, 1.0, 95_100).client(0, 2_000, departures=departures)
+    assert (read(client).spread > 2) == seen
+
+
 def test_the_finding_names_the_reasons_and_regimes_are_not_said_to_have_several_targets():
     world = jc.simulate.random_world(12, 1, 1.0, 95_000)
     client = world.client(0, 10_000, seed=0, departures=("subjects=0.5x20",))

@@ -16,11 +16,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import lru_cache
 from unicodedata import category, name, normalize
 
 __all__ = ["MOST_CHARACTERS", "csv_cell", "label_fault", "label_key", "normal_label", "safe_text"]
 
 MOST_CHARACTERS = 500
+# The same few labels come again with every fragment.
+KEPT = 4096
 # Classes of invisible characters: control, format (bidirectional, zero-width), surrogates, and the
 # separators of lines and paragraphs.
 _INVISIBLE_CLASSES = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -51,6 +54,7 @@ def normal_label(label: str) -> str:
     return label if label.isascii() and label == label.strip() else normalize("NFKC", label).strip()
 
 
+@lru_cache(maxsize=KEPT)
 def label_fault(label: str) -> str:
     """What is wrong with a label, for a sentence that begins with it; empty if nothing is.
 
@@ -82,6 +86,7 @@ def _named(character: str) -> str:
     return f"U+{ord(character):04X}" + (f" ({known})" if known else "")
 
 
+@lru_cache(maxsize=KEPT)
 def label_key(label: str) -> str:
     """Key that is equal for spellings that differ by case, spaces, normal form, or as 1 and 1.0 do.
 

@@ -23,6 +23,7 @@ __all__ = [
     "PartialOrder",
     "boolean_product",
     "cover_matrix",
+    "equivalence_classes",
     "greedy_order",
     "refuted",
     "strongly_connected",
@@ -125,6 +126,11 @@ def strongly_connected(relation: ArrayLike) -> list[list[int]]:
     reach = transitive_closure(relation)
     mutual = reach & reach.T
     np.fill_diagonal(mutual, True)
+    return equivalence_classes(mutual)
+
+
+def equivalence_classes(mutual: BoolArray) -> list[list[int]]:
+    """Classes of an equivalence relation, each sorted, ordered by their smallest member."""
     classes: dict[int, list[int]] = {}
     for i, smallest in enumerate(mutual.argmax(axis=1).tolist() if mutual.size else ()):
         classes.setdefault(smallest, []).append(i)

@@ -115,7 +115,7 @@ class MeanErrors:
         their errors it is `k²/‖R‖²`.
         """
         error = np.sqrt(self.variance[some])
-        R = self.shared[np.ix_(some, some)] / self.n_control / np.outer(error, error)
+        R = self.shared[some][:, some] / (self.n_control * error * error[:, None])
         np.fill_diagonal(R, 1.0)
         return float(len(error) ** 2 / np.vdot(R, R))
 

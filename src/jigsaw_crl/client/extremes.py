@@ -13,7 +13,7 @@ of `scipy.sparse.linalg.eigsh`, and between a third and an eighth of the time of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,8 @@ WANTED = 4
 # and in the others.
 FIRST_STEPS, STEPS = 7, 5
 MAX_CYCLES = 12
+# Up to this many numbers (a megabyte), all regimes are copied into one array and taken together.
+STACKED = 131_072
 # Most regimes that advance together. In many dimensions they are fewer, so that their moments stay
 # in the cache: CACHED numbers, about 5 MB, but not fewer than FEWEST regimes.
 TOGETHER, CACHED, FEWEST = 64, 600_000, 16
@@ -53,7 +55,7 @@ class Regimes:
     Parameters
     ----------
     covariances : tuple of array, shape (d, d)
-        The client's own arrays; nothing is copied.
+        The client's own arrays; small ones are copied into one array for speed.
     shifts : array, shape (r, d)
         Mean of each regime minus the control mean.
     """
@@ -64,7 +66,7 @@ class Regimes:
     @classmethod
     def of(cls, client: Client) -> Regimes:
         moments = [m for label in client.labels for m in client.interventions[label]]
-        shifts = np.array([m.mean - client.control.mean for m in moments])
+        shifts = np.array([m.mean for m in moments]) - client.control.mean
         return cls(tuple(m.covariance for m in moments), shifts)
 
     def about_own_means(self) -> Regimes:
@@ -74,33 +76,55 @@ class Regimes:
     def __len__(self) -> int:
         return len(self.covariances)
 
+    @cached_property
+    def _moved(self) -> bool:
+        return bool(self.shifts.any())
+
+    @cached_property
+    def stack(self) -> FloatArray | None:
+        """The covariances as one array, shape (r, d, d), if they are small; None otherwise."""
+        r, d = self.shifts.shape
+        return np.array(self.covariances) if r * d * d <= STACKED else None
+
     def traces(self) -> FloatArray:
         """`tr S_j`, shape (r,)."""
-        own = np.array([np.trace(c) for c in self.covariances])
+        if self.stack is not None:
+            own = np.einsum("rdd->r", self.stack)
+        else:
+            own = np.array([np.trace(c) for c in self.covariances])
         return np.asarray(own + np.einsum("rd,rd->r", self.shifts, self.shifts))
 
     def inner(self, A: FloatArray) -> FloatArray:
         """`tr(A S_j)` for a symmetric A, shape (r,)."""
-        own = np.array([np.vdot(A, c) for c in self.covariances])
+        if self.stack is not None:
+            own = self.stack.reshape(len(self), -1) @ A.ravel()
+        else:
+            own = np.array([np.vdot(A, c) for c in self.covariances])
         return np.asarray(own + np.einsum("rd,rd->r", self.shifts @ A, self.shifts))
 
     def times(self, X: FloatArray, chosen: IntArray) -> FloatArray:
         """`X_j S_j` for the chosen regimes; X has shape (len(chosen), b, d)."""
-        out = np.empty_like(X)
-        for x, y, j in zip(X, out, chosen, strict=True):
-            np.matmul(x, self.covariances[j], out=y)
-        shifts = self.shifts[chosen]
-        if shifts.any():
+        if self.stack is not None:
+            out = X @ self.stack[chosen]
+        else:
+            out = np.empty_like(X)
+            for x, y, j in zip(X, out, chosen, strict=True):
+                np.matmul(x, self.covariances[j], out=y)
+        if self._moved:
+            shifts = self.shifts[chosen]
             out += (X @ shifts[:, :, None]) * shifts[:, None, :]
-        return out
+        return np.asarray(out)
 
     def weighted(self, weights: FloatArray) -> FloatArray:
         """`Σ_j w_j S_j`, shape (d, d)."""
         d = self.shifts.shape[1]
-        total = np.zeros(d * d)
-        for w, c in zip(weights, self.covariances, strict=True):
-            if w != 0:
-                daxpy(c.ravel(), total, a=w)
+        if self.stack is not None:
+            total = weights @ self.stack.reshape(len(self), -1)
+        else:
+            total = np.zeros(d * d)
+            for w, c in zip(weights, self.covariances, strict=True):
+                if w != 0:
+                    daxpy(c.ravel(), total, a=w)
         return np.asarray(total.reshape(d, d) + (self.shifts.T * weights) @ self.shifts)
 
 
@@ -131,6 +155,8 @@ class Form:
 
     def __call__(self, X: FloatArray, chosen: IntArray) -> FloatArray:
         """`X_j M_j` for the chosen regimes; X has shape (len(chosen), b, p)."""
+        if "dense" in self.__dict__:
+            return np.asarray(X @ self.dense[chosen])
         c, b, p = X.shape
         inner = X.reshape(c * b, p) @ self.W
         moved = self.regimes.times(inner.reshape(c, b, -1), chosen).reshape(c * b, -1)
@@ -141,13 +167,25 @@ class Form:
     @cached_property
     def dense(self) -> FloatArray:
         """All `M_j`, exactly symmetric, shape (r, p, p)."""
-        S = np.array(self.regimes.covariances)
-        if self.regimes.shifts.any():
-            S += self.regimes.shifts[:, :, None] * self.regimes.shifts[:, None, :]
+        S, shifts = self.regimes.stack, self.regimes.shifts
+        if S is None:
+            S = np.array(self.regimes.covariances)
+        if shifts.any():
+            S = S + shifts[:, :, None] * shifts[:, None, :]
         M = self.W @ S @ self.W.T
         if self.noise is not None:
             M -= self.noise
         return np.asarray((M + np.swapaxes(M, 1, 2)) / 2)
+
+    def some(self, chosen: IntArray) -> FloatArray:
+        """`M_j` of the chosen regimes, symmetric up to rounding, shape (len(chosen), p, p)."""
+        if "dense" in self.__dict__:
+            return self.dense[chosen]
+        identity = np.eye(self.dimension)[None]
+        found = np.empty((len(chosen), self.dimension, self.dimension))
+        for k in range(len(chosen)):
+            found[k] = self(identity, chosen[k : k + 1])[0]
+        return found
 
     def project(self, S: FloatArray, count: float = 1.0) -> FloatArray:
         """`W (S − count · Ψ) Wᵀ`, exactly symmetric."""
@@ -202,8 +240,7 @@ def extreme_pairs(
         return dense_pairs(form.dense)
     values, vectors = np.empty((r, WANTED)), np.empty((r, WANTED, p))
     first = FIRST_STEPS if start is None else STEPS - 2
-    # Any generic directions serve as a start; fixed ones make the result reproducible.
-    block = np.random.default_rng(p).normal(size=(WANTED, p))
+    block = _generic(WANTED, p)
     if start is None:
         start = np.broadcast_to(block, (r, WANTED, p))
     elif not start[0, 1].any():
@@ -239,16 +276,26 @@ def _outer_pairs(M: FloatArray) -> Extremes:
     eigenvalue to the gap to the next eigenvalue.
     """
     r, p = M.shape[:2]
-    values: FloatArray = np.asarray(np.linalg.eigvalsh(M), dtype=np.float64)
-    outer = values[:, [0, -1]]
-    shift = outer + SHIFT * np.array([-1.0, 1.0]) * (1.0 + np.abs(outer[:, 1:]))
-    start = np.random.default_rng(p).normal(size=(2, p, 1))
-    shifted = np.repeat(M[:, None], 2, axis=1)
-    np.einsum("rspp->rsp", shifted)[:] -= shift[:, :, None]
-    near = np.linalg.solve(shifted, start)[..., 0]
+    values = np.asarray(np.linalg.eigvalsh(M)[:, [0, 1, -2, -1]], dtype=np.float64)
+    off = SHIFT * (1.0 + np.abs(values[:, 3]))
+    shifted = np.empty((2, r, p, p))
+    shifted[:] = M
+    diagonal = np.einsum("srpp->srp", shifted)
+    diagonal[0] -= (values[:, 0] - off)[:, None]
+    diagonal[1] -= (values[:, 3] + off)[:, None]
+    near = np.linalg.solve(shifted, _generic(2, p)[:, None, :, None])[..., 0]
+    near /= np.sqrt(np.einsum("srp,srp->sr", near, near))[:, :, None]
     vectors = np.zeros((r, WANTED, p))
-    vectors[:, ::3] = near / np.linalg.norm(near, axis=2, keepdims=True)
-    return Extremes(values[:, [0, 1, -2, -1]], vectors)
+    vectors[:, 0], vectors[:, 3] = near
+    return Extremes(values, vectors)
+
+
+@lru_cache(maxsize=64)
+def _generic(count: int, p: int) -> FloatArray:
+    """Any generic directions serve as a start; fixed ones make the result reproducible."""
+    rows = np.random.default_rng(p).normal(size=(count, p))
+    rows.flags.writeable = False
+    return rows
 
 
 def _settled(

@@ -14,7 +14,7 @@ import numpy as np
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, Unread
-from jigsaw_crl.client.batches import batch_means
+from jigsaw_crl.client.batches import Means, batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import Extremes
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
@@ -48,6 +48,8 @@ class ClientReport:
     n_samples : mapping of str to int, or None
     extremes : Extremes
         Extreme eigenpairs of each regime, from which recovery starts: see `check_regimes`.
+    means : Means
+        Means of the regimes without the offsets of their batches.
     """
 
     client: str
@@ -56,6 +58,7 @@ class ClientReport:
     strength: Mapping[str, float]
     n_samples: Mapping[str, int] | None
     extremes: Extremes
+    means: Means
 
     def after_recovery(self, labels: Iterable[str], unread: Iterable[Unread]) -> ClientReport:
         """The report, in agreement with what recovery could not read of these labels."""
@@ -135,7 +138,8 @@ def check_client(client: Client) -> ClientReport:
     ['no-signal']
     """
     spectrum = reduce_to_rank(client)
-    about_regimes, strength, extremes = check_regimes(client, spectrum)
+    means = batch_means(client, spectrum)
+    about_regimes, strength, extremes = check_regimes(client, spectrum, means)
     about_gains = check_gains(client, spectrum)
     about_tails = [] if about_gains else _not_linear(client, about_regimes)
     # Drifting gains look like several targets and like sensors of unequal noise.
@@ -148,9 +152,10 @@ def check_client(client: Client) -> ClientReport:
         *about_tails,
         *([] if about_gains else check_sensors(client, spectrum)),
         *check_drift(client, spectrum),
-        *check_batches(client, batch_means(client, spectrum)),
+        *check_batches(client, means),
     )
-    return ClientReport(client.name, findings, spectrum, strength, client.n_samples, extremes)
+    measured = (spectrum, strength, client.n_samples, extremes, means)
+    return ClientReport(client.name, findings, *measured)
 
 
 def _not_linear(client: Client, about_regimes: Iterable[Finding]) -> list[Finding]:

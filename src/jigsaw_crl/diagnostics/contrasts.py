@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ __all__ = [
     "FALSE_ALARM",
     "HEAVY",
     "Contrast",
+    "beyond",
     "contrast",
     "edges",
     "excess_spread",
@@ -55,18 +56,23 @@ class Contrast:
     @property
     def strength(self) -> float:
         """Size of the strongest direction on a log scale; 1 is the edge of chance."""
-        return _beyond(self.values[0], self.values[-1], self.low, self.high)
+        return float(beyond(np.array(self.values), self.low, self.high))
 
     @property
     def third(self) -> float:
         """The same for the strongest direction beside one increase and one decrease."""
-        if len(self.values) < 2:
-            return 0.0
-        return _beyond(self.values[1], self.values[-2], self.low, self.high)
+        return float(beyond(np.array(self.values[1:-1]), self.low, self.high))
 
 
-def _beyond(lowest: float, highest: float, low: float, high: float) -> float:
-    return max(log(max(highest, TINY)) / log(high), log(max(lowest, TINY)) / log(low))
+def beyond(values: FloatArray, low: float | FloatArray, high: float | FloatArray) -> FloatArray:
+    """How far ascending eigenvalues leave an interval, the edge being 1; 0 if there are none.
+
+    Shape (..., k) for the values, and (...,) for the result.
+    """
+    if not values.shape[-1]:
+        return np.zeros(values.shape[:-1])
+    lowest, highest = np.maximum(values[..., 0], TINY), np.maximum(values[..., -1], TINY)
+    return np.asarray(np.maximum(np.log(highest) / np.log(high), np.log(lowest) / np.log(low)))
 
 
 def kurtosis(moments: Moments) -> FloatArray | None:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.client.batches import Means, batch_means
+from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
 from jigsaw_crl.client.nulls import ratio_edges, shift_edge
@@ -32,6 +32,7 @@ from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.contrasts import (
     FALSE_ALARM,
     Contrast,
+    beyond,
     contrast,
     edges,
     excess_spread,
@@ -73,12 +74,12 @@ class _Whitened:
     level: float
 
     @classmethod
-    def of(cls, client: Client, spectrum: Spectrum, level: float) -> _Whitened:
+    def of(cls, client: Client, spectrum: Spectrum, means: Means, level: float) -> _Whitened:
         base = _inner(client.control_second_moment(), spectrum)
         L: FloatArray = np.asarray(np.linalg.cholesky(base), dtype=np.float64)
         W = np.ascontiguousarray(solve_lower(L, spectrum.basis.T))
         regimes = Regimes.of(client)
-        shifts, means = np.zeros((len(regimes), len(W))), batch_means(client, spectrum)
+        shifts = np.zeros((len(regimes), len(W)))
         if not client.is_population:
             shifts = means.shifts @ W.T
             regimes = regimes.about_own_means()
@@ -96,18 +97,20 @@ class _Whitened:
             size = np.linalg.eigvalsh(_inner(control.covariance, self.spectrum))
             rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
             return [(1 / (1 + rounding), 1 + rounding)] * len(self.named)
-        return [edges(p, control, m, self.level) for _, m in self.named]
+        base = (control.n - 1) / excess_spread(control)
+        own = [((m.n or 0) - 1) / excess_spread(m) for _, m in self.named]
+        return [ratio_edges(p, base, n, self.level) for n in own]
 
-    def shift_strengths(self) -> list[float]:
+    def shift_strengths(self) -> FloatArray:
         """How far the mean of every regime is from the control's; 1 is the edge of chance."""
         n0 = self.client.control.n
         if n0 is None:
-            return [0.0] * len(self.named)
+            return np.zeros(len(self.named))
         errors = self.means.errors
-        return [
-            shift_strength(d, None, n0 - 1, v, self.level) if known else 0.0
-            for d, v, known in zip(self.shifts, errors.variance, errors.known, strict=True)
-        ]
+        squares = np.einsum("rp,rp->r", self.shifts, self.shifts)
+        edge = shift_edge(self.shifts.shape[1], n0 - 1, self.level)
+        moved = np.sqrt(squares / errors.variance / edge)
+        return np.where(errors.known, moved, 0.0)
 
     def apart(self, i: int, j: int, covariance: FloatArray) -> float:
         """How far the means of two regimes are apart; 1 is the edge of chance."""
@@ -125,7 +128,7 @@ class _Whitened:
 
 
 def check_regimes(
-    client: Client, spectrum: Spectrum
+    client: Client, spectrum: Spectrum, means: Means
 ) -> tuple[list[Finding], dict[str, float], Extremes]:
     """Findings about the regimes, the strength of each label, and the regimes' extreme eigenpairs.
 
@@ -135,26 +138,24 @@ def check_regimes(
     covariance, noise included, in the leading space B.
     """
     count = sum(len(ms) for ms in client.interventions.values())
-    white = _Whitened.of(client, spectrum, FALSE_ALARM / count)
+    white = _Whitened.of(client, spectrum, means, FALSE_ALARM / count)
     intervals = white.edges()
-    low, high = np.array(intervals).T
-    inside = np.repeat(low[:, None], 4, axis=1), np.repeat(high[:, None], 4, axis=1)
-    extremes = extreme_pairs(white.form, inside, CLOSE * (high - low))
+    ends = np.array(intervals)
+    inside = np.broadcast_to(ends.T[:, :, None], (2, count, 4))
+    extremes = extreme_pairs(white.form, (inside[0], inside[1]), CLOSE * (ends[:, 1] - ends[:, 0]))
     outermost = extremes.values if white.form.dimension > 1 else extremes.values[:, :1]
-    strength: dict[str, float] = {}
+    unbias = [1.0 if m.n is None else m.n / (m.n - 1) for _, m in white.named]
+    unbiased = outermost * np.array(unbias)[:, None]
+    strongest = np.maximum(beyond(unbiased, *ends.T), white.shift_strengths()).tolist()
     third: dict[str, float] = {}
-    moved = white.shift_strengths()
-    for (label, m), interval, values, shift in zip(
-        white.named, intervals, outermost, moved, strict=True
-    ):
-        unbiased = values if m.n is None else values * (m.n / (m.n - 1))
-        c = Contrast(unbiased.tolist(), *interval)
-        strength[label] = max(strength.get(label, 0.0), c.strength, shift)
-        beyond = c.third
-        if beyond > 1:
-            beyond = _without_simpler_reasons(white, m, c)
-        if beyond > 1:
-            third.setdefault(label, beyond)
+    strength: dict[str, float] = {}
+    for (label, _), own in zip(white.named, strongest, strict=True):
+        strength[label] = max(strength.get(label, 0.0), own)
+    for k in np.flatnonzero(beyond(unbiased[:, 1:-1], *ends.T) > 1).tolist():
+        label, m = white.named[k]
+        left = _without_simpler_reasons(white, m, Contrast(unbiased[k].tolist(), *intervals[k]))
+        if left > 1:
+            third.setdefault(label, left)
     several = [several_targets(client.name, label, x) for label, x in third.items()]
     findings = [*several, *_same_regimes(white, extremes, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
@@ -214,10 +215,11 @@ def _same_regimes(
     """Findings about regimes with the same rows, or the same law, as another one."""
     client = white.client
     named = [(client.control_name, client.control), *white.named]
-    variances = np.array([np.diagonal(m.covariance) for _, m in named])
-    for i, j, distance in _nearest_before(white):
+    nearest = _nearest_before(white)
+    alike = _alike(np.array([m.covariance.diagonal() for _, m in named]), nearest)
+    for (i, j, distance), same in zip(nearest, alike, strict=True):
         (label, m), (other, twin) = named[i], named[j]
-        if m.n == twin.n and _same_rows(m, twin, variances[i], variances[j]):
+        if same and m.n == twin.n and _same_rows(m, twin):
             yield Finding(
                 "duplicated-regime",
                 "error",
@@ -288,31 +290,32 @@ def _nearest_before(white: _Whitened) -> list[tuple[int, int, float]]:
             start = np.broadcast_to(omega, (len(rows), SKETCH, p))
             flat[rows + 1] = form(start, rows).reshape(len(rows), -1)
     traces = np.append(p, form.regimes.inner(form.W.T @ form.W))
-    size = np.einsum("rk,rk->r", flat, flat) + traces**2
-    spread = _squared_distances(flat) / size
-    moved = _squared_distances(np.vstack([np.zeros(p), white.shifts])) / traces
-    apart = np.maximum(spread, moved)
-    apart[np.triu_indices(r + 1)] = np.inf
+    products = flat @ flat.T
+    spread = _squared_distances(products) / (np.diagonal(products) + traces**2)
+    shifts = np.vstack([np.zeros(p), white.shifts])
+    apart = np.maximum(spread, _squared_distances(shifts @ shifts.T) / traces)
+    apart[~np.tri(r + 1, k=-1, dtype=bool)] = np.inf
     nearest = apart.argmin(axis=1)[1:]
     distance = apart[np.arange(1, r + 1), nearest]
     return list(zip(range(1, r + 1), nearest.tolist(), distance.tolist(), strict=True))
 
 
-def _squared_distances(rows: FloatArray) -> FloatArray:
-    """Squared distances between all pairs of rows."""
-    products = rows @ rows.T
+def _squared_distances(products: FloatArray) -> FloatArray:
+    """Squared distances between all pairs of points, from their inner products."""
     squares = np.diagonal(products)
     return np.asarray(np.maximum(squares + squares[:, None] - 2 * products, 0.0))
 
 
-def _same_rows(a: Moments, b: Moments, variance: FloatArray, other: FloatArray) -> bool:
-    # The diagonal holds the largest entry, and nearly always the difference: one number tells
-    # most regimes apart, and all variances nearly all.
-    size = float(variance.max())
-    if abs(variance[0] - other[0]) > SAME_ROWS * size:
-        return False
-    if np.abs(variance - other).max() > SAME_ROWS * size:
-        return False
+def _alike(variances: FloatArray, nearest: list[tuple[int, int, float]]) -> list[bool]:
+    """Have regimes i and j of each triple the same variances? They tell nearly all copies."""
+    one, other = variances[[i for i, _, _ in nearest]], variances[[j for _, j, _ in nearest]]
+    apart = np.abs(one - other).max(axis=1)
+    alike: list[bool] = (apart <= SAME_ROWS * one.max(axis=1)).tolist()
+    return alike
+
+
+def _same_rows(a: Moments, b: Moments) -> bool:
+    size = float(a.covariance.diagonal().max())
     return bool(np.allclose(a.covariance, b.covariance, rtol=0, atol=SAME_ROWS * size)) and bool(
         np.allclose(a.mean, b.mean, rtol=0, atol=SAME_ROWS * np.sqrt(size))
     )

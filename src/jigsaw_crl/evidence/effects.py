@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["INTERVAL", "Effects", "Sizes", "decimals", "rounded"]
 
+# One over ten to the number of digits.
+STEPS = 10.0 ** -np.arange(13.0)
 # Half of a 95 % interval in standard errors.
 INTERVAL = 1.959964
 
@@ -41,7 +43,7 @@ def rounded(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArra
 def _step(error: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = np.where(error > 0, np.ceil(np.log10(20.0 / error) - 1e-9), 12.0)
-    return np.asarray(10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0))
+    return np.asarray(STEPS[np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0).astype(np.intp)])
 
 
 @dataclass(frozen=True, eq=False)

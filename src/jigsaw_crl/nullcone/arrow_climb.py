@@ -59,7 +59,7 @@ def _height(A, B, d, wd, wD, free, x):  # type: ignore[no-untyped-def]
 
 
 @compiled(kept=False)
-def _newton(A, B, d, wd, wD, x, height, y, g, H, new):  # type: ignore[no-untyped-def]
+def _newton(A, B, d, wd, wD, free, x, height, y, g, H, new):  # type: ignore[no-untyped-def]
     """Newton steps on the sphere from near a maximum of F, in place; the value reached.
 
     Where nothing holds a line the fixed point converges slowly, and where it stops would depend on
@@ -113,7 +113,7 @@ def _newton(A, B, d, wd, wD, x, height, y, g, H, new):  # type: ignore[no-untype
             norm += new[a] ** 2
         for a in range(k):
             new[a] /= np.sqrt(norm)
-        reached = _height(A, B, d, wd, wD, True, new)
+        reached = _height(A, B, d, wd, wD, free, new)
         if reached < height:
             break
         for a in range(k):
@@ -185,32 +185,30 @@ def climb(first, second, d, values, vectors, w_mean, w_cov, same, x, value):  # 
         low, high = vectors[j, 0], vectors[j, k - 1]
         root_high = np.sqrt(max(values[j, k - 1], 0.0))
         root_low = np.sqrt(max(-values[j, 0], 0.0))
-        n = 0
-        for s in range(3):
-            if s < 2:
-                there = _combined(high, root_high, low, (1 - 2 * s) * root_low, z)
-            else:
-                there = wd > 0.0 and _combined(d[j], 1.0, d[j], 0.0, z)
-            if not there:
-                continue
-            top = _ascend(A, B, d[j], wd, wD, True, z, y)
-            height[n] = _newton(A, B, d[j], wd, wD, z, top, y, g, H, new)
-            for a in range(k):
-                found[n, a] = z[a]
-            n += 1
+        # Neither a literal number nor a literal truth: numba would compile what they are passed to
+        # once for each.
+        n = np.int64(0)
+        for free in (True, False):
+            for s in range(3):
+                if s == 2:
+                    there = wd > 0.0 and _combined(d[j], 1.0, d[j], 0.0, z)
+                elif free:
+                    there = _combined(high, root_high, low, (1 - 2 * s) * root_low, z)
+                else:
+                    there = _combined(low if s else high, 1.0, low, 0.0, z)
+                if not there:
+                    continue
+                top = _ascend(A, B, d[j], wd, wD, free, z, y)
+                if free:
+                    height[n] = _newton(A, B, d[j], wd, wD, free, z, top, y, g, H, new)
+                    for a in range(k):
+                        found[n, a] = z[a]
+                    n += 1
+                elif _above(top, value[j, 2]):
+                    value[j, 2] = top
+                    for a in range(k):
+                        x[j, 2, a] = z[a]
         _keep_two(found, height, n, same, x[j], value[j])
-        for s in range(3):
-            if s < 2:
-                there = _combined(low if s else high, 1.0, low, 0.0, z)
-            else:
-                there = wd > 0.0 and _combined(d[j], 1.0, d[j], 0.0, z)
-            if not there:
-                continue
-            reached = _ascend(A, B, d[j], wd, wD, False, z, y)
-            if _above(reached, value[j, 2]):
-                value[j, 2] = reached
-                for a in range(k):
-                    x[j, 2, a] = z[a]
         if n == 0:
             value[j, 0] = value[j, 2]
             for a in range(k):

@@ -47,7 +47,7 @@ def arrow_statistics(arrows: Arrows, first: IntArray, second: IntArray) -> Stati
     i = place[first[pair], reading // READINGS]
     j = place[second[pair], reading % READINGS]
     found = _Readings.of(arrows)
-    if len(pair) > FEW:
+    if len(first) > FEW:
         # Compiled on first use: numba takes longer to import than a small study to recover.
         from jigsaw_crl.nullcone.arrow_loops import products
 

@@ -17,6 +17,8 @@ __all__ = ["TIE", "search"]
 
 # Steps of the fixed point and of Newton's method; a step shorter than CLOSE is the last.
 ASCENTS, STEPS, CLOSE = 200, 20, 1e-9
+# A shorter vector has no direction.
+SHORT = 1e-12
 # Heights this close, relatively, are equal up to rounding: the earlier start counts as the higher.
 # Without a mean the two null lines are equally likely.
 TIE = 1e-12
@@ -51,17 +53,39 @@ class _Hill:
         return self.wd * along * self.d + self.wD * bent, y, lam
 
     def ascended(self, x: FloatArray) -> FloatArray:
-        """Where the fixed point leads from x."""
-        moving = np.ones(x.shape[:2], dtype=bool)
+        """Where the fixed point leads from x.
+
+        A step goes along `K x ∓ w_D λ D x + w_D λ² x`, with K the part of the gradient's matrix
+        that does not depend on x. Some points need many steps, so those that have arrived are left
+        behind.
+        """
+        r, s, k = x.shape
+        K, sign = self.wd * np.swapaxes(self.d, 1, 2) * self.d, 1.0
+        if self.free:
+            K, sign = K + self.wD * self.B, -1.0
+        regime = np.repeat(np.arange(r), s)
+        both, w = np.concatenate([K, self.A], axis=2)[regime], self.wD[regime, 0, 0]
+        x = x.reshape(r * s, k)
+        found = x.copy()
+        live = np.arange(r * s)
         for _ in range(ASCENTS):
-            g, _, lam = self.gradient(x)
-            new = _unit(g + (self.wD * lam**2 + 1e-9) * x)
-            change = ((new - x) ** 2).sum(axis=2)
-            x = np.where(moving[:, :, None], new, x)
-            moving &= change >= CLOSE**2
-            if not moving.any():
-                break
-        return x
+            images = (x[:, None] @ both)[:, 0]
+            y = images[:, k:]
+            lam = np.einsum("mk,mk->m", x, y)
+            bent = w * lam
+            new = images[:, :k] + (sign * bent)[:, None] * y + (bent * lam + 1e-9)[:, None] * x
+            norm = np.sqrt(np.einsum("mk,mk->m", new, new))
+            new /= np.maximum(norm, SHORT)[:, None]
+            off = new - x
+            moving = np.einsum("mk,mk->m", off, off) >= CLOSE**2
+            x = new
+            if not moving.all():
+                found[live] = x
+                live, x, both, w = live[moving], x[moving], both[moving], w[moving]
+                if not len(live):
+                    break
+        found[live] = x
+        return found.reshape(r, s, k)
 
     def finished(self, x: FloatArray) -> FloatArray:
         """Newton steps on the sphere from near a maximum of F.
@@ -104,7 +128,7 @@ def _outer(x: FloatArray, y: FloatArray) -> FloatArray:
 def _unit(x: FloatArray) -> FloatArray:
     """Unit vectors; those of no length stay."""
     norm = np.linalg.norm(x, axis=-1, keepdims=True)
-    return np.asarray(np.divide(x, norm, out=x.copy(), where=norm >= 1e-12))
+    return np.asarray(np.divide(x, norm, out=x.copy(), where=norm >= SHORT))
 
 
 def _highest(height: FloatArray) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jigsaw_crl.base.compiled import compiled
 
-__all__ = ["advance", "line_errors", "off_ancestors", "spread"]
+__all__ = ["off_ancestors", "solve"]
 
 
 @compiled(fastmath={"reassoc", "contract"}, kept=False)
@@ -21,8 +21,8 @@ def _dot(x, y, stop):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled()
-def spread(w, F, h, m, both):  # type: ignore[no-untyped-def]
+@compiled(kept=False)
+def _spread(w, F, h, m, both):  # type: ignore[no-untyped-def]
     """`v = w − h ⟨F, w⟩ m` in the first rows of `both`, `w/2` in the others."""
     lines, p = w.shape
     for a in range(lines):
@@ -32,9 +32,9 @@ def spread(w, F, h, m, both):  # type: ignore[no-untyped-def]
             both[lines + a, x] = w[a, x] / 2
 
 
-@compiled()
-def line_errors(v, vectors, F, Mm, mMm, m, h, n, mH, d):  # type: ignore[no-untyped-def]
-    """`d`: errors of the lines for multipliers with `v` (see `spread`) and the whitening's `mH`.
+@compiled(kept=False)
+def _line_errors(v, vectors, F, Mm, mMm, m, h, n, mH, d):  # type: ignore[no-untyped-def]
+    """`d`: errors of the lines for multipliers with `v` (see `_spread`) and the whitening's `mH`.
 
     `N_i m^s` with `N_i = (2/n_i) M_i sym(Σ v mᵀ) M_i` and `M_i = I + nᵀF`. Rank 1: the error is
     fixed up to a multiple of n itself, which no orthogonality sees; the error of D along n shows in
@@ -57,8 +57,8 @@ def line_errors(v, vectors, F, Mm, mMm, m, h, n, mH, d):  # type: ignore[no-unty
             d[a, x] -= share * F[a, x]
 
 
-@compiled()
-def advance(out, must, precision, square, direction, residual, y):  # type: ignore[no-untyped-def]
+@compiled(kept=False)
+def _advance(out, must, precision, square, direction, residual, y):  # type: ignore[no-untyped-def]
     """One step of conjugate gradients, given `out + outᵀ`, the operator's image of `direction`.
 
     Returns the new scaled square of the residual; 0 if the operator is singular in this direction.
@@ -86,6 +86,52 @@ def advance(out, must, precision, square, direction, residual, y):  # type: igno
         for b in range(lines):
             direction[a, b] = beta * direction[a, b] + out[a, b]
     return new
+
+
+@compiled(kept=False)
+def _errors(y, flat, F, Mm, mMm, m_and_n, h, n, n_eff, w, both, H, mnH, d):  # type: ignore[no-untyped-def]
+    """Fill the errors `d` of the lines and `H` of the whitening for multipliers y."""
+    lines, p = flat.shape
+    m = m_and_n[:lines]
+    np.dot(y, flat, w)
+    _spread(w, F, h, m, both)
+    # H = −(2/n_eff) sym(Σ m vᵀ + ½ Σ n wᵀ)
+    np.dot(m_and_n.T, both, H)
+    for a in range(p):
+        for b in range(a + 1):
+            value = (H[a, b] + H[b, a]) / -n_eff
+            H[a, b] = value
+            H[b, a] = value
+    np.dot(m_and_n, H, mnH)
+    _line_errors(both, flat, F, Mm, mMm, m, h, n, mnH, d)
+
+
+@compiled()
+def solve(  # type: ignore[no-untyped-def]
+    residual, precision, must, flat, F, Mm, mMm, m_and_n, h, n, n_eff, steps, stop, d, H
+):
+    """Fill the conditional errors `d` of the lines and `H` of the whitening: see `basis`.
+
+    Conjugate gradients from zero, with `residual` the products that must vanish, up to `steps`
+    steps or until the scaled square of the residual is at most `stop`.
+    """
+    lines, p = flat.shape
+    w, both, mnH = np.empty_like(flat), np.empty_like(m_and_n), np.empty_like(m_and_n)
+    y, out = np.zeros_like(residual), np.empty_like(residual)
+    direction = residual * precision
+    square = 0.0
+    for a in range(lines):
+        square += _dot(residual[a], direction[a], lines)
+    for _ in range(steps):
+        if square <= stop:
+            break
+        _errors(direction, flat, F, Mm, mMm, m_and_n, h, n, n_eff, w, both, H, mnH, d)
+        for a in range(lines):
+            for x in range(p):
+                d[a, x] -= mnH[lines + a, x] / 2
+        np.dot(flat, d.T, out)
+        square = _advance(out, must, precision, square, direction, residual, y)
+    _errors(y, flat, F, Mm, mMm, m_and_n, h, n, n_eff, w, both, H, mnH, d)
 
 
 @compiled()

@@ -100,10 +100,10 @@ class Choices:
         (rho, _), _, (x,) = self.kinds
         return Choices(self.lines, self.sound, (*self.kinds, (_inside(rho, x),)))
 
-    def behind(self, other: Choices) -> BoolArray:
-        """Has the other certainly more zeros of a kind that both have? Choice by choice."""
+    def behind(self, other: Choices, kinds: slice) -> BoolArray:
+        """Has the other certainly more zeros of one of these kinds? Choice by choice."""
         behind = ~self.sound
-        for own, its in zip(self.kinds, other.kinds, strict=False):
+        for own, its in zip(self.kinds[kinds], other.kinds[kinds], strict=True):
             least = sum(_count(n.zero) for n in its)
             most = sum(_count(n.within(o)) for n, o in zip(own, its, strict=True))
             behind = (behind | (most < least)) & other.sound
@@ -233,10 +233,10 @@ class District:
 
 def _compared(some: Choices, best: Choices) -> tuple[Choices | None, Choices]:
     """One of some choices that refutes the best, if there is one, and those that it leaves open."""
-    for with_y in (False, True):
-        # y takes longest to compute.
+    # y takes longest to compute. By the other kinds, those that are left refute nothing.
+    for with_y, kinds in ((False, slice(3)), (True, slice(3, 4))):
         some = some.with_y() if with_y else some
-        refuting, refuted = best.behind(some), some.behind(best)
+        refuting, refuted = best.behind(some, kinds), some.behind(best, kinds)
         if refuting.any():
             # One that is refuted in turn is a step towards one that is not.
             better = some.of(np.array([(2 * refuting - refuted).argmax()]))

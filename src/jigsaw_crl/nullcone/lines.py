@@ -18,7 +18,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.nullcone.spikes import Spikes
 
-__all__ = ["Lines", "null_lines"]
+__all__ = ["Lines", "duals", "null_lines"]
 
 
 # In few dimensions `p · eps · κ` is no bound: every step of the computation rounds.
@@ -69,6 +69,17 @@ class Lines:
         W[self.rank == 2] = [[0.0, 1.0], [1.0, 0.0]]
         W[:, 0, 0] += 2.0 * self.sign
         return W
+
+
+def duals(lines: FloatArray) -> FloatArray:
+    """`m^s` in each plane with ⟨m^s, n^s⟩ = 0 and ⟨m^s, n^{1−s}⟩ = 1, for lines of shape (r, 2, p).
+
+    By Cramer's rule: many systems of two equations in a few array operations.
+    """
+    a, b = lines[:, 0], lines[:, 1]
+    aa, ab, bb = (np.einsum("rp,rp->r", x, y)[:, None] for x, y in ((a, a), (a, b), (b, b)))
+    off = np.stack([aa * b - ab * a, bb * a - ab * b], axis=1)
+    return np.asarray(off / (aa * bb - ab**2)[:, None])
 
 
 def null_lines(spikes: Spikes) -> Lines:

@@ -140,7 +140,7 @@ def read(
     start : Start, optional
         Spectrum and extreme eigenpairs of the client; computed if None.
     """
-    reduced = reduce(client, None if start is None else start.space)
+    reduced = reduce(client, start)
     whitened = pool(reduced, None if start is None else start.extremes)
     spread = excess_spread(reduced, whitened)
     if spread > 1:
@@ -255,7 +255,7 @@ def _sizes(targets: Targets, reading: IntArray, owner: IntArray, p: int) -> Floa
         if targets.planes is not None:
             error = np.zeros_like(error)  # exact moments
         # Of several strengths, the one that is known best.
-        order = np.argsort(-error, kind="stable")
+        order = np.argsort(-error, kind="stable") if len(owner) > p else rows
         cells = owner[a][order], owner[d][order]
         out[0][cells], out[1][cells] = value[order], error[order]
     return out

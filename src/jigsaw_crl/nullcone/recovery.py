@@ -168,20 +168,20 @@ class Recovery:
     def _bayes(self, factors: FloatArray, settled: BoolArray) -> BayesFactors:
         hypotheses, factors = self.reading.hypotheses, factors.copy()
         unsaid = (self._ancestors_open | self.not_identified) & ~settled
-        factors[:, unsaid] = np.where(
-            (np.isin(np.arange(len(hypotheses)), hypotheses.where("ancestor")))[:, None],
-            np.nan,
-            factors[:, unsaid],
-        )
+        for row in hypotheses.where("ancestor"):
+            factors[row, unsaid] = np.nan
         return BayesFactors.of(factors, hypotheses, tuple(self.single.tolist()), settled)
 
-    def fragment(self, *, basis: bool = True) -> Fragment:
-        """The client's fragment, from its own data alone; without findings.
+    def fragment(self, *, basis: bool = True, **beside: Any) -> Fragment:
+        """The client's fragment, from its own data alone.
 
         Parameters
         ----------
         basis : bool
             Compute the latent basis as well.
+        **beside
+            Further fields of the fragment, which do not come from the reading: its findings,
+            features and centre.
         """
         structure = decide(self._without_claims)
         exact = self.reading.exact
@@ -197,6 +197,7 @@ class Recovery:
             hard=self.effects,
             shares=None if exact else self._shares(),
             **self._groups(structure),
+            **beside,
         )
 
     @cached_property

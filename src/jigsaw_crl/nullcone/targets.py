@@ -22,7 +22,7 @@ from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
 from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
-from jigsaw_crl.nullcone.lines import Lines, null_lines
+from jigsaw_crl.nullcone.lines import Lines, duals, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
 from jigsaw_crl.nullcone.second_targets import Second
 from jigsaw_crl.nullcone.spikes import MARGIN
@@ -239,7 +239,7 @@ def arrow_targets(
         natural=np.ones(len(usable)),
         length=np.sqrt(1.0 + arrows.signal[:, 0]),
         means_fit=fit,
-        misfit=float(np.nanmean(misfit)) if np.isfinite(misfit).any() else float("nan"),
+        misfit=float(misfit[known].mean()) if (known := ~np.isnan(misfit)).any() else float("nan"),
         lean=_lean(arrows, statistics, single),
         arrows=arrows,
     )
@@ -254,9 +254,11 @@ def _lean(arrows: Arrows, statistics: Statistics, single: BoolArray) -> FloatArr
     size = np.maximum(np.abs(arrows.lam[:, ZERO]), np.finfo(np.float64).tiny)
     tilt = np.where(single, np.sin(np.arctan(np.sqrt(arrows.null[:, 0]) / size)), 0.0)
     first, second = statistics.first, statistics.second
-    rows, slots = np.arange(len(first)), arrows.has.shape[1]
+    slots = arrows.has.shape[1]
     worst = np.full(len(single), -np.inf)
     for own, other, stride in ((first, second, (slots, 1)), (second, first, (1, slots))):
+        rows = np.flatnonzero(single[own])
+        own, other = own[rows], other[rows]
         least = np.full(len(rows), np.inf)
         for slot in range(ZERO):
             reading = np.where(single[other], ZERO, slot)
@@ -266,7 +268,7 @@ def _lean(arrows: Arrows, statistics: Statistics, single: BoolArray) -> FloatArr
             there = arrows.has[other, reading] & (error > 0)
             score = np.divide(g, error, out=np.full_like(g, np.inf), where=there)
             least = np.minimum(least, score)
-        known = single[own] & np.isfinite(least)
+        known = np.isfinite(least)
         np.maximum.at(worst, own[known], least[known])
     return worst
 
@@ -276,6 +278,8 @@ def _without_unmoved(statistics: Statistics, mean_alone: BoolArray) -> Statistic
 
     Such a c is free, and the product with it is zero with variance 1, whatever the relation is.
     """
+    if not mean_alone.any():
+        return statistics
     values, covariance = statistics.values.copy(), statistics.covariance.copy()
     free = statistics.free.copy()
     for side, (regime, at) in enumerate(((statistics.first, 2), (statistics.second, 1))):
@@ -305,6 +309,8 @@ def _change_along(whitened: Whitened, shifts: FloatArray) -> FloatArray:
     `w_D (½λ² + ‖c‖²)` is χ² with p degrees of freedom if D = 0, and its first term with one.
     """
     r, p = shifts.shape
+    if not shifts.any():
+        return np.zeros(r)
     norm = np.linalg.norm(shifts, axis=1, keepdims=True)
     u = np.divide(shifts, norm, out=np.zeros_like(shifts), where=norm > 0)
     image = whitened.form(u[:, None], np.arange(r))[:, 0] - u
@@ -330,8 +336,16 @@ def _sizes(arrows: Arrows, usable: BoolArray) -> tuple[FloatArray, float]:
     clear = usable & (arrows.odds > CLEAR)
     if not clear.any():
         return np.ones(len(root)), np.nan
-    low = float(np.quantile(root[clear], 0.25))
+    low = _lower_quartile(root[clear])
     return np.where(arrows.odds > 0, np.fmax(root, UNSEEN * low), UNSEEN * low), low
+
+
+def _lower_quartile(x: FloatArray) -> float:
+    """As `np.quantile(x, 0.25)`, which takes ten times as long for a few numbers."""
+    x = np.sort(x)
+    whole, part = divmod(0.25 * (len(x) - 1), 1.0)
+    below, above = x[int(whole)], x[min(int(whole) + 1, len(x) - 1)]
+    return float(below + part * (above - below))
 
 
 def _held_lines(arrows: Arrows, reading: IntArray, usable: BoolArray) -> Lines:
@@ -350,8 +364,7 @@ def _held_lines(arrows: Arrows, reading: IntArray, usable: BoolArray) -> Lines:
     full = c + 0.5 * lam[:, None] * u
     scale = np.sqrt(np.linalg.norm(full, axis=1))[two, None]
     n[two, 0], n[two, 1] = u[two] * scale, full[two] / scale
-    plane = n[two]
-    m[two] = np.linalg.solve(plane @ np.swapaxes(plane, 1, 2), plane)[:, ::-1]
+    m[two] = duals(n[two])
     size = np.sqrt(alpha / arrows.w_cov)[one, None]
     sign = np.zeros(r)
     sign[one] = np.where(lam[one] < 0, -1.0, 1.0)

@@ -48,10 +48,12 @@ class Start:
     space : Spectrum
     extremes : Extremes
         Outermost eigenpairs of the regimes whitened by the control alone, noise included.
+    means : Means
     """
 
     space: Spectrum
     extremes: Extremes
+    means: Means
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +144,12 @@ def rounding_size(condition: float, p: int) -> float:
     return 1.0 / (p * eps * max(condition, 1.0)) ** 2
 
 
-def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
+def reduce(client: Client, start: Start | None = None) -> Reduced:
     """Restrict a client's moments to the space of its latents, without the sensors' noise floor.
 
-    `space` is the leading space, precomputed; computed if None.
+    `start` has the leading space and the means, precomputed; computed if None.
     """
-    space = reduce_to_rank(client) if space is None else space
+    space = reduce_to_rank(client) if start is None else start.space
     small = space.project(client.control_second_moment())
     owner = np.repeat(
         np.arange(len(client.labels)), [len(client.interventions[x]) for x in client.labels]
@@ -166,9 +168,8 @@ def reduce(client: Client, space: Spectrum | None = None) -> Reduced:
     given = (owner, n0, n, exact, space.sensors)
     if exact:
         return Reduced(space.basis, small, regimes, *given)
-    return Reduced(
-        space.basis, small, regimes.about_own_means(), *given, batch_means(client, space)
-    )
+    means = batch_means(client, space) if start is None else start.means
+    return Reduced(space.basis, small, regimes.about_own_means(), *given, means)
 
 
 def pool(reduced: Reduced, start: Extremes | None = None) -> Whitened:
