@@ -20,10 +20,10 @@ def test_standard_scores_have_unit_spread_whatever_the_offsets(layout, offset):
     assert np.mean(np.abs(z) > 4) < 0.01
 
 
-def scores(batches: Batches | None) -> tuple[float, int, float]:
-    """E1, wrong "yes", and the share of pairs decided, over six worlds."""
+def scores(batches: Batches | None, worlds: int = 6) -> tuple[np.ndarray, int, float]:
+    """E1 of each world, and over all: wrong "yes", and the share of pairs decided."""
     values, wrong, decided = [], 0, []
-    for seed in range(76_000, 76_006):
+    for seed in range(76_000, 76_000 + worlds):
         kind = Intervention.named("hard", shift=1.0)
         world = random_world(12, 8, 0.6, seed=seed, intervention=kind)
         try:
@@ -36,20 +36,21 @@ def scores(batches: Batches | None) -> tuple[float, int, float]:
         values.append(jc.metrics.global_f1(world.order, order))
         wrong += counts.wrong_yes
         decided.append(counts.decided)
-    return float(np.mean(values)), wrong, float(np.mean(decided))
+    return np.array(values), wrong, float(np.mean(decided))
 
 
 def test_the_batch_column_restores_what_offsets_cost_and_costs_nothing_without():
     clean, _, decided = scores(None)
     # Without controls in their batches, the means of the regimes say next to nothing.
-    for layout, least in (("own", clean - 0.05), ("apart", clean - 0.09)):
+    for layout, loss in (("own", 0.05), ("apart", 0.09)):
         for offset in (0.1, 0.3):
             e1, wrong, _ = scores(Batches(offset, layout))
-            assert e1 >= least
+            assert e1.mean() >= clean.mean() - loss
             assert wrong <= 1
-        without, _, _ = scores(Batches(0.3, layout, told=False))
-        assert without < clean - 0.3
+        # What offsets cost shows in every world, so that two are enough.
+        without, _, _ = scores(Batches(0.3, layout, told=False), worlds=2)
+        assert (without < clean[:2] - 0.3).all()
         e1, wrong, share = scores(Batches(0.0, layout))
-        assert e1 >= clean - 0.01
+        assert e1.mean() >= clean.mean() - 0.01
         assert share >= decided - 0.02
         assert wrong == 0

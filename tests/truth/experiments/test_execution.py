@@ -103,6 +103,8 @@ def test_a_task_that_always_dies_is_named_and_the_others_are_kept(
     two_workers, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(reproduce, "run_task", dies_on_one)
+    # Dask tries a task again on a second worker, and not on a third and a fourth.
+    two_workers.scheduler.allowed_failures = 1
     plan = tiny(replicates=2, calibration_runs=1)
     with pytest.raises(InputError, match="task A-gaussian-n1000-paper-e0001 ended every worker"):
         reproduce.run_plan(plan, tmp_path, cluster=two_workers.scheduler_address, progress=silent)
