@@ -147,30 +147,33 @@ def _denial(
     """
     up, down = up.copy(), down.copy()
     up[a], down[d] = np.inf, np.inf
-    above, below = np.flatnonzero(up > -np.inf), np.flatnonzero(down > -np.inf)
-    grid = np.ix_(above, below)
-    E, said = order.evidence[grid], order.verdicts[grid]
-    back = np.ix_(below, above)
-    E_back, said_back = order.evidence[back].T, order.verdicts[back].T
-    one = above[:, None] == below[None, :]
-    denial = np.where((said == NO) & (E < -SILENT) & ~one, -E, -np.inf)
-    reverse = np.where((said_back == YES) & (E_back > SILENT), E_back, -np.inf)
-    same = np.where(one, np.inf, -np.inf)
-    bound = np.minimum(up[above][:, None], down[below][None, :])
-    tables = [np.minimum(bound, t) for t in (denial, reverse, same)]
-    which = int(np.argmax([t.max() for t in tables]))
-    if not tables[which].max() > -np.inf:
+    above, below = np.flatnonzero(up > -np.inf)[:, None], np.flatnonzero(down > -np.inf)
+    known, denied = _direct(order)
+    same = np.where(above == below, np.inf, -np.inf)
+    tables = np.stack((denied[above, below], known.T[above, below], same))
+    tables = np.minimum(tables, np.minimum(up[above], down[below]))
+    which, row, column = np.unravel_index(int(tables.argmax()), tables.shape)
+    if not tables[which, row, column] > -np.inf:
         return None
-    row, column = np.unravel_index(int(tables[which].argmax()), bound.shape)
-    return int(above[row]), int(below[column]), which
+    return int(above[row, 0]), int(below[column]), int(which)
+
+
+def _direct(order: GlobalOrder) -> tuple[FloatArray, FloatArray]:
+    """Direct evidence for what is stated, and against what is denied; -inf elsewhere. Kept."""
+    kept = order.__dict__.setdefault("_direct_evidence", [])
+    if not kept:
+        E, said = order.evidence, order.verdicts
+        denied = np.where((said == NO) & (E < -SILENT), -E, -np.inf)
+        np.fill_diagonal(denied, -np.inf)
+        kept += [np.where((said == YES) & (E > SILENT), E, -np.inf), denied]
+    return kept[0], kept[1]
 
 
 def _paths(order: GlobalOrder, start: int, *, up: bool) -> tuple[FloatArray, npt.NDArray[np.int64]]:
     """Widest paths of direct evidence from `start`, cached with the order."""
     kept = order.__dict__.setdefault("_widest_paths", {})
     if (start, up) not in kept:
-        E = order.evidence
-        strong = np.where((order.verdicts == YES) & (E > SILENT), E, -np.inf)
+        strong, _ = _direct(order)
         kept[start, up] = _widest(strong.T if up else strong, start)
     found: tuple[FloatArray, npt.NDArray[np.int64]] = kept[start, up]
     return found
