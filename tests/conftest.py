@@ -1,7 +1,8 @@
-"""How tests are shared out between workers, and that a slow machine fails none of them."""
+"""How tests are shared out between workers, and that a slow machine or disk fails none of them."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,19 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something of the machine, nothing of the code.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_the_disk():
+    """Tests end processes, never the machine, so that nothing need reach the disk meanwhile."""
+
+    def checked(file):
+        os.fstat(file if isinstance(file, int) else file.fileno())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", checked)
+        yield
+
 
 # Tests that share processes and depend on their order. They wait more than they compute, so that
 # they start first and another worker has the processor meanwhile.
