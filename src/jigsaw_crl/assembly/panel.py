@@ -84,14 +84,19 @@ class Claims:
     together: BoolArray
 
     @cached_property
+    def odds(self) -> FloatArray:
+        """Log-odds of every pair, of a client that weighs."""
+        assert self.evidence is not None
+        return self.evidence.log_odds()
+
+    @cached_property
     def stance(self) -> npt.NDArray[np.int8]:
         """1 where the client says yes, -1 where it says no, 0 where it does not say."""
         if self.certain is not None:
             out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
         else:
             # What it brings to the pool, so that a verdict names the clients that it rests on.
-            assert self.evidence is not None
-            mean = np.where(self.says, self.evidence.log_odds(), 0.0)
+            mean = np.where(self.says, self.odds, 0.0)
             out = np.where(mean > SPEAKS, 1, np.where(mean < -SPEAKS, -1, 0))
         np.fill_diagonal(out, 0)
         return out.astype(np.int8)

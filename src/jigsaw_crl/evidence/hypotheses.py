@@ -289,9 +289,11 @@ class Hypotheses:
 
 # A hidden cause reaches i with weight u and j with weight v. Then ⟨q_i, q_j⟩ goes with uv,
 # ⟨q_i, c_j⟩ with u and ⟨c_i, q_j⟩ with v. If v is small, one statistic is large and the others are
-# tiny, as under ancestry: that case has a component of its own each way. A target with a spouse has
-# a second direction (T1), so c must be free at both.
-MIDDLE, TINY = 0.1, 0.004
+# tiny, as under ancestry: that case has components of its own each way. A district also joins
+# targets without any common cause, through a third that shares one with either: their statistics
+# are products and small, but with many rows they are seen. A target with a spouse has a second
+# direction (T1), so c must be free at both.
+MIDDLE, TINY, FAINT = 0.1, 0.004, 0.005
 
 UNRELATED = Hypothesis("unrelated", "unrelated", (Component(),))
 # Unrelated, and the second direction of a target that seems to have one was missed: its line leans
@@ -311,11 +313,15 @@ DISTRICT = Hypothesis(
     "district",
     "district",
     (
-        Component(0.5, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.40),
-        Component(MIDDLE, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.30),
+        Component(0.5, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.38),
+        Component(MIDDLE, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.28),
         Component(0.05, 0.05 * SIZE_J, 0.05 * SIZE_I, weight=0.06),
-        Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=0.12),
-        Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=0.12),
+        Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=0.06),
+        Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=0.06),
+        Component(TINY, 0.5 * SIZE_J, FAINT * SIZE_I, weight=0.04),
+        Component(TINY, FAINT * SIZE_J, 0.5 * SIZE_I, weight=0.04),
+        Component(TINY, 0.05 * SIZE_J, FAINT * SIZE_I, weight=0.04),
+        Component(TINY, FAINT * SIZE_J, 0.05 * SIZE_I, weight=0.04),
     ),
     free=("i", "j"),
 )

@@ -6,6 +6,7 @@
 `metropolis`   steps of a chain, compiled
 `enumeration`  all orders of a few labels, with their probabilities
 `search`       `best_order`: which single order scores best
+`starts`       where chains start when there are many labels
 `chains`       `sample_orders`, `draw_orders`: how probable each pair is; orders drawn at random
 `agreement`    whether the chains agree, and on which pairs they do not
 `doubts`       invisible effects and hidden common causes, estimated from the study

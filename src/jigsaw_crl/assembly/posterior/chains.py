@@ -15,8 +15,9 @@ import numpy.typing as npt
 from jigsaw_crl.assembly.posterior.agreement import Convergence, Draws, Halves
 from jigsaw_crl.assembly.posterior.enumeration import FEW as ENUMERATED
 from jigsaw_crl.assembly.posterior.enumeration import Enumeration
-from jigsaw_crl.assembly.posterior.search import best_order, climb
-from jigsaw_crl.assembly.posterior.walk import AROUND, SETTLED, Chain, Proposals, Weights
+from jigsaw_crl.assembly.posterior.search import best_order
+from jigsaw_crl.assembly.posterior.starts import grow, likely, recombine
+from jigsaw_crl.assembly.posterior.walk import SETTLED, Chain, Proposals, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["draw_orders", "sample_orders"]
@@ -27,9 +28,9 @@ N_CHAINS = 4
 # many labels half of them are bridges; what one costs, and how many labels it goes through, grow
 # with the words of an order's rows (5 at 300 labels, 16 at 1,000).
 BUDGET, BUDGET_OF_MANY = 4e8, 4e8
-# With more labels than this, chains that start far from the mode climb before they are recorded,
-# and after a share WARM of their budget they propose mostly the pairs that were seen to change:
-# those with a probability between MOVES and 1 − MOVES. Short rounds have a share SHORT.
+# With more labels than this, chains start where `starts` leads them. They propose the pairs that
+# might change there and, after a share WARM of their budget, those that were seen to change: with a
+# probability between MOVES and 1 − MOVES. Short rounds have a share SHORT.
 FEW = 100
 WARM, MOVES, SHORT = 0.3, 0.02, 0.15
 
@@ -42,39 +43,56 @@ class _Posterior:
     """
 
     weights: Weights
-    start: BoolArray
-    proposals: Proposals
+    start: BoolArray | None
     grid: tuple[IntArray, ...]
 
     @classmethod
     def of(
         cls, evidence: Weights | FloatArray, rng: np.random.Generator, start: BoolArray | None
     ) -> _Posterior:
-        """Start from the best order that local search finds if `start` is None."""
+        """With few labels, start from the best order that local search finds if none is given."""
         weights = Weights.of(evidence)
-        start = best_order(weights, rng) if start is None else start
+        if start is None and len(weights) <= FEW:
+            start = best_order(weights, rng)
         shuffle = rng.permutation(len(weights))
         grid = np.ix_(shuffle, shuffle)
-        weights, start = weights.shuffled(shuffle), start[grid]
-        return cls(weights, start, Proposals.of(weights, start), grid)
+        return cls(weights.shuffled(shuffle), None if start is None else start[grid], grid)
 
-    def chain(self, matrix: BoolArray, rng: np.random.Generator) -> Chain:
+    def chain(
+        self, matrix: BoolArray, rng: np.random.Generator, proposals: Proposals | None = None
+    ) -> Chain:
         score = self.weights.score(matrix)
-        return Chain.at(matrix, self.weights, rng, proposals=self.proposals, score=score)
+        return Chain.at(matrix, self.weights, rng, proposals=proposals, score=score)
+
+    def grown(self, n: int, rng: np.random.Generator) -> list[BoolArray]:
+        """Different orders of high worth."""
+        given = [] if self.start is None else [self.start]
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            found = pool.map(lambda own: grow(self.weights, own), rng.spawn(n - len(given)))
+            return recombine([*given, *found], self.weights)
 
     def scattered(self, n: int, rng: np.random.Generator) -> list[Chain]:
-        """Chains from different orders: the start, and greedy orders of distorted evidence."""
+        """Chains from different orders.
+
+        Of few labels: the start, and greedy orders of distorted evidence.
+        """
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import greedy_order
 
+        if self.start is None or len(self.weights) > FEW:
+            orders = self.grown(n, rng)
+            moving = np.any([x != orders[0] for x in orders], axis=0)
+            for order in orders:
+                moving |= likely(order, self.weights)
+            proposals = Proposals.among(moving)
+            return [self.chain(order, rng, proposals) for order in orders]
         weight = self.weights.direct
-        chains = [self.chain(self.start, rng)]
+        proposals = Proposals.of(self.weights, self.start)
+        chains = [self.chain(self.start, rng, proposals)]
         for number in range(1, n):
             noise = rng.normal(scale=2.0 * number, size=weight.shape)
             matrix = greedy_order(weight + noise * (np.abs(weight) < SETTLED))
-            if len(weight) > FEW:
-                matrix = climb(matrix, self.weights, rng, proposals=self.proposals, sweeps=10)
-            chains.append(self.chain(matrix, rng))
+            chains.append(self.chain(matrix, rng, proposals))
         return chains
 
 
@@ -121,14 +139,13 @@ def sample_orders(
         asked = asked[posterior.grid]
     with ThreadPoolExecutor(max_workers=2) as pool:
         if asked is not None:
-            for chain in chains:
-                chain.proposals = replace(chain.proposals, around=p * p // AROUND)
             _focus(chains, _halves(pool, chains, _longest(chains, WARM), parts=1).mean())
         longest = _longest(chains) if most is None else most
         if asked is not None and most is not None:
             longest = min(most, _longest(chains, SHORT))
         half = min(first, longest)
-        _halves(pool, chains, half, parts=1)
+        # Chains of many labels have walked before, and start where they belong.
+        _halves(pool, chains, half if asked is None else half // 4, parts=1)
         while True:
             halves = _halves(pool, chains, half)
             convergence = halves.convergence(asked)
@@ -168,7 +185,8 @@ def _longest(chains: list[Chain], share: float = 1.0) -> int:
     """Sweeps per half in the last stage, for a budget of proposals over all chains and stages."""
     p, words = len(chains[0].up), chains[0].up.shape[1]
     budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 2)
-    return int(np.clip(budget / (4 * len(chains) * chains[0].proposals.number), 10, 16_000))
+    parts = 4 if p <= FEW else 3
+    return int(np.clip(budget / (parts * len(chains) * chains[0].proposals.number), 10, 16_000))
 
 
 def draw_orders(
@@ -183,12 +201,13 @@ def draw_orders(
     if len(evidence) <= ENUMERATED:
         return Enumeration.of(Weights.of(evidence)).drawn(n, rng)
     posterior = _Posterior.of(evidence, rng, start)
-    chain = posterior.chain(posterior.start, rng)
+    first = posterior.grown(1, rng)[0] if posterior.start is None else posterior.start
+    chain = posterior.chain(first, rng)
     chain.walk(10 * gap)
     out = []
     for _ in range(n):
         chain.walk(gap)
-        matrix = np.zeros(posterior.start.shape, dtype=bool)
+        matrix = np.zeros(first.shape, dtype=bool)
         matrix[posterior.grid] = chain.matrix()
         out.append(matrix)
     return out

@@ -8,15 +8,17 @@ from jigsaw_crl.assembly.posterior.moves import (
     LARGEST_BRIDGE,
     LONGEST_SIDE,
     bridge,
+    empty_but,
     exchange,
     flip,
     inlined,
     may_flip,
+    n_between,
 )
 from jigsaw_crl.base.bitsets import bit, n_bits
 from jigsaw_crl.base.compiled import compiled
 
-__all__ = ["metropolis"]
+__all__ = ["metropolis", "take_over"]
 
 _ONE = np.uint64(1)
 # The increment of SplitMix64: 2^64 divided by the golden ratio.
@@ -228,3 +230,42 @@ def metropolis(  # type: ignore[no-untyped-def]
         if counts.shape[0] == p:
             _count(up, counts)
     return score
+
+
+@inlined
+def _score(up, down, implied, cover, ancestry):  # type: ignore[no-untyped-def]
+    """Worth of an order."""
+    p, words = up.shape
+    total = 0.0
+    for a in range(p):
+        if not empty_but(down, a, -1):
+            total += ancestry[a]
+        for w in range(words):
+            rest = up[a, w]
+            while rest != 0:
+                low = rest & (~rest + _ONE)
+                d = (w << 6) + n_bits(low - _ONE)
+                rest ^= low
+                total += implied[a, d]
+                if n_between(up, down, a, d, 1) == 0:
+                    total += cover[a, d]
+    return total
+
+
+@compiled()
+def take_over(up, down, implied, cover, ancestry, pairs, ends, least):  # type: ignore[no-untyped-def]
+    """Change each part of `pairs` if that gains more than `least`; in place.
+
+    Part k is `pairs[ends[k - 1] : ends[k]]`, from `starts.parts`.
+    """
+    score = _score(up, down, implied, cover, ancestry)
+    first = 0
+    for k in range(ends.shape[0]):
+        part = pairs[first : ends[k]]
+        first = ends[k]
+        _apply(up, down, part, len(part))
+        changed = _score(up, down, implied, cover, ancestry)
+        if changed > score + least:
+            score = changed
+        else:
+            _apply(up, down, part, len(part))

@@ -29,7 +29,17 @@ import numpy as np
 from jigsaw_crl.base.bitsets import bit, contains, members, n_bits
 from jigsaw_crl.base.compiled import compiled
 
-__all__ = ["LARGEST_BRIDGE", "LONGEST_SIDE", "bridge", "exchange", "flip", "inlined", "may_flip"]
+__all__ = [
+    "LARGEST_BRIDGE",
+    "LONGEST_SIDE",
+    "bridge",
+    "empty_but",
+    "exchange",
+    "flip",
+    "inlined",
+    "may_flip",
+    "n_between",
+]
 
 _ONE = np.uint64(1)
 # Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair.
@@ -45,7 +55,7 @@ inlined = compiled(kept=False, forceinline=True)
 
 
 @inlined
-def _n_between(up, down, a, d, most):  # type: ignore[no-untyped-def]
+def n_between(up, down, a, d, most):  # type: ignore[no-untyped-def]
     """Number of labels between a and d; counting stops at `most`."""
     total = 0
     for w in range(up.shape[1]):
@@ -66,21 +76,21 @@ def _covers_with(up, down, cover, a, d, n):  # type: ignore[no-untyped-def]
         while rest != 0:
             low = rest & (~rest + _ONE)
             x = (w << 6) + n_bits(low - _ONE)
-            if _n_between(up, down, x, d, n + 1) == n:
+            if n_between(up, down, x, d, n + 1) == n:
                 found += cover[x, d]
             rest ^= low
         rest = up[d, w]
         while rest != 0:
             low = rest & (~rest + _ONE)
             y = (w << 6) + n_bits(low - _ONE)
-            if _n_between(up, down, a, y, n + 1) == n:
+            if n_between(up, down, a, y, n + 1) == n:
                 found += cover[a, y]
             rest ^= low
     return found
 
 
 @inlined
-def _empty_but(words, row, one):  # type: ignore[no-untyped-def]
+def empty_but(words, row, one):  # type: ignore[no-untyped-def]
     """Has the row no member except `one` (-1: no member at all)?"""
     for w in range(words.shape[1]):
         rest = words[row, w]
@@ -112,7 +122,7 @@ def _outside_between(up, down, x, y, a, d):  # type: ignore[no-untyped-def]
 def may_flip(up, down, a, d):  # type: ignore[no-untyped-def]
     """Is the order still transitive after the pair (a, d) is added, or deleted if present?"""
     if contains(up, a, d):
-        return _n_between(up, down, a, d, 1) == 0
+        return n_between(up, down, a, d, 1) == 0
     # If d is an ancestor of a, the first set holds d and the test fails.
     for w in range(up.shape[1]):  # noqa: SIM110 (numba does not compile generators)
         if (down[a, w] & ~down[d, w]) | (up[d, w] & ~up[a, w]) != 0:
@@ -125,11 +135,11 @@ def flip(up, down, implied, cover, ancestry, a, d):  # type: ignore[no-untyped-d
     """Gain of adding the pair (a, d) if it is absent, deleting it if it is present."""
     if contains(up, a, d):
         gain = _covers_with(up, down, cover, a, d, 1) - implied[a, d] - cover[a, d]
-        if ancestry[d] != 0.0 and _empty_but(down, d, a):
+        if ancestry[d] != 0.0 and empty_but(down, d, a):
             gain -= ancestry[d]
     else:
         gain = implied[a, d] + cover[a, d] - _covers_with(up, down, cover, a, d, 0)
-        if ancestry[d] != 0.0 and _empty_but(down, d, -1):
+        if ancestry[d] != 0.0 and empty_but(down, d, -1):
             gain += ancestry[d]
     return gain
 
@@ -173,7 +183,7 @@ def bridge(  # type: ignore[no-untyped-def]
     """
     p = up.shape[0]
     present = contains(up, a, d)
-    if contains(up, d, a) or (present and _n_between(up, down, a, d, 1) > 0):
+    if contains(up, d, a) or (present and n_between(up, down, a, d, 1) > 0):
         return 0, 0.0
     above, below, kept, after, before = sides[0], sides[1], masks[0], masks[1], masks[2]
     n_above, n_below = members(down, a, a, above), members(up, d, d, below)
@@ -242,14 +252,14 @@ def exchange(up, down, implied, cover, ancestry, changed, a, d):  # type: ignore
                 in_a, in_d = one[a, w] & low != 0, one[d, w] & low != 0
                 if lower:
                     first, second = z * p + a, z * p + d
-                    covers_a = in_a and _n_between(up, down, z, a, 1) == 0
-                    covers_d = in_d and _n_between(up, down, z, d, 1) == 0
+                    covers_a = in_a and n_between(up, down, z, a, 1) == 0
+                    covers_d = in_d and n_between(up, down, z, d, 1) == 0
                     by_cover = cover[z, d] - cover[z, a]
                     change = implied[z, d] - implied[z, a]
                 else:
                     first, second = a * p + z, d * p + z
-                    covers_a = in_a and _n_between(up, down, a, z, 1) == 0
-                    covers_d = in_d and _n_between(up, down, d, z, 1) == 0
+                    covers_a = in_a and n_between(up, down, a, z, 1) == 0
+                    covers_d = in_d and n_between(up, down, d, z, 1) == 0
                     by_cover = cover[d, z] - cover[a, z]
                     change = implied[d, z] - implied[a, z]
                 if covers_a:
@@ -264,12 +274,12 @@ def exchange(up, down, implied, cover, ancestry, changed, a, d):  # type: ignore
     if contains(up, a, d) or contains(up, d, a):
         x, y = (a, d) if contains(up, a, d) else (d, a)
         gain += implied[y, x] - implied[x, y]
-        if _n_between(up, down, x, y, 1) == 0:
+        if n_between(up, down, x, y, 1) == 0:
             gain += cover[y, x] - cover[x, y]
         changed[n] = a * p + d
         changed[n + 1] = d * p + a
         n += 2
-    root_a, root_d = _empty_but(down, a, -1), _empty_but(down, d, -1)
+    root_a, root_d = empty_but(down, a, -1), empty_but(down, d, -1)
     if root_a != root_d:
         gain += ancestry[a] - ancestry[d] if root_a else ancestry[d] - ancestry[a]
     return n, gain

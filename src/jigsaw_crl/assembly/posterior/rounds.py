@@ -153,7 +153,10 @@ class OrderModel:
         where no ancestor of the label is likely: beside a likely one, a second costs nothing more.
         It says nothing about labels that no client has beside it: a hidden ancestor need not show.
         """
-        evidence, _ = self.informed(probability)._direct(probability)
+        return self.informed(probability)._evidence(probability)
+
+    def _evidence(self, probability: FloatArray | None) -> FloatArray:
+        evidence, _ = self._direct(probability)
         if probability is not None:
             alone = (probability.max(axis=0) < 0.5) & (self.pooled.n_clients > 0)
             evidence = evidence + np.minimum(self.panel.missed.ancestry, 0.0) * alone
@@ -168,5 +171,6 @@ def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Draws:
         weights = model.weights(probability)
         short = sample_orders(weights, rng, n_chains=CHAINS, first=SWEEPS, most=SWEEPS)
         probability = short.probability
-    judged = np.abs(model.evidence(probability)) >= SILENT
-    return sample_orders(model.weights(probability), rng, judged=judged)
+    informed = model.informed(probability)
+    judged = np.abs(informed._evidence(probability)) >= SILENT
+    return sample_orders(informed._weights(probability), rng, judged=judged)

@@ -11,10 +11,10 @@ from jigsaw_crl.assembly.posterior.enumeration import FEW, Enumeration
 from jigsaw_crl.assembly.posterior.walk import COLD, Chain, Proposals, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["best_order", "climb"]
+__all__ = ["best_order"]
 
 
-def climb(
+def _climb(
     matrix: BoolArray,
     weights: Weights,
     rng: np.random.Generator,
@@ -69,7 +69,7 @@ def _local_best(w: Weights, rng: np.random.Generator, rounds: int) -> BoolArray:
     proposals = Proposals.of(w, matrix)
     best = w.score(matrix)
     for _ in range(rounds):
-        tried = climb(matrix, w, rng, proposals=proposals, sweeps=3)
+        tried = _climb(matrix, w, rng, proposals=proposals, sweeps=3)
         score = w.score(tried)
         if score <= best + 1e-9:
             break

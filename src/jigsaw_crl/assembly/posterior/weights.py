@@ -122,10 +122,9 @@ def opinion(claims: Claims, rate: float, n_scales: int) -> FloatArray:
     Evidence is given against "unrelated". Both directions may be more likely than that, and only
     one of them can hold. Statements say no to the other direction themselves.
     """
-    odds = client_evidence(claims, rate, n_scales).log_odds()
     if claims.evidence is None:
-        return odds
-    return np.asarray(odds - np.logaddexp(0.0, odds.T))
+        return client_evidence(claims, rate, n_scales).log_odds()
+    return np.asarray(claims.odds - np.logaddexp(0.0, claims.odds.T))
 
 
 def pool(panel: Panel, weights: FloatArray, rate: float) -> Pooled:
@@ -278,7 +277,7 @@ def agreement_of(claims: Claims, others: Others, rate: float, n_scales: int) -> 
     if claims.evidence is not None and joined is not None:
         # Where the client lacks a common cause of the pair, it may see ancestry that is not there;
         # that it differs from clients that have the cause does not make it a bad one.
-        heat = _heat(claims.evidence.log_odds(), theirs, direct, known & known.T, joined)
+        heat = _heat(claims.odds, theirs, direct, known & known.T, joined)
         known &= right | ~joined
     firm = np.abs(np.tanh(mean / 2.0)) * known
     firm = firm * np.where(theirs | theirs.T, 1.0, np.abs(np.tanh(direct / 2.0)))
