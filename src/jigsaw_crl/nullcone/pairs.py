@@ -20,12 +20,13 @@ from types import ModuleType
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone import pair_arrays
+from jigsaw_crl.nullcone.district_lines import CLEAR, SURE
 from jigsaw_crl.nullcone.lines import Lines
 
-__all__ = ["PairStatistics", "by_reading", "pair_statistics"]
+__all__ = ["PairStatistics", "by_reading", "pair_statistics", "untold"]
 
 
 # Up to this many pairs, those of 20 labels, array code takes a millisecond and no compiling.
@@ -108,3 +109,31 @@ def _between(lines: Lines) -> FloatArray:
     inner = np.einsum("rp,rp->r", lines.n[:, 0], lines.n[:, 1])
     norms = np.linalg.norm(lines.n, axis=2).prod(axis=1)
     return np.asarray(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0))
+
+
+def untold(pairs: PairStatistics, lines: Lines, rounding: FloatArray, complete: bool) -> BoolArray:
+    """Pairs of exact moments in which rounding could decide, shape (n_pairs,).
+
+    The line of a rank-1 regime may be tilted towards spouses and ancestors that rounding hides
+    (`Lines.tilts`). A product with it that is not zero may then be an effect or the tilt, unless
+    it is larger than the tilt can be. If it is zero, so are both: they cancel by chance alone.
+    A tilted line meets both lines of the spouse or ancestor. So where every latent has a regime,
+    a line that misses at least one line of each of the others is not tilted.
+
+    Parameters
+    ----------
+    pairs : PairStatistics
+    lines : Lines
+    rounding : array, shape (r,)
+        Relative rounding error of the whitened moments.
+    complete : bool
+        Every latent has a regime that shows its line.
+    """
+    i, j = pairs.first, pairs.second
+    size, error = np.abs(pairs.T), lines.errors(rounding)
+    meet = size > SURE * (error[i] + error[j])[:, None]
+    tilt = lines.tilts(rounding)
+    if complete:
+        both = meet.sum(axis=1) == lines.rank[i] * lines.rank[j]
+        tilt[np.setdiff1d(np.arange(len(tilt)), [i[both], j[both]])] = 0.0
+    return np.asarray((meet & (size <= CLEAR * (tilt[i] + tilt[j])[:, None])).any(axis=1))
