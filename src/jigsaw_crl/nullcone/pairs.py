@@ -130,10 +130,11 @@ def untold(pairs: PairStatistics, lines: Lines, rounding: FloatArray, complete: 
         Every latent has a regime that shows its line.
     """
     i, j = pairs.first, pairs.second
-    size, error = np.abs(pairs.T), lines.errors(rounding)
-    meet = size > SURE * (error[i] + error[j])[:, None]
-    tilt = lines.tilts(rounding)
+    error, tilt = lines.errors(rounding), lines.tilts(rounding)
+    size, bound = np.abs(pairs.T), error[i] + error[j]
+    meet = size > SURE * bound[:, None]
+    all_meet = meet.sum(axis=1) == lines.rank[i] * lines.rank[j]
     if complete:
-        both = meet.sum(axis=1) == lines.rank[i] * lines.rank[j]
-        tilt[np.setdiff1d(np.arange(len(tilt)), [i[both], j[both]])] = 0.0
-    return np.asarray((meet & (size <= CLEAR * (tilt[i] + tilt[j])[:, None])).any(axis=1))
+        tilt[np.setdiff1d(np.arange(len(tilt)), [i[all_meet], j[all_meet]])] = 0.0
+    bound = tilt[i] + tilt[j] + np.where(all_meet, bound, 0.0)
+    return np.asarray((meet & (size <= CLEAR * bound[:, None])).any(axis=1))
