@@ -63,8 +63,17 @@ class Lines:
         rounding : array, shape (r,)
             Relative rounding error of the whitened moments.
         """
+        return self._turn(rounding, np.linalg.norm(self.m[:, 0], axis=1))
+
+    def axis_errors(self, rounding: FloatArray) -> FloatArray:
+        """The same for the eigenvector of the larger eigenvalue, which is at least `‖n‖²`."""
+        n = np.linalg.norm(self.n[:, 0], axis=1)
+        return self._turn(rounding, np.divide(1.0, n, out=np.zeros_like(n), where=n > 0))
+
+    def _turn(self, rounding: FloatArray, m: FloatArray) -> FloatArray:
+        """`1.5 r m/‖n‖` with r the rounding of D."""
         rounding = np.maximum(rounding, LEAST_ROUNDING)
-        n, m = np.linalg.norm(self.n[:, 0], axis=1), np.linalg.norm(self.m[:, 0], axis=1)
+        n = np.linalg.norm(self.n[:, 0], axis=1)
         of_form = rounding * (1.0 + 2.0 * n**2)
         turn = of_form * np.divide(m, n, out=np.full_like(n, np.inf), where=n > 0)
         return np.asarray(np.maximum(1.5 * turn, rounding))

@@ -136,5 +136,17 @@ def untold(pairs: PairStatistics, lines: Lines, rounding: FloatArray, complete: 
     all_meet = meet.sum(axis=1) == lines.rank[i] * lines.rank[j]
     if complete:
         tilt[np.setdiff1d(np.arange(len(tilt)), [i[all_meet], j[all_meet]])] = 0.0
-    bound = tilt[i] + tilt[j] + np.where(all_meet, bound, 0.0)
-    return np.asarray((meet & (size <= CLEAR * bound[:, None])).any(axis=1))
+    open_to = tilt[i] + tilt[j] + np.where(all_meet, bound, 0.0)
+    small = (meet & (size <= CLEAR * open_to[:, None])).any(axis=1)
+    blurred = _axes_meet(pairs, lines, rounding) & (size <= CLEAR * bound[:, None]).all(axis=1)
+    return np.asarray(small | blurred)
+
+
+def _axes_meet(pairs: PairStatistics, lines: Lines, rounding: FloatArray) -> BoolArray:
+    """Pairs whose stronger eigenvectors, which lie midway between the lines, are not orthogonal."""
+    i, j = pairs.first, pairs.second
+    # n⁺ + n⁻ is along a, and n⁺ − n⁻ along b.
+    side = np.stack([np.ones(len(lines.rank)), np.where(_between(lines) < 0, -1.0, 1.0)], axis=1)
+    product = np.einsum("ks,kst,kt->k", side[i], pairs.T.reshape(-1, 2, 2), side[j])
+    error = lines.axis_errors(rounding)
+    return np.asarray(np.abs(product) > SURE * 4.0 * (error[i] + error[j]))
