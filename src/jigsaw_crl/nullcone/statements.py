@@ -53,7 +53,7 @@ def certain_statements(
     complete : bool
         Every latent of the client has a label that shows both its line and its c.
     """
-    ancestor, doubtful = _across_districts(bayes, structure.same_district)
+    ancestor, joined = _across_districts(bayes, structure.same_district)
     one_of: list[tuple[frozenset[str], str]] = []
     spouses: set[frozenset[str]] | None = set()
     if not complete:
@@ -61,7 +61,6 @@ def certain_statements(
     else:
         known = _KnownLines.of(reading)
         # What holds inside a district holds inside several together.
-        joined = transitive_closure(structure.same_district | doubtful)
         for members in strongly_connected(joined):
             if len(members) == 1:
                 continue
@@ -91,9 +90,9 @@ def certain_statements(
 def _across_districts(
     bayes: BayesFactors, same_district: BoolArray
 ) -> tuple[npt.NDArray[np.int8], BoolArray]:
-    """What the factors make certain about ancestry, and pairs that may be of one district or not.
+    """What the factors make certain about ancestry, and districts with those that may belong to them.
 
-    Both have shape (p, p).
+    Both have shape (p, p); the second is an equivalence relation.
     """
     ahead = bayes.ancestor.max(axis=0)
     apart = np.fmax(bayes.lean, 0.0)
@@ -102,12 +101,13 @@ def _across_districts(
         yes = (ahead - neither > BY_EFFECT) & (ahead - bayes.district > BY_ZERO)
         no = neither - np.fmax(ahead, bayes.district) > BY_ZERO
         known = np.abs(bayes.district - np.fmax(neither, ahead)) >= BY_ZERO
+    joined = transitive_closure(same_district | ~known)
     ancestor = np.full(yes.shape, CANNOT_SAY, dtype=np.int8)
     ancestor[no] = NO
-    ancestor[transitive_closure(yes & ~same_district)] = YES
+    # Inside a district, a spouse's effect passes for one's own; a zero is one there too.
+    ancestor[transitive_closure(yes & ~joined)] = YES
     ancestor[same_district] = CANNOT_SAY
-    np.fill_diagonal(known, True)
-    return ancestor, np.asarray(~known)
+    return ancestor, joined
 
 
 @dataclass(frozen=True, eq=False)
