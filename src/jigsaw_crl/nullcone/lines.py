@@ -8,8 +8,8 @@ and one of them is the line of q (the other that of c). Their duals in the plane
 `m^± = D⁺ n^± = (a/√λ₁ ∓ b/√λ₂)/√2`. When D has rank 1, `D = 2σ n nᵀ` with the one line
 `n = √(|λ|/2) a` and the dual `m = σ a/√(2|λ|)`, where σ is the sign of λ.
 
-Rounding hides a small λ₂, and a regime of rank 2 is then taken for one of rank 1. Its q and c lie at
-the angle `atan √(λ₂/λ₁)` on either side of a: the root of what is hidden, far more than rounding
+Rounding hides a small λ₂, and a regime of rank 2 is then taken for one of rank 1. Its q and c lie
+at the angle `atan √(λ₂/λ₁)` on either side of a: the root of what is hidden, far more than rounding
 itself turns a line. See `Lines.tilts`.
 """
 
@@ -94,7 +94,8 @@ class Lines:
         hidden = np.maximum(self.unseen, 1.0 - lower + MARGIN * scale)
         size = 2.0 * np.einsum("rp,rp->r", self.n[:, 0], self.n[:, 0])
         one = self.rank == 1
-        return np.arctan(np.sqrt(np.divide(hidden, size, out=np.zeros_like(size), where=one)))
+        share = np.divide(hidden, size, out=np.zeros_like(size), where=one)
+        return np.asarray(np.arctan(np.sqrt(share)))
 
     @property
     def form(self) -> FloatArray:

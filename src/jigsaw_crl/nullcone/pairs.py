@@ -115,10 +115,14 @@ def untold(pairs: PairStatistics, lines: Lines, rounding: FloatArray, complete: 
     """Pairs of exact moments in which rounding could decide, shape (n_pairs,).
 
     The line of a rank-1 regime may be tilted towards spouses and ancestors that rounding hides
-    (`Lines.tilts`). A product with it that is not zero may then be an effect or the tilt, unless
-    it is larger than the tilt can be. If it is zero, so are both: they cancel by chance alone.
-    A tilted line meets both lines of the spouse or ancestor. So where every latent has a regime,
-    a line that misses at least one line of each of the others is not tilted.
+    (`Lines.tilts`). A product with it that is not zero may be an effect or the tilt, unless it is
+    larger than the tilt can be. If it is zero, so are both: generically they do not cancel. A
+    tilted line meets all lines of the spouse or ancestor. So where every latent has a regime, a
+    line that misses a line of each of the others is not tilted.
+
+    If all lines of a pair meet, the two may be of one district. If one product is near its bound,
+    it may also be zero, and they are not. Where a second direction is weak, the bound of all
+    products may exceed them; the axes between the lines, known far better, show that they meet.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def certain_statements(
 def _across_districts(
     bayes: BayesFactors, same_district: BoolArray
 ) -> tuple[npt.NDArray[np.int8], BoolArray]:
-    """What the factors make certain about ancestry, and districts with those that may belong to them.
+    """What the factors make certain about ancestry, and which labels may be of one district.
 
     Both have shape (p, p); the second is an equivalence relation.
     """
@@ -112,7 +112,7 @@ def _across_districts(
 
 @dataclass(frozen=True, eq=False)
 class _KnownLines:
-    """Unit lines of every label, shape (p, 2, d), their errors and tilts, and the choice among them.
+    """Unit lines of every label, shape (p, 2, d), errors and tilts, and the choice among them.
 
     The first regime of a label stands for it: exact moments of further strengths add nothing.
     """
