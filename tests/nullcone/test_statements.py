@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,8 @@ from jigsaw_crl.nullcone.structure import decide
 
 # An ancestor six spouses away shows below rounding; the pairs do not settle which of two lines
 # carries a label's noise; a weak second direction leaves a line uncertain by a million times
-# rounding; a wrong line has more small products than the right one.
+# rounding; a wrong line has more small products than the right one; a spouse moves a second
+# direction that is within rounding.
 @pytest.mark.parametrize(
     ("p", "n_clients", "q", "seed", "k"),
     [
@@ -24,22 +27,88 @@ from jigsaw_crl.nullcone.structure import decide
         (100, 20, 0.3, 50, 2),
         (150, 20, 0.3, 52, 5),
         (150, 20, 0.3, 51, 8),
+        (300, 40, 0.15, 3, 14),
     ],
 )
 def test_what_is_within_rounding_is_not_stated(p, n_clients, q, seed, k):
     world = jc.simulate.random_world(p, n_clients, q, seed=seed)
     fragment = jc.recover_fragment(world.client(k))
+    assert settled(fragment, world, k) > 0.6 * len(fragment.labels) * (len(fragment.labels) - 1)
+
+
+def settled(fragment, world, k=0):
+    """Number of pairs that are settled; all that is stated is true."""
     labels, said = fragment.labels, fragment.statements
-    settled = 0
+    count = 0
     for i, a in enumerate(labels):
         for j, d in enumerate(labels):
             if i != j and said.ancestor[i, j] in (YES, NO):
                 assert world.order.is_ancestor(a, d) == (said.ancestor[i, j] == YES)
-                settled += 1
+                count += 1
     for candidates, d in said.one_of:
         assert any(world.order.is_ancestor(c, d) for c in candidates)
     assert said.spouses in (None, world.truth(k).spouses)
-    assert settled > 0.6 * len(labels) * (len(labels) - 1)
+    return count
+
+
+def confounded(weight, *more):
+    """a and b have a hidden common cause h, of little weight for a; b and e are parents of d."""
+    edges = [("h", "a", weight), ("h", "b", 0.8), ("b", "d", 0.7), ("e", "d", -0.6), *more]
+    return world_of(edges, "h")
+
+
+def world_of(edges, *hidden):
+    names = sorted({name for edge in edges for name in edge[:2]})
+    A = np.zeros((len(names), len(names)))
+    for source, target, weight in edges:
+        A[names.index(target), names.index(source)] = weight
+    seen = [name for name in names if name not in hidden]
+    return jc.simulate.world_from_graph(A, [seen], None, names=names)
+
+
+def without(client, label):
+    """The client without the regime of one label, whose latent it still accesses."""
+    regimes = {name: m for name, m in client.interventions.items() if name != label}
+    return replace(client, interventions=regimes, n_latent=client.n_latent)
+
+
+# With one parent more each, a and b move second directions of their own.
+@pytest.mark.parametrize("parents", [(), (("f", "a", 0.5), ("g", "b", -0.5))])
+@pytest.mark.parametrize("weight", [1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-12])
+def test_a_common_cause_of_any_weight_is_no_ancestor(parents, weight):
+    world = confounded(weight, *parents)
+    client = world.client(0)
+    labels = len(client.labels)
+    assert settled(jc.recover_fragment(client), world) >= labels * (labels - 1) - 6
+    for label in ("d", "e"):
+        settled(jc.recover_fragment(without(client, label)), world)
+
+
+def test_a_district_that_a_label_may_belong_to_has_no_ancestor_of_it():
+    edges = [("h1", "w", 1e-11), ("h1", "b", 0.8), ("h2", "b", 0.7), ("h2", "g", 0.6)]
+    edges += [("h3", "g", 0.5), ("h3", "k", 0.9), ("k", "d", 0.6), ("r", "d", 0.4)]
+    world = world_of(edges, "h1", "h2", "h3")
+    assert settled(jc.recover_fragment(world.client(0)), world) > 0
+    assert settled(jc.recover_fragment(without(world.client(0), "g")), world) > 0
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e-5, 1e-6, 1e-8, 1e-10])
+def test_a_small_effect_is_stated_where_no_line_can_be_tilted(weight):
+    world = world_of([("e", "d", weight), ("b", "d", 0.7)])
+    fragment = jc.recover_fragment(world.client(0))
+    assert settled(fragment, world) == 6
+    assert fragment.statements.spouses == frozenset()
+
+
+@pytest.mark.parametrize("weight", [1e-7, 1e-8])
+def test_a_hidden_second_direction_tilts_a_line_beyond_its_error_and_within_its_tilt(weight):
+    world = confounded(weight)
+    recovery, unit, error, _ = lines_and_districts(world, 0)
+    lines, rounding = recovery.reading.lines, 1 / np.sqrt(recovery.reading.n)
+    at = recovery.labels.index("b")
+    assert lines.rank[at] == 1
+    off = off_truth(world, 0, recovery, unit)[at]
+    assert error[at] < off < lines.tilts(rounding)[at]
 
 
 def lines_and_districts(world, k):
@@ -57,17 +126,21 @@ def test_the_bound_of_a_line_exceeds_its_error():
     world = jc.simulate.random_world(60, 4, 0.3, seed=3)
     for k in range(4):
         recovery, unit, error, _ = lines_and_districts(world, k)
-        truth = world.truth(k)
-        effects = np.linalg.inv(np.eye(len(truth.labels)) - truth.marginal.A)
-        whiten = np.linalg.solve(recovery.reading.L, recovery.reading.basis.T)
-        q = (whiten @ truth.mixing @ effects).T[[truth.labels.index(x) for x in recovery.labels]]
-        q /= np.linalg.norm(q, axis=1, keepdims=True)
-        along = np.einsum("rsp,rp->rs", unit, q)
-        best = np.abs(along).argmax(axis=1)
-        rows = np.arange(len(q))
-        off = unit[rows, best] - along[rows, best][:, None] * q
-        assert (np.linalg.norm(off, axis=1) < error).all()
+        assert (off_truth(world, k, recovery, unit) < error).all()
         assert (error < 1e-4).all()
+
+
+def off_truth(world, k, recovery, unit):
+    """How far the better of each label's lines is from its q."""
+    truth = world.truth(k)
+    effects = np.linalg.inv(np.eye(len(truth.labels)) - truth.marginal.A)
+    whiten = np.linalg.solve(recovery.reading.L, recovery.reading.basis.T)
+    q = (whiten @ truth.mixing @ effects).T[[truth.labels.index(x) for x in recovery.labels]]
+    q /= np.linalg.norm(q, axis=1, keepdims=True)
+    along = np.einsum("rsp,rp->rs", unit, q)
+    best = np.abs(along).argmax(axis=1)
+    rows = np.arange(len(q))
+    return np.linalg.norm(unit[rows, best] - along[rows, best][:, None] * q, axis=1)
 
 
 @pytest.mark.parametrize(

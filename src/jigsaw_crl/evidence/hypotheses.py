@@ -293,7 +293,7 @@ class Hypotheses:
 # targets without any common cause, through a third that shares one with either: their statistics
 # are products and small, but with many rows they are seen. A target with a spouse has a second
 # direction (T1), so c must be free at both.
-MIDDLE, TINY, FAINT = 0.1, 0.004, 0.005
+MIDDLE, TINY, FAINT = 0.1, 0.004, 0.01
 
 UNRELATED = Hypothesis("unrelated", "unrelated", (Component(),))
 # Unrelated, and the second direction of a target that seems to have one was missed: its line leans
@@ -313,13 +313,11 @@ DISTRICT = Hypothesis(
     "district",
     "district",
     (
-        Component(0.5, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.38),
-        Component(MIDDLE, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.28),
+        Component(0.5, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.40),
+        Component(MIDDLE, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.30),
         Component(0.05, 0.05 * SIZE_J, 0.05 * SIZE_I, weight=0.06),
-        Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=0.06),
-        Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=0.06),
-        Component(TINY, 0.5 * SIZE_J, FAINT * SIZE_I, weight=0.04),
-        Component(TINY, FAINT * SIZE_J, 0.5 * SIZE_I, weight=0.04),
+        Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=0.08),
+        Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=0.08),
         Component(TINY, 0.05 * SIZE_J, FAINT * SIZE_I, weight=0.04),
         Component(TINY, FAINT * SIZE_J, 0.05 * SIZE_I, weight=0.04),
     ),

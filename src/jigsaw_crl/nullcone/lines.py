@@ -7,6 +7,10 @@ With `D = λ₁ a aᵀ − λ₂ b bᵀ` (λ₁, λ₂ > 0), the null cone of D 
 and one of them is the line of q (the other that of c). Their duals in the plane are
 `m^± = D⁺ n^± = (a/√λ₁ ∓ b/√λ₂)/√2`. When D has rank 1, `D = 2σ n nᵀ` with the one line
 `n = √(|λ|/2) a` and the dual `m = σ a/√(2|λ|)`, where σ is the sign of λ.
+
+Rounding hides a small λ₂, and a regime of rank 2 is then taken for one of rank 1. Its q and c lie
+at the angle `atan √(λ₂/λ₁)` on either side of a: the root of what is hidden, far more than rounding
+itself turns a line. See `Lines.tilts`.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.nullcone.spikes import Spikes
+from jigsaw_crl.nullcone.spikes import MARGIN, Spikes, bulk_edges
 
 __all__ = ["Lines", "duals", "null_lines"]
 
@@ -37,12 +41,15 @@ class Lines:
     rank : array of int, shape (r,)
     sign : array, shape (r,)
         σ of a rank-1 regime, 0 otherwise.
+    unseen : array, shape (r,)
+        Size of the eigenvalue of a rank-1 regime that would be the second; 0 otherwise.
     """
 
     n: FloatArray
     m: FloatArray
     rank: IntArray
     sign: FloatArray
+    unseen: FloatArray
 
     def errors(self, rounding: FloatArray) -> FloatArray:
         """How far the lines of every regime may be off, as an angle, shape (r,).
@@ -56,11 +63,39 @@ class Lines:
         rounding : array, shape (r,)
             Relative rounding error of the whitened moments.
         """
+        return self._turn(rounding, np.linalg.norm(self.m[:, 0], axis=1))
+
+    def axis_errors(self, rounding: FloatArray) -> FloatArray:
+        """The same for the eigenvector of the larger eigenvalue, which is at least `‖n‖²`."""
+        n = np.linalg.norm(self.n[:, 0], axis=1)
+        return self._turn(rounding, np.divide(1.0, n, out=np.zeros_like(n), where=n > 0))
+
+    def _turn(self, rounding: FloatArray, m: FloatArray) -> FloatArray:
+        """`1.5 r m/‖n‖` with r the rounding of D."""
         rounding = np.maximum(rounding, LEAST_ROUNDING)
-        n, m = np.linalg.norm(self.n[:, 0], axis=1), np.linalg.norm(self.m[:, 0], axis=1)
+        n = np.linalg.norm(self.n[:, 0], axis=1)
         of_form = rounding * (1.0 + 2.0 * n**2)
         turn = of_form * np.divide(m, n, out=np.full_like(n, np.inf), where=n > 0)
         return np.asarray(np.maximum(1.5 * turn, rounding))
+
+    def tilts(self, rounding: FloatArray) -> FloatArray:
+        """How far q may be from the one line of a rank-1 regime, as an angle, shape (r,).
+
+        A second eigenvalue below the edge of detection may be real. 0 for regimes of other ranks,
+        whose lines have the error `errors` alone.
+
+        Parameters
+        ----------
+        rounding : array, shape (r,)
+            Relative rounding error of the whitened moments.
+        """
+        # The control and the regime both round.
+        lower, scale, _, _ = bulk_edges(self.n.shape[2] - 1, 0.5 / rounding**2)
+        hidden = np.maximum(self.unseen, 1.0 - lower + MARGIN * scale)
+        size = 2.0 * np.einsum("rp,rp->r", self.n[:, 0], self.n[:, 0])
+        one = self.rank == 1
+        share = np.divide(hidden, size, out=np.zeros_like(size), where=one)
+        return np.asarray(np.arctan(np.sqrt(share)))
 
     @property
     def form(self) -> FloatArray:
@@ -87,7 +122,7 @@ def null_lines(spikes: Spikes) -> Lines:
     r, p = spikes.high_vector.shape
     n, m = np.zeros((r, 2, p)), np.zeros((r, 2, p))
     rank = spikes.has_high.astype(np.intp) + spikes.has_low.astype(np.intp)
-    sign = np.zeros(r)
+    sign, unseen = np.zeros(r), np.zeros(r)
 
     two = rank == 2
     root1, root2 = np.sqrt(spikes.high[two])[:, None], np.sqrt(-spikes.low[two])[:, None]
@@ -104,4 +139,5 @@ def null_lines(spikes: Spikes) -> Lines:
     sign[one] = np.where(high, 1.0, -1.0)
     n[one, 0] = np.sqrt(size / 2) * a
     m[one, 0] = sign[one][:, None] * a / np.sqrt(2 * size)
-    return Lines(n, m, rank, sign)
+    unseen[one] = np.abs(np.where(high, spikes.low[one], spikes.high[one]))
+    return Lines(n, m, rank, sign, unseen)

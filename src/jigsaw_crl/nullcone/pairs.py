@@ -20,12 +20,13 @@ from types import ModuleType
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone import pair_arrays
+from jigsaw_crl.nullcone.district_lines import CLEAR, SURE
 from jigsaw_crl.nullcone.lines import Lines
 
-__all__ = ["PairStatistics", "by_reading", "pair_statistics"]
+__all__ = ["PairStatistics", "by_reading", "pair_statistics", "untold"]
 
 
 # Up to this many pairs, those of 20 labels, array code takes a millisecond and no compiling.
@@ -108,3 +109,48 @@ def _between(lines: Lines) -> FloatArray:
     inner = np.einsum("rp,rp->r", lines.n[:, 0], lines.n[:, 1])
     norms = np.linalg.norm(lines.n, axis=2).prod(axis=1)
     return np.asarray(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0))
+
+
+def untold(pairs: PairStatistics, lines: Lines, rounding: FloatArray, complete: bool) -> BoolArray:
+    """Pairs of exact moments in which rounding could decide, shape (n_pairs,).
+
+    The line of a rank-1 regime may be tilted towards spouses and ancestors that rounding hides
+    (`Lines.tilts`). A product with it that is not zero may be an effect or the tilt, unless it is
+    larger than the tilt can be. If it is zero, so are both: generically they do not cancel. A
+    tilted line meets all lines of the spouse or ancestor. So where every latent has a regime, a
+    line that misses a line of each of the others is not tilted.
+
+    If all lines of a pair meet, the two may be of one district. If one product is near its bound,
+    it may also be zero, and they are not. Where a second direction is weak, the bound of all
+    products may exceed them; the axes between the lines, known far better, show that they meet.
+
+    Parameters
+    ----------
+    pairs : PairStatistics
+    lines : Lines
+    rounding : array, shape (r,)
+        Relative rounding error of the whitened moments.
+    complete : bool
+        Every latent has a regime that shows its line.
+    """
+    i, j = pairs.first, pairs.second
+    error, tilt = lines.errors(rounding), lines.tilts(rounding)
+    size, bound = np.abs(pairs.T), error[i] + error[j]
+    meet = size > SURE * bound[:, None]
+    all_meet = meet.sum(axis=1) == lines.rank[i] * lines.rank[j]
+    if complete:
+        tilt[np.setdiff1d(np.arange(len(tilt)), [i[all_meet], j[all_meet]])] = 0.0
+    open_to = tilt[i] + tilt[j] + np.where(all_meet, bound, 0.0)
+    small = (meet & (size <= CLEAR * open_to[:, None])).any(axis=1)
+    blurred = _axes_meet(pairs, lines, rounding) & (size <= CLEAR * bound[:, None]).all(axis=1)
+    return np.asarray(small | blurred)
+
+
+def _axes_meet(pairs: PairStatistics, lines: Lines, rounding: FloatArray) -> BoolArray:
+    """Pairs whose stronger eigenvectors, which lie midway between the lines, are not orthogonal."""
+    i, j = pairs.first, pairs.second
+    # n⁺ + n⁻ is along a, and n⁺ − n⁻ along b.
+    side = np.stack([np.ones(len(lines.rank)), np.where(_between(lines) < 0, -1.0, 1.0)], axis=1)
+    product = np.einsum("ks,kst,kt->k", side[i], pairs.T.reshape(-1, 2, 2), side[j])
+    error = lines.axis_errors(rounding)
+    return np.asarray(np.abs(product) > SURE * 4.0 * (error[i] + error[j]))

@@ -256,13 +256,14 @@ class Recovery:
             open_columns,
             complete,
         )
-        if not self.settled.any():
+        ahead = self.bayes.ancestor.max(axis=0)
+        settled = self.settled & ~np.isnan(ahead)
+        if not settled.any():
             return soft
         # Log factors of exact moments are certain either way. "District" is no ancestry here.
         ancestor = soft.ancestor.copy()
-        yes = self.bayes.ancestor.max(axis=0) > np.fmax(self.bayes.district, 0.0)
-        yes &= self.settled
-        ancestor[self.settled] = NO
+        yes = settled & (ahead > np.fmax(self.bayes.district, 0.0))
+        ancestor[settled] = NO
         ancestor[yes] = YES
         return replace(soft, ancestor=ancestor)
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Statements
 from jigsaw_crl.nullcone.district import DistrictFacts, district_facts
@@ -53,19 +53,18 @@ def certain_statements(
     complete : bool
         Every latent of the client has a label that shows both its line and its c.
     """
-    ancestor, doubtful = _across_districts(bayes, structure.same_district)
+    ancestor, joined = _across_districts(bayes, structure.same_district)
     one_of: list[tuple[frozenset[str], str]] = []
     spouses: set[frozenset[str]] | None = set()
     if not complete:
         spouses = None
     else:
         known = _KnownLines.of(reading)
-        for members in structure.districts:
+        # What holds inside a district holds inside several together.
+        for members in strongly_connected(joined):
             if len(members) == 1:
                 continue
-            facts = None
-            if not np.delete(doubtful[members], members, axis=1).any():
-                facts = known.facts(members)
+            facts = known.facts(members)
             if facts is None:
                 spouses = None
                 continue
@@ -91,9 +90,9 @@ def certain_statements(
 def _across_districts(
     bayes: BayesFactors, same_district: BoolArray
 ) -> tuple[npt.NDArray[np.int8], BoolArray]:
-    """What the factors make certain about ancestry, and pairs that may be of one district or not.
+    """What the factors make certain about ancestry, and which labels may be of one district.
 
-    Both have shape (p, p).
+    Both have shape (p, p); the second is an equivalence relation.
     """
     ahead = bayes.ancestor.max(axis=0)
     apart = np.fmax(bayes.lean, 0.0)
@@ -101,23 +100,26 @@ def _across_districts(
     with np.errstate(invalid="ignore"):  # NaN: the client cannot say
         yes = (ahead - neither > BY_EFFECT) & (ahead - bayes.district > BY_ZERO)
         no = neither - np.fmax(ahead, bayes.district) > BY_ZERO
-        lead = np.abs(bayes.district - np.fmax(neither, ahead))
+        known = np.abs(bayes.district - np.fmax(neither, ahead)) >= BY_ZERO
+    joined = transitive_closure(same_district | ~known)
     ancestor = np.full(yes.shape, CANNOT_SAY, dtype=np.int8)
     ancestor[no] = NO
-    ancestor[transitive_closure(yes & ~same_district)] = YES
+    # Inside a district, a spouse's effect passes for one's own; a zero is one there too.
+    ancestor[transitive_closure(yes & ~joined)] = YES
     ancestor[same_district] = CANNOT_SAY
-    return ancestor, np.asarray(lead < BY_ZERO)
+    return ancestor, joined
 
 
 @dataclass(frozen=True, eq=False)
 class _KnownLines:
-    """Unit lines of every label, shape (p, 2, d), their errors, and the choice among them.
+    """Unit lines of every label, shape (p, 2, d), errors and tilts, and the choice among them.
 
     The first regime of a label stands for it: exact moments of further strengths add nothing.
     """
 
     unit: FloatArray
     error: FloatArray
+    tilt: FloatArray
     choice: IntArray
     rank: IntArray
 
@@ -127,8 +129,9 @@ class _KnownLines:
         lines = reading.lines
         norm = np.linalg.norm(lines.n[first], axis=2, keepdims=True)
         unit = np.divide(lines.n[first], norm, out=np.zeros_like(lines.n[first]), where=norm > 0)
-        error = lines.errors(1.0 / np.sqrt(reading.n))[first]
-        return cls(unit, error, reading.choice[first], lines.rank[first])
+        rounding = 1.0 / np.sqrt(reading.n)
+        error, tilt = lines.errors(rounding)[first], lines.tilts(rounding)[first]
+        return cls(unit, error, tilt, reading.choice[first], lines.rank[first])
 
     def facts(self, members: list[int]) -> DistrictFacts | None:
         others = np.delete(np.arange(len(self.unit)), members)
@@ -136,6 +139,6 @@ class _KnownLines:
         outside = self.unit[others[:, None], chosen]
         two = self.rank[members] == 2
         # A spouse moves a second direction. Where it is within rounding, it tilts the one line.
-        error = np.where(two, self.error[members], np.sqrt(self.error[members]))
+        error = self.error[members] + self.tilt[members]
         district = District.of(self.unit[members], error, outside, self.error[others])
         return district_facts(district, self.choice[members], two)

@@ -23,7 +23,7 @@ from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
 from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
 from jigsaw_crl.nullcone.lines import Lines, duals, null_lines
-from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics
+from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics, untold
 from jigsaw_crl.nullcone.second_targets import Second
 from jigsaw_crl.nullcone.spikes import MARGIN
 from jigsaw_crl.nullcone.whitening import Reduced, Whitened
@@ -156,7 +156,9 @@ def exact_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
     mean_alone = usable & (planes.rank == 1) & spikes.has_high & (change <= 1.0)
     if hard is not None:
         mean_alone &= ~hard
-    statistics = _without_unmoved(by_reading(found, planes), mean_alone)
+    complete = len(np.unique(reduced.owner[usable])) == len(whitened.L)
+    told = ~untold(found, planes, 1.0 / np.sqrt(whitened.n), complete)
+    statistics = _without_unmoved(by_reading(found, planes).of(told), mean_alone)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
     unit = np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0)
@@ -370,4 +372,4 @@ def _held_lines(arrows: Arrows, reading: IntArray, usable: BoolArray) -> Lines:
     sign[one] = np.where(lam[one] < 0, -1.0, 1.0)
     n[one, 0] = np.sqrt(size / 2) * u[one]
     m[one, 0] = sign[one, None] * u[one] / np.sqrt(2 * size)
-    return Lines(n, m, two * 2 + one * 1, sign)
+    return Lines(n, m, two * 2 + one * 1, sign, np.zeros(r))
