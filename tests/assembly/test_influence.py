@@ -187,16 +187,20 @@ def test_a_client_that_is_surer_than_it_is_right_loses_weight(fragments):
     assert np.mean([weights[f.client] for f in fragments[1:]]) > 0.7
 
 
-def test_verdicts_that_rest_on_one_client_are_those_that_fall_without_it(fragments, honest):
-    assert set(honest.rests_on.values()) <= {f.client for f in fragments}
+def test_verdicts_that_rest_on_one_client_are_those_that_fall_without_it():
+    # With few clients, many verdicts rest on one.
+    world = jc.simulate.random_world(12, 5, 0.6, seed=900)
+    fragments = [jc.recover_fragment(client) for client in world.clients(n_samples=3_000)]
+    order = jc.assemble(fragments)
+    assert set(order.rests_on.values()) <= {f.client for f in fragments}
     fell = kept = 0
     for k, gone in enumerate(fragments):
         rest = jc.assemble([f for i, f in enumerate(fragments) if i != k])
-        for (a, d), client in honest.rests_on.items():
+        for (a, d), client in order.rests_on.items():
             if client == gone.client and {a, d} <= set(rest.labels):
                 fell += rest.verdict(a, d) is jc.Verdict.UNDETERMINED
-                kept += rest.verdict(a, d) is honest.verdict(a, d)
-    assert fell + kept > 0
+                kept += rest.verdict(a, d) is order.verdict(a, d)
+    assert fell + kept > 20
     assert fell >= 0.8 * (fell + kept)
 
 
