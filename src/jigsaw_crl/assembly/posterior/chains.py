@@ -32,7 +32,7 @@ BUDGET, BUDGET_OF_MANY = 4e8, 4e8
 # might change there and, after a share WARM of their budget, those that were seen to change: with a
 # probability between MOVES and 1 − MOVES. Short rounds have a share SHORT.
 FEW = 100
-WARM, MOVES, SHORT = 0.3, 0.02, 0.15
+WARM, MOVES, SHORT = 0.1, 0.02, 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,8 @@ def sample_orders(
         longest = _longest(chains) if most is None else most
         if asked is not None and most is not None:
             longest = min(most, _longest(chains, SHORT))
-        half = min(first, longest)
+        # One stage, if there is no time for another of twice the length.
+        half = longest if longest < 2 * first else first
         # Chains of many labels have walked before, and start where they belong.
         _halves(pool, chains, half if asked is None else half // 4, parts=1)
         while True:
@@ -184,7 +185,7 @@ def _focus(chains: list[Chain], mean: FloatArray) -> None:
 def _longest(chains: list[Chain], share: float = 1.0) -> int:
     """Sweeps per half in the last stage, for a budget of proposals over all chains and stages."""
     p, words = len(chains[0].up), chains[0].up.shape[1]
-    budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 2)
+    budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 1.8)
     parts = 4 if p <= FEW else 3
     return int(np.clip(budget / (parts * len(chains) * chains[0].proposals.number), 10, 16_000))
 

@@ -45,8 +45,9 @@ VISIBLE_SHARES = (0.6, 0.4)
 # an implied pair costs more.
 MANY = 64
 IMPLIED_COST, IMPLIED_COST_OF_MANY = 0.6, 0.8
-# Rounds before the last, and how long and how many chains they take.
-ROUNDS, SWEEPS, CHAINS = 3, 100, 3
+# Rounds before the last, and how long and how many chains they take; of many labels two chains, one
+# per core.
+ROUNDS, SWEEPS, CHAINS, CHAINS_OF_MANY = 3, 100, 3, 2
 
 
 def cover_cost(p: int) -> float:
@@ -167,9 +168,11 @@ class OrderModel:
 def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Draws:
     """Probability of every ordered pair; the doubts are re-estimated between rounds."""
     probability = None
-    for _ in range(ROUNDS if len(model.panel.labels) <= MANY else 1):
+    few = len(model.panel.labels) <= MANY
+    chains = CHAINS if few else CHAINS_OF_MANY
+    for _ in range(ROUNDS if few else 1):
         weights = model.weights(probability)
-        short = sample_orders(weights, rng, n_chains=CHAINS, first=SWEEPS, most=SWEEPS)
+        short = sample_orders(weights, rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
         probability = short.probability
     informed = model.informed(probability)
     judged = np.abs(informed._evidence(probability)) >= SILENT

@@ -25,7 +25,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 __all__ = ["grow", "likely", "recombine"]
 
 # Costs rise in STEPS steps from a share CHEAP of their own size, at an inverse temperature of COOL.
-STEPS, CHEAP, COOL = 20, 0.2, 1.5
+STEPS, CHEAP, COOL = 16, 0.2, 1.5
 # Bridges that lose more than this are not proposed, and every other one EFFORT times in a step.
 LOSS, EFFORT = 4.0, 20
 # A part is taken over if it gains this much: what is worth about the same is left to the chains.
