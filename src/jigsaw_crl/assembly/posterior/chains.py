@@ -185,7 +185,7 @@ def _focus(chains: list[Chain], mean: FloatArray) -> None:
 def _longest(chains: list[Chain], share: float = 1.0) -> int:
     """Sweeps per half in the last stage, for a budget of proposals over all chains and stages."""
     p, words = len(chains[0].up), chains[0].up.shape[1]
-    budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 1.8)
+    budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 1.9)
     parts = 4 if p <= FEW else 3
     return int(np.clip(budget / (parts * len(chains) * chains[0].proposals.number), 10, 16_000))
 
