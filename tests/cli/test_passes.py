@@ -67,3 +67,5 @@ def test_pairs_and_a_result_folder_exclude_each_other(folder, tmp_path, refused)
     (tmp_path / "mine.csv").write_text("mine")
     given[-1] = str(tmp_path / "mine.csv")
     refused(given, "mine.csv", "")
+    assert (tmp_path / "mine.csv").read_text() == "mine"
+    assert not (tmp_path / "p.csv").exists()

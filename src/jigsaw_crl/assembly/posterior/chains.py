@@ -122,7 +122,8 @@ def sample_orders(
     first, most : int
         Sweeps per half in the first stage, and the largest number in any stage.
     start : array of bool, shape (p, p), optional
-        Where the first chain starts; by default the best order that local search finds.
+        Where the first chain starts; by default the best order that local search finds, or with
+        many labels one that is grown like those of the other chains.
     judged : array of bool, shape (p, p), optional
         Of many labels: the pairs on which the chains must agree; by default all.
     """
@@ -146,7 +147,7 @@ def sample_orders(
         # One stage, if there is no time for another of twice the length.
         half = longest if longest < 2 * first else first
         # Chains of many labels have walked before, and start where they belong.
-        _halves(pool, chains, half if asked is None else half // 4, parts=1)
+        _halves(pool, chains, half if asked is None else max(half // 4, 1), parts=1)
         while True:
             halves = _halves(pool, chains, half)
             convergence = halves.convergence(asked)

@@ -26,7 +26,7 @@ __all__ = ["grow", "likely", "recombine"]
 
 # Costs rise in STEPS steps from a share CHEAP of their own size, at an inverse temperature of COOL.
 STEPS, CHEAP, COOL = 16, 0.2, 1.5
-# Bridges that lose more than this are not proposed, and every other one EFFORT times in a step.
+# Bridges that lose more than this are seldom proposed, and every other one EFFORT times in a step.
 LOSS, EFFORT = 4.0, 20
 # A part is taken over if it gains this much: what is worth about the same is left to the chains.
 CLEARLY = 4.0
@@ -106,7 +106,11 @@ def parts(one: BoolArray, other: BoolArray) -> tuple[IntArray, IntArray]:
 
     Two of these pairs are in one part if one ends where the other begins, or if they have one end
     in common and their other ends are related in either order. Then an order that takes a part
-    from the other is transitive and has no cycle.
+    from the other is transitive and has no cycle. Say that it has (x, y) and takes (y, z). If the
+    other order has (x, y) too, it has (x, z); and if the orders differ on (x, z), that pair is in
+    the part of (y, z), with which it shares z. If it does not, the orders differ on (x, y), and
+    that pair is in the part, since (y, z) begins where it ends, and is given up. A pair and its
+    reverse are in one part.
     """
     a, d = np.nonzero(one != other)
     related = one | other
