@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jigsaw_crl.assembly.conclude import conclude
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.diagnostics import check_client, check_coverage, check_districts, usable
-from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS
+from jigsaw_crl.diagnostics import check_study
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import fragments_by_client
 from jigsaw_crl.pipeline import (
@@ -20,7 +21,7 @@ from jigsaw_crl.pipeline import (
     Options,
     Recovered,
     null_cone_only,
-    recover_client,
+    recover_clients,
 )
 from jigsaw_crl.result.provenance import with_sites
 from jigsaw_crl.result.result import Result
@@ -46,11 +47,17 @@ def add_sites(
             "Drop them; a fragment has been recovered already.",
         )
     chosen = Options(method=method, **options)
+    new = Study("new", tuple(clients))
     if interventions is not None:
         null_cone_only(method, "interventions")
-        clients = list(Study("new", tuple(clients)).with_interventions(interventions).clients)
-    recovered = {client.name: _recovered(client, chosen) for client in clients}
-    return _joined(result, sites, recovered)
+        new = new.with_interventions(interventions)
+    recovered: list[Recovered] = []
+    checks: tuple[Finding, ...] = ()
+    if clients:
+        with one_thread():
+            recovered, report = recover_clients(new, check_study(new), chosen)
+        checks = report.findings
+    return _joined(result, sites, {r.fragment.client: r for r in recovered}, checks)
 
 
 def _check_sites(result: Result, sites: Sequence[object]) -> None:
@@ -72,43 +79,42 @@ def _check_sites(result: Result, sites: Sequence[object]) -> None:
             )
 
 
-def _recovered(client: Client, options: Options) -> Recovered:
-    """A new client after recovery, without the labels that the checks refuse."""
-    with one_thread():
-        report = check_client(client)
-        kept = usable([client], report.findings)[0]
-        return recover_client(kept, report, options, basis=False)
-
-
 def _joined(
-    result: Result, sites: Sequence[Fragment | Client], recovered: Mapping[str, Recovered]
+    result: Result,
+    sites: Sequence[Fragment | Client],
+    recovered: Mapping[str, Recovered],
+    checks: tuple[Finding, ...],
 ) -> Result:
     """The result with the fragments of further sites, some of them recovered just now."""
-    new = [recovered[s.name].fragment if isinstance(s, Client) else s for s in sites]
+    given = (s.name if isinstance(s, Client) else s for s in sites)
+    # A client of which the checks leave nothing has no fragment; the findings say why.
+    new = [
+        recovered[s].fragment if isinstance(s, str) else s
+        for s in given
+        if not isinstance(s, str) or s in recovered
+    ]
+    sent = (*result.order.fragments, *new)
     # Refuses labels that differ only by case or spaces.
-    fragments_by_client((None, f) for f in (*result.order.fragments, *new))
-    order = result.order.add(*new)
+    fragments_by_client((None, f) for f in sent)
+    known_before = (
+        *result.diagnostics,
+        *checks,
+        *(f for piece in new if piece.client not in recovered for f in piece.findings),
+    )
+    concluded = conclude(sent, known_before, result.order.options)
+    order = concluded.order
+    fragments = {**result.fragments, **{f.client: f for f in new}}
     if order.mode != "paper":
         known = PartialOrder.from_matrix(order.labels, order.decoded)
         with one_thread():
-            refined = {name: r.refined(known) for name, r in recovered.items()}
-        order = order.with_refined({f.client: refined.get(f.client, f) for f in order.fragments})
-    by_name = {f.client: f for f in order.fragments}
-    fragments = {name: by_name[name] for name in (*result.fragments, *(f.client for f in new))}
-    findings = (
-        *(f for f in result.diagnostics if f.check not in ACROSS_CLIENTS),
-        *(f for r in recovered.values() for f in r.report.findings),
-        *(f for piece in new if piece.client not in recovered for f in piece.findings),
-        *check_coverage({name: piece.labels for name, piece in fragments.items()}),
-        *check_districts(fragments),
-    )
+            fragments |= {name: r.refined(known) for name, r in recovered.items()}
     reports = {name: r.report for name, r in recovered.items()}
     # The proposal for the next client answered another order.
     return replace(
         result,
         fragments=fragments,
         order=order,
-        diagnostics=findings,
+        diagnostics=concluded.findings,
         provenance=with_sites(result.provenance, new, reports),
         proposal=None,
     )

@@ -3,7 +3,7 @@
 Every route to a fragment ends in `recover_client`: `recover_fragment` and `recover`, the
 scikit-learn estimator, and the commands `check`, `fragment` and `recover`. The steps are
 
-    check_client ──► usable ──► recover_client ──► assemble ──► Recovered.refined
+    check_client ──► usable ──► recover_client ──► conclude ──► Recovered.refined
 
 and each is taken once per client.
 """
@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, Literal
 
 from jigsaw_crl import baseline
-from jigsaw_crl.assembly import assemble
-from jigsaw_crl.assembly.claims import against_the_model, claims_across
+from jigsaw_crl.assembly import conclude
+from jigsaw_crl.assembly.order import Options as AssemblyOptions
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
@@ -29,7 +29,6 @@ from jigsaw_crl.diagnostics import (
     ClientReport,
     StudyReport,
     check_client,
-    check_districts,
     check_study,
     usable,
 )
@@ -292,7 +291,6 @@ def recover(
     rank_one: RankOne = "no-ancestor",
     interventions: Kinds | None = None,
     smallest_effect: float | None = None,
-    closed_world: bool = False,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result:
@@ -313,8 +311,6 @@ def recover(
     smallest_effect : float, optional
         The size of effect that matters; "not ancestor" then means that none is larger: see
         `assemble`.
-    closed_world : bool
-        Every latent carries a label at some client (exact moments only).
     seed : int
         Of the assembly's sampler.
     n_jobs : int
@@ -334,40 +330,25 @@ def recover(
     True
     """
     options = Options(method, tau, budget, confounding, rank_one)
+    assembly = AssemblyOptions(method, seed, smallest_effect)
     given = _as_study(study)
-    if smallest_effect is not None:
-        null_cone_only(method, "smallest_effect")
     if interventions is not None:
         null_cone_only(method, "interventions")
         given = given.with_interventions(interventions)
     checks = check_study(given, in_parallel(n_jobs, check_client, [(c,) for c in given.clients]))
     recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
-    doubted, across = claims_across(r.fragment for r in recovered)
-    if doubted:
-        soft = given.with_interventions(dict.fromkeys(doubted, "soft"))
-        recovered, report = recover_clients(soft, checks, options, n_jobs=n_jobs)
-    report = replace(report, across=(*report.across, *across))
-    assembly: dict[str, Any] = {"method": method}
-    if method == "null-cone":
-        assembly |= {"seed": seed, "closed_world": closed_world}
-        if smallest_effect is not None:
-            assembly["smallest_effect"] = smallest_effect
-        kept, across = against_the_model([r.fragment for r in recovered])
-        recovered = [replace(r, fragment=f) for r, f in zip(recovered, kept, strict=True)]
-        report = replace(report, across=(*report.across, *across))
-    order = assemble([r.fragment for r in recovered], **assembly)
+    concluded = conclude([r.fragment for r in recovered], report.findings, assembly)
+    order = concluded.order
+    fragments = {r.fragment.client: r.fragment for r in recovered}
     if method == "null-cone":
         known = PartialOrder.from_matrix(order.labels, order.decoded)
         refined = in_parallel(n_jobs, Recovered.refined, [(r, known) for r in recovered])
-        order = order.with_refined({f.client: f for f in refined})
-    by_name = {f.client: f for f in order.fragments}
-    fragments = {r.fragment.client: by_name[r.fragment.client] for r in recovered}
+        fragments = {f.client: f for f in refined}
     return Result(
         fragments=fragments,
         order=order,
-        diagnostics=(*report.findings, *check_districts(fragments)),
+        diagnostics=concluded.findings,
         provenance=provenance_of(given, seed, report.clients),
-        options=assembly,
     )
 
 

@@ -1,24 +1,22 @@
 """From fragments to one global order, with a verdict and a certificate for every pair.
 
 ==============  ====================================================================
-`panel`         all fragments in the coordinator's numbering
+`panel`         what the clients sent, in the coordinator's numbering; never edited
+`use`           how far it is used: trust, and what is set aside
+`evidence`      what each client says under a use, and all of them together
 `missed`        how often a second direction is missed, estimated from the study
-`combine`       `assemble`: exact if every client is certain, by evidence otherwise
-`exact/`        what follows with certainty, and its proof
+`copies`, `linearity`, `dissent`  clients that sent the same, contradict the model,
+                or stand against the others
 `posterior/`    probabilities of orders, and trust in each client
-`pairwise`      each pair by its own evidence, where there are too many labels
-`verdict`       the possible answers, their codes in arrays, and their thresholds
+`exact/`        what follows with certainty, and its proof
+`decision`      `decide`: the one rule of a verdict
+`pairs`         `PairTable`: everything that is known about every pair
+`conclude`      `conclude`: the one road from fragments to an order and its findings
 `order`         `GlobalOrder`: the result
-`explanation`   why a pair has its verdict
-`certificate`   `Certificate`: the steps that lead to a verdict
-`checking`      is a certificate right?
-`design`        which labels the next client should access
-`site_search`   how they are found
-`futures`       what further data would settle: futures drawn from the posterior
-`more_rows`     how many more rows at a site would settle a pair
-`effect_design` what would narrow an effect
-`plan`          `Design`: all of these together
-`districts`     the districts a client would see, compiled
+`effects`, `directions`, `apart`, `graph`, `bounds`  sizes of effects
+`explanation`, `certificate`, `checking`  why a pair has its verdict, and is that right?
+`design`, `site_search`, `futures`, `more_rows`, `effect_design`, `plan`, `districts`
+                what further data would settle
 ==============  ====================================================================
 """
 
@@ -26,7 +24,7 @@ from __future__ import annotations
 
 from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.checking import CertificateChecker, check_certificate
-from jigsaw_crl.assembly.combine import assemble
+from jigsaw_crl.assembly.conclude import Conclusion, assemble, conclude
 from jigsaw_crl.assembly.design import Proposal, next_client
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.plan import Design
@@ -35,11 +33,13 @@ from jigsaw_crl.assembly.verdict import Verdict
 __all__ = [
     "Certificate",
     "CertificateChecker",
+    "Conclusion",
     "Design",
     "GlobalOrder",
     "Proposal",
     "Verdict",
     "assemble",
     "check_certificate",
+    "conclude",
     "next_client",
 ]

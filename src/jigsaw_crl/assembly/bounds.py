@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.assembly.effects import ONE_SIDED, PooledEffects
-from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["SD", "SHARE", "Bounds", "effect_bounds", "says_nothing", "size_in_words"]
@@ -82,21 +82,9 @@ def size_in_words(size: float, unit: str, descendant: str) -> str:
     return f"a share of {number} of what the intervention on {descendant} changed"
 
 
-def effect_bounds(panel: Panel, weights: FloatArray, effects: PooledEffects | None) -> Bounds:
-    """Bounds of every pair that some client measured; none of very many labels.
-
-    Parameters
-    ----------
-    panel : Panel
-    weights : array, shape (n_clients,)
-        Trust in each client.
-    effects : PooledEffects or None
-        From hard interventions.
-    """
-    if panel.many:
-        shape = (len(panel.labels),) * 2
-        return Bounds(np.broadcast_to(np.nan, shape), np.broadcast_to(False, shape))
-    value = _of_shares(panel, weights)
+def effect_bounds(evidence: Evidence, effects: PooledEffects | None) -> Bounds:
+    """Bounds of every pair that some client measured; `effects` are those of hard interventions."""
+    value = _of_shares(evidence)
     in_sd = np.zeros(value.shape, dtype=bool)
     if effects is not None:
         in_sd = effects.known
@@ -105,19 +93,20 @@ def effect_bounds(panel: Panel, weights: FloatArray, effects: PooledEffects | No
     return Bounds(value, in_sd)
 
 
-def _of_shares(panel: Panel, weights: FloatArray) -> FloatArray:
-    p = len(panel.labels)
+def _of_shares(evidence: Evidence) -> FloatArray:
+    p = len(evidence.labels)
     out = np.full(p * p, np.nan)
     cells, estimates, errors, trust = [], [], [], []
-    for fragment, weight in zip(panel.fragments, weights, strict=True):
-        if fragment.shares is None or weight <= 0:
+    clients = zip(evidence.panel.rows, evidence.claims, evidence.use.weights, strict=True)
+    for rows, claims, weight in clients:
+        if rows.shares is None or weight <= 0:
             continue
-        members = np.array([panel.position[label] for label in fragment.labels])
-        known = fragment.shares.known
+        share, error = rows.shares
+        known = ~np.isnan(share) & claims.says
         a, d = np.nonzero(known)
-        cells.append(members[a] * p + members[d])
-        estimates.append(fragment.shares.value[known])
-        errors.append(np.maximum(fragment.shares.error[known], 1e-9))
+        cells.append(rows.members[a] * p + rows.members[d])
+        estimates.append(share[known])
+        errors.append(np.maximum(error[known], 1e-9))
         trust.append(np.full(len(a), weight))
     if not cells:
         return out.reshape(p, p)

@@ -8,36 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
 
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
-from jigsaw_crl.assembly.verdict import SAYS_NO, SAYS_YES, Verdict
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.base.text import pluralise, probability_text
 
-if TYPE_CHECKING:
-    from jigsaw_crl.assembly.panel import Panel
-
-__all__ = ["RULES", "Certificate", "Fact", "Step", "TotalEffect", "say", "sides"]
+__all__ = ["RULES", "Certificate", "Fact", "Step", "TotalEffect", "say"]
 
 RULES = {
     "stated": "stated by {who}",
-    "weighed": "log-odds {log_odds:+.1f}{who}",
+    "weighed": "log Bayes factor {factor:+.1f}{who}",
     "chain": "by {because}",
     "excluded": "the opposite would contradict {because}",
     "one-of": (
         "{client} states that one of {about} is an ancestor of {object}; with {because}, each of "
         "them implies this"
-    ),
-    "reach": "by {because}",
-    "no-ancestor": "by {because}",
-    "unblocked": "by {because}: no label of {client} can lie between",
-    "separate": "by {because}: {client} finds no confounding between {about}",
-    "passage": "by {because}: the path must pass through the only remaining label of {client}",
-    "blocked": "by {because}: no label of {client} can lie between",
-    "compose": "by {because}",
-    "confounder": (
-        "by {because}: {client} finds {about} confounded, and every latent variable has a label "
-        "(closed world)"
     ),
     "small": "{bound} are excluded (95 %), and smaller ones do not matter (smallest_effect)",
     "posterior": (
@@ -50,29 +35,20 @@ RULES = {
 
 @dataclass(frozen=True)
 class Fact:
-    """A relation between two labels that holds or does not hold.
+    """One label is an ancestor of another, or is not.
 
     Parameters
     ----------
-    kind : {"ancestor", "reaches"}
-        Ancestry, or a directed path through nodes that `client` does not access.
     subject, object : str
     holds : bool
-    client : str
-        For "reaches" only.
     """
 
-    kind: Literal["ancestor", "reaches"]
     subject: str
     object: str
     holds: bool
-    client: str = ""
 
     def __str__(self) -> str:
-        if self.kind == "ancestor":
-            return f"{self.subject} is {'' if self.holds else 'not '}an ancestor of {self.object}"
-        verb = "reaches" if self.holds else "does not reach"
-        return f"{self.subject} {verb} {self.object} through nodes hidden from {self.client}"
+        return f"{self.subject} is {'' if self.holds else 'not '}an ancestor of {self.object}"
 
 
 @dataclass(frozen=True)
@@ -87,12 +63,12 @@ class Step:
     because : tuple of int
         Earlier steps that it follows from, counted from 0.
     client : str
-        The client whose labels, spouses or candidates the rule uses.
+        The client whose candidates the rule uses.
     about : tuple of str
-        Other labels the rule refers to: the candidates, the spouses, the label passed.
+        The candidates.
     supporting, contradicting : tuple of str
         Clients whose own data state the fact, or its opposite.
-    log_odds : float or None
+    log_bayes_factor : float or None
         Pooled direct evidence that the subject is an ancestor (evidence mode).
     """
 
@@ -103,12 +79,7 @@ class Step:
     about: tuple[str, ...] = ()
     supporting: tuple[str, ...] = ()
     contradicting: tuple[str, ...] = ()
-    log_odds: float | None = None
-
-    @property
-    def quorum(self) -> int:
-        """Number of supporting clients minus number of contradicting ones."""
-        return len(self.supporting) - len(self.contradicting)
+    log_bayes_factor: float | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +129,6 @@ class Certificate:
         Why the pair is undetermined; empty for other verdicts.
     mode : str
     seed : int
-    closed_world : bool
     smallest_effect : float or None
         The size of effect that matters, if the user named one.
     bound : float or None
@@ -169,8 +139,9 @@ class Certificate:
     effect : TotalEffect or None
         None without hard interventions on both labels, and where the verdict is "not ancestor".
     rests_on : str
-        The client without which the others would not decide the pair; empty if there is none, or if
-        the order has not looked (`GlobalOrder.with_rests_on`).
+        The client without which the others would not decide the pair; empty if there is none.
+    contested : bool
+        Clients that speak against the verdict would decide the opposite among themselves.
 
     Examples
     --------
@@ -198,18 +169,12 @@ class Certificate:
     reason: str
     mode: str
     seed: int = 0
-    closed_world: bool = False
     smallest_effect: float | None = None
     bound: float | None = None
     bound_unit: str = ""
     effect: TotalEffect | None = None
     rests_on: str = ""
-
-    @property
-    def weakest(self) -> Step | None:
-        """The step with the smallest quorum among those that clients state, or None."""
-        direct = [s for s in self.steps if s.rule in ("stated", "weighed")]
-        return min(direct, key=lambda s: s.quorum, default=None)
+    contested: bool = False
 
     @property
     def rules(self) -> frozenset[str]:
@@ -238,7 +203,7 @@ class Certificate:
         }[self.verdict]
         if self.mode == "evidence" and self.probability is not None:
             so = "" if self.verdict is Verdict.ANCESTOR else " that it is"
-            head += f" (probability{so} {self.probability:.3f})"
+            head += f" (probability{so} {probability_text(self.probability)})"
         if self.reason:
             head += f": {self.reason}"
         lines = [f"{head}."]
@@ -252,6 +217,11 @@ class Certificate:
             lines.append("  The data give no bound on the size of an effect.")
         if self.rests_on:
             lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
+        if self.contested:
+            lines.append(
+                "  It is contested: the clients that say the opposite would decide so among "
+                "themselves."
+            )
         return "\n".join(lines)
 
     def _why(self, step: Step) -> str:
@@ -262,31 +232,17 @@ class Certificate:
         else:
             who = ", ".join(step.supporting)
         numbers = [str(i + 1) for i in step.because]
-        rule = RULES[step.rule] if numbers else RULES[step.rule].removeprefix("by {because}: ")
-        return rule.format(
+        return RULES[step.rule].format(
             who=who,
             because=f"step{'s' if len(numbers) > 1 else ''} {_and(numbers)}",
             client=step.client,
             about=_and(step.about),
             subject=step.fact.subject,
             object=step.fact.object,
-            log_odds=0.0 if step.log_odds is None else step.log_odds,
+            factor=0.0 if step.log_bayes_factor is None else step.log_bayes_factor,
             bound=self._above,
             share="" if self.probability is None else f"{100 * self.probability:.0f} %",
         )
-
-
-def sides(panel: Panel, a: int, d: int, holds: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The clients that say so and those that say the opposite.
-
-    What they say: a is an ancestor of d if `holds`, otherwise a is not.
-    """
-    stances = panel.stances(a, d)
-    yes, no = (
-        tuple(claims.client for claims, said in stances if said == stance)
-        for stance in (SAYS_YES, SAYS_NO)
-    )
-    return (yes, no) if holds else (no, yes)
 
 
 def say(names: Sequence[str], word: str) -> str:

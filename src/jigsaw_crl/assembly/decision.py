@@ -1,52 +1,114 @@
-"""From a posterior to verdicts."""
+"""The one rule that turns probabilities and evidence into verdicts.
+
+A pair is decided when its probability passes 0.95 or 0.05, in all chains together and nearly so in
+every chain, and when its own evidence points the same way or decided pairs imply the answer. The
+prior alone decides nothing, and neither do chains that disagree.
+
+With a smallest effect that matters, "not ancestor" means that no effect is larger, as in an
+equivalence test. Then a bound above that size leaves the pair open, and a bound below it decides a
+pair that is more likely no ancestor than one.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior import Draws
-from jigsaw_crl.assembly.posterior.agreement import EACH_NO, EACH_YES
-from jigsaw_crl.assembly.verdict import (
-    CERTAIN_NO,
-    CERTAIN_YES,
-    LEAST_AGAINST,
-    NO,
-    OPEN,
-    SILENT,
-    YES,
-)
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, EACH_NO, EACH_YES, NO, OPEN, YES
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 
-__all__ = ["decide", "with_certainty"]
+__all__ = ["LEAST_AGAINST", "LEAST_FOR", "Decided", "Why", "decide"]
+
+# Log Bayes factors that a verdict needs from the pair's own evidence, unless decided pairs imply
+# it. Against, it needs more: the prior already makes ancestry improbable, and small effects hide.
+LEAST_FOR, LEAST_AGAINST = float(np.log(2.0)), 1.0
 
 
-def decide(draws: Draws, evidence: FloatArray) -> npt.NDArray[np.int8]:
-    """Verdicts at 0.95 and 0.05, where every chain on its own nearly agrees.
+class Why(IntEnum):
+    """Why a pair has its verdict, or none."""
 
-    Chains that disagree decide nothing. A pair without evidence of its own must be entailed by
-    decided ones, and "not an ancestor" needs evidence of `LEAST_AGAINST` against it or must be
-    entailed: the prior alone does not decide.
+    EVIDENCE = 0  # its own evidence decides it
+    IMPLIED = 1  # decided pairs imply it
+    SMALL = 2  # no effect above the size that matters
+    UNSURE = 3  # the probability lies between the thresholds
+    DISPUTED = 4  # chains disagree
+    PRIOR = 5  # the probability is beyond a threshold, the evidence is not
+    LARGE = 6  # an effect above the size that matters is not excluded
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Verdicts, and why, shape (p, p) each; the diagonal is "no"."""
+
+    verdicts: npt.NDArray[np.int8]
+    why: npt.NDArray[np.int8]
+
+
+def decide(
+    probability: FloatArray,
+    evidence: FloatArray,
+    *,
+    chains: FloatArray | None = None,
+    bound: FloatArray | None = None,
+    smallest: float | None = None,
+) -> Decided:
+    """Verdicts of all ordered pairs.
+
+    Parameters
+    ----------
+    probability, evidence : array, shape (p, p)
+        Probability and log Bayes factor of every pair.
+    chains : array, shape (n_chains, p, p), optional
+        The probabilities of each chain alone.
+    bound : array, shape (p, p), optional
+        The effect that the data exclude; NaN where nobody measured the pair.
+    smallest : float, optional
+        The smallest effect that matters; needs `bound`.
     """
-    probability, chains = draws.probability, draws.chains
     p = len(probability)
     eye = np.eye(p, dtype=bool)
-    high = (probability > CERTAIN_YES) & (chains.min(axis=0) > EACH_YES) & ~eye
-    low = (probability < CERTAIN_NO) & (chains.max(axis=0) < EACH_NO) | eye
-    silent = np.abs(evidence) < SILENT
-    against = low & (evidence < -LEAST_AGAINST)
-    yes = transitive_closure(high & ~silent)
-    no = refuted(yes, against)
+    least, most = (probability,) * 2 if chains is None else (chains.min(axis=0), chains.max(axis=0))
+    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye
+    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye
+    yes, no = high & (evidence > LEAST_FOR), low & (evidence < -LEAST_AGAINST)
+    above = transitive_closure(yes)
+    below = refuted(above, no)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)
-    verdicts[low & (against | no | eye)] = NO
-    verdicts[high & (~silent | yes)] = YES
-    return verdicts
+    verdicts[low & (no | below | eye)] = NO
+    verdicts[high & (yes | above)] = YES
+    why = np.full((p, p), Why.UNSURE, dtype=np.int8)
+    why[(probability > CERTAIN_YES) | (probability < CERTAIN_NO)] = Why.PRIOR
+    why[_disputed(least, most)] = Why.DISPUTED
+    why[verdicts != OPEN] = Why.IMPLIED
+    why[yes | (no & (verdicts == NO))] = Why.EVIDENCE
+    if bound is not None and smallest is not None:
+        _by_size(verdicts, why, probability, bound, smallest)
+    return Decided(verdicts, why)
 
 
-def with_certainty(verdicts: npt.NDArray[np.int8], chance: float | FloatArray) -> FloatArray:
-    """Probabilities of all pairs if verdicts are certain, and open pairs have this chance."""
-    out = np.where(verdicts == OPEN, np.clip(chance, 0.0, 1.0), verdicts == YES)
-    np.fill_diagonal(out, 0.0)
-    out.flags.writeable = False
-    return out
+def _disputed(least: FloatArray, most: FloatArray) -> BoolArray:
+    """Pairs that one chain would decide, and another one not even nearly."""
+    yes, no = (most > CERTAIN_YES) & (least < EACH_YES), (least < CERTAIN_NO) & (most > EACH_NO)
+    return np.asarray(yes | no)
+
+
+def _by_size(
+    verdicts: npt.NDArray[np.int8],
+    why: npt.NDArray[np.int8],
+    probability: FloatArray,
+    bound: FloatArray,
+    smallest: float,
+) -> None:
+    """Let "no" mean that no effect is larger than the one that matters; in place."""
+    with np.errstate(invalid="ignore"):
+        small, large = bound <= smallest, bound > smallest
+    # Decided ancestors exclude the opposite, whatever its size.
+    reverse = transitive_closure(verdicts == YES).T
+    open_again = large & (verdicts == NO) & ~reverse
+    verdicts[open_again], why[open_again] = OPEN, Why.LARGE
+    decided = small & (verdicts == OPEN) & (probability <= 0.5)
+    verdicts[decided], why[decided] = NO, Why.SMALL

@@ -25,6 +25,7 @@ from scipy.stats import chi2
 from jigsaw_crl.assembly.apart import pairs_apart, sites_apart
 from jigsaw_crl.assembly.directions import ROUNDING, directions, open_signs, precision
 from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import INTERVAL, Sizes
@@ -41,6 +42,8 @@ UNEQUAL = 0.01
 NOT_ALL_HARD = 1e-3
 # Pairs up to which every site that is set aside gets a note for each pair.
 MOST_PAIRS = 5
+# Trust in a client from which its effects count.
+MOSTLY = 0.5
 # Errors up to which an effect of unknown sign may be zero.
 MAY_BE_ZERO = 3.0
 
@@ -109,22 +112,26 @@ class PooledEffects:
 
 
 def pool_effects(
-    panel: Panel, *, quantity: str = "total", random_effects: bool = False
+    panel: Panel, use: Use, *, quantity: str = "total", random_effects: bool = False
 ) -> PooledEffects | None:
-    """Pool the effects of all clients; None if no client has any, or of very many labels.
+    """Pool the effects of all clients that count; None if no client has any.
+
+    Clients that are trusted less than half are left out, and of several that sent the same
+    evidence all but the first.
 
     Parameters
     ----------
     panel : Panel
+    use : Use
     quantity : {"total", "applied"}
         Total effects, or what interventions did as they were applied.
     random_effects : bool
         The spread between sites joins the error of every pair, not only where they disagree.
     """
-    if panel.many or all(fragment.hard is None for fragment in panel.fragments):
+    if all(fragment.hard is None for fragment in panel.fragments):
         return None
     names = tuple(f.client for f in panel.fragments)
-    value, error, moved, hard = _tables(panel, "total")
+    value, error, moved, hard = _tables(panel, use, "total")
     sign, turned = directions(value, error, moved)
     pairs = sign[:, :, None] * sign[:, None, :]
     outside = sites_apart(value * pairs, error)
@@ -135,7 +142,7 @@ def pool_effects(
         pairs = sign[:, :, None] * sign[:, None, :]
     masks = open_signs(inside * pairs, error, hard & ~outside[:, None], moved)
     if quantity == "applied":
-        value, error, _, _ = _tables(panel, quantity)
+        value, error, _, _ = _tables(panel, use, quantity)
         pairs = np.broadcast_to(sign[:, None, :], value.shape)
     if np.isnan(value).all():
         return None
@@ -169,21 +176,25 @@ def pool_effects(
     )
 
 
-def _tables(panel: Panel, quantity: str) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
+def _tables(
+    panel: Panel, use: Use, quantity: str
+) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
     """What every client says, (n_clients, p, p) twice; labels moved and hard, (n_clients, p)."""
     p = len(panel.labels)
     shape = (len(panel.fragments), p, p)
     value, error = np.full(shape, np.nan), np.full(shape, np.nan)
     moved, hard = np.zeros((2, *shape[:2]), dtype=bool)
+    believed = use.weights >= MOSTLY * use.shares
     for k, fragment in enumerate(panel.fragments):
-        if fragment.hard is None:
+        if fragment.hard is None or not believed[k] or use.with_copies(k)[0] != k:
             continue
         members = np.array([panel.position[label] for label in fragment.labels])
-        sizes: Sizes = getattr(fragment.hard, quantity)
+        claimed = fragment.hard.without(np.array([x in use.soft for x in fragment.labels]))
+        sizes: Sizes = getattr(claimed, quantity)
         grid = np.ix_(members, members)
         value[k][grid], error[k][grid] = sizes.value, sizes.error
-        moved[k, members] = np.array(fragment.hard.moved, dtype=bool)
-        hard[k, members] = np.array(fragment.hard.hard)
+        moved[k, members] = np.array(claimed.moved, dtype=bool)
+        hard[k, members] = np.array(claimed.hard)
     return value, error, moved, hard
 
 

@@ -11,18 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
-from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say, sides
+from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say
+from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
 from jigsaw_crl.assembly.exact import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.verdict import (
-    CERTAIN_NO,
-    CERTAIN_YES,
-    LEAST_AGAINST,
-    NO,
-    OPEN,
-    SILENT,
-    YES,
-)
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
 from jigsaw_crl.base.arrays import FloatArray
 
 __all__ = ["explain"]
@@ -37,22 +30,17 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
     steps: tuple[Step, ...] = ()
     reason = ""
     probability: float | None = None
-    if order.mode == "evidence":
-        assert order.sampled is not None
-        probability = float(order.sampled[a, d])
-    elif said != OPEN and order.mode == "exact":
-        # Not for Algorithm 3, which gives no probabilities.
-        probability = float(said == YES)
+    if order.mode == "evidence" or (said != OPEN and order.mode == "exact"):
+        # Algorithm 3 gives no probabilities.
+        probability = float(order.probabilities[a, d])
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
-        known = order.deduction
-        prover = Prover(known.panel, known.knowledge, known.views, known.closures, most_steps)
+        prover = Prover(order.knowledge, most_steps)
         prover.ancestor(a, d, said == YES)
         steps = tuple(prover.steps)
     elif order.mode == "paper":
-        fact = Fact("ancestor", order.labels[a], order.labels[d], True)
-        steps = (Step(fact, "algorithm-3"),)
+        steps = (Step(Fact(order.labels[a], order.labels[d], True), "algorithm-3"),)
     else:
         steps = _from_evidence(order, a, d, said == YES)
     return Certificate(
@@ -64,18 +52,19 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
         reason=reason,
         mode=order.mode,
         seed=order.seed,
-        closed_world=order.closed_world,
         smallest_effect=order.smallest_effect,
         effect=None if said == NO else _effect(order, a, d),
-        rests_on=(order.resting or {}).get((order.labels[a], order.labels[d]), ""),
+        rests_on=order.table.resting(a, d),
+        contested=bool(order.table.contested[a, d]),
         **_bound(order, a, d, said),
     )
 
 
 def _bound(order: GlobalOrder, a: int, d: int, said: int) -> dict[str, Any]:
     """The size of effect that the data exclude, for pairs that are not stated as ancestors."""
-    value = float(order.bounds.value[a, d]) if said != YES and order.mode == "evidence" else np.nan
-    return {} if np.isnan(value) else {"bound": value, "bound_unit": order.bounds.unit(a, d)}
+    bounds = order.table.bounds
+    value = float(bounds.value[a, d]) if said != YES and order.mode == "evidence" else np.nan
+    return {} if np.isnan(value) else {"bound": value, "bound_unit": bounds.unit(a, d)}
 
 
 def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
@@ -98,8 +87,7 @@ def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
 
 def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
     """Yes: the widest path of direct evidence. No: the strongest denial that implies it."""
-    E = order.evidence
-    if not holds and _rests_on_size(order, a, d):
+    if order.table.why[a, d] == Why.SMALL:
         return (replace(_weighed(order, a, d, False), rule="small"),)
     if holds:
         width, following = _paths(order, d, up=True)
@@ -110,7 +98,7 @@ def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Ste
     down, following_down = _paths(order, d, up=False)
     # A direct denial of the pair itself is the simplest answer, if there is one.
     u, v, which = a, d, 0
-    if not (order.verdicts[a, d] == NO and E[a, d] < -SILENT):
+    if order.table.why[a, d] != Why.EVIDENCE:
         found = _denial(order, a, d, up, down)
         if found is None:
             return (_posterior(order, a, d, holds),)
@@ -126,16 +114,8 @@ def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Ste
         heads.append(_append(steps, [_weighed(order, v, u, True)]))
     if (u, v) == (a, d) and which == 0:
         return tuple(steps)
-    fact = Fact("ancestor", order.labels[a], order.labels[d], False)
+    fact = Fact(order.labels[a], order.labels[d], False)
     return (*steps, Step(fact, "excluded", tuple(heads)))
-
-
-def _rests_on_size(order: GlobalOrder, a: int, d: int) -> bool:
-    """Is "not ancestor" due to the size of effect that matters, not to evidence against it?"""
-    if order.smallest_effect is None or order.sampled is None:
-        return False
-    against = order.sampled[a, d] < CERTAIN_NO and order.evidence[a, d] < -LEAST_AGAINST
-    return not against and bool(order.bounds.value[a, d] <= order.smallest_effect)
 
 
 def _denial(
@@ -163,9 +143,10 @@ def _direct(order: GlobalOrder) -> tuple[FloatArray, FloatArray]:
     kept = order.__dict__.setdefault("_direct_evidence", [])
     if not kept:
         E, said = order.evidence, order.verdicts
-        denied = np.where((said == NO) & (E < -SILENT), -E, -np.inf)
+        own = order.table.why == Why.EVIDENCE
+        denied = np.where((said == NO) & own, -E, -np.inf)
         np.fill_diagonal(denied, -np.inf)
-        kept += [np.where((said == YES) & (E > SILENT), E, -np.inf), denied]
+        kept += [np.where((said == YES) & own, E, -np.inf), denied]
     return kept[0], kept[1]
 
 
@@ -191,19 +172,20 @@ def _row(order: GlobalOrder, trail: list[int]) -> list[Step]:
     """The direct steps along a trail, and the step from its first label to its last."""
     steps = [_weighed(order, u, v, True) for u, v in pairwise(trail)]
     if len(steps) > 1:
-        fact = Fact("ancestor", order.labels[trail[0]], order.labels[trail[-1]], True)
+        fact = Fact(order.labels[trail[0]], order.labels[trail[-1]], True)
         steps.append(Step(fact, "chain", tuple(range(len(steps)))))
     return steps
 
 
 def _weighed(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
-    supporting, contradicting = sides(order.panel, a, d, holds)
+    yes, no = order.said.sides(a, d)
+    supporting, contradicting = (yes, no) if holds else (no, yes)
     return Step(
-        Fact("ancestor", order.labels[a], order.labels[d], holds),
+        Fact(order.labels[a], order.labels[d], holds),
         "weighed",
         supporting=supporting,
         contradicting=contradicting,
-        log_odds=round(float(order.evidence[a, d]), 6),
+        log_bayes_factor=round(float(order.evidence[a, d]), 6),
     )
 
 
@@ -253,62 +235,57 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
 
 
 def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
-    panel = order.panel
     if order.mode == "paper":
         return "Algorithm 3 does not state this relation, and it never denies one"
-    seen = panel.seen_by(a, d)
+    seen = order.panel.seen_by(a, d)
     if not seen:
         return "no client saw both"
-    yes, no = sides(panel, a, d, True)
+    yes, no = order.said.sides(a, d)
     if yes and no:
         return f"{say(yes, 'yes')}, {say(no, 'no')}"
-    names = ", ".join(panel.claims[k].client for k, _, _ in seen)
-    if all(panel.claims[k].together[i, j] for k, i, j in seen):
+    names = ", ".join(order.panel.rows[k].client for k, _, _ in seen)
+    if all(order.panel.rows[k].together[i, j] for k, i, j in seen) and not yes and not no:
         return f"both always in one district, joined by hidden causes: {names}"
     if not yes and not no:
         return f"the clients that saw both cannot say: {names}"
     doubt = ""
     if order.mode == "evidence" and weakly:
         net = order.evidence[a, d]
-        doubt = f", but not strongly enough for a verdict (log-odds {net:+.1f})"
+        doubt = f", but not strongly enough for a verdict (log Bayes factor {_signed(net)})"
     return f"{say(yes, 'yes') if yes else say(no, 'no')}{doubt}"
 
 
 def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
     """Why chains that disagree, or a probability beyond a threshold, give no verdict; or empty."""
-    if order.sampled is None:
+    if order.mode != "evidence":
         return ""
-    if order.convergence is not None and (a, d) in order.convergence.disputed:
+    why, net = order.table.why[a, d], float(order.evidence[a, d])
+    if why == Why.DISPUTED:
         return (
             "the chains that sample orders disagree on this pair: one alone would decide it, "
             "another would not"
         )
-    chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
-    if order.panel.many:
-        return (
-            f"of {len(order):,} labels every pair is judged by its own evidence alone, without the "
-            f"pairs that would imply it (probability {chance:.2f})"
-        )
-    bound, matters = float(order.bounds.value[a, d]), order.smallest_effect
-    if chance < CERTAIN_NO and matters is not None and bound > matters:
-        unit = order.bounds.unit(a, d)
+    if why == Why.LARGE:
+        bounds = order.table.bounds
+        bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)
         size = f"up to {size_in_words(bound, unit, order.labels[d])}"
         possible = "of any size" if says_nothing(bound, unit) else size
+        matters = order.smallest_effect
         return f"effects {possible} are possible, and effects above {matters:g} matter"
-    if chance < CERTAIN_NO:
+    if why != Why.PRIOR:
+        return ""
+    if order.probabilities[a, d] < CERTAIN_NO:
         return (
             "the probability is low because few pairs are related at all, or because other pairs "
-            f'are likely; "not ancestor" needs log-odds of -{LEAST_AGAINST:.1f} or less '
+            f'are likely; "not ancestor" needs a log Bayes factor of -{LEAST_AGAINST:.1f} or less '
             f"(here {_signed(net)}), or decided pairs that imply it"
         )
-    if chance > CERTAIN_YES:
-        return (
-            'the probability is high because other pairs are likely; "ancestor" needs direct '
-            f"log-odds (here {_signed(net)}), or decided pairs that imply it"
-        )
-    return ""
+    return (
+        'the probability is high because other pairs are likely; "ancestor" needs a log Bayes '
+        f"factor of {LEAST_FOR:.1f} or more (here {_signed(net)}), or decided pairs that imply it"
+    )
 
 
-def _signed(log_odds: float) -> str:
+def _signed(number: float) -> str:
     """With a sign and one decimal; zero is never negative."""
-    return f"{round(log_odds, 1) + 0.0:+.1f}"
+    return f"{round(float(number), 1) + 0.0:+.1f}"

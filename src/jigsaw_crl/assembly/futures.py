@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.assembly.decision import decide
+from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, LEAST_AGAINST, SILENT
+from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import MODEL_ERROR
 
@@ -75,9 +75,7 @@ class Outlook:
 
     @classmethod
     def of(cls, order: GlobalOrder) -> Outlook:
-        weights = np.array([order.client_weights[f.client] for f in order.fragments])
-        model = OrderModel.of(order.panel, weights, order.rate).informed(order.sampled)
-        return cls(model, order.evidence, order.probabilities)
+        return cls(OrderModel(order.said), order.evidence, order.probabilities)
 
     @cached_property
     def shares(self) -> list[float]:
@@ -86,7 +84,7 @@ class Outlook:
 
     @cached_property
     def _log_odds(self) -> FloatArray:
-        return self.model.pooled.log_odds(self.shares, self.model.panel.missed.leans)
+        return self.model.pooled.log_odds(self.shares, self.model.said.missed.leans)
 
     @cached_property
     def _relations(self) -> tuple[FloatArray, FloatArray]:
@@ -98,11 +96,9 @@ class Outlook:
     def _single(self) -> FloatArray:
         """What a single direction says against every ancestor of a label, once a client sees it."""
         alone = self.probability.max(axis=0) < 0.5
-        return np.asarray(np.minimum(self.model.panel.missed.ancestry, 0.0) * alone)
+        return np.asarray(np.minimum(self.model.said.missed.ancestry, 0.0) * alone)
 
-    def settled(
-        self, pooled: Pooled, rng: np.random.Generator, *, implied: bool = True
-    ) -> BoolArray:
+    def settled(self, pooled: Pooled, rng: np.random.Generator) -> BoolArray:
         """The pairs that would be decided if the clients said this, shape (p, p).
 
         Parameters
@@ -111,10 +107,8 @@ class Outlook:
             All evidence, that of today included.
         rng : numpy.random.Generator
             Draws what the rest of the study changes: see `UNSTEADY`.
-        implied : bool
-            Count pairs that decided pairs imply.
         """
-        delta = pooled.log_odds(self.shares, self.model.panel.missed.leans) - self._log_odds
+        delta = pooled.log_odds(self.shares, self.model.said.missed.leans) - self._log_odds
         more = (pooled.ancestor != self.model.pooled.ancestor).any(axis=0)
         delta = delta + np.where(more, UNSTEADY, STEADIER) * rng.standard_normal(delta.shape)
         first = (pooled.n_clients > 0) & (self.model.pooled.n_clients == 0)
@@ -122,13 +116,7 @@ class Outlook:
         log_yes, log_none = self._relations
         yes, no = log_yes + delta, np.logaddexp(log_none, (log_yes + delta).T)
         probability = np.exp(yes - np.logaddexp(yes, no))
-        high = (probability > CERTAIN_YES) & (np.abs(evidence) >= SILENT)
-        low = (probability < CERTAIN_NO) & (evidence < -LEAST_AGAINST)
-        np.fill_diagonal(high, False)
-        if not implied:
-            return np.asarray(high | low)
-        above = transitive_closure(high)
-        return np.asarray(above | refuted(above, low & ~above))
+        return np.asarray(decide(probability, evidence).verdicts != OPEN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +145,12 @@ class Donors:
     counts: IntArray
 
     @classmethod
-    def of(cls, panel: Panel, rows: int | None, rng: np.random.Generator) -> Donors | None:
+    def of(cls, said: Evidence, rows: int | None, rng: np.random.Generator) -> Donors | None:
         """The entries of all clients that weigh pairs; None if there is none.
 
         Parameters
         ----------
-        panel : Panel
+        said : Evidence
         rows : int or None
             Rows per regime of the further client: see `_at_rows`. None leaves all as it is.
         rng : numpy.random.Generator
@@ -170,9 +158,10 @@ class Donors:
         """
         parts: list[tuple[np.ndarray, ...]] = []
         start = 0
-        for claims, fragment in zip(panel.claims, panel.fragments, strict=True):
+        clients = zip(said.claims, said.panel.rows, said.panel.fragments, strict=True)
+        for claims, sent, fragment in clients:
             e = claims.evidence
-            if e is None or len(claims.members) < 2:
+            if claims.bayes is None or len(claims.members) < 2:
                 continue
             i, j = np.nonzero(~np.eye(len(claims.members), dtype=bool))
             number = np.zeros((len(claims.members),) * 2, dtype=np.int64)
@@ -184,7 +173,7 @@ class Donors:
             said = (_at_rows(x[..., i, j], factor) for x in (e.ancestor, e.leaning, e.lean))
             pair = (claims.members[i], claims.members[j], number[j, i])
             counts = np.stack([e.in_doubt[i, j], e.single[i, j], e.n_clients[i, j]])
-            apart = ~claims.together
+            apart = ~sent.together
             if claims.bayes is not None:
                 # Hidden causes leave nothing open where both interventions are hard.
                 apart = apart | (claims.bayes.settled & claims.bayes.settled.T)

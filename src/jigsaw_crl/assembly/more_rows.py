@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jigsaw_crl.assembly.evidence import Claims
 from jigsaw_crl.assembly.futures import MOST_SAID, Outlook
-from jigsaw_crl.assembly.panel import Claims
 from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.evidence.pooled import Pooled
@@ -91,7 +91,7 @@ def more_rows(order: GlobalOrder, *, seed: int = 0) -> tuple[MoreRows, ...]:
     opened = _open(order)
     if order.mode != "evidence" or not opened.any():
         return ()
-    sites = [k for k, c in enumerate(order.panel.claims) if c.bayes is not None]
+    sites = [k for k, c in enumerate(order.said.claims) if c.bayes is not None]
     outlook = Outlook.of(order)
     tables = {k: _table(order, outlook, k, FACTORS, seed) for k in sites}
     found = [_answer(order, outlook, tables, int(a), int(d)) for a, d in np.argwhere(opened)]
@@ -120,8 +120,8 @@ def _table(
     """Share of futures in which each pair is settled, for each factor on the rows of site k."""
     p = len(order.labels)
     n = int(np.clip(ALL_FUTURES // len(order.fragments), LEAST_FUTURES, MOST_FUTURES))
-    claims, fragment = outlook.model.panel.claims[k], order.fragments[k]
-    weight, members = float(outlook.model.trust[k]), claims.members
+    claims, fragment = outlook.model.said.claims[k], order.fragments[k]
+    weight, members = float(outlook.model.said.use.weights[k]), claims.members
     assert claims.evidence is not None
     others = outlook.model.pooled.minus([(weight, members, claims.evidence)])
     rng = np.random.default_rng([order.seed, seed, 12, k])
@@ -243,9 +243,9 @@ def _answer(
 ) -> MoreRows:
     """The site that needs the fewest more rows for one pair."""
     pair = (order.labels[a], order.labels[d])
-    seen = [(k, i, j) for k, i, j in outlook.model.panel.seen_by(a, d) if k in tables]
-    claims = outlook.model.panel.claims
-    joined = bool(seen) and all(claims[k].together[i, j] for k, i, j in seen)
+    seen = [(k, i, j) for k, i, j in outlook.model.said.panel.seen_by(a, d) if k in tables]
+    claims, rows = outlook.model.said.claims, outlook.model.said.panel.rows
+    joined = bool(seen) and all(rows[k].together[i, j] for k, i, j in seen)
     best: MoreRows | None = None
     for k, _, _ in seen:
         rows = int(np.median(list((order.fragments[k].n_samples or {"": 0}).values())))
@@ -282,9 +282,9 @@ def _round_up(rows: float) -> int:
 def _why_not(outlook: Outlook, seen: list[tuple[int, int, int]]) -> str:
     if not seen:
         return NEVER_TOGETHER
-    claims = outlook.model.panel.claims
+    claims, rows = outlook.model.said.claims, outlook.model.said.panel.rows
     if not any(claims[k].says[i, j] for k, i, j in seen):
         return NOT_READ
-    if all(claims[k].together[i, j] for k, i, j in seen if claims[k].says[i, j]):
+    if all(rows[k].together[i, j] for k, i, j in seen if claims[k].says[i, j]):
         return ONE_DISTRICT
     return TOO_WEAK

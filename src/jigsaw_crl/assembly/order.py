@@ -2,44 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.bounds import Bounds, effect_bounds
 from jigsaw_crl.assembly.certificate import Certificate
-from jigsaw_crl.assembly.decision import with_certainty
+from jigsaw_crl.assembly.decision import Decided
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
-from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
+from jigsaw_crl.assembly.evidence import Evidence
+from jigsaw_crl.assembly.exact import Knowledge, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
-from jigsaw_crl.assembly.influence import contested, rests_on
-from jigsaw_crl.assembly.lookup import unknown_label
-from jigsaw_crl.assembly.pairwise import evidence_of
-from jigsaw_crl.assembly.panel import Panel, read_fragments
-from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
-from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
+from jigsaw_crl.assembly.pairs import PairTable
+from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode
+from jigsaw_crl.assembly.posterior.rounds import OrderModel
+from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.verdict import OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["GlobalOrder", "Mode", "tally"]
+__all__ = ["GlobalOrder", "Method", "Mode", "Options"]
 
 Mode = Literal["exact", "evidence", "paper"]
+Method = Literal["null-cone", "paper"]
 
-# Log-odds given to a fact when orders that agree with the facts are sampled.
-FACT = 200.0
+
+@dataclass(frozen=True)
+class Options:
+    """How fragments are assembled.
+
+    Parameters
+    ----------
+    method : {"null-cone", "paper"}
+    seed : int
+        Of the sampler.
+    smallest_effect : float or None
+        The size of effect that matters; see `assemble`.
+
+    Raises
+    ------
+    InputError
+        There is no such method, or the size is not above 0.
+    """
+
+    method: Method = "null-cone"
+    seed: int = 0
+    smallest_effect: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in ("null-cone", "paper"):
+            raise InputError(
+                f"there is no assembly method {self.method!r}", "Choose 'null-cone' or 'paper'."
+            )
+        size = self.smallest_effect
+        if size is not None and not 0 < size < np.inf:
+            raise InputError(
+                f"the smallest effect that matters is {size!r}", "Pass a size above 0, such as 0.1."
+            )
+        if size is not None and self.method == "paper":
+            raise InputError(
+                "smallest_effect belongs to the null-cone method",
+                'Drop it, or pass method="null-cone".',
+            )
 
 
 # Modules that build on this type are imported inside the methods that need them.
@@ -51,34 +88,30 @@ class GlobalOrder(ReadOnlyArrays):
 
     Parameters
     ----------
-    labels : tuple of str
-        All labels, sorted, in the order of the arrays' rows and columns.
+    panel : Panel
+        What the clients sent.
+    use : Use
+        How far it is used: trust, and what is set aside.
     mode : {"exact", "evidence", "paper"}
-        Entailment from certain statements, a posterior from log-odds, or Algorithm 3.
+        Entailment from certain statements, a posterior from log Bayes factors, or Algorithm 3.
     verdicts : array of int8, shape (p, p)
         1 ancestor, 0 not ancestor, -1 undetermined (`verdict.YES`, `NO`, `OPEN`).
+    why : array of int8, shape (p, p)
+        A `decision.Why` for every pair.
     decoded : array of bool, shape (p, p)
         Evidence mode: the order with the highest expected F1. Exact mode: the entailed pairs.
         Algorithm 3: the pairs it states. Transitively closed, unless Algorithm 3 made a cycle.
-    sampled : array, shape (p, p), or None
-        Posterior probabilities (evidence mode).
-    client_weights : mapping of str to float
-        Trust per client, from 0 (ignored) to 1.
+    probabilities : array, shape (p, p)
+        Of every pair. In exact mode an undetermined pair has its frequency in orders that agree
+        with all statements; from Algorithm 3 it has ½.
     notes : tuple of str
         Contradictions, distrusted clients, chains that did not agree.
-    fragments : sequence of Fragment
-        The fragments it was assembled from, sorted by client.
     seed : int
-    closed_world : bool
-    rate : float
-        Error rate assumed for statements without log-odds (evidence mode).
-    disagreement : bool
-        At least a third of the clients contradict the rest: do not rely on the result.
-    convergence : Convergence or None
     smallest_effect : float or None
         The size of effect that matters: "not ancestor" then says that none is larger.
-    resting : mapping of (ancestor, descendant) to client, or None
-        What `rests_on` found, for certificates and reports; None until `with_rests_on` has looked.
+    disagreement : bool
+        The clients contradict each other so much that it cannot be told who is right.
+    convergence : Convergence or None
 
     Examples
     --------
@@ -99,31 +132,49 @@ class GlobalOrder(ReadOnlyArrays):
     GlobalOrder(3 labels from 2 clients: 3 ancestor pairs, 3 not ancestor, 0 undetermined; exact)
     """
 
-    labels: tuple[str, ...]
+    panel: Panel
+    use: Use
     mode: Mode
     verdicts: npt.NDArray[np.int8]
+    why: npt.NDArray[np.int8]
     decoded: BoolArray
-    sampled: FloatArray | None
-    client_weights: Mapping[str, float]
-    notes: tuple[str, ...]
-    fragments: Sequence[Fragment]
+    probabilities: FloatArray
+    notes: tuple[str, ...] = ()
     seed: int = 0
-    closed_world: bool = False
-    rate: float = 0.0
+    smallest_effect: float | None = None
     disagreement: bool = False
     convergence: Convergence | None = None
-    smallest_effect: float | None = None
-    resting: Mapping[tuple[str, str], str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("verdicts", "decoded", "sampled"):
+        for name in ("verdicts", "why", "decoded", "probabilities"):
             value = getattr(self, name)
-            if value is not None and (value.base is not None or value.flags.writeable):
+            if value.base is not None or value.flags.writeable:
                 value = np.array(value)  # nobody else can change a read-only one
                 value.flags.writeable = False
                 object.__setattr__(self, name, value)
 
     # -- answers --------------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels, sorted, in the order of the arrays' rows and columns."""
+        return self.panel.labels
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """What the clients sent, sorted by client."""
+        return self.panel.fragments
+
+    @property
+    def options(self) -> Options:
+        """How it was assembled; the same options and fragments give the same order."""
+        method: Method = "paper" if self.mode == "paper" else "null-cone"
+        return Options(method, self.seed, self.smallest_effect)
+
+    @property
+    def client_weights(self) -> Mapping[str, float]:
+        """Trust per client, from 0 (ignored) to 1."""
+        return self.use.weights_by_name(self.panel)
 
     def verdict(self, ancestor: str, descendant: str) -> Verdict:
         """Is `ancestor` an ancestor of `descendant`?"""
@@ -187,18 +238,32 @@ class GlobalOrder(ReadOnlyArrays):
 
         Columns: ancestor, descendant, verdict, probability, the numbers of clients whose own data
         say yes (supporting) and no (contradicting), for pairs that are not ancestors the size of
-        effect that the data exclude (excludes_above, in excludes_unit; see `bound`), and the
-        probability that one truth holds at all sites (agreement; NaN for fewer than two).
+        effect that the data exclude (excludes_above, in excludes_unit; see `bound`), the
+        probability that one truth holds at all sites (agreement; NaN for fewer than two), the
+        client that the verdict rests on (rests_on; empty if there is none), and whether clients
+        that speak against the verdict would decide the opposite among themselves (contested).
         """
-        from jigsaw_crl.assembly.tables import order_frame
-
-        return order_frame(self)
+        return self.table.to_frame()
 
     def explain(self, ancestor: str, descendant: str) -> Certificate:
         """The certificate of the verdict; its `str()` is readable."""
+        return self.certificate(*self.indices(ancestor, descendant))
+
+    def certificate(self, a: int, d: int, *, most_steps: int | None = None) -> Certificate:
+        """The certificate of a pair of positions, which is made once.
+
+        With `most_steps`, a longer proof from exact statements raises `TooLong`.
+        """
         from jigsaw_crl.assembly.explanation import explain
 
-        return explain(self, *self.indices(ancestor, descendant))
+        made = self._certificates
+        if (a, d) not in made:
+            made[a, d] = explain(self, a, d, most_steps=most_steps)
+        return made[a, d]
+
+    @cached_property
+    def _certificates(self) -> dict[tuple[int, int], Certificate]:
+        return {}
 
     def undetermined(self) -> frozenset[tuple[str, str]]:
         """The ordered pairs whose verdict is undetermined."""
@@ -210,56 +275,46 @@ class GlobalOrder(ReadOnlyArrays):
         off = self.verdicts[~np.eye(len(self.labels), dtype=bool)]
         return {str(verdict): int((off == code).sum()) for code, verdict in VERDICTS.items()}
 
-    def add(self, *fragments: Fragment) -> GlobalOrder:
-        """The order assembled from these fragments and those already in it.
-
-        The result does not depend on the order in which fragments are added.
-        """
-        from jigsaw_crl.assembly.combine import assemble
-
-        return assemble(
-            [*self.fragments, *fragments],
-            method="paper" if self.mode == "paper" else "evidence",
-            seed=self.seed,
-            closed_world=self.closed_world,
-            smallest_effect=self.smallest_effect,
-        )
-
-    def with_refined(self, refined: Mapping[str, Fragment]) -> GlobalOrder:
-        """The same order, with the clients' districts, blocks and bases after refinement.
-
-        Verdicts and probabilities rest on the clients' evidence and statements, which stay as they
-        are. Explanations and designs also use districts: they use the refined ones.
-        `refined` has the fragments to take them from, by client name.
-        """
-        fragments = tuple(own.refined_as(refined[own.client]) for own in self.fragments)
-        order = replace(self, fragments=fragments)
-        if "deduction" in self.__dict__:
-            # It follows from the statements alone, so it need not be derived again.
-            order.__dict__["deduction"] = self.deduction
-        return order
-
     # -- what the answers are based on ----------------------------------------------------------
 
     @cached_property
-    def panel(self) -> Panel:
-        """The fragments in the order's numbering of labels and clients."""
-        return read_fragments(self.fragments)
+    def said(self) -> Evidence:
+        """What each client brings to the pool, in the state in which it gave the answers."""
+        evidence = Evidence.of(self.panel, self.use)
+        if self.mode != "evidence":
+            return evidence
+        return OrderModel(evidence).informed(self.probabilities).said
 
     @cached_property
-    def deduction(self) -> Deduction:
+    def table(self) -> PairTable:
+        """Everything that is known about every pair."""
+        if self.mode != "evidence":
+            effects = None if self.mode == "paper" else pool_effects(self.panel, self.use)
+            return PairTable.stated(self.said, effects, self.verdicts, self.probabilities)
+        log_factor = OrderModel(self.said).log_factor(self.probabilities)
+        effects = pool_effects(self.panel, self.use)
+        decided = Decided(self.verdicts, self.why)
+        return PairTable.of(self.said, effects, self.probabilities, log_factor, decided)
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
         """The facts of exact mode and how they follow from the fragments."""
-        return deduce(self.panel, closed_world=self.closed_world)
+        return deduce(self.said)
 
-    @cached_property
+    @property
+    def evidence(self) -> FloatArray:
+        """Pooled log Bayes factor of every ordered pair, shape (p, p); ±inf for exact facts."""
+        return self.table.evidence
+
+    @property
     def effects(self) -> PooledEffects | None:
         """Total effects of all clients together; None without hard interventions."""
-        return pool_effects(self.panel)
+        return self.table.effects
 
     @cached_property
     def applied_effects(self) -> PooledEffects | None:
         """What interventions did as applied, over all clients; None without hard ones."""
-        return pool_effects(self.panel, quantity="applied")
+        return pool_effects(self.panel, self.use, quantity="applied")
 
     @cached_property
     def direct_effects(self) -> DirectEffects | None:
@@ -269,12 +324,11 @@ class GlobalOrder(ReadOnlyArrays):
         exact = self.mode == "exact"
         return direct_effects(self.effects, self.verdicts, self.probabilities, entailed=exact)
 
-    @cached_property
+    @property
     def rests_on(self) -> dict[tuple[str, str], str]:
         """Decided pairs that rest on one client: without it, the others would not decide them.
 
-        Computed when it is asked for: the posterior is sampled once more for every client. Empty in
-        exact mode, where every certificate names what it rests on, and from Algorithm 3.
+        Empty in exact mode, where every certificate names what it rests on, and from Algorithm 3.
 
         Examples
         --------
@@ -284,38 +338,17 @@ class GlobalOrder(ReadOnlyArrays):
         >>> set(order.rests_on.values()) == {world.views[0].name}
         True
         """
-        if self.resting is not None:
-            return dict(self.resting)
-        if self.mode != "evidence":
-            return {}
-        assert self.sampled is not None
-        given = (self.rate, self.verdicts, self.sampled, self.seed)
-        return rests_on(self.panel, self._trust, *given)
+        found = np.argwhere(self.table.rests_on >= 0).tolist()
+        return {(self.labels[a], self.labels[d]): self.table.resting(a, d) for a, d in found}
 
-    def with_rests_on(self) -> GlobalOrder:
-        """The same order, whose certificates name the client that a verdict rests on."""
-        return replace(self, resting=self.rests_on) if self.mode == "evidence" else self
-
-    @cached_property
+    @property
     def contested(self) -> frozenset[tuple[str, str]]:
         """Decided pairs against which some clients together have firm evidence.
 
         The clients that speak against the verdict would decide the opposite among themselves.
         `explain` names them. Empty in exact mode and from Algorithm 3.
         """
-        if self.mode != "evidence":
-            return frozenset()
-        return frozenset(self._named(contested(self.panel, self._trust, self.rate, self.verdicts)))
-
-    @property
-    def _trust(self) -> FloatArray:
-        """The clients' weights, in the order of the fragments."""
-        return np.array([self.client_weights[f.client] for f in self.fragments])
-
-    @cached_property
-    def bounds(self) -> Bounds:
-        """How large an effect the data leave possible, for every pair that a client measured."""
-        return effect_bounds(self.panel, self._trust, self.effects)
+        return frozenset(self._named(self.table.contested))
 
     def bound(self, ancestor: str, descendant: str) -> float:
         """The size of effect of `ancestor` on `descendant` that the data exclude with 95 %.
@@ -324,51 +357,42 @@ class GlobalOrder(ReadOnlyArrays):
         share (0 to 1) of what the intervention on the descendant changed in how it depends on the
         rest; a share of 1 or more excludes nothing. NaN where no client has both labels.
         """
-        return float(self.bounds.value[self.indices(ancestor, descendant)])
+        return float(self.table.bounds.value[self.indices(ancestor, descendant)])
 
     @cached_property
-    def evidence(self) -> FloatArray:
-        """Pooled log-odds of every ordered pair, shape (p, p).
+    def posterior(self) -> Posterior:
+        """The orders that are possible, as probable as the probabilities say."""
+        from jigsaw_crl.assembly.conclude import posterior_of
 
-        In exact mode and from Algorithm 3, ±`FACT` for decided pairs and 0 for others.
-        """
-        if self.mode == "evidence":
-            return evidence_of(self.panel, self._trust, self.rate, self.sampled)
-        return np.where(self.verdicts == YES, FACT, np.where(self.verdicts == NO, -FACT, 0.0))
-
-    @cached_property
-    def probabilities(self) -> FloatArray:
-        """Probability of every ordered pair, shape (p, p).
-
-        In exact mode the probability of an undetermined pair is its frequency in orders sampled
-        from the prior that agree with the decided pairs. From Algorithm 3 it is ½.
-        """
-        if self.sampled is not None:
-            return self.sampled
-        chance: float | FloatArray = 0.5
-        if self.mode == "exact" and self.undetermined():
-            rng = np.random.default_rng(self.seed)
-            chance = sample_orders(self.evidence, rng, start=self.decoded).probability
-        return with_certainty(self.verdicts, chance)
+        return posterior_of(self)
 
     def sample(self, n: int, *, seed: int = 0) -> list[BoolArray]:
-        """`n` orders that agree with what is known, as matrices over `labels`."""
-        rng = np.random.default_rng([self.seed, seed])
-        start = None if self.mode == "paper" else self.decoded
-        return draw_orders(self.evidence, rng, n, start=start)
+        """`n` orders drawn from what the probabilities state, as matrices over `labels`."""
+        return self.posterior.sample(n, np.random.default_rng([self.seed, seed]))
 
     # -- names ----------------------------------------------------------------------------------
-
-    @cached_property
-    def _position(self) -> dict[str, int]:
-        return {label: i for i, label in enumerate(self.labels)}
 
     def index(self, label: str) -> int:
         """Position of a label; an `InputError` if it is unknown."""
         try:
-            return self._position[label]
+            return self.panel.position[label]
         except (KeyError, TypeError):  # unknown, or not hashable
-            raise unknown_label(label, self.labels, self.fragments) from None
+            raise self._unknown(label) from None
+
+    def _unknown(self, label: object) -> InputError:
+        """The error for a label that no client has, or that was left out, with the reason."""
+        refused = [
+            f"{piece.client}: {finding.message}"
+            for piece in self.fragments
+            for finding in piece.findings
+            if finding.severity == "error" and finding.regime == label
+        ]
+        known = f"The order knows {few(self.labels)}."
+        if refused:
+            why = "; ".join(refused)[:300]
+            return InputError(f"the label {label!r} was left out ({why})", known)
+        near = did_you_mean(label, self.labels)
+        return InputError(f"no client has the label {label!r}", f"{known} {near}".strip())
 
     def indices(self, ancestor: str, descendant: str) -> tuple[int, int]:
         """Positions of two different labels."""

@@ -1,74 +1,56 @@
-"""Fragments in the coordinator's numbering: who says what about which pair.
+"""What the clients sent, in the coordinator's numbering. It is built once and never edited.
 
 Clients are sorted by name and labels alphabetically, so that nothing downstream can depend on the
-order in which fragments arrived.
+order in which fragments arrived. Setting a client, a label, a pair or a claim aside is another
+`Use` of the same panel.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.missed import Directions, Missed, missed_directions
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.spool import Mapped, Spool, kept_like
 from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.evidence.pooled import Pooled
-from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
+from jigsaw_crl.fragment.fragment import NO, YES, Fragment
 
-__all__ = [
-    "MOST_SAMPLED",
-    "SPEAKS",
-    "Claims",
-    "Head",
-    "Panel",
-    "claims_of",
-    "panel_of",
-    "read_fragments",
-]
+__all__ = ["MOST_LABELS", "Panel", "Rows", "read_fragments"]
 
 # With more labels, orders are not sampled: chains would take more than 200 bytes for each of the
 # p² pairs (3 GB at this size), and a minute of moves would hardly touch each pair once.
-MOST_SAMPLED = 4_000
-
-# A client "says" yes or no when the log-odds that it brings pass log 3: three to one.
-SPEAKS = float(np.log(3.0))
+MOST_LABELS = 4_000
 
 
 @dataclass(frozen=True, eq=False)
-class Claims:
-    """What one client says, by position among the coordinator's labels.
+class Rows:
+    """What one client sent about its ordered pairs.
 
     Parameters
     ----------
     client : str
     members : array of int, shape (p,)
-        Position of each of the client's labels.
+        Position of each of the client's labels among the study's, ascending. All arrays follow it.
     certain : array of int8, shape (p, p), or None
         Yes, no or cannot say (1, 0, -1), where the client states rather than weighs.
     sure : bool
         The statements come from exact moments.
     bayes : BayesFactors or None
         Where the client weighs rather than states.
-    log_open : array, shape (p, p), or None
-        Log probability that each pair lies in one district there, where the client weighs.
-    evidence : Pooled or None
-        The factors with districts averaged over; zero where the client cannot say.
-    says : array of bool, shape (p, p)
-        Pairs about which the client states or weighs something.
+    soft : BayesFactors or None
+        The same if no intervention were hard; None where none is said to be.
     one_of : tuple of (tuple of int, int)
         Candidates, one of which is an ancestor of the last.
-    spouses : array of bool, shape (p, p), or None
-        Bidirected edges. Given only by a client that labels every latent it accesses.
     together : array of bool, shape (p, p)
         Pairs that the client puts in one district (or block, where districts are unknown).
+    shares : (array, array), shape (p, p) each, or None
+        For every pair the share of what changed in the column's equation that belongs to the row,
+        and its error; NaN where it was not measured.
     """
 
     client: str
@@ -76,165 +58,91 @@ class Claims:
     certain: npt.NDArray[np.int8] | None
     sure: bool
     bayes: BayesFactors | None
-    log_open: FloatArray | None
-    evidence: Pooled | None
-    says: BoolArray
+    soft: BayesFactors | None
     one_of: tuple[tuple[tuple[int, ...], int], ...]
-    spouses: BoolArray | None
     together: BoolArray
-
-    @cached_property
-    def odds(self) -> FloatArray:
-        """Log-odds of every pair, of a client that weighs."""
-        assert self.evidence is not None
-        return self.evidence.log_odds()
-
-    @cached_property
-    def stance(self) -> npt.NDArray[np.int8]:
-        """1 where the client says yes, -1 where it says no, 0 where it does not say."""
-        if self.certain is not None:
-            out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
-        else:
-            # What it brings to the pool, so that a verdict names the clients that it rests on.
-            mean = np.where(self.says, self.odds, 0.0)
-            out = np.where(mean > SPEAKS, 1, np.where(mean < -SPEAKS, -1, 0))
-        np.fill_diagonal(out, 0)
-        return out.astype(np.int8)
-
-
-@dataclass(frozen=True, eq=False)
-class Head:
-    """What is kept of a fragment in memory, however many there are.
-
-    Parameters
-    ----------
-    client : str
-    labels : tuple of str
-    scales : tuple of float, or None
-        Effect scales of its log Bayes factors.
-    states : bool
-        It states rather than weighs.
-    sure : bool
-        Its statements come from exact moments.
-    directions : Directions
-    """
-
-    client: str
-    labels: tuple[str, ...]
-    scales: tuple[float, ...] | None
-    states: bool
-    sure: bool
-    directions: Directions
+    shares: tuple[FloatArray, FloatArray] | None
 
     @classmethod
-    def of(cls, fragment: Fragment) -> Head:
-        bayes, stated = fragment.bayes, fragment.statements is not None
-        scales = None if bayes is None else bayes.scales
-        states = stated or bayes is None
-        sure = stated or (bayes is None and fragment.n_samples is None)
-        directions = Directions.of(fragment)
-        # Read from files, equal labels are different objects.
-        labels = tuple(map(sys.intern, fragment.labels))
-        directions = replace(directions, labels=labels)
-        return cls(fragment.client, labels, scales, states, sure, directions)
+    def of(cls, fragment: Fragment, position: dict[str, int]) -> Rows:
+        """The rows of a fragment, given the positions of all labels of the study."""
+        members = np.array([position[label] for label in fragment.labels], dtype=np.intp)
+        # Sums must not depend on how the client lists its labels, not even in the last digit.
+        listed = np.argsort(members)
+        grid = np.ix_(listed, listed)
+        certain, sure, one_of = None, False, []
+        if fragment.statements is not None:
+            certain, sure = fragment.statements.ancestor, True
+            one_of = [
+                (tuple(sorted(position[c] for c in candidates)), position[d])
+                for candidates, d in fragment.statements.one_of
+            ]
+        elif fragment.bayes is None:
+            certain, sure = _from_blocks(fragment), fragment.n_samples is None
+        weighs = certain is None
+        bayes, soft = (
+            factors.at(listed).bounded() if weighs and factors is not None else None
+            for factors in (fragment.bayes, fragment.soft)
+        )
+        groups = fragment.blocks if fragment.districts is None else fragment.districts
+        together = np.zeros((len(members), len(members)), dtype=bool)
+        for group in groups:
+            inside = [fragment.index(label) for label in group]
+            together[np.ix_(inside, inside)] = True
+        return cls(
+            client=fragment.client,
+            members=members[listed],
+            certain=None if certain is None else certain[grid],
+            sure=sure,
+            bayes=bayes,
+            soft=soft,
+            one_of=tuple(sorted(one_of)),
+            together=together[grid],
+            shares=None
+            if fragment.shares is None
+            else (fragment.shares.value[grid], fragment.shares.error[grid]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """All clients' claims on one list of labels.
-
-    Of fragments in a `Spool`, the claims are in one as well: each pass over them reads a client at
-    a time.
-    """
+    """All clients' rows on one list of labels, and the fragments they come from."""
 
     labels: tuple[str, ...]
-    claims: Sequence[Claims]
-    fragments: Sequence[Fragment]
-    n_scales: int
-    missed: Missed
-    heads: Sequence[Head]
+    rows: tuple[Rows, ...]
+    fragments: tuple[Fragment, ...]
 
     @cached_property
     def position(self) -> dict[str, int]:
         return {label: i for i, label in enumerate(self.labels)}
 
     @property
-    def all_sure(self) -> bool:
-        return all(c.sure for c in self.claims)
+    def clients(self) -> tuple[str, ...]:
+        return tuple(rows.client for rows in self.rows)
 
-    @cached_property
-    def counts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """How many clients say yes, and how many no, for every ordered pair, shape (p, p) each."""
-        p = len(self.labels)
-        yes, no = np.zeros((2, p, p), dtype=np.int32)
-        for c in self.claims:
-            grid = np.ix_(c.members, c.members)
-            yes[grid] += c.stance > 0
-            no[grid] += c.stance < 0
-        return yes, no
+    @property
+    def all_sure(self) -> bool:
+        """Do all clients state from exact moments?"""
+        return all(rows.sure for rows in self.rows)
+
+    @property
+    def n_scales(self) -> int:
+        """Effect scales at which evidence is pooled: one, if clients use different ones."""
+        scales = {rows.bayes.scales for rows in self.rows if rows.bayes is not None}
+        return len(scales.pop()) if len(scales) == 1 else 1
 
     @cached_property
     def where(self) -> npt.NDArray[np.int32]:
         """`where[k, i]`: row of label i at client k, -1 when it has no such label."""
-        out = np.full((len(self.claims), len(self.labels)), -1, dtype=np.int32)
-        for k, members in enumerate(self.members):
-            out[k, members] = np.arange(len(members))
+        out = np.full((len(self.rows), len(self.labels)), -1, dtype=np.int32)
+        for k, rows in enumerate(self.rows):
+            out[k, rows.members] = np.arange(len(rows.members))
         return out
-
-    @property
-    def many(self) -> bool:
-        """Are there too many labels to sample orders of?"""
-        return len(self.labels) > MOST_SAMPLED
-
-    @property
-    def states(self) -> bool:
-        """Does a client state rather than weigh?"""
-        return any(head.states for head in self.heads)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The clients."""
-        return tuple(head.client for head in self.heads)
-
-    @cached_property
-    def members(self) -> tuple[IntArray, ...]:
-        """Positions of each client's labels, ascending."""
-        where = self.position
-        return tuple(
-            np.array(sorted(where[x] for x in head.labels), dtype=np.intp) for head in self.heads
-        )
-
-    @cached_property
-    def _holders(self) -> tuple[IntArray, ...]:
-        """The clients that have each label, ascending."""
-        labels = np.concatenate(self.members)
-        clients = np.repeat(np.arange(len(self.members)), [len(m) for m in self.members])
-        order = np.argsort(labels, kind="stable")
-        ends = np.cumsum(np.bincount(labels, minlength=len(self.labels)))
-        return tuple(np.split(clients[order], ends[:-1]))
-
-    def joined(self, joined: Iterable[FloatArray]) -> Panel:
-        """The same, each client knowing how probably a cause hidden from it joins each pair."""
-        pairs = zip(self.claims, joined, strict=True)
-        return replace(self, claims=kept_like(self.claims, (self._joined(*one) for one in pairs)))
-
-    def _joined(self, claims: Claims, here: FloatArray) -> Claims:
-        if claims.bayes is None:
-            return claims
-        excuse = self.missed.excuse[claims.members]
-        log_open, evidence = _weighed(claims.bayes, excuse, self.n_scales, here)
-        return replace(claims, log_open=log_open, evidence=evidence)
 
     def seen_by(self, a: int, d: int) -> list[tuple[int, int, int]]:
         """The clients that have both labels: number, and rows of a and d there."""
-        both = np.intersect1d(self._holders[a], self._holders[d], assume_unique=True)
-        return [(k, *np.searchsorted(self.members[k], (a, d)).tolist()) for k in both.tolist()]
-
-    def stances(self, a: int, d: int) -> list[tuple[Claims, int]]:
-        """Each client that has both labels, with what it says: 1 yes, -1 no, 0 nothing."""
-        return [
-            (self.claims[k], int(self.claims[k].stance[i, j])) for k, i, j in self.seen_by(a, d)
-        ]
+        both = np.flatnonzero((self.where[:, a] >= 0) & (self.where[:, d] >= 0))
+        return [(k, int(self.where[k, a]), int(self.where[k, d])) for k in both.tolist()]
 
 
 def read_fragments(fragments: Iterable[Fragment]) -> Panel:
@@ -243,119 +151,28 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
     Raises
     ------
     InputError
-        No fragment, or two with one client name.
+        No fragment, two with one client name, or too many labels.
     """
-    given = fragments if isinstance(fragments, Spool) else list(fragments)
-    heads: list[Head] = []
+    given = list(fragments)
     for item in given:
         if not isinstance(item, Fragment):
             raise InputError(
                 f"a fragment is expected, got {type(item).__name__}",
                 "Pass what `recover_fragment` returns, or read it with `Fragment.from_json`.",
             )
-        heads.append(Head.of(item))
-
-    def arranged(order: list[int]) -> Sequence[Fragment]:
-        return given.arranged(order) if isinstance(given, Spool) else tuple(given[k] for k in order)
-
-    return panel_of(heads, arranged)
-
-
-def panel_of(heads: Sequence[Head], arranged: Callable[[list[int]], Sequence[Fragment]]) -> Panel:
-    """Sort, number and check fragments of which the heads are known.
-
-    Parameters
-    ----------
-    heads : sequence of Head
-    arranged : callable
-        The fragments in an order that is given by positions among the heads.
-    """
-    if not heads:
+    if not given:
         raise InputError("there is no fragment to assemble", "Pass at least one fragment.")
-    order = sorted(range(len(heads)), key=lambda k: heads[k].client)
-    heads = [heads[k] for k in order]
-    for one, other in pairwise(heads):
+    given.sort(key=lambda fragment: fragment.client)
+    for one, other in pairwise(given):
         if one.client == other.client:
             raise InputError(
                 "two fragments carry this client's name",
                 "Give each client one name, or keep only its latest fragment.",
                 client=one.client,
             )
-    fragments = arranged(order)
-    labels = tuple(sorted({label for head in heads for label in head.labels}))
-    scales = {head.scales for head in heads if head.scales is not None}
-    n_scales = len(scales.pop()) if len(scales) == 1 else 1
-    missed = missed_directions(labels, (head.directions for head in heads))
+    labels = tuple(sorted({label for fragment in given for label in fragment.labels}))
     position = {label: i for i, label in enumerate(labels)}
-    read = partial(claims_of, position=position, n_scales=n_scales, excuse=missed.excuse)
-    # With very many labels, claims are read once more in each pass: see `hearing`.
-    many = len(labels) > MOST_SAMPLED and isinstance(fragments, Spool)
-    lazy = many or isinstance(fragments, Mapped)
-    claims = Mapped(read, fragments) if lazy else kept_like(fragments, map(read, fragments))
-    return Panel(labels, claims, fragments, n_scales, missed, heads)
-
-
-def claims_of(
-    fragment: Fragment, position: dict[str, int], n_scales: int, excuse: FloatArray
-) -> Claims:
-    """What a fragment says, by position among the coordinator's labels."""
-    members = np.array([position[label] for label in fragment.labels], dtype=np.intp)
-    # Sums must not depend on how the client lists its labels, not even in the last digit.
-    listed = np.argsort(members)
-    members = members[listed]
-    grid = np.ix_(listed, listed)
-    bayes, certain, one_of, spouses = None, None, [], None
-    sure = False
-    if fragment.statements is not None:
-        stated = fragment.statements
-        certain, sure = stated.ancestor, True
-        one_of = [
-            (tuple(sorted(position[c] for c in candidates)), position[d])
-            for candidates, d in stated.one_of
-        ]
-        if stated.spouses is not None:
-            spouses = np.zeros((len(members), len(members)), dtype=bool)
-            for pair in stated.spouses:
-                i, j = (fragment.index(label) for label in pair)
-                spouses[i, j] = spouses[j, i] = True
-    elif fragment.bayes is not None:
-        bayes = fragment.bayes.at(listed).bounded()
-    else:
-        certain, sure = _from_blocks(fragment), fragment.n_samples is None
-    if bayes is None:
-        assert certain is not None
-        log_open, evidence = None, None
-        says = ((certain != CANNOT_SAY) & ~np.eye(len(members), dtype=bool))[grid]
-    else:
-        log_open, evidence = _weighed(bayes, excuse[members], n_scales, None)
-        says = evidence.n_clients > 0
-    groups = fragment.blocks if fragment.districts is None else fragment.districts
-    together = np.zeros((len(members), len(members)), dtype=bool)
-    for group in groups:
-        inside = [fragment.index(label) for label in group]
-        together[np.ix_(inside, inside)] = True
-    return Claims(
-        client=fragment.client,
-        members=members,
-        certain=None if certain is None else certain[grid],
-        sure=sure,
-        bayes=bayes,
-        log_open=log_open,
-        evidence=evidence,
-        says=says,
-        one_of=tuple(sorted(one_of)),
-        spouses=None if spouses is None else spouses[grid],
-        together=together[grid],
-    )
-
-
-def _weighed(
-    bayes: BayesFactors, excuse: FloatArray, n_scales: int, joined: FloatArray | None
-) -> tuple[FloatArray, Pooled]:
-    """Log probabilities of districts, and the evidence averaged over them at the study's scales."""
-    log_open = bayes.log_open(excuse, joined)
-    evidence = bayes.averaged(log_open)
-    return log_open, evidence if evidence.n_scales == n_scales else evidence.at_scales(n_scales)
+    return Panel(labels, tuple(Rows.of(f, position) for f in given), tuple(given))
 
 
 def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:

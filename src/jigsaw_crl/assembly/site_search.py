@@ -167,7 +167,7 @@ class SiteSearch:
         self.donors = None
         if order.mode == "evidence":
             self.outlook = Outlook.of(order)
-            self.donors = Donors.of(self.outlook.model.panel, rows, self.rng)
+            self.donors = Donors.of(self.outlook.model.said, rows, self.rng)
 
     @classmethod
     def of(cls, order: GlobalOrder, rows: int | None, seed: int) -> SiteSearch | None:
@@ -328,9 +328,7 @@ class SiteSearch:
         """The pairs that are settled in one future, in which `truth` is the order."""
         if self.donors is not None:
             pooled = self.outlook.model.pooled
-            return self.outlook.settled(
-                self.donors.added(pooled, a, d, entries, 1.0), self.rng, implied=implied
-            )
+            return self.outlook.settled(self.donors.added(pooled, a, d, entries, 1.0), self.rng)
         verdicts = self.order.verdicts
         yes, no = verdicts == YES, verdicts == NO
         for i, j in ((a, d), (d, a)):

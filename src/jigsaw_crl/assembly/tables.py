@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jigsaw_crl.assembly.agreement import agreement
-from jigsaw_crl.assembly.bounds import SD, SHARE, WHOLE
 from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, VERDICTS, YES
@@ -26,7 +24,6 @@ __all__ = [
     "effects_frame",
     "effects_of",
     "hasse_graph",
-    "order_frame",
     "shift_frame",
     "site_effects_frame",
 ]
@@ -34,34 +31,6 @@ __all__ = [
 
 _NUMBERS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
 COLUMNS = ("cause", "effect", *_NUMBERS, "verdict")
-
-
-def order_frame(order: GlobalOrder) -> pd.DataFrame:
-    """One row per ordered pair: see `GlobalOrder.to_frame`."""
-    import pandas as pd  # here for start-up time
-
-    p = len(order.labels)
-    a, d = np.nonzero(~np.eye(p, dtype=bool))
-    names = np.array(order.labels, dtype=object)
-    yes, no = order.panel.counts
-    # An ancestor pair has an effect; what is excluded is of use for the others,
-    # unless it is a share of all that changed.
-    bounds, in_sd = order.bounds.value[a, d], order.bounds.in_sd[a, d]
-    bounds = np.where((order.verdicts[a, d] == YES) | (~in_sd & (bounds > WHOLE)), np.nan, bounds)
-    units = np.where(in_sd, SD, SHARE)
-    return pd.DataFrame(
-        {
-            "ancestor": names[a],
-            "descendant": names[d],
-            "verdict": [str(VERDICTS[int(code)]) for code in order.verdicts[a, d]],
-            "probability": order.probabilities[a, d],
-            "supporting": yes[a, d],
-            "contradicting": no[a, d],
-            "excludes_above": bounds,
-            "excludes_unit": np.where(np.isnan(bounds), "", units),
-            "agreement": agreement(order.panel)[a, d],
-        }
-    )
 
 
 def hasse_graph(order: GlobalOrder) -> nx.DiGraph[str]:

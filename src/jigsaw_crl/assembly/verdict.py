@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from enum import Enum
 
@@ -12,13 +11,10 @@ from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 __all__ = [
     "CERTAIN_NO",
     "CERTAIN_YES",
-    "LEAST_AGAINST",
+    "EACH_NO",
+    "EACH_YES",
     "NO",
     "OPEN",
-    "SAYS_NO",
-    "SAYS_NOTHING",
-    "SAYS_YES",
-    "SILENT",
     "VERDICTS",
     "YES",
     "Verdict",
@@ -27,16 +23,10 @@ __all__ = [
 
 # Arrays of verdicts use the codes of a fragment's statements: YES, NO, and OPEN for undetermined.
 OPEN = CANNOT_SAY
-# Arrays of stances (what one client says of itself) are signed, so that they can be summed and
-# correlated over clients.
-SAYS_YES, SAYS_NO, SAYS_NOTHING = 1, -1, 0
 # A pair is decided when its probability is above CERTAIN_YES or below CERTAIN_NO.
 CERTAIN_YES, CERTAIN_NO = 0.95, 0.05
-# Pooled log-odds nearer to zero than this count as no evidence: no client saw the pair, or all had
-# it in one district. Such a pair is decided only if decided pairs imply the answer.
-SILENT = math.log(2.0)
-# The prior alone makes ancestry improbable; a verdict against it needs this much pooled log-odds.
-LEAST_AGAINST = 1.0
+# Probability that every single chain must pass before all of them decide together.
+EACH_YES, EACH_NO = 0.85, 0.15
 
 
 class Verdict(Enum):

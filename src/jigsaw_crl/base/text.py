@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["did_you_mean", "few", "pluralise"]
+__all__ = ["did_you_mean", "few", "pluralise", "probability_text"]
 
 # difflib's similarity, between 0 and 1: "contrl" and "control" have 0.92, "ctrl" and "control"
 # 0.73; other words have less: "duration" and "perturbation" 0.70, "time" and "regime" 0.60.
@@ -22,6 +22,20 @@ def pluralise(number: int, singular: str, plural: str = "") -> str:
     ('1 row', '1200 rows', '2 matrices')
     """
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def probability_text(probability: float) -> str:
+    """A probability with three decimals; what rounds to 0 or 1 is a bound.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.text import probability_text
+    >>> probability_text(0.25), probability_text(0.99996), probability_text(0.0)
+    ('0.250', '> 0.999', '< 0.001')
+    """
+    if probability < 0.0005:
+        return "< 0.001"
+    return "> 0.999" if probability >= 0.9995 else f"{probability:.3f}"
 
 
 def few(names: Iterable[object], most: int = 8) -> str:

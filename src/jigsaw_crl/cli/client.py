@@ -61,7 +61,8 @@ def check(
     the gap is how many times larger the weakest latent direction is; weakest is the label whose
     regime is nearest to the control (1 is the edge of chance).
     """
-    from jigsaw_crl.assembly.claims import claims_across
+    from jigsaw_crl.assembly.conclude import about_clients, consider
+    from jigsaw_crl.assembly.panel import read_fragments
     from jigsaw_crl.diagnostics import check_study
     from jigsaw_crl.pipeline import Options, recover_clients
     from jigsaw_crl.result.left_out import left_out
@@ -80,8 +81,8 @@ def check(
     try:
         with working("recovering"):
             recovered, report = recover_clients(data, report, Options())
-            _, across = claims_across(r.fragment for r in recovered)
-        report = replace(report, across=(*report.across, *across))
+            across = consider(read_fragments(r.fragment for r in recovered)).findings
+        report = replace(report, across=(*about_clients(report.across), *across))
         outcomes = {r.fragment.client: r.fragment.outcome for r in recovered}
     except InputError as error:
         refusal = error

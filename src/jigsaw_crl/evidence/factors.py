@@ -124,6 +124,29 @@ class BayesFactors(ReadOnlyArrays):
             self.settled[rows, columns],
         )
 
+    def where(self, chosen: BoolArray, other: BayesFactors) -> BayesFactors:
+        """These factors for the chosen pairs (symmetric), the other ones elsewhere."""
+        return replace(
+            self,
+            ancestor=np.where(chosen, self.ancestor, other.ancestor),
+            district=np.where(chosen, self.district, other.district),
+            lean=np.where(chosen, self.lean, other.lean),
+            settled=np.where(chosen, self.settled, other.settled),
+        )
+
+    def silenced(self, labels: BoolArray) -> BayesFactors:
+        """The factors with nothing said about pairs of some labels (a mask)."""
+        pairs = labels[:, None] | labels
+        return replace(
+            self,
+            ancestor=np.where(pairs, np.nan, self.ancestor),
+            district=np.where(pairs, np.nan, self.district),
+        )
+
+    def without_ancestry(self) -> BayesFactors:
+        """The factors with nothing said about ancestors."""
+        return replace(self, ancestor=np.full_like(self.ancestor, np.nan))
+
     def bounded(self) -> BayesFactors:
         """The factors if the client is wrong about a pair with probability ε = `MODEL_ERROR`.
 

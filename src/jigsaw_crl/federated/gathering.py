@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jigsaw_crl.assembly import assemble
+from jigsaw_crl.assembly import conclude
+from jigsaw_crl.assembly.order import Options
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
@@ -296,13 +297,9 @@ def _assemble(
     options: dict[str, Any],
 ) -> Result:
     fragments = {one.site: one.fragment for one in used}
-    order = assemble(list(fragments.values()), **options)
-    findings = (
-        *_absences(standings),
-        *_spellings(fragments),
-        *(f for fragment in fragments.values() for f in fragment.findings),
-    )
-    return Result(fragments, order, findings, provenance, options).with_proposal()
+    concluded = conclude(fragments.values(), options=Options(**options))
+    findings = (*_absences(standings), *_spellings(fragments), *concluded.findings)
+    return Result(fragments, concluded.order, findings, provenance).with_proposal()
 
 
 def _absences(standings: dict[str, Standing]) -> list[Finding]:

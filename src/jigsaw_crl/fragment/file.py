@@ -53,16 +53,9 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
         "bayes": None,
         "statements": None,
     }
-    if fragment.bayes is not None:
-        document["bayes"] = {
-            "scales": list(fragment.bayes.scales),
-            "ancestor": _without_nan(fragment.bayes.ancestor),
-            "district": _without_nan(fragment.bayes.district),
-            "lean": _without_nan(fragment.bayes.lean),
-            "single": [i for i, alone in enumerate(fragment.bayes.single) if alone],
-        }
-        if fragment.bayes.settled.any():
-            document["bayes"]["settled"] = np.argwhere(fragment.bayes.settled).tolist()
+    for name in ("bayes", "soft"):
+        if getattr(fragment, name) is not None:
+            document[name] = _factors(getattr(fragment, name))
     if fragment.statements is not None:
         spouses = fragment.statements.spouses
         document["statements"] = {
@@ -80,6 +73,17 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
     if fragment.shares is not None:
         document["shares"] = _sizes(fragment.shares)
     return document
+
+
+def _factors(bayes: BayesFactors) -> dict[str, Any]:
+    return {
+        "scales": list(bayes.scales),
+        "ancestor": _without_nan(bayes.ancestor),
+        "district": _without_nan(bayes.district),
+        "lean": _without_nan(bayes.lean),
+        "single": [i for i, alone in enumerate(bayes.single) if alone],
+        "settled": np.argwhere(bayes.settled).tolist(),
+    }
 
 
 def _sizes(sizes: Sizes) -> dict[str, Any]:
@@ -168,6 +172,7 @@ class FragmentDocument(Document):
     outcome: _OutcomeDocument
     findings: list[_FindingDocument] = Field(max_length=_MAX_FINDINGS)
     bayes: _BayesDocument | None
+    soft: _BayesDocument | None = None
     statements: _StatementsDocument | None
     # Absent in files from before these two were written, and where there is nothing to say.
     hard: _HardDocument | None = None
@@ -239,17 +244,20 @@ class FragmentDocument(Document):
             return tuple(frozenset(names[i] for i in group) for group in groups)
 
         blocks = sets(self.blocks)
-        bayes = None
-        if self.bayes is not None:
-            (single,) = sets([self.bayes.single])
-            bayes = BayesFactors(
-                tuple(self.bayes.scales),
-                table("bayes.ancestor", self.bayes.ancestor),
-                table("bayes.district", self.bayes.district),
-                table("bayes.lean", self.bayes.lean),
-                tuple(name in single for name in names),
-                _mask(self.bayes.settled, len(names)),
+
+        def factors(name: str, given: _BayesDocument | None) -> BayesFactors | None:
+            if given is None:
+                return None
+            (single,) = sets([given.single])
+            return BayesFactors(
+                tuple(given.scales),
+                table(f"{name}.ancestor", given.ancestor),
+                table(f"{name}.district", given.district),
+                table(f"{name}.lean", given.lean),
+                tuple(x in single for x in names),
+                _mask(given.settled, len(names)),
             )
+
         hard = None
         if self.hard is not None:
             claimed = set(self.hard.labels)
@@ -278,7 +286,8 @@ class FragmentDocument(Document):
                 blocks, [(blocks[a], blocks[d]) for a, d in self.block_covers]
             ),
             districts=None if self.districts is None else sets(self.districts),
-            bayes=bayes,
+            bayes=factors("bayes", self.bayes),
+            soft=factors("soft", self.soft),
             statements=statements,
             n_samples=self.n_samples,
             outcome=Outcome(**self.outcome.model_dump()),

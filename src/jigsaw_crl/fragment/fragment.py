@@ -14,7 +14,7 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -115,6 +115,9 @@ class Fragment(ReadOnlyArrays):
     districts : tuple of frozenset of str, or None
         None from ``method="paper"``, which does not know them.
     bayes : BayesFactors or None
+    soft : BayesFactors or None
+        The same as if no intervention were hard; None where none is said to be. It is used where
+        the sites together contradict the claim.
     statements : Statements or None
     n_samples : mapping of str to int, or None
         Rows per regime; None for exact moments.
@@ -155,6 +158,7 @@ class Fragment(ReadOnlyArrays):
     block_order: PartialOrder[frozenset[str]]
     districts: tuple[frozenset[str], ...] | None = None
     bayes: BayesFactors | None = None
+    soft: BayesFactors | None = None
     statements: Statements | None = None
     n_samples: Mapping[str, int] | None = None
     outcome: Outcome = field(default_factory=Outcome)
@@ -245,26 +249,6 @@ class Fragment(ReadOnlyArrays):
         """The fragment with the other's blocks, their order, districts and basis."""
         taken = ("blocks", "block_order", "districts", "basis")
         return replace(self, **{name: getattr(other, name) for name in taken})
-
-    def without_claims(self, labels: Iterable[str]) -> Fragment:
-        """The fragment with nothing concluded from hard interventions on these labels.
-
-        What was settled by them is left open: the client's evidence as if they were soft is not
-        part of the fragment. Where no shift shows the line of such a label, it may be the wrong
-        line, and what it says as a cause is left open too.
-        """
-        mine = np.array([label in set(labels) for label in self.labels])
-        if self.hard is None or not (mine & np.array(self.hard.hard)).any():
-            return self
-        hard = self.hard.without(mine)
-        bayes = self.bayes
-        if bayes is not None:
-            ancestor = bayes.ancestor.copy()
-            unsure = mine & (np.array(hard.moved) == 0)
-            dropped = bayes.settled & (mine | unsure[:, None])
-            ancestor[:, dropped] = np.nan
-            bayes = replace(bayes, ancestor=ancestor, settled=bayes.settled & ~dropped)
-        return replace(self, hard=hard, bayes=bayes)
 
     def without_basis(self) -> Fragment:
         """The fragment without what stays at the client: basis, features and centre."""
@@ -365,8 +349,11 @@ def _check(fragment: Fragment) -> None:
         home = {x: i for i, block in enumerate(fragment.blocks) for x in block}
         if not all(len({home[x] for x in d}) == 1 for d in fragment.districts):
             raise fail("a district is spread over several blocks")
-    if fragment.bayes is not None:
-        b = fragment.bayes
+    if fragment.soft is not None and fragment.bayes is None:
+        raise fail("there are factors without claims, and none with them")
+    for b in (fragment.bayes, fragment.soft):
+        if b is None:
+            continue
         shapes = (b.ancestor.shape, b.district.shape, b.lean.shape, len(b.single))
         if shapes != ((len(b.scales), p, p), (p, p), (p, p), p):
             raise fail("the evidence has the wrong shape")

@@ -160,7 +160,7 @@ class Recovery:
 
     @cached_property
     def _without_claims(self) -> BayesFactors:
-        """The factors as if every intervention were soft, for districts and blocks."""
+        """The factors as if every intervention were soft."""
         if not self.reading.hard.any():
             return self.bayes
         return self._bayes(self.reading.factors, np.zeros_like(self.settled))
@@ -190,6 +190,7 @@ class Recovery:
             method="null-cone",
             labels=self.labels,
             bayes=None if exact else self.bayes,
+            soft=None if exact or not self.reading.hard.any() else self._without_claims,
             statements=self._statements(structure) if exact else None,
             n_samples=self.n_samples,
             outcome=self._outcome(),

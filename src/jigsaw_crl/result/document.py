@@ -2,101 +2,121 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder, Proposal
+from jigsaw_crl.assembly.decision import Why
+from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.posterior import Convergence
+from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["order_document", "order_from", "proposal_from"]
+__all__ = ["groups_document", "order_document", "order_from", "proposal_from", "with_groups"]
 
 
 def order_document(order: GlobalOrder) -> dict[str, Any]:
     """The order as plain JSON values, without its fragments."""
-    sampled = order.sampled
-    convergence = order.convergence
+    convergence, use = order.convergence, order.use
     return {
         "labels": list(order.labels),
         "mode": order.mode,
         "verdicts": order.verdicts.tolist(),
+        "why": order.why.tolist(),
         "decoded": order.decoded.astype(int).tolist(),
         "probabilities": order.probabilities.tolist(),
-        "sampled": sampled is not None,
-        "client_weights": {name: float(w) for name, w in order.client_weights.items()},
+        "client_weights": dict(order.client_weights),
+        "rate": float(use.rate),
+        "not_hard": sorted(use.soft),
+        "silent": sorted(map(list, use.silent)),
+        "withheld": use.withheld,
+        "copies": [[order.panel.clients[k] for k in group] for group in use.copies],
         "notes": list(order.notes),
         "seed": int(order.seed),
-        "closed_world": bool(order.closed_world),
-        "rate": float(order.rate),
         "disagreement": bool(order.disagreement),
         "convergence": None if convergence is None else asdict(convergence),
         "smallest_effect": order.smallest_effect,
-        "rests_on": None if order.resting is None else [[*p, k] for p, k in order.resting.items()],
+        "rests_on": [[*pair, client] for pair, client in sorted(order.rests_on.items())],
+        "contested": sorted(map(list, order.contested)),
     }
 
 
 def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrder:
     """The order from its document and fragments.
 
+    What a pair rests on, and what is contested, follows from the rest.
+
     Raises
     ------
     ValueError
         The document and the fragments contradict each other, or a value is out of range.
     """
-    labels = tuple(document["labels"])
-    shape = (len(labels), len(labels))
-    verdicts = np.array(document["verdicts"], dtype=np.int8)
-    decoded = np.array(document["decoded"], dtype=np.int8)
+    panel = read_fragments(fragments)
+    shape = (len(panel.labels), len(panel.labels))
+    verdicts, why, decoded = (
+        np.array(document[name], dtype=np.int8) for name in ("verdicts", "why", "decoded")
+    )
     probabilities = np.array(document["probabilities"], dtype=np.float64)
-    if not verdicts.shape == decoded.shape == probabilities.shape == shape:
+    if tuple(document["labels"]) != panel.labels:
+        raise ValueError("the order's labels are not those of the fragments")
+    if {m.shape for m in (verdicts, why, decoded, probabilities)} != {shape}:
         raise ValueError("a matrix does not have one row and column per label")
     if not (np.isin(verdicts, (-1, 0, 1)).all() and np.isin(decoded, (0, 1)).all()):
         raise ValueError("a verdict is none of -1, 0, 1")
+    if not np.isin(why, [int(x) for x in Why]).all():
+        raise ValueError("a verdict has an unknown reason")
     if not ((probabilities >= 0) & (probabilities <= 1)).all():
         raise ValueError("a probability lies outside 0 to 1")
-    if labels != tuple(sorted({x for f in fragments for x in f.labels})):
-        raise ValueError("the order's labels are not those of the fragments")
-    if set(document["client_weights"]) != {f.client for f in fragments}:
+    if set(document["client_weights"]) != set(panel.clients):
         raise ValueError("the weights are not those of the fragments' clients")
-    if document["mode"] not in ("exact", "evidence", "paper"):
-        raise ValueError(f"there is no mode {document['mode']!r}")
+    number = {client: k for k, client in enumerate(panel.clients)}
     convergence = document["convergence"]
-    order = GlobalOrder(
-        labels=labels,
+    return GlobalOrder(
+        panel=panel,
+        use=Use(
+            weights=np.array([document["client_weights"][name] for name in panel.clients]),
+            rate=float(document["rate"]),
+            soft=frozenset(document["not_hard"]),
+            silent=frozenset((client, label) for client, label in document["silent"]),
+            withheld=bool(document["withheld"]),
+            copies=tuple(tuple(number[name] for name in group) for group in document["copies"]),
+        ),
         mode=document["mode"],
         verdicts=verdicts,
+        why=why,
         decoded=decoded.astype(bool),
-        sampled=probabilities if document["sampled"] else None,
-        client_weights={str(k): float(w) for k, w in document["client_weights"].items()},
+        probabilities=probabilities,
         notes=tuple(str(note) for note in document["notes"]),
-        fragments=tuple(sorted(fragments, key=lambda f: f.client)),
         seed=int(document["seed"]),
-        closed_world=bool(document["closed_world"]),
-        rate=float(document["rate"]),
         disagreement=bool(document["disagreement"]),
         convergence=None if convergence is None else Convergence(**convergence),
-        smallest_effect=document.get("smallest_effect"),
-        resting=_resting(document.get("rests_on"), labels, fragments),
+        smallest_effect=document["smallest_effect"],
     )
-    if not document["sampled"]:
-        # They need not be drawn again.
-        probabilities.flags.writeable = False
-        order.__dict__["probabilities"] = probabilities
-    return order
 
 
-def _resting(
-    given: list[list[str]] | None, labels: tuple[str, ...], fragments: list[Fragment]
-) -> dict[tuple[str, str], str] | None:
-    """The pairs that rest on one client, each with its client; None if nobody has looked."""
-    if given is None:
-        return None
-    clients = {f.client for f in fragments}
-    if not all({a, d} <= set(labels) and client in clients for a, d, client in given):
-        raise ValueError("a verdict rests on a label or client that the order does not have")
-    return {(a, d): client for a, d, client in given}
+def groups_document(fragment: Fragment) -> dict[str, Any]:
+    """Blocks, their order and districts of a client, as settled by the order."""
+    document = fragment.to_document()
+    return {name: document[name] for name in ("client", "blocks", "block_covers", "districts")}
+
+
+def with_groups(fragment: Fragment, document: dict[str, Any]) -> Fragment:
+    """The fragment with the blocks and districts of a document."""
+
+    def sets(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
+        return tuple(frozenset(fragment.labels[i] for i in group) for group in groups)
+
+    blocks, districts = sets(document["blocks"]), document["districts"]
+    covers = [(blocks[a], blocks[d]) for a, d in document["block_covers"]]
+    return replace(
+        fragment,
+        blocks=blocks,
+        block_order=PartialOrder.from_pairs(blocks, covers),
+        districts=None if districts is None else sets(districts),
+    )
 
 
 def proposal_from(document: Any, order: GlobalOrder) -> Proposal | None:
@@ -109,10 +129,9 @@ def proposal_from(document: Any, order: GlobalOrder) -> Proposal | None:
         expected_gain=float(document["expected_gain"]),
         chances=tuple(float(x) for x in document["chances"]),
         undetermined=int(document["undetermined"]),
-        # Files of earlier versions lack these.
-        expected=float(document.get("expected", 0.0)),
-        rows=None if document.get("rows") is None else int(document["rows"]),
-        reason=str(document.get("reason", "")),
+        expected=float(document["expected"]),
+        rows=None if document["rows"] is None else int(document["rows"]),
+        reason=str(document["reason"]),
         **pairs,
     )
     named = {*proposal.labels, *(x for pair in (*pairs["settles"], *pairs["cannot"]) for x in pair)}

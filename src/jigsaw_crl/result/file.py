@@ -21,8 +21,8 @@ class _Convergence(Closed):
     worst_error: Number
     sweeps: _Count
     chains: _Count
-    # Positions of ancestor and descendant; absent in older results.
-    disputed: list[tuple[_Count, _Count]] = Field(default_factory=list)
+    # Positions of ancestor and descendant.
+    disputed: list[tuple[_Count, _Count]]
 
 
 class _Order(Closed):
@@ -31,20 +31,23 @@ class _Order(Closed):
     labels: list[StrictStr]
     mode: Literal["exact", "evidence", "paper"]
     verdicts: list[list[WholeNumber]]
+    why: list[list[WholeNumber]]
     decoded: list[list[WholeNumber]]
     probabilities: list[list[Number]]
-    sampled: StrictBool
     client_weights: dict[str, _Share]
+    rate: _Share
+    not_hard: list[StrictStr]
+    silent: list[_Pair]
+    withheld: StrictBool
+    copies: list[list[StrictStr]]
     notes: list[StrictStr]
     seed: WholeNumber
-    closed_world: StrictBool
-    rate: _Share
     disagreement: StrictBool
     convergence: _Convergence | None
-    # Absent in older results.
-    smallest_effect: Annotated[Number, Field(gt=0)] | None = None
+    smallest_effect: Annotated[Number, Field(gt=0)] | None
     # Ancestor, descendant, and the client on which the verdict rests.
-    rests_on: list[tuple[StrictStr, StrictStr, StrictStr]] | None = None
+    rests_on: list[tuple[StrictStr, StrictStr, StrictStr]]
+    contested: list[_Pair]
 
 
 class _Finding(Closed):
@@ -65,10 +68,18 @@ class _Proposal(Closed):
     undetermined: _Count
     settles: list[_Pair]
     cannot: list[_Pair]
-    # Absent in older results.
-    expected: Annotated[Number, Field(ge=0)] = 0.0
-    rows: _Count | None = None
-    reason: StrictStr = ""
+    expected: Annotated[Number, Field(ge=0)]
+    rows: _Count | None
+    reason: StrictStr
+
+
+class _Groups(Closed):
+    """Blocks and districts of a client, as settled by the order; labels by position."""
+
+    client: StrictStr
+    blocks: list[list[_Count]]
+    block_covers: list[tuple[_Count, _Count]]
+    districts: list[list[_Count]] | None
 
 
 class ResultDocument(Document):
@@ -79,12 +90,12 @@ class ResultDocument(Document):
     largest_file = 1 << 32
 
     format: Literal["jigsaw-crl/result"]
-    version: Literal[1, 2]
+    version: Literal[1]
     written_by: str
     options: dict[str, Any]
     fragments: list[Any]
+    refined: list[_Groups]
     order: _Order
     diagnostics: list[_Finding]
     provenance: dict[str, Any]
-    # Absent in version 1.
-    proposal: _Proposal | None = None
+    proposal: _Proposal | None

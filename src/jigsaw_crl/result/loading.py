@@ -8,7 +8,7 @@ from pathlib import Path
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.result.document import order_from, proposal_from
+from jigsaw_crl.result.document import order_from, proposal_from, with_groups
 from jigsaw_crl.result.folder import COMPLETE, RESULT
 from jigsaw_crl.result.result import Result
 
@@ -54,17 +54,17 @@ def load_result(folder: str | os.PathLike[str]) -> Result:
     try:
         fragments = [Fragment.from_document(f, path=path) for f in document.fragments]
         order = order_from(document.order.model_dump(), fragments)
+        groups = {g.client: g.model_dump() for g in document.refined}
         return Result(
-            {f.client: f for f in fragments},
+            {f.client: with_groups(f, groups[f.client]) for f in fragments},
             order,
             tuple(Finding(**f.model_dump()) for f in document.diagnostics),
             document.provenance,
-            document.options,
             proposal_from(document.proposal and document.proposal.model_dump(), order),
         )
     except InputError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the result does not hold together ({type(error).__name__}: {error})",
             "Run the recovery again.",

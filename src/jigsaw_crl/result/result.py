@@ -13,7 +13,6 @@ import numpy as np
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
-from jigsaw_crl.assembly.order import tally
 from jigsaw_crl.assembly.plan import Design, design
 from jigsaw_crl.assembly.tables import (
     direct_graph,
@@ -21,13 +20,14 @@ from jigsaw_crl.assembly.tables import (
     shift_frame,
     site_effects_frame,
 )
+from jigsaw_crl.assembly.verdict import tally
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.result.document import order_document
+from jigsaw_crl.result.document import groups_document, order_document
 from jigsaw_crl.result.folder import write_folder
 from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
 
@@ -52,15 +52,14 @@ class Result:
     Parameters
     ----------
     fragments : mapping of str to Fragment
-        By client name: the very fragments that the order holds.
+        By client name. Their blocks, districts and bases may be settled by the order; all else is
+        what the client sent, which `order.fragments` has.
     order : GlobalOrder
         The assembled order.
     diagnostics : tuple of Finding
         Observations about the data.
     provenance : mapping
         Versions, seed, sample sizes, files and their hashes, as plain JSON values.
-    options : mapping
-        The keyword arguments of `assemble` that made `order` from `fragments`.
     proposal : Proposal or None
         Which labels the next client should access; None until `with_proposal` has searched.
 
@@ -77,14 +76,12 @@ class Result:
     order: GlobalOrder
     diagnostics: tuple[Finding, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
     proposal: Proposal | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fragments", FrozenMapping(self.fragments))
         object.__setattr__(self, "diagnostics", tuple(self.diagnostics))
         object.__setattr__(self, "provenance", FrozenMapping(self.provenance))
-        object.__setattr__(self, "options", FrozenMapping(self.options))
         _check_one_set(self)
 
     @property
@@ -214,22 +211,6 @@ class Result:
         """
         return design(self.order, size, rows=rows, seed=seed)
 
-    def with_influence(self) -> Result:
-        """The result whose certificates and report name verdicts that rest on one client.
-
-        The posterior is sampled again without each client in turn, so `recover` does not do it;
-        `jigsaw recover --out` and `jigsaw assemble --out` do, for small orders.
-
-        Examples
-        --------
-        >>> import jigsaw_crl as jc
-        >>> world = jc.simulate.setting("A", 0)
-        >>> result = jc.recover([world.client(0, n_samples=5_000)]).with_influence()
-        >>> set(result.order.resting.values()) == {world.views[0].name}
-        True
-        """
-        return replace(self, order=self.order.with_rests_on())
-
     def add(self, *sites: Fragment | Client, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.
 
@@ -270,10 +251,11 @@ class Result:
         """The result as plain JSON values, without the latent bases."""
         return {
             "format": "jigsaw-crl/result",
-            "version": 2,
+            "version": 1,
             "written_by": f"jigsaw-crl {__version__}",
-            "options": dict(self.options),
-            "fragments": [f.to_document() for f in self.fragments.values()],
+            "options": asdict(self.order.options),
+            "fragments": [f.to_document() for f in self.order.fragments],
+            "refined": [groups_document(f) for f in self.fragments.values()],
             "order": order_document(self.order),
             "diagnostics": [f.to_document() for f in self.diagnostics],
             "provenance": dict(self.provenance),
@@ -349,10 +331,8 @@ class Result:
 
 def _check_one_set(result: Result) -> None:
     """Refuse an order that rests on other fragments than those beside it."""
-    own = result.order.fragments
-    if len(own) != len(result.fragments) or any(
-        result.fragments.get(f.client) is not f for f in own
-    ):
+    sent = {f.client: f.labels for f in result.order.fragments}
+    if sent != {name: f.labels for name, f in result.fragments.items()}:
         raise InputError(
             "the fragments are not those that the order was assembled from",
             "Pass order.fragments, by client name.",

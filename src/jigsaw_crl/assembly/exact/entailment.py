@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import refuted, transitive_closure
-from jigsaw_crl.fragment.fragment import NO, YES
 
-__all__ = ["Contradiction", "Knowledge", "Reason", "entail", "stated_pairs"]
+__all__ = ["UNKNOWN", "Contradiction", "Knowledge", "Reason", "deduce"]
 
 UNKNOWN = np.iinfo(np.int32).max
 
@@ -33,6 +32,16 @@ class Contradiction(Exception):
         self.what = what
         self.pair = pair
 
+    def described(self, evidence: Evidence) -> str:
+        """What contradicts what, and who says so."""
+        text = f"the statements contradict each other ({self.what}"
+        if self.pair is not None:
+            text += ": " + " and ".join(evidence.labels[i] for i in self.pair)
+            for word, names in zip(("yes", "no"), evidence.sides(*self.pair), strict=True):
+                if names:
+                    text += f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
+        return text + "); they were weighed as evidence instead"
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -40,17 +49,14 @@ class Reason:
 
     Parameters
     ----------
-    rule : str
-        A key of `certificate.RULES`.
     client : int
-        Number of the client whose statement, labels or spouses the rule uses.
-    about : tuple of int
-        What else is needed to check the rule (candidates, the hidden label, …).
+        Number of the client that states "one of these is an ancestor".
+    number : int
+        Which of its statements it is.
     """
 
-    rule: str
     client: int
-    about: tuple[int, ...] = ()
+    number: int
 
 
 @dataclass(eq=False)
@@ -59,6 +65,8 @@ class Knowledge:
 
     Attributes
     ----------
+    evidence : Evidence
+        The statements.
     yes, no : array of bool, shape (p, p)
         What is known, closed.
     yes_rank, no_rank : array of int32, shape (p, p)
@@ -69,6 +77,7 @@ class Knowledge:
         The highest rank so far.
     """
 
+    evidence: Evidence
     yes: BoolArray
     no: BoolArray
     yes_rank: npt.NDArray[np.int32]
@@ -77,23 +86,20 @@ class Knowledge:
     clock: int = 0
 
     @classmethod
-    def stated(cls, panel: Panel) -> Knowledge:
+    def stated(cls, evidence: Evidence) -> Knowledge:
         """Everything that some client states, and its closure."""
-        yes, no = stated_pairs(panel)
+        yes, no = (count > 0 for count in evidence.counts)
         rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
-        out = cls(yes, no, rank[0], rank[1])
+        out = cls(evidence, yes, no, rank[0], rank[1])
         out.close()
         return out
 
-    def copy(self) -> Knowledge:
-        return Knowledge(
-            self.yes.copy(),
-            self.no.copy(),
-            self.yes_rank.copy(),
-            self.no_rank.copy(),
-            dict(self.reasons),
-            self.clock,
-        )
+    def before(self, rank: int) -> Knowledge:
+        """What follows from the base facts below a rank."""
+        ranks = (np.where(r < rank, r, UNKNOWN) for r in (self.yes_rank, self.no_rank))
+        part = Knowledge(self.evidence, self.yes, self.no, *ranks, self.reasons, self.clock)
+        part.close()
+        return part
 
     def add(self, a: int, d: int, holds: bool, reason: Reason) -> bool:
         """Enter a derived fact; False if it is known. The caller must call `settle` afterwards."""
@@ -134,21 +140,7 @@ class Knowledge:
         self.close()
 
 
-def stated_pairs(panel: Panel) -> tuple[BoolArray, BoolArray]:
-    """What some client states, and what some client denies, shape (p, p) each."""
-    p = len(panel.labels)
-    yes, no = np.zeros((2, p, p), dtype=bool)
-    for c in panel.claims:
-        if c.certain is not None:
-            grid = np.ix_(c.members, c.members)
-            yes[grid] |= c.certain == YES
-            no[grid] |= c.certain == NO
-    np.fill_diagonal(yes, False)
-    np.fill_diagonal(no, False)
-    return yes, no
-
-
-def entail(panel: Panel) -> Knowledge:
+def deduce(evidence: Evidence) -> Knowledge:
     """Everything that follows from the clients' certain statements and disjunctions.
 
     Raises
@@ -156,23 +148,23 @@ def entail(panel: Panel) -> Knowledge:
     Contradiction
         No order agrees with the statements.
     """
-    knowledge = Knowledge.stated(panel)
-    while resolve(knowledge, panel):
+    knowledge = Knowledge.stated(evidence)
+    while _resolve(knowledge):
         pass
     return knowledge
 
 
-def resolve(knowledge: Knowledge, panel: Panel) -> bool:
+def _resolve(knowledge: Knowledge) -> bool:
     """One pass over "one of these is an ancestor of d"; True if it adds a fact.
 
     Candidates that are known not to be ancestors are removed. A label c that equals or is an
     ancestor of every remaining candidate is an ancestor of d.
     """
-    eye = np.eye(len(panel.labels), dtype=bool)
-    above = knowledge.yes | eye
+    panel = knowledge.evidence.panel
+    above = knowledge.yes | np.eye(len(panel.labels), dtype=bool)
     learnt = False
-    for k, claims in enumerate(panel.claims):
-        for number, (candidates, d) in enumerate(claims.one_of):
+    for k, rows in enumerate(panel.rows):
+        for number, (candidates, d) in enumerate(rows.one_of):
             left = [c for c in candidates if not knowledge.no[c, d]]
             if not left:
                 raise Contradiction(
@@ -184,8 +176,7 @@ def resolve(knowledge: Knowledge, panel: Panel) -> bool:
             # Higher common ancestors follow from the lowest ones.
             lowest = common & ~(knowledge.yes & common[None, :]).any(axis=1)
             for c in np.flatnonzero(lowest).tolist():
-                reason = Reason("one-of", k, (number,))
-                learnt |= knowledge.add(c, d, True, reason)
+                learnt |= knowledge.add(c, d, True, Reason(k, number))
     if learnt:
         knowledge.settle()
     return learnt

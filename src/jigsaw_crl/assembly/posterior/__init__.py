@@ -18,9 +18,22 @@
 
 from __future__ import annotations
 
-from jigsaw_crl.assembly.posterior.agreement import Convergence, Draws
-from jigsaw_crl.assembly.posterior.chains import draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior.agreement import Convergence
+from jigsaw_crl.assembly.posterior.chains import (
+    Posterior,
+    draw_orders,
+    entailed_posterior,
+    sample_orders,
+)
 from jigsaw_crl.assembly.posterior.decode import decode
 from jigsaw_crl.assembly.posterior.search import best_order
 
-__all__ = ["Convergence", "Draws", "best_order", "decode", "draw_orders", "sample_orders"]
+__all__ = [
+    "Convergence",
+    "Posterior",
+    "best_order",
+    "decode",
+    "draw_orders",
+    "entailed_posterior",
+    "sample_orders",
+]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, EACH_NO, EACH_YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import pluralise
 
-__all__ = ["EACH_NO", "EACH_YES", "Convergence", "Draws", "Halves"]
+__all__ = ["Convergence", "Draws", "Halves"]
 
 # Chains agree when split-R̂ of the score is below R_HAT and the standard error of every probability
 # is below ERROR, which is too small to move a probability across both thresholds of a verdict.
@@ -18,8 +18,6 @@ R_HAT, ERROR = 1.05, 0.03
 # Of many labels, the pairs on which chains differ are set aside instead. The others agree if there
 # are few of those: at most this share of the pairs that have evidence.
 MOST_DISPUTED = 0.001
-# Probability that every single chain must pass before all of them decide together.
-EACH_YES, EACH_NO = 0.85, 0.15
 
 
 @dataclass(frozen=True)

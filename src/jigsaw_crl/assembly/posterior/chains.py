@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior.agreement import Convergence, Draws, Halves
+from jigsaw_crl.assembly.posterior.agreement import Convergence, Halves
 from jigsaw_crl.assembly.posterior.enumeration import FEW as ENUMERATED
 from jigsaw_crl.assembly.posterior.enumeration import Enumeration
 from jigsaw_crl.assembly.posterior.search import best_order
@@ -96,6 +96,31 @@ class _Posterior:
         return chains
 
 
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Interim."""
+
+    probability: FloatArray
+    chains: FloatArray
+    convergence: Convergence
+    weights: Weights
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[BoolArray]:
+        return draw_orders(self.weights, rng, n)
+
+    @classmethod
+    def plain(cls, evidence: FloatArray, rng: np.random.Generator) -> Posterior:
+        return sample_orders(np.clip(evidence, -200.0, 200.0), rng)
+
+
+def entailed_posterior(knowledge, rng):
+    e = np.where(knowledge.yes, 200.0, np.where(knowledge.no, -200.0, 0.0))
+    out = sample_orders(e, rng, start=knowledge.yes)
+    p = np.where(knowledge.yes, 1.0, np.where(knowledge.no, 0.0, np.clip(out.probability, 0, 1)))
+    np.fill_diagonal(p, 0.0)
+    return replace(out, probability=p)
+
+
 def sample_orders(
     evidence: Weights | FloatArray,
     rng: np.random.Generator,
@@ -105,7 +130,7 @@ def sample_orders(
     most: int | None = None,
     start: BoolArray | None = None,
     judged: BoolArray | None = None,
-) -> Draws:
+) -> Posterior:
     """Probability of every ordered pair, from several chains run until they agree.
 
     Of a few labels all orders are weighed, and the probabilities are exact. Otherwise each stage
@@ -131,7 +156,9 @@ def sample_orders(
     if p <= ENUMERATED:
         probability = Enumeration.of(Weights.of(evidence)).probability()
         alone = np.repeat(probability[None], n_chains, axis=0)
-        return Draws(probability, alone, Convergence(True, 1.0, 0.0, 0, 0))
+        return Posterior(
+            probability, alone, Convergence(True, 1.0, 0.0, 0, 0), Weights.of(evidence)
+        )
     posterior = _Posterior.of(evidence, rng, start)
     chains = posterior.scattered(n_chains, rng)
     asked = None
@@ -162,7 +189,12 @@ def sample_orders(
         matrix[posterior.grid] = shuffled
     shuffle = posterior.grid[1][0]
     pairs = tuple((shuffle[a], shuffle[d]) for a, d in convergence.disputed)
-    return Draws(probability, alone, replace(convergence, disputed=tuple(sorted(pairs))))
+    return Posterior(
+        probability,
+        alone,
+        replace(convergence, disputed=tuple(sorted(pairs))),
+        Weights.of(evidence),
+    )
 
 
 def _halves(pool: ThreadPoolExecutor, chains: list[Chain], half: int, parts: int = 2) -> Halves:

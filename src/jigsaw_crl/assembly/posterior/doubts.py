@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.assembly.panel import Panel
+from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled, Shares, mixed
@@ -78,7 +78,9 @@ def invisible_share(
     return np.where(excused, EXCUSED, own), excused
 
 
-def joined_pairs(panel: Panel, probability: FloatArray, above: FloatArray) -> Iterator[FloatArray]:
+def joined_pairs(
+    said: Evidence, probability: FloatArray, above: FloatArray
+) -> Iterator[FloatArray]:
     """Probability that a label hidden from a client joins each pair of its labels, (p_k, p_k) each.
 
     A label h that the client lacks puts i and j in one district there if it is an ancestor of both
@@ -90,14 +92,14 @@ def joined_pairs(panel: Panel, probability: FloatArray, above: FloatArray) -> It
 
     Parameters
     ----------
-    panel : Panel
+    said : Evidence
     probability : array, shape (p, p)
         Probability of every pair.
     above : array, shape (p, p)
         The same, and 0 where no client has both labels: a cause that is above j only because i
         seems to be is no reason to doubt that i is.
     """
-    for own in panel.members:
+    for own in (claims.members for claims in said.claims):
         hidden = np.flatnonzero(~np.isin(np.arange(len(probability)), own))
         a, B = above[np.ix_(hidden, own)], probability[np.ix_(own, own)]
         free = a * np.exp(-a @ B)
@@ -130,7 +132,7 @@ class CommonCause:
         return np.asarray(doubt - np.logaddexp(0.0, self.log_odds))
 
 
-def common_cause(panel: Panel, trust: FloatArray, above: FloatArray) -> CommonCause | None:
+def common_cause(said: Evidence, above: FloatArray) -> CommonCause | None:
     """Weigh every label h as a common cause of every pair; None where there are too many.
 
     At a client without h, `H_k = log[1 − s + s e^max(l_A, l_A', l_D)] − log[1 − π + π e^{l_D}]`,
@@ -140,12 +142,12 @@ def common_cause(panel: Panel, trust: FloatArray, above: FloatArray) -> CommonCa
     is `MIMIC` times `above[h, i] above[h, j]` over the expected number of common ancestors; `above`
     as in `joined_pairs`.
     """
-    p, n = len(above), len(panel.claims)
+    p, n, trust = len(above), len(said.claims), said.use.weights
     if float(p) ** 3 * n > MOST_WORK:
         return None
     H, single = np.zeros((n, p, p)), np.zeros((n, p, p), dtype=bool)
-    has = panel.where >= 0
-    for k, claims in enumerate(panel.claims):
+    has = said.panel.where >= 0
+    for k, claims in enumerate(said.claims):
         if claims.bayes is None or claims.log_open is None:
             continue
         grid = np.ix_(claims.members, claims.members)
@@ -159,7 +161,7 @@ def common_cause(panel: Panel, trust: FloatArray, above: FloatArray) -> CommonCa
         alone = np.array(claims.bayes.single)
         single[k][grid] = alone[:, None] | alone
     total, log_above = H.sum(axis=0), np.log(np.clip(above, 1e-9, 1.0))
-    log_missed = np.log(panel.missed.share)
+    log_missed = np.log(said.missed.share)
     best, who = np.full((p, p), -np.inf), np.zeros((p, p), dtype=np.intp)
     for h in np.flatnonzero(above.max(axis=1) >= 0.01):
         value = log_above[h][:, None] + log_above[h][None, :] + total - H[has[:, h]].sum(axis=0)
@@ -171,12 +173,12 @@ def common_cause(panel: Panel, trust: FloatArray, above: FloatArray) -> CommonCa
         best[better], who[better] = value[better], h
     shared = np.log(np.fmax(1.0, above.T @ above))
     best = np.fmax(best, -700.0) + np.log(MIMIC) - shared
-    inside = np.zeros((panel.n_scales + 1, p, p))
-    for k, claims in enumerate(panel.claims):
-        if claims.evidence is None:
+    inside = np.zeros((said.n_scales + 1, p, p))
+    for k, claims in enumerate(said.claims):
+        if claims.bayes is None:
             continue
         grid = np.ix_(claims.members, claims.members)
         there = has[k][who[grid]]
-        for s in range(panel.n_scales):
+        for s in range(said.n_scales):
             inside[s][grid] += np.where(there, trust[k] * claims.evidence.ancestor[s], 0.0)
     return CommonCause(best, inside)

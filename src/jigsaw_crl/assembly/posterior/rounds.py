@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.assembly.panel import Panel
-from jigsaw_crl.assembly.posterior.agreement import Draws
-from jigsaw_crl.assembly.posterior.chains import sample_orders
+from jigsaw_crl.assembly.decision import LEAST_FOR
+from jigsaw_crl.assembly.evidence import Evidence
+from jigsaw_crl.assembly.posterior.chains import Posterior, sample_orders
 from jigsaw_crl.assembly.posterior.doubts import (
     INVISIBLE,
     CommonCause,
@@ -28,8 +28,6 @@ from jigsaw_crl.assembly.posterior.doubts import (
     joined_pairs,
 )
 from jigsaw_crl.assembly.posterior.walk import Weights
-from jigsaw_crl.assembly.posterior.weights import pool
-from jigsaw_crl.assembly.verdict import SILENT
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.pooled import Pooled
@@ -58,33 +56,25 @@ def cover_cost(p: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class OrderModel:
-    """What makes an order probable, given what the clients say and how far each is trusted.
+    """What makes an order probable, given what the clients say.
 
     Parameters
     ----------
-    panel : Panel
-    trust : array, shape (n_clients,)
-    pooled : Pooled
-    rate : float
-        Error rate of statements that come without odds.
+    said : Evidence
     """
 
-    panel: Panel
-    trust: FloatArray
-    pooled: Pooled
-    rate: float
+    said: Evidence
 
-    @classmethod
-    def of(cls, panel: Panel, trust: FloatArray, rate: float) -> OrderModel:
-        """What the clients say, pooled."""
-        return cls(panel, trust, pool(panel, trust, rate), rate)
+    @property
+    def pooled(self) -> Pooled:
+        return self.said.pooled
 
     def informed(self, probability: FloatArray | None) -> OrderModel:
         """The model in which clients know of the common causes that are hidden from them."""
         if probability is None:
             return self
-        panel = self.panel.joined(joined_pairs(self.panel, probability, self._above(probability)))
-        return OrderModel.of(panel, self.trust, self.rate)
+        above = self._above(probability)
+        return OrderModel(self.said.informed(joined_pairs(self.said, probability, above)))
 
     def _above(self, probability: FloatArray) -> FloatArray:
         """Probabilities that count for common causes: of pairs that some client has."""
@@ -108,12 +98,12 @@ class OrderModel:
         return list(map(float, shares))
 
     def _direct(self, probability: FloatArray | None) -> tuple[FloatArray, CommonCause | None]:
-        """Log-odds of every pair as a cover, and the common causes that were weighed."""
+        """Log Bayes factors of every pair as a cover, and the common causes that were weighed."""
         shares = self.cover_shares(probability)
-        evidence = self.pooled.log_odds(shares, self.panel.missed.leans)
+        evidence = self.pooled.log_odds(shares, self.said.missed.leans)
         cause = None
         if probability is not None:
-            cause = common_cause(self.panel, self.trust, self._above(probability))
+            cause = common_cause(self.said, self._above(probability))
         if cause is not None:
             evidence = cause.doubted(evidence, shares)
         return evidence, cause
@@ -123,7 +113,7 @@ class OrderModel:
         return self.informed(probability)._weights(probability)
 
     def _weights(self, probability: FloatArray | None) -> Weights:
-        p = len(self.panel.labels)
+        p = len(self.said.labels)
         few = p <= MANY
         cost = cover_cost(p)
         n = self.pooled.n_scales
@@ -136,7 +126,7 @@ class OrderModel:
                 self.pooled, direct, probability, visible, cost, by_row=few
             )
         shares = [*(v * (1.0 - hidden) for v in visible), hidden]
-        implied = self.pooled.log_odds(shares, self.panel.missed.leans)
+        implied = self.pooled.log_odds(shares, self.said.missed.leans)
         if cause is not None:
             implied = cause.doubted(implied, shares)
         price = IMPLIED_COST if few else IMPLIED_COST_OF_MANY
@@ -144,36 +134,34 @@ class OrderModel:
         cover = direct - cost - implied
         for matrix in (implied, cover):
             np.fill_diagonal(matrix, 0.0)
-        ancestry = self.panel.missed.ancestry
+        ancestry = self.said.missed.ancestry
         return Weights(np.ascontiguousarray(implied), np.ascontiguousarray(cover), ancestry)
 
-    def evidence(self, probability: FloatArray | None) -> FloatArray:
-        """Log-odds of every pair, all doubts applied, shape (p, p).
+    def log_factor(self, probability: FloatArray | None) -> FloatArray:
+        """Log Bayes factor of every pair, all doubts applied, shape (p, p).
 
         A single direction counts against a label's having any ancestor, and so against each of them
         where no ancestor of the label is likely: beside a likely one, a second costs nothing more.
         It says nothing about labels that no client has beside it: a hidden ancestor need not show.
+        The model must be `informed` by the same probabilities.
         """
-        return self.informed(probability)._evidence(probability)
-
-    def _evidence(self, probability: FloatArray | None) -> FloatArray:
         evidence, _ = self._direct(probability)
         if probability is not None:
             alone = (probability.max(axis=0) < 0.5) & (self.pooled.n_clients > 0)
-            evidence = evidence + np.minimum(self.panel.missed.ancestry, 0.0) * alone
+            evidence = evidence + np.minimum(self.said.missed.ancestry, 0.0) * alone
         np.fill_diagonal(evidence, 0.0)
         return evidence
 
 
-def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Draws:
+def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Posterior:
     """Probability of every ordered pair; the doubts are re-estimated between rounds."""
     probability = None
-    few = len(model.panel.labels) <= MANY
+    few = len(model.said.labels) <= MANY
     chains = CHAINS if few else CHAINS_OF_MANY
     for _ in range(ROUNDS if few else 1):
         weights = model.weights(probability)
         short = sample_orders(weights, rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
         probability = short.probability
     informed = model.informed(probability)
-    judged = np.abs(informed._evidence(probability)) >= SILENT
+    judged = np.abs(informed.log_factor(probability)) >= LEAST_FOR
     return sample_orders(informed._weights(probability), rng, judged=judged)

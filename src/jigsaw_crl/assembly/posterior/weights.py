@@ -16,32 +16,19 @@ weight of one together (`copies`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.assembly.copies import find_copies, shares, with_copies
-from jigsaw_crl.assembly.panel import SPEAKS, Claims, Panel
+from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
 from jigsaw_crl.assembly.posterior.search import best_order
+from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import boolean_product
-from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
-from jigsaw_crl.fragment.fragment import YES
 
-__all__ = [
-    "Agreement",
-    "Others",
-    "Trust",
-    "agreement_of",
-    "client_evidence",
-    "lacks_common_cause",
-    "pool",
-    "settle",
-    "weigh_clients",
-]
+__all__ = ["Trust", "lacks_common_cause", "weigh_clients"]
 
 Agreement = tuple[float, float, float, float, float]
 
@@ -51,8 +38,8 @@ MOST_GROUPS = 32
 # p² × groups above which fewer groups are used (at least 8), and without local search.
 MOST_WORK, MOST_SEARCH = 8_000_000, 4_000_000
 ROUNDS = 5
-# Error rate that statements without one of their own are first given, and its floor.
-FIRST_RATE, LEAST_RATE = 0.02, MODEL_ERROR
+# Floor of the error rate of statements without one of their own.
+LEAST_RATE = MODEL_ERROR
 # From about a third of the weight lost, collusion can no longer be told from consensus.
 DISAGREEMENT = 0.3
 # Independent errors leave the median ratio near 1 (0.8 and more was seen at 30 % of errors); below
@@ -66,31 +53,25 @@ AS_CLAIMED = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """Weights and what they rest on.
+    """A use with weights, and what they rest on.
 
     Parameters
     ----------
-    weights : array, shape (n_clients,)
+    use : Use
     agreement : array, shape (n_clients,)
         Balanced agreement with the others; nan where they have no pair in common.
-    rate : float
-        Estimated error rate of statements that came without log-odds.
     typical : float
         The median ratio of agreement to what was promised.
-    copies : tuple of tuple of int
-        Clients that sent the same evidence. Together they have the weight of one.
     """
 
-    weights: FloatArray
+    use: Use
     agreement: FloatArray
-    rate: float
     typical: float = 1.0
-    copies: tuple[tuple[int, ...], ...] = ()
 
     @property
     def _believed(self) -> FloatArray:
         """The weights before copies share one."""
-        return np.asarray(self.weights / shares(len(self.weights), self.copies))
+        return np.asarray(self.use.weights / self.use.shares)
 
     @property
     def distrusted(self) -> list[int]:
@@ -100,133 +81,71 @@ class Trust:
     def disagreement(self) -> bool:
         """About a third of the clients contradicts the rest, or they all agree too little."""
         lost = float(np.sum(1.0 - self._believed))
-        return lost >= DISAGREEMENT * len(self.weights) or self.typical < TRUCE
+        return lost >= DISAGREEMENT * len(self._believed) or self.typical < TRUCE
 
 
-def client_evidence(claims: Claims, rate: float, n_scales: int) -> Pooled:
-    """What a client says as evidence; a statement counts as wrong with probability `rate`."""
-    if claims.evidence is not None:
-        return claims.evidence
-    strength = np.log((1.0 - rate) / rate)
-    p = len(claims.members)
-    stated = np.where(claims.certain == YES, strength, -strength)
-    none = np.zeros(p, dtype=bool)
-    return Pooled.of_client(
-        np.broadcast_to(stated, (n_scales, p, p)), np.zeros((p, p)), none, claims.says
-    )
+def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
+    """Trust in each client by leaving it out, in groups if there are many.
 
-
-def opinion(claims: Claims, rate: float, n_scales: int) -> FloatArray:
-    """What a client says about each pair on its own: log-odds of a → d against all else.
-
-    Evidence is given against "unrelated". Both directions may be more likely than that, and only
-    one of them can hold. Statements say no to the other direction themselves.
+    Weights agree with what they lead to: a fixpoint in a few damped rounds.
     """
-    if claims.evidence is None:
-        return client_evidence(claims, rate, n_scales).log_odds()
-    return np.asarray(claims.odds - np.logaddexp(0.0, claims.odds.T))
-
-
-def pool(panel: Panel, weights: FloatArray, rate: float) -> Pooled:
-    """Weighted sum of what all clients say."""
-    everyone = np.arange(len(panel.claims))
-    return Pooled.sum(panel.n_scales, len(panel.labels), parts(panel, weights, rate, everyone))
-
-
-def parts(
-    panel: Panel, weights: FloatArray, rate: float, clients: npt.NDArray[np.int64]
-) -> Iterator[tuple[float, IntArray, Pooled]]:
-    for k in clients.tolist():
-        claims = panel.claims[k]
-        yield float(weights[k]), claims.members, client_evidence(claims, rate, panel.n_scales)
-
-
-def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
-    """Trust in each client by leaving it out, in groups if there are many."""
-    n, p = len(panel.claims), len(panel.labels)
-    copies = tuple(find_copies(panel.fragments))
-    n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
-    search = int(p * p * n_groups <= MOST_SEARCH)
-
-    def measure(weights: FloatArray, rate: float) -> Iterator[tuple[int, Agreement]]:
-        groups = np.array_split(rng.permutation(n), n_groups)
-        total = pool(panel, weights, rate)
-        for group in groups:
-            out = with_copies(group, copies)
-            rest = total.minus(parts(panel, weights, rate, out)).log_odds()
-            order = best_order(rest - PAIR_COST, rng, rounds=search)
-            for k in group.tolist():
-                claims = panel.claims[k]
-                grid = np.ix_(claims.members, claims.members)
-                weighs = claims.evidence is not None
-                joined = lacks_common_cause(order, claims.members) if weighs else None
-                others = Others(order[grid], rest[grid], joined)
-                yield k, agreement_of(claims, others, rate, panel.n_scales)
-
-    stating = np.array([c.certain is not None for c in panel.claims])
-    return settle(stating, copies, lambda: _first_weights(panel), measure)
-
-
-def settle(
-    stating: BoolArray,
-    copies: tuple[tuple[int, ...], ...],
-    first: Callable[[], FloatArray],
-    measure: Callable[[FloatArray, float], Iterable[tuple[int, Agreement]]],
-    rounds: int = ROUNDS,
-) -> Trust:
-    """Weights that agree with what they lead to: a fixpoint in a few damped rounds.
-
-    Parameters
-    ----------
-    stating : array of bool, shape (n_clients,)
-        Clients that state rather than weigh.
-    copies : tuple of tuple of int
-        Clients that sent the same evidence.
-    first : callable
-        The weights to begin with.
-    measure : callable
-        Number and agreement of every client, given weights and the error rate of statements.
-    rounds : int
-    """
-    n = len(stating)
-    agreement, rate, typical = np.full(n, np.nan), FIRST_RATE, 1.0
-    counts = shares(n, copies)
+    n, use = len(evidence.claims), evidence.use
+    agreement, typical, counts = np.full(n, np.nan), 1.0, use.shares
     if n < 3:
         # Two clients that disagree cannot tell which of them is wrong.
-        return Trust(counts, agreement, rate, typical, copies)
-    weights = first() * counts
-    for number in range(rounds):
+        return Trust(use, agreement, typical)
+    weights, rate = _first_weights(evidence) * counts, use.rate
+    stating = np.array([c.certain is not None for c in evidence.claims])
+    for number in range(ROUNDS):
         ratio, errors, said, heat = np.empty((4, n))
-        for k, found in measure(weights, rate):
+        use = replace(use, weights=weights, rate=rate)
+        if stating.any() and rate != evidence.use.rate:
+            evidence = Evidence.of(evidence.panel, use)
+        for k, found in _measured(evidence.reweighed(use), rng):
             agreement[k], ratio[k], errors[k], said[k], heat[k] = found
         fresh, typical = _weights(ratio)
         fresh = np.minimum(fresh, heat) * counts
         asked = float(fresh[stating] @ said[stating])
         change = float(np.abs(fresh - weights).max())
-        weights = 0.5 * (weights + fresh) if number < rounds - 1 else fresh
+        weights = 0.5 * (weights + fresh) if number < ROUNDS - 1 else fresh
         if asked > 0:
             wrong = float(fresh[stating] @ errors[stating])
             rate = float(np.clip(wrong / asked, LEAST_RATE, 0.45))
         if change < 0.02 and number:
             weights = fresh
             break
-    return Trust(weights, agreement, rate, typical, copies)
+    return Trust(replace(use, weights=weights, rate=rate), agreement, typical)
 
 
-def _first_weights(panel: Panel) -> FloatArray:
+def _measured(evidence: Evidence, rng: np.random.Generator) -> Iterator[tuple[int, Agreement]]:
+    """How each client agrees with the others, which are assembled without it."""
+    n, p = len(evidence.claims), len(evidence.labels)
+    n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
+    search = int(p * p * n_groups <= MOST_SEARCH)
+    for group in np.array_split(rng.permutation(n), n_groups):
+        out = {j for k in group.tolist() for j in evidence.use.with_copies(k)}
+        rest = evidence.without(sorted(out)).log_odds()
+        order = best_order(rest - PAIR_COST, rng, rounds=search)
+        for k in group.tolist():
+            claims = evidence.claims[k]
+            grid = np.ix_(claims.members, claims.members)
+            joined = lacks_common_cause(order, claims.members) if claims.bayes is not None else None
+            yield k, agreement_of(claims, Others(order[grid], rest[grid], joined))
+
+
+def _first_weights(evidence: Evidence) -> FloatArray:
     """Where the rounds begin: how near each client is to the largest party.
 
     Clients are compared two by two (the correlation of what they say on shared pairs); the
     leading eigenvector of that matrix gathers the largest party that agrees within itself. Without
     it, two parties of similar size can settle in a truce where nobody is believed.
     """
-    n, p = len(panel.claims), len(panel.labels)
+    n, p = len(evidence.claims), len(evidence.labels)
     if n * p * p > 2 * MOST_WORK:
         return np.ones(n)
     said = np.zeros((n, p * p), dtype=np.float32)
-    for k, c in enumerate(panel.claims):
-        odds = opinion(c, FIRST_RATE, panel.n_scales)
-        firm = np.sign(odds) * (np.abs(odds) > SPEAKS)
+    for k, c in enumerate(evidence.claims):
+        firm = np.sign(c.opinion) * (np.abs(c.opinion) > SPEAKS)
         said[k, (c.members[:, None] * p + c.members[None, :]).ravel()] = firm.ravel()
     spoke = np.abs(said)
     shared = np.maximum(spoke @ spoke.T, 1.0)
@@ -262,22 +181,24 @@ class Others:
     joined: BoolArray | None
 
 
-def agreement_of(claims: Claims, others: Others, rate: float, n_scales: int) -> Agreement:
+def agreement_of(claims: Claims, others: Others) -> Agreement:
     """Balanced agreement, its ratio to what was promised, errors, statements compared, `_heat`.
 
     Both nan when there is nothing to compare. A pair counts by how firmly the client speaks on it,
     |tanh(x/2)|, and only where the others imply an ancestor or speak against one, by how firmly.
     """
-    mean, says = opinion(claims, rate, n_scales), claims.says
+    mean, says = claims.opinion, claims.says
     theirs, direct, joined = others.order, others.log_odds, others.joined
     # Evidence for a pair that was too little for the others' order is no contradiction of it.
     known = says & ((direct < -1e-6) | theirs | theirs.T)
     right = (mean > 0) == theirs
     heat = 1.0
-    if claims.evidence is not None and joined is not None:
+    if joined is not None:
         # Where the client lacks a common cause of the pair, it may see ancestry that is not there;
         # that it differs from clients that have the cause does not make it a bad one.
-        heat = _heat(claims.odds, theirs, direct, known & known.T, joined)
+        heat = _heat(
+            np.where(says, claims.log_factor, 0.0), theirs, direct, known & known.T, joined
+        )
         known &= right | ~joined
     firm = np.abs(np.tanh(mean / 2.0)) * known
     firm = firm * np.where(theirs | theirs.T, 1.0, np.abs(np.tanh(direct / 2.0)))

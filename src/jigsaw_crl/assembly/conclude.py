@@ -1,0 +1,370 @@
+"""From fragments to one order and what is to be said about it: the only road.
+
+    fragments ──► Panel (never edited) + Use ──► Evidence ──► posterior ──► decide ──► PairTable
+
+`recover`, `assemble`, `Result.add`, a federated round and designs all take it. What all sites
+together say against the claims, the labels or the model is found here, in this order: clients that
+sent the same evidence, interventions that were not hard, a system that is not linear, labels that
+differ at one site, and how far each client is trusted. Each of these is a change of the `Use`, and
+a finding or a note says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jigsaw_crl.assembly.bounds import effect_bounds
+from jigsaw_crl.assembly.copies import find_copies
+from jigsaw_crl.assembly.decision import decide
+from jigsaw_crl.assembly.dissent import differing_labels, pairs_apart
+from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
+from jigsaw_crl.assembly.evidence import Evidence
+from jigsaw_crl.assembly.exact import Contradiction, Knowledge, deduce
+from jigsaw_crl.assembly.linearity import clients_against_linearity
+from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
+from jigsaw_crl.assembly.pairs import PairTable
+from jigsaw_crl.assembly.panel import Panel, read_fragments
+from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed_posterior
+from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
+from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
+from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.verdict import NO, OPEN, YES
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.baseline import assemble_pairs
+from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage, check_districts
+from jigsaw_crl.diagnostics.labels import (
+    effects_apart,
+    label_differs,
+    not_hard_across,
+    not_linear,
+    sites_differ,
+)
+from jigsaw_crl.fragment.fragment import Fragment
+
+__all__ = [
+    "Conclusion",
+    "about_clients",
+    "assemble",
+    "conclude",
+    "consider",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Conclusion:
+    """An order, and all findings: about the clients, and about all of them together."""
+
+    order: GlobalOrder
+    findings: tuple[Finding, ...]
+
+
+def conclude(
+    fragments: Iterable[Fragment],
+    checks: Iterable[Finding] | None = None,
+    options: Options = Options(),  # noqa: B008 (frozen)
+) -> Conclusion:
+    """Assemble fragments, and say what is to be said about clients, labels and sites.
+
+    Parameters
+    ----------
+    fragments : iterable of Fragment
+        In any order; the result does not depend on it.
+    checks : iterable of Finding, optional
+        What is known about the clients; by default the findings in their fragments.
+    options : Options
+    """
+    panel = read_fragments(fragments)
+    if options.method == "paper":
+        order, across = _by_algorithm_3(panel, options), about_coverage(panel)
+    else:
+        considered = consider(panel)
+        order, more = _weighed(panel, considered, options)
+        across = (*considered.findings, *more)
+    own = (f for piece in panel.fragments for f in piece.findings) if checks is None else checks
+    return Conclusion(order, (*about_clients(own), *across))
+
+
+# Checks that are made of all clients together: a further client can change what they find.
+_ACROSS = {"label-differs", "sites-differ", "effects-apart", *ACROSS_CLIENTS}
+# The same for those that are also made of one client: they then name it.
+_ACROSS_TOO = {"not-linear", "not-hard"}
+
+
+def about_clients(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings that a client's own data gave, without those about all clients together."""
+    return tuple(
+        f
+        for f in findings
+        if f.check not in _ACROSS and (f.client is not None or f.check not in _ACROSS_TOO)
+    )
+
+
+def about_coverage(panel: Panel) -> tuple[Finding, ...]:
+    """Findings about which labels the clients share, and which pairs they always confound."""
+    pieces = {piece.client: piece for piece in panel.fragments}
+    covered = check_coverage({name: piece.labels for name, piece in pieces.items()})
+    return (*covered, *check_districts(pieces))
+
+
+def assemble(
+    fragments: Iterable[Fragment],
+    *,
+    method: str = "null-cone",
+    seed: int = 0,
+    smallest_effect: float | None = None,
+) -> GlobalOrder:
+    """One global order from the clients' fragments.
+
+    If every fragment comes from exact moments, the answer is what follows from their statements:
+    sound, and undetermined where both answers fit. If they contradict each other, or some come
+    from samples, the answer is a posterior over orders.
+
+    Parameters
+    ----------
+    fragments : iterable of Fragment
+        In any order; the result does not depend on it.
+    method : {"null-cone", "paper"}
+        ``"paper"`` is Algorithm 3.
+    seed : int
+    smallest_effect : float, optional
+        The size of effect that matters, in standard deviations where interventions are hard, and
+        as a share of the change elsewhere (see `GlobalOrder.bound`). "Not ancestor" then means
+        that no effect is larger, as in an equivalence test: pairs whose bound lies above it are
+        undetermined, unless the opposite is an ancestor pair. Exact moments do not need it.
+
+    Returns
+    -------
+    GlobalOrder
+
+    Raises
+    ------
+    InputError
+        No fragments, two with one client name, too many labels, or an unknown method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jigsaw_crl import Fragment, PartialOrder, assemble
+    >>> from jigsaw_crl.fragment.fragment import Statements
+    >>> blocks = (frozenset(["pump"]), frozenset(["valve"]))
+    >>> lab = Fragment("lab-1", "null-cone", ("pump", "valve"), blocks,
+    ...                PartialOrder.from_pairs(blocks, [blocks]), blocks,
+    ...                statements=Statements(np.array([[0, 1], [0, 0]])))
+    >>> assemble([lab]).pairs()
+    {('pump', 'valve')}
+    """
+    name: Method = "null-cone" if method == "evidence" else method  # type: ignore[assignment]
+    return conclude(fragments, options=Options(name, seed, smallest_effect)).order
+
+
+# -- what is used ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Considered:
+    """What all clients together say against claims, model and labels, before any order is sampled.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Under the use that follows; every client that is not a copy counts in full.
+    effects : PooledEffects or None
+    findings : tuple of Finding
+    """
+
+    evidence: Evidence
+    effects: PooledEffects | None
+    findings: tuple[Finding, ...]
+
+
+def consider(panel: Panel) -> Considered:
+    """Compare the clients with each other and with the model."""
+    use = replace(Use.all_of(panel), copies=find_copies(panel))
+    use = replace(use, weights=use.shares)
+    effects, use, findings = _claims(panel, use)
+    leaning = clients_against_linearity(panel.fragments)
+    if leaning:
+        use = replace(use, withheld=True)
+        findings.append(not_linear(leaning))
+    evidence = Evidence.of(panel, use)
+    differing = differing_labels(evidence)
+    if differing:
+        findings += [label_differs(*which) for which in differing]
+        evidence = Evidence.of(panel, replace(use, silent=frozenset(differing)))
+    return Considered(evidence, effects, (*about_coverage(panel), *findings))
+
+
+def _weighed(
+    panel: Panel, considered: Considered, options: Options
+) -> tuple[GlobalOrder, list[Finding]]:
+    evidence, notes = considered.evidence, []
+    if panel.all_sure:
+        try:
+            return _by_entailment(deduce(evidence), considered.effects, options), []
+        except Contradiction as contradiction:
+            notes.append(contradiction.described(evidence))
+    rng = np.random.default_rng(options.seed)
+    trust = weigh_clients(evidence, rng)
+    order = _by_evidence(panel, trust, notes + _about_trust(panel, trust), options, rng)
+    return order, [sites_differ(*pair) for pair in pairs_apart(order.said, order.table.differ)]
+
+
+def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Finding]]:
+    """Effects of all sites, and the use without claims of "hard" that they contradict.
+
+    Sites whose effects stand apart in many pairs are set aside first, so that one of them does not
+    make the claim of all sites look wrong.
+    """
+    effects = pool_effects(panel, use)
+    if effects is None:
+        return None, use, []
+    doubted = labels_not_hard(effects)
+    findings = [effects_apart(site, *counts) for site, counts in effects.apart.items()]
+    findings += [not_hard_across(label, value) for label, value in doubted.items()]
+    if doubted:
+        use = replace(use, soft=frozenset(doubted))
+        effects = pool_effects(panel, use)
+    return effects, use, findings
+
+
+# -- the order ------------------------------------------------------------------------------------
+
+
+def _by_evidence(
+    panel: Panel, trust: Trust, notes: list[str], options: Options, rng: np.random.Generator
+) -> GlobalOrder:
+    use = trust.use
+    model = OrderModel(Evidence.of(panel, use))
+    draws = sample_posterior(model, rng)
+    probability = draws.probability
+    informed = model.informed(probability)
+    log_factor, effects = informed.log_factor(probability), pool_effects(panel, use)
+    bounds = effect_bounds(informed.said, effects)
+    decided = decide(
+        probability,
+        log_factor,
+        chains=draws.chains,
+        bound=bounds.value,
+        smallest=options.smallest_effect,
+    )
+    table = PairTable.of(informed.said, effects, probability, log_factor, decided, bounds)
+    decoded = decode(np.where(table.verdict == NO, 0.0, probability), rng)
+    order = GlobalOrder(
+        panel=panel,
+        use=use,
+        mode="evidence",
+        verdicts=table.verdict,
+        why=table.why,
+        decoded=decoded,
+        probabilities=probability,
+        notes=(*notes, *(effects.notes if effects else ()), *_about_chains(draws.convergence)),
+        seed=options.seed,
+        smallest_effect=options.smallest_effect,
+        disagreement=trust.disagreement,
+        convergence=draws.convergence,
+    )
+    order.__dict__.update(table=table, said=informed.said, posterior=draws)
+    return order
+
+
+def _by_entailment(
+    knowledge: Knowledge, effects: PooledEffects | None, options: Options
+) -> GlobalOrder:
+    evidence = knowledge.evidence
+    verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
+    verdicts[knowledge.no] = NO
+    verdicts[knowledge.yes] = YES
+    posterior = entailed_posterior(knowledge, np.random.default_rng(options.seed))
+    table = PairTable.stated(evidence, effects, verdicts, posterior.probability)
+    order = GlobalOrder(
+        panel=evidence.panel,
+        use=evidence.use,
+        mode="exact",
+        verdicts=verdicts,
+        why=table.why,
+        decoded=knowledge.yes,
+        probabilities=posterior.probability,
+        notes=() if effects is None else effects.notes,
+        seed=options.seed,
+    )
+    order.__dict__.update(table=table, said=evidence, knowledge=knowledge, posterior=posterior)
+    return order
+
+
+def _by_algorithm_3(panel: Panel, options: Options) -> GlobalOrder:
+    paper = assemble_pairs(panel.fragments)
+    p, use = len(panel.labels), Use.all_of(panel)
+    verdicts = np.full((p, p), OPEN, dtype=np.int8)
+    for ancestor, descendant in paper.pairs:
+        verdicts[panel.position[ancestor], panel.position[descendant]] = YES
+    decoded = verdicts == YES
+    np.fill_diagonal(verdicts, NO)
+    # Algorithm 3 gives no probabilities.
+    probability = np.where(verdicts == OPEN, 0.5, verdicts == YES)
+    table = PairTable.stated(Evidence.of(panel, use), None, verdicts, probability)
+    return GlobalOrder(
+        panel=panel,
+        use=use,
+        mode="paper",
+        verdicts=verdicts,
+        why=table.why,
+        decoded=decoded,
+        probabilities=probability,
+        notes=tuple(
+            "Algorithm 3 made a cycle through " + ", ".join(sorted(cycle)) for cycle in paper.cyclic
+        ),
+        seed=options.seed,
+    )
+
+
+def posterior_of(order: GlobalOrder) -> Posterior:
+    """The posterior of an order that was read from a file: it is sampled again."""
+    rng = np.random.default_rng(order.seed)
+    if order.mode == "exact":
+        return entailed_posterior(order.knowledge, rng)
+    if order.mode == "paper":
+        return Posterior.plain(order.evidence, rng)
+    return sample_posterior(OrderModel(Evidence.of(order.panel, order.use)), rng)
+
+
+# -- notes ----------------------------------------------------------------------------------------
+
+
+def _about_chains(convergence: Convergence) -> list[str]:
+    """What a reader must know about the chains; nothing if they agree on every pair."""
+    if not convergence.converged:
+        return [f"{convergence}: read probabilities near 0.05, 0.5 and 0.95 with that error"]
+    if convergence.disputed:
+        return [f"{convergence}: those are undetermined"]
+    return []
+
+
+def _about_trust(panel: Panel, trust: Trust) -> list[str]:
+    notes = [
+        "sent the same evidence and count as one client: "
+        + ", ".join(panel.clients[k] for k in found)
+        for found in trust.use.copies
+    ]
+    names = [panel.clients[k] for k in trust.distrusted]
+    listed = f" ({', '.join(names)})" if names else ""
+    if trust.disagreement and trust.typical < TRUCE:
+        notes.append(
+            f"the clients disagree{listed}: they agree with each other less than they claim to be "
+            "right; it cannot be told who is right"
+        )
+    elif trust.disagreement:
+        notes.append(
+            f"the clients disagree: {len(names)} of {len(panel.rows)} contradict the rest{listed}; "
+            "from about a third on, it cannot be told who is right"
+        )
+    elif names:
+        notes.append(
+            f"contradicts the other clients and is trusted little or not at all: {', '.join(names)}"
+        )
+    states = any(rows.certain is not None for rows in panel.rows)
+    if states and trust.use.rate > 0.005:
+        notes.append(f"about {100 * trust.use.rate:.1f} % of the statements disagree with the rest")
+    return notes

@@ -1,0 +1,268 @@
+"""Where do clients stand against the others? One comparison, each client against all the rest.
+
+For client k let r be what all others say together under the same use, and x what k says itself.
+
+- `differing_labels`: a label of k of which several pairs contradict r means something else there.
+- `rests_on`: a verdict that r alone does not give rests on k.
+- `contested`: a verdict against which the clients that oppose it would decide among themselves.
+- `agreement`: does one truth hold at all sites, or do some have an effect that others lack?
+
+A client that lacks a common cause of two labels may see ancestry that is not there. Such pairs are
+no contradiction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit, logsumexp
+
+from jigsaw_crl.assembly.decision import LEAST_AGAINST, decide
+from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
+from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
+from jigsaw_crl.assembly.verdict import CERTAIN_YES, NO, OPEN, YES
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.evidence.priors import PAIR_COST
+
+__all__ = [
+    "NOBODY",
+    "Disagreement",
+    "agreement",
+    "contested",
+    "differing_labels",
+    "pairs_apart",
+    "rests_on",
+]
+
+# -- labels ---------------------------------------------------------------------------------------
+
+# Log Bayes factors from which a client, or the others together, count as sure: 20 to 1 for an
+# ancestor, and what a "no" needs (an effect may be invisible, so that evidence against ends there).
+FIRM_YES, FIRM_NO = float(np.log(20.0)), LEAST_AGAINST
+# Contradictions of one label from which it is left out, and their least share of what was compared.
+LEAST, SHARE = 3, 0.15
+# Clients with more differing labels than this share of theirs are weighed as a whole instead.
+WHOLE = 1 / 3
+
+
+def differing_labels(evidence: Evidence) -> tuple[tuple[str, str], ...]:
+    """Client and label of every label that means something else there than at the others.
+
+    Sound clients contradict the rest on few pairs, and seldom on several of one label. The label
+    with the most contradictions goes first, then the counts are taken again. A label on which
+    several sites stand against the rest has a hidden cause, or is hard to tell: it does not count.
+    """
+    if len(evidence.claims) < 3:
+        return ()
+    found: list[tuple[str, str]] = []
+    for k, claims in enumerate(evidence.claims):
+        if claims.bayes is None:
+            continue
+        rest = evidence.without(evidence.use.with_copies(k)).log_odds()
+        rest = rest - np.logaddexp(0.0, rest.T)
+        grid = np.ix_(claims.members, claims.members)
+        joined = lacks_common_cause(rest > FIRM_YES, claims.members)
+        off = _most_contradicted(claims.opinion, rest[grid], joined)
+        if len(off) <= WHOLE * len(claims.members):
+            found += [(claims.client, evidence.labels[claims.members[i]]) for i in off]
+    sites = Counter(label for _, label in found)
+    return tuple((client, label) for client, label in found if sites[label] == 1)
+
+
+def _most_contradicted(said: FloatArray, rest: FloatArray, joined: BoolArray) -> list[int]:
+    """Labels whose pairs contradict the rest, one after the other."""
+    own, theirs = (
+        (x > FIRM_YES).astype(np.int8) - (x < -FIRM_NO).astype(np.int8) for x in (said, rest)
+    )
+    sure = (own * theirs != 0) & ~joined
+    against = sure & (own != theirs)
+    out: list[int] = []
+    while True:
+        wrong = against.sum(axis=0) + against.sum(axis=1)
+        compared = sure.sum(axis=0) + sure.sum(axis=1)
+        worst = int(np.argmax(wrong))
+        if wrong[worst] < max(LEAST, SHARE * compared[worst]):
+            return out
+        out.append(worst)
+        for table in (against, sure):
+            table[worst], table[:, worst] = False, False
+
+
+# -- verdicts -------------------------------------------------------------------------------------
+
+# No single client: several, or nobody in particular.
+NOBODY = -1
+# Frequencies of sampled orders are not known better than this.
+LEAST_CHANCE = 1e-3
+# Log Bayes factor that is enough for a verdict.
+ENOUGH = float(logit(CERTAIN_YES))
+
+
+def rests_on(
+    evidence: Evidence,
+    probability: FloatArray,
+    log_factor: FloatArray,
+    verdicts: npt.NDArray[np.int8],
+) -> npt.NDArray[np.int32]:
+    """Number of the client that a decided pair rests on, `NOBODY` if there is none, shape (p, p).
+
+    Without client k (and its copies) the log Bayes factor of a pair changes by δ, and the log-odds
+    of the pair by as much: those of its probability, or where that is too near to certainty to be
+    known, those of its evidence. The rule of a verdict is then applied again. Of several clients
+    that a pair would fall without, the one that it needs most is named.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        In the state in which it gave the probabilities.
+    probability, log_factor : array, shape (p, p)
+    verdicts : array of int8, shape (p, p)
+    """
+    out = np.full(verdicts.shape, NOBODY, dtype=np.int32)
+    most = np.full(verdicts.shape, -np.inf)
+    pooled, odds = evidence.pooled, logit(np.clip(probability, LEAST_CHANCE, 1 - LEAST_CHANCE))
+    by_evidence = log_factor - PAIR_COST
+    odds = np.where(verdicts == YES, np.maximum(odds, by_evidence), odds)
+    odds = np.where(verdicts == NO, np.minimum(odds, by_evidence), odds)
+    shares, leans = _shares(evidence), evidence.missed.leans
+    now = pooled.log_odds(shares, leans)
+    for k in np.flatnonzero(evidence.use.weights > 0).tolist():
+        change = evidence.without(evidence.use.with_copies(k)).log_odds(shares, leans) - now
+        left = decide(expit(odds + change), log_factor + change).verdicts
+        gone = (verdicts != OPEN) & (left != verdicts)
+        np.fill_diagonal(gone, False)
+        take = gone & (np.abs(change) > most)
+        out[take], most[take] = k, np.abs(change)[take]
+    return out
+
+
+def _shares(evidence: Evidence) -> list[float]:
+    """Equal weights for the visible effect scales, next to none for an invisible one."""
+    n = evidence.n_scales
+    return [*((1.0 - LEAST_CHANCE) / n,) * n, LEAST_CHANCE]
+
+
+def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:
+    """Decided pairs against which the evidence of some clients is firm, shape (p, p).
+
+    The weighted log Bayes factors of the clients that speak against the verdict add up to enough
+    for the opposite one.
+    """
+    against = np.zeros(verdicts.shape)
+    for claims, weight in zip(evidence.claims, evidence.use.weights.tolist(), strict=True):
+        grid = np.ix_(claims.members, claims.members)
+        x = np.where(claims.says, claims.log_factor, 0.0)
+        x[(verdicts[grid] != YES) & lacks_common_cause(verdicts == YES, claims.members)] = 0.0
+        against[grid] += weight * np.maximum(np.where(verdicts[grid] == YES, -x, x), 0.0)
+    found = (verdicts != OPEN) & (against > ENOUGH)
+    np.fill_diagonal(found, False)
+    return np.asarray(found)
+
+
+# -- one truth ------------------------------------------------------------------------------------
+
+# Bayes factor from which sites are said to differ. In 100 simulated sound studies of 4 to 15
+# sites, the largest of all pairs was 4.5.
+DIFFER = 20.0
+# Probability, before the data, that one truth holds at all sites.
+ONE_TRUTH = 0.95
+# Log Bayes factor above which a label counts as a cause that may be hidden from a client.
+PROBABLE = -1.0
+# The integral over the share of sites is exact for twice as many sites, less one.
+NODES = 10
+
+
+class Disagreement(NamedTuple):
+    """A pair on which sites differ: those that have the effect, and those that lack it."""
+
+    ancestor: str
+    descendant: str
+    having: tuple[str, ...]
+    lacking: tuple[str, ...]
+    bayes_factor: float
+
+
+def agreement(log_factors: FloatArray) -> FloatArray:
+    """Probability that one truth holds at all sites, from what `sites_differ` gives."""
+    return np.asarray(expit(logit(ONE_TRUTH) - log_factors))
+
+
+def sites_differ(evidence: Evidence) -> FloatArray:
+    """Log Bayes factors of "sites differ" against "one truth", shape (p, p).
+
+    Let x_ks be what client k says of a pair: the log Bayes factor of an effect of scale s against
+    none. The two accounts of what all sites say are
+
+        one truth:      log ½ [1 + mean_s exp Σ_k x_ks] ,
+        sites differ:   log mean_s ∫₀¹ Π_k [θ exp x_ks + 1 − θ] dθ ,
+
+    where a share θ of the sites, which may be any, has the effect. NaN for pairs of fewer than two
+    sites.
+    """
+    p, scales = len(evidence.labels), evidence.n_scales
+    heard = np.zeros((p, p), dtype=np.int64)
+    for c in evidence.claims:
+        heard[np.ix_(c.members, c.members)] += c.says & (c.bayes is not None)
+    if not (heard > 1).any():
+        return np.full((p, p), np.nan)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    above = _probable(evidence)
+    said = [(c.members, *_counted(c, above)) for c in evidence.claims if c.bayes is not None]
+    heard, one = np.zeros((p, p), dtype=np.int64), np.zeros((scales, p, p))
+    for members, x, says in said:
+        one[:, members[:, None], members] += x
+        heard[np.ix_(members, members)] += says
+    apart = np.full((p, p), -np.inf)
+    for share, weight in zip((1 + nodes) / 2, weights / 2, strict=True):
+        differ = np.zeros((scales, p, p))
+        for members, x, _ in said:
+            both = np.logaddexp(np.log(share) + x, np.log1p(-share))
+            differ[:, members[:, None], members] += both
+        apart = np.logaddexp(apart, logsumexp(differ, axis=0) + np.log(weight / scales))
+    together = np.logaddexp(logsumexp(one, axis=0) - np.log(scales), 0.0) - np.log(2)
+    return np.asarray(np.where(heard > 1, apart - together, np.nan))
+
+
+def pairs_apart(evidence: Evidence, factors: FloatArray) -> tuple[Disagreement, ...]:
+    """The pairs on which sites differ, the clearest first; each pair of labels once."""
+    found: dict[frozenset[int], Disagreement] = {}
+    with np.errstate(invalid="ignore"):
+        a, d = np.nonzero(factors > np.log(DIFFER))
+    above = _probable(evidence) if len(a) else None
+    for i in np.argsort(-factors[a, d], kind="stable").tolist():
+        pair = int(a[i]), int(d[i])
+        assert above is not None
+        sides = _sides(evidence, above, *pair)
+        if all(sides) and frozenset(pair) not in found:
+            names = (evidence.labels[x] for x in pair)
+            found[frozenset(pair)] = Disagreement(*names, *sides, float(np.exp(factors[pair])))
+    return tuple(found.values())
+
+
+def _probable(evidence: Evidence) -> BoolArray:
+    """Pairs that all clients together do not exclude clearly."""
+    x = evidence.pooled.log_odds()
+    return np.asarray(x - np.logaddexp(0.0, x.T) > PROBABLE)
+
+
+def _counted(c: Claims, above: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """What a client says at each visible scale, zero where it does not count; and where it does."""
+    says = c.says & ~lacks_common_cause(above, c.members)
+    return np.where(says, c.evidence.ancestor[:-1], 0.0), np.asarray(says)
+
+
+def _sides(
+    evidence: Evidence, above: BoolArray, a: int, d: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The sites that have an effect, and those that lack it, at the scale on which most speak."""
+    said: dict[str, FloatArray] = {}
+    for k, i, j in evidence.panel.seen_by(a, d):
+        if evidence.claims[k].bayes is not None:
+            x, says = _counted(evidence.claims[k], above)
+            said |= {evidence.claims[k].client: x[:, i, j]} if says[i, j] else {}
+    scale = int(np.argmax(np.sum([np.abs(x) for x in said.values()], axis=0)))
+    having = tuple(name for name, x in said.items() if x[scale] > SPEAKS)
+    return having, tuple(name for name, x in said.items() if x[scale] < -SPEAKS)

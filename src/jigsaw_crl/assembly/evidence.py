@@ -1,0 +1,225 @@
+"""What the clients of a panel say under a use: one client's evidence on each pair, and the sum.
+
+Some unknowns are the same at all clients (`missed`: had a label a second direction?), so a client's
+evidence depends on the others a little, and on the order (`informed`: which common causes are
+hidden from it?). This is where the two enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.assembly.missed import Missed, missed_directions
+from jigsaw_crl.assembly.panel import Panel, Rows
+from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.evidence.pooled import Pooled
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
+
+__all__ = ["SPEAKS", "Claims", "Evidence"]
+
+# A client "says" yes or no when what it brings passes three to one.
+SPEAKS = float(np.log(3.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """What one client says under a use.
+
+    Parameters
+    ----------
+    client : str
+    members : array of int, shape (p,)
+    certain : array of int8, shape (p, p), or None
+        Its statements, if it states.
+    bayes : BayesFactors or None
+        Its factors, if it weighs.
+    log_open : array, shape (p, p), or None
+        Log probability that each pair lies in one district there, if it weighs.
+    evidence : Pooled
+        What it brings to the pool, districts averaged over; zero where it does not say.
+    says : array of bool, shape (p, p)
+        Pairs about which it says something.
+    """
+
+    client: str
+    members: IntArray
+    certain: npt.NDArray[np.int8] | None
+    bayes: BayesFactors | None
+    log_open: FloatArray | None
+    evidence: Pooled
+    says: BoolArray
+
+    @cached_property
+    def log_factor(self) -> FloatArray:
+        """Log Bayes factor of every pair against "unrelated"."""
+        return self.evidence.log_odds()
+
+    @cached_property
+    def opinion(self) -> FloatArray:
+        """Log factor of every pair against all else: only one direction can hold.
+
+        Statements say no to the other direction themselves.
+        """
+        x = np.where(self.says, self.log_factor, 0.0)
+        return x if self.bayes is None else np.asarray(x - np.logaddexp(0.0, x.T))
+
+    @cached_property
+    def stance(self) -> npt.NDArray[np.int8]:
+        """1 where the client says yes, -1 where it says no, 0 where it does not say."""
+        if self.certain is not None:
+            out = np.where(self.certain == YES, 1, np.where(self.certain == NO, -1, 0))
+        else:
+            x = np.where(self.says, self.log_factor, 0.0)
+            out = np.where(x > SPEAKS, 1, np.where(x < -SPEAKS, -1, 0))
+        np.fill_diagonal(out, 0)
+        return out.astype(np.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The clients' claims under a use, and what they say together.
+
+    Parameters
+    ----------
+    panel : Panel
+    use : Use
+    claims : tuple of Claims
+        By client.
+    missed : Missed
+        What the numbers of directions say, from all clients that count.
+    """
+
+    panel: Panel
+    use: Use
+    claims: tuple[Claims, ...]
+    missed: Missed
+
+    @classmethod
+    def of(cls, panel: Panel, use: Use) -> Evidence:
+        factors = [_factors(panel, use, k) for k in range(len(panel.rows))]
+        missed = missed_directions(len(panel.labels), zip(panel.rows, factors, use.weights))
+        claims = (
+            _claims(rows, bayes, panel, use, missed)
+            for rows, bayes in zip(panel.rows, factors, strict=True)
+        )
+        return cls(panel, use, tuple(claims), missed)
+
+    def reweighed(self, use: Use) -> Evidence:
+        """The same claims with other weights; what is set aside must not differ."""
+        return replace(self, use=use)
+
+    def informed(self, joined: Iterable[FloatArray]) -> Evidence:
+        """The evidence if each client knows how probably a cause hidden from it joins each pair."""
+        claims = (
+            one if one.bayes is None else _weighed(one, self.panel, self.missed, here)
+            for one, here in zip(self.claims, joined, strict=True)
+        )
+        return replace(self, claims=tuple(claims))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.panel.labels
+
+    @property
+    def n_scales(self) -> int:
+        return self.panel.n_scales
+
+    @cached_property
+    def pooled(self) -> Pooled:
+        """The weighted sum over all clients."""
+        parts = zip(self.use.weights.tolist(), self.claims, strict=True)
+        return Pooled.sum(
+            self.n_scales, len(self.labels), ((w, c.members, c.evidence) for w, c in parts)
+        )
+
+    def without(self, clients: Iterable[int]) -> Pooled:
+        """The weighted sum over all other clients."""
+        parts = ((self.use.weights[k], self.claims[k]) for k in clients)
+        return self.pooled.minus((float(w), c.members, c.evidence) for w, c in parts)
+
+    @cached_property
+    def counts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """How many clients say yes, and how many no, for every ordered pair, shape (p, p) each."""
+        p = len(self.labels)
+        yes, no = np.zeros((2, p, p), dtype=np.int32)
+        for c in self.claims:
+            grid = np.ix_(c.members, c.members)
+            yes[grid] += c.stance > 0
+            no[grid] += c.stance < 0
+        return yes, no
+
+    def sides(self, a: int, d: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The clients that say that a is an ancestor of d, and those that say it is not."""
+        said = [
+            (self.claims[k].client, int(self.claims[k].stance[i, j]))
+            for k, i, j in self.panel.seen_by(a, d)
+        ]
+        yes, no = (tuple(name for name, s in said if s == side) for side in (1, -1))
+        return yes, no
+
+
+def _factors(panel: Panel, use: Use, k: int) -> BayesFactors | None:
+    """The factors of one client, without what the use sets aside."""
+    rows = panel.rows[k]
+    if rows.bayes is None:
+        return None
+    not_hard, silent = use.labels_of(panel, k)
+    bayes = rows.bayes
+    if rows.soft is not None and not_hard.any():
+        bayes = bayes.where(~(not_hard[:, None] | not_hard), rows.soft)
+    if use.withheld:
+        bayes = bayes.without_ancestry()
+    return bayes.silenced(silent) if silent.any() else bayes
+
+
+def _claims(
+    rows: Rows, bayes: BayesFactors | None, panel: Panel, use: Use, missed: Missed
+) -> Claims:
+    none = np.zeros(len(rows.members), dtype=bool)
+    if bayes is None:
+        assert rows.certain is not None
+        certain = _believed(rows, panel, use)
+        says = np.asarray(certain != CANNOT_SAY)
+        np.fill_diagonal(says, False)
+        strength = np.log((1.0 - use.rate) / use.rate)
+        stated = np.where(certain == YES, strength, -strength)
+        scales = np.broadcast_to(stated, (panel.n_scales, *stated.shape))
+        evidence = Pooled.of_client(scales, np.zeros_like(stated), none, says)
+        return Claims(rows.client, rows.members, certain, None, None, evidence, says)
+    empty = Pooled.zero(panel.n_scales, 0)
+    raw = Claims(rows.client, rows.members, None, bayes, None, empty, none)
+    return _weighed(raw, panel, missed, None)
+
+
+def _weighed(claims: Claims, panel: Panel, missed: Missed, joined: FloatArray | None) -> Claims:
+    """With the probabilities of districts, and the evidence averaged over them."""
+    assert claims.bayes is not None
+    log_open = claims.bayes.log_open(missed.excuse[claims.members], joined)
+    evidence = claims.bayes.averaged(log_open)
+    if evidence.n_scales != panel.n_scales:
+        evidence = evidence.at_scales(panel.n_scales)
+    return Claims(
+        claims.client,
+        claims.members,
+        None,
+        claims.bayes,
+        log_open,
+        evidence,
+        np.asarray(evidence.n_clients > 0),
+    )
+
+
+def _believed(rows: Rows, panel: Panel, use: Use) -> npt.NDArray[np.int8]:
+    """Exact statements without those that rest on interventions that were not hard."""
+    assert rows.certain is not None
+    doubted = np.array([panel.labels[i] in use.soft for i in rows.members])
+    if not doubted.any():
+        return rows.certain
+    return np.where(doubted[:, None] | doubted, np.int8(CANNOT_SAY), rows.certain)
