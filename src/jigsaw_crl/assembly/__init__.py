@@ -6,7 +6,7 @@
 `combine`       `assemble`: exact if every client is certain, by evidence otherwise
 `exact/`        what follows with certainty, and its proof
 `posterior/`    probabilities of orders, and trust in each client
-`pairwise`      each pair by its own evidence, where there are too many labels
+`parts`         labels that share no client, where there are too many to sample orders of
 `verdict`       the possible answers, their codes in arrays, and their thresholds
 `order`         `GlobalOrder`: the result
 `explanation`   why a pair has its verdict

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.cluster import OnCluster, files_of, read_on_cluster
 from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.exact.entailment import Contradiction
-from jigsaw_crl.assembly.hearing import Hearing, Here
-from jigsaw_crl.assembly.linearity import LEANS, leaning_clients, more_than_chance
+from jigsaw_crl.assembly.linearity import LEANS, leaning_clients
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.pairwise import judge_pairs
-from jigsaw_crl.assembly.panel import MOST_SAMPLED, Panel, read_fragments
+from jigsaw_crl.assembly.panel import Panel, read_fragments
+from jigsaw_crl.assembly.parts import connected_parts, joined
 from jigsaw_crl.assembly.posterior import Convergence, decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
@@ -30,22 +26,16 @@ from jigsaw_crl.assembly.verdict import (
     OPEN,
     YES,
 )
-from jigsaw_crl.base.cluster import connected
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import transitive_closure
-from jigsaw_crl.base.spool import Spool, kept_like
 from jigsaw_crl.base.text import few
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.reading import spooled_fragments
+from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
 __all__ = ["assemble"]
 
 Method = Literal["evidence", "null-cone", "paper"]
-PAIR_BY_PAIR = (
-    "{:,} labels are too many to sample orders of: every pair is judged by its own evidence, a "
-    "pair that only other pairs imply is undetermined, and effects are not pooled"
-)
 NOT_CLOSED = "closed_world needs exact statements and was not used"
 NOT_HARD = (
     "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
@@ -58,9 +48,7 @@ def assemble(
     method: Method = "evidence",
     seed: int = 0,
     closed_world: bool = False,
-    start: GlobalOrder | None = None,
     smallest_effect: float | None = None,
-    cluster: Any = None,
 ) -> GlobalOrder:
     """One global order from the clients' fragments.
 
@@ -71,26 +59,19 @@ def assemble(
     Parameters
     ----------
     fragments : iterable of Fragment, iterable of Path, or a folder
-        In any order; the result does not depend on it. Files, and the ``.json`` and ``.bin`` files
-        of a folder, are read one by one and kept in a temporary file: memory then holds one client
-        at a time beside the tables of all pairs, and the result is the same.
+        In any order; the result does not depend on it. Of a folder, its ``.json`` and ``.bin``
+        files are read.
     method : {"evidence", "null-cone", "paper"}
         ``"null-cone"`` is another name for the default; ``"paper"`` is Algorithm 3.
     seed : int
     closed_world : bool
         Every latent variable carries a label at some client. Exact mode only: more pairs follow.
-    start : GlobalOrder, optional
-        Fragments already assembled; those given are added to them.
     smallest_effect : float, optional
         The size of effect that matters, in standard deviations where interventions are hard, and
         as a share of the change elsewhere (see `GlobalOrder.bound`). "Not ancestor" then means
         that no effect is larger, as in an equivalence test: pairs whose bound lies above it are
         undetermined, unless the opposite is an ancestor pair, and pairs below it that are not
         ancestors are "not ancestor". Exact moments do not need it.
-    cluster : str or distributed.Client, optional
-        Address of the scheduler of a Dask cluster, or a connected client, for studies with so many
-        labels that orders are not sampled. Its workers read the fragments, from files that all of
-        them see under the same paths, and each holds a part of the pairs. The result is the same.
 
     Returns
     -------
@@ -99,7 +80,8 @@ def assemble(
     Raises
     ------
     InputError
-        No fragments, two with one client name, or an unknown method.
+        No fragments, two with one client name, an unknown method, or more labels than orders are
+        sampled of. Parts of the labels that share no client are assembled on their own.
 
     Examples
     --------
@@ -118,14 +100,7 @@ def assemble(
             f"the smallest effect that matters is {smallest_effect!r}",
             "Pass a size above 0, such as 0.1.",
         )
-    if cluster is not None:
-        if method == "paper" or start is not None:
-            raise InputError(
-                "a cluster assembles evidence, and all of it at once",
-                "Leave out method and start, or the cluster.",
-            )
-        return _on_cluster(fragments, cluster, seed, closed_world, smallest_effect)
-    given = _gathered(fragments, start)
+    given = _read(fragments)
     panel = read_fragments(given)
     if method == "paper":
         return _by_algorithm_3(panel, seed)
@@ -133,11 +108,17 @@ def assemble(
         raise InputError(
             f"there is no assembly method {method!r}", "Choose 'null-cone' or 'paper'."
         )
+    if panel.many:
+        parts = [
+            assemble(part, seed=seed, closed_world=closed_world, smallest_effect=smallest_effect)
+            for part in connected_parts(panel)
+        ]
+        return joined(panel, parts)
     effects = pool_effects(panel)
     doubted = labels_not_hard(effects)
     claims = []
     if doubted:
-        given = kept_like(given, (fragment.without_claims(doubted) for fragment in given))
+        given = [fragment.without_claims(doubted) for fragment in given]
         panel = read_fragments(given)
         effects = pool_effects(panel)
         claims = [f"{NOT_HARD}: {few(doubted)}; nothing is concluded from it"]
@@ -157,23 +138,12 @@ def assemble(
     return _by_entailment(panel, deduction, seed, closed_world, claims)
 
 
-def _listed(fragments: Any) -> Any:
-    """What was given, a folder as a list."""
-    return [Path(fragments)] if isinstance(fragments, str | Path) else fragments
-
-
-def _gathered(
-    fragments: Iterable[Fragment | Path] | str | Path, start: GlobalOrder | None
-) -> Sequence[Fragment]:
-    """The fragments to assemble; those of files in a spool."""
-    items: Any = _listed(fragments)
-    if not isinstance(items, Spool):
-        items = list(items)
-        if items and all(isinstance(item, Path) for item in items):
-            items = spooled_fragments(items)
-    if start is None:
-        return cast(Sequence[Fragment], items)
-    return kept_like(items, chain(items, start.fragments))
+def _read(fragments: Iterable[Fragment | Path] | str | Path) -> list[Fragment]:
+    """The fragments; those of files and folders are read."""
+    items: Any = [Path(fragments)] if isinstance(fragments, str | Path) else list(fragments)
+    if items and all(isinstance(item, Path) for item in items):
+        return list(read_fragment_files(fragment_paths(items)).values())
+    return cast(list[Fragment], items)
 
 
 def _by_entailment(
@@ -209,8 +179,6 @@ def _by_evidence(
     smallest_effect: float | None,
 ) -> GlobalOrder:
     rng = np.random.default_rng(seed)
-    if panel.many:
-        return _pair_by_pair(panel, lambda: Here(panel), seed, notes, smallest_effect)
     trust = weigh_clients(panel, rng)
     model = OrderModel.of(panel, trust.weights, trust.rate)
     draws = sample_posterior(model, rng)
@@ -240,56 +208,6 @@ def _by_evidence(
     if smallest_effect is None:
         return order
     return replace(order, verdicts=_equivalence(order, smallest_effect))
-
-
-def _on_cluster(
-    fragments: Any, cluster: Any, seed: int, closed_world: bool, smallest_effect: float | None
-) -> GlobalOrder:
-    """The order of very many labels, from files that the workers of a cluster read."""
-    files = files_of(_listed(fragments))
-    with connected(cluster) as connection:
-        panel, files, lines = read_on_cluster(connection, files)
-        leaning = more_than_chance(lines)
-        notes = [NOT_CLOSED] if closed_world else []
-        notes += [f"{LEANS}: {few(leaning)}"] if leaning else []
-        hear = partial(OnCluster, connection, panel, files)
-        return _pair_by_pair(panel, hear, seed, notes, smallest_effect)
-
-
-def _pair_by_pair(
-    panel: Panel,
-    hear: Callable[[], Hearing],
-    seed: int,
-    notes: list[str],
-    smallest_effect: float | None,
-) -> GlobalOrder:
-    """The order of so many labels that orders of them are not sampled."""
-    if smallest_effect is not None:
-        raise InputError(
-            f"there are {len(panel.labels):,} labels, and effects are bounded for "
-            f"{MOST_SAMPLED:,} at most",
-            "Leave the smallest effect out, or assemble fewer labels at once.",
-        )
-    judged = judge_pairs(hear(), np.random.default_rng(seed))
-    order = GlobalOrder(
-        labels=panel.labels,
-        mode="evidence",
-        verdicts=judged.verdicts,
-        decoded=judged.order,
-        sampled=judged.probability,
-        client_weights={
-            name: float(w) for name, w in zip(panel.names, judged.trust.weights, strict=True)
-        },
-        notes=(*notes, PAIR_BY_PAIR.format(len(panel.labels)), *_about_trust(panel, judged.trust)),
-        fragments=panel.fragments,
-        seed=seed,
-        rate=judged.trust.rate,
-        disagreement=judged.trust.disagreement,
-    )
-    # Known already: they take passes over all clients.
-    order.__dict__["panel"] = panel
-    order.__dict__["evidence"] = judged.evidence
-    return order
 
 
 def _equivalence(order: GlobalOrder, smallest_effect: float) -> npt.NDArray[np.int8]:

@@ -9,7 +9,7 @@ as one client. A copy that was changed everywhere a little is not found.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from zlib import crc32
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["Numbers", "find_copies", "matched", "numbers", "one_in", "shares", "with_copies"]
+__all__ = ["find_copies", "shares", "with_copies"]
 
 # Equal numbers that differ among themselves: fewer can be equal by chance, because fragments are
 # rounded to a sixteenth and small evidence has few values.
@@ -43,32 +43,11 @@ def find_copies(fragments: Sequence[Fragment]) -> list[tuple[int, ...]]:
         labels.update(fragment.labels)
         count += len(fragment.labels) ** 2 if fragment.bayes is not None else 0
     position = {label: i for i, label in enumerate(sorted(labels))}
-    part = one_in(count)
-    said = [numbers(fragment, position, part) for fragment in fragments]
-    return matched(said, part, lambda k: numbers(fragments[k], position))
-
-
-def one_in(count: int) -> int:
-    """Of so many numbers, one in how many is compared first."""
-    return max(1, count // MOST_COMPARED)
-
-
-def matched(
-    said: Sequence[Numbers], part: int, every: Callable[[int], Numbers]
-) -> list[tuple[int, ...]]:
-    """Groups of clients with the same evidence, by position.
-
-    Parameters
-    ----------
-    said : sequence of (pairs, numbers)
-        One in `part` of the numbers of each client.
-    part : int
-    every : callable
-        All numbers of a client.
-    """
-    group = list(range(len(said)))
+    part = max(1, count // MOST_COMPARED)
+    said = [_numbers(fragment, position, part) for fragment in fragments]
+    group = list(range(len(fragments)))
     for one, other in _candidates(said, LEAST_EQUAL / part):
-        if _mostly_equal(every(one), every(other)):
+        if _mostly_equal(*(_numbers(fragments[k], position) for k in (one, other))):
             joined = group[one]
             group = [joined if g == group[other] else g for g in group]
     members = defaultdict(list)
@@ -112,7 +91,7 @@ def with_copies(clients: IntArray, copies: Sequence[tuple[int, ...]]) -> IntArra
     return np.concatenate([clients, np.array(more, dtype=clients.dtype)])
 
 
-def numbers(fragment: Fragment, position: dict[str, int], part: int = 1) -> Numbers:
+def _numbers(fragment: Fragment, position: dict[str, int], part: int = 1) -> Numbers:
     """Pairs of labels, ascending, and their log factors of the first effect scale; no zeros.
 
     With `part`, one in so many of them, the same ones for everybody who has the same number.

@@ -284,11 +284,6 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
             "another would not"
         )
     chance, net = float(order.sampled[a, d]), float(order.evidence[a, d])
-    if order.panel.many:
-        return (
-            f"of {len(order):,} labels every pair is judged by its own evidence alone, without the "
-            f"pairs that would imply it (probability {chance:.2f})"
-        )
     bound, matters = float(order.bounds.value[a, d]), order.smallest_effect
     if chance < CERTAIN_NO and matters is not None and bound > matters:
         unit = order.bounds.unit(a, d)

@@ -15,23 +15,14 @@ is made: a few sites that claim leaning lines must not be able to silence all ot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import bdtrc
 
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
 
-__all__ = [
-    "LEANING",
-    "LEANS",
-    "NOT_LINEAR",
-    "SOUND",
-    "Lines",
-    "leaning_clients",
-    "more_than_chance",
-    "withheld",
-]
+__all__ = ["LEANING", "LEANS", "NOT_LINEAR", "SOUND", "leaning_clients", "withheld"]
 
 LEANING = "leaning-lines"
 # What else contradicts a linear system where the features of most clients have light tails.
@@ -51,58 +42,26 @@ NOT_LINEAR = (
 
 
 def leaning_clients(fragments: Iterable[Fragment]) -> tuple[str, ...]:
-    """The clients that contradict a linear system if they are more than chance explains."""
-    return more_than_chance(map(Lines.of, fragments))
+    """The clients that contradict a linear system if they are more than chance explains.
 
-
-@dataclass(frozen=True)
-class Lines:
-    """What one client says about its lines.
-
-    Parameters
-    ----------
-    client : str
-    labels : tuple of str
-        Empty where the client states rather than weighs: nothing was tested.
-    checks : frozenset of str
-        The findings.
-    leaning : frozenset of str
-        Regimes whose lines lean.
+    Clients that state rather than weigh have tested nothing.
     """
-
-    client: str
-    labels: tuple[str, ...]
-    checks: frozenset[str]
-    leaning: frozenset[str | None]
-
-    @classmethod
-    def of(cls, fragment: Fragment) -> Lines:
-        found = fragment.findings
-        return cls(
-            fragment.client,
-            fragment.labels if fragment.bayes is not None else (),
-            frozenset(x.check for x in found),
-            frozenset(x.regime for x in found if x.check == LEANING),
-        )
-
-
-def more_than_chance(lines: Iterable[Lines]) -> tuple[str, ...]:
-    """The clients that contradict a linear system: see `leaning_clients`."""
     tested = light = 0
     labels, lean = set[str](), set[str | None]()
     both, leaning = [], []
-    for one in lines:
-        if not one.labels:
+    for fragment in fragments:
+        if fragment.bayes is None:
             continue
         tested += 1
-        labels.update(one.labels)
-        light += LIGHT in one.checks
-        if one.checks & {LEANING, MORE_THAN_ONE}:
-            both.append(one.client)
-        if LEANING in one.checks:
-            leaning.append(one.client)
-        if not one.checks & SECOND:
-            lean |= one.leaning
+        labels.update(fragment.labels)
+        checks = {finding.check for finding in fragment.findings}
+        light += LIGHT in checks
+        if checks & {LEANING, MORE_THAN_ONE}:
+            both.append(fragment.client)
+        if LEANING in checks:
+            leaning.append(fragment.client)
+        if not checks & SECOND:
+            lean |= {x.regime for x in fragment.findings if x.check == LEANING}
     if len(both) > 1 and 2 * min(light, len(both)) > tested:
         return tuple(both)
     if len(lean) < 2 or bdtrc(len(lean) - 1, len(labels), SOUND) > FALSE_ALARM:

@@ -5,21 +5,16 @@ Once per label, not per client or pair: that a target has an ancestor is the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaln
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["Directions", "Missed", "missed_directions"]
-
-Positions = npt.NDArray[np.signedinteger[Any]]
-
+__all__ = ["Missed", "missed_directions"]
 
 # A label that moved two directions somewhere and has no labelled ancestor: one in five (an
 # unlabelled cause, or a spouse).
@@ -58,44 +53,12 @@ class Missed:
     @property
     def leans(self) -> FloatArray:
         """Probability that a line of the pair leans, shape (p, p)."""
-        every = np.arange(len(self.chance))
-        return self.leans_of(every[:, None], every)
-
-    def leans_of(self, a: Positions, d: Positions) -> FloatArray:
-        """The same for some pairs."""
         one = np.where(self.chance > 0, np.clip(self.chance, LEAST_LEAN, MOST_LEAN), 0.0)
-        both = 1.0 - (1.0 - one[a]) * (1.0 - one[d])
+        both = 1.0 - (1.0 - one[:, None]) * (1.0 - one)
         return np.asarray(np.clip(both, LEAST_LEAN, MOST_LEAN))
 
 
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """What one client counted.
-
-    Parameters
-    ----------
-    labels : tuple of str
-    single : array of bool, shape (p,)
-        Labels that show a single direction.
-    seen : array of bool, shape (p,)
-        Labels whose directions the client has counted.
-    """
-
-    labels: tuple[str, ...]
-    single: BoolArray
-    seen: BoolArray
-
-    @classmethod
-    def of(cls, fragment: Fragment) -> Directions:
-        if fragment.bayes is None:
-            none = np.zeros(len(fragment.labels), dtype=bool)
-            return cls(fragment.labels, none, none)
-        # A client that says nothing about a label's ancestors has not counted its directions.
-        seen = np.asarray(~np.isnan(fragment.bayes.log_odds).all(axis=0))
-        return cls(fragment.labels, np.array(fragment.bayes.single) & seen, seen)
-
-
-def missed_directions(labels: Sequence[str], counted: Iterable[Directions]) -> Missed:
+def missed_directions(labels: Sequence[str], fragments: Sequence[Fragment]) -> Missed:
     """Estimate how often a second direction is missed, by marginal likelihood.
 
     A label without ancestors is single at every client. One with ancestors is missed at a share of
@@ -105,10 +68,14 @@ def missed_directions(labels: Sequence[str], counted: Iterable[Directions]) -> M
     position = {label: i for i, label in enumerate(labels)}
     p = len(labels)
     single, seen = np.zeros((2, p))
-    for one in counted:
-        at = [position[x] for x in one.labels]
-        single[at] += one.single
-        seen[at] += one.seen
+    for fragment in fragments:
+        if fragment.bayes is None:
+            continue
+        at = [position[x] for x in fragment.labels]
+        # A client that says nothing about a label's ancestors has not counted its directions.
+        counted = ~np.isnan(fragment.bayes.log_odds).all(axis=0)
+        single[at] += np.array(fragment.bayes.single) & counted
+        seen[at] += counted
     both = single < seen
     best, share, chosen, counts = -np.inf, 0.0, 0.5, np.zeros(p)
     for mean in (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65):

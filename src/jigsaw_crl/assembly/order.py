@@ -18,9 +18,9 @@ from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.influence import contested, rests_on
 from jigsaw_crl.assembly.lookup import unknown_label
-from jigsaw_crl.assembly.pairwise import evidence_of
 from jigsaw_crl.assembly.panel import Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior.rounds import OrderModel
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
@@ -333,7 +333,8 @@ class GlobalOrder(ReadOnlyArrays):
         In exact mode and from Algorithm 3, ±`FACT` for decided pairs and 0 for others.
         """
         if self.mode == "evidence":
-            return evidence_of(self.panel, self._trust, self.rate, self.sampled)
+            model = OrderModel.of(self.panel, self._trust, self.rate)
+            return model.evidence(self.sampled)
         return np.where(self.verdicts == YES, FACT, np.where(self.verdicts == NO, -FACT, 0.0))
 
     @cached_property

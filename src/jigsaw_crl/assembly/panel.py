@@ -6,19 +6,17 @@ order in which fragments arrived.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.missed import Directions, Missed, missed_directions
+from jigsaw_crl.assembly.missed import Missed, missed_directions
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.spool import Mapped, Spool, kept_like
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
@@ -27,16 +25,25 @@ __all__ = [
     "MOST_SAMPLED",
     "SPEAKS",
     "Claims",
-    "Head",
     "Panel",
-    "claims_of",
-    "panel_of",
+    "check_size",
     "read_fragments",
 ]
 
-# With more labels, orders are not sampled: chains would take more than 200 bytes for each of the
-# p² pairs (3 GB at this size), and a minute of moves would hardly touch each pair once.
+# Orders of more labels are not sampled: chains take more than 200 bytes for each of the p² pairs
+# (3 GB at this size), and a minute of moves hardly touches each pair once.
 MOST_SAMPLED = 4_000
+
+
+def check_size(p: int) -> None:
+    """Refuse to sample orders of so many labels."""
+    if p > MOST_SAMPLED:
+        raise InputError(
+            f"there are {p:,} labels that clients share, and orders of {MOST_SAMPLED:,} labels at "
+            "most are sampled",
+            "Leave labels out, or assemble groups of clients separately.",
+        )
+
 
 # A client "says" yes or no when the log-odds that it brings pass log 3: three to one.
 SPEAKS = float(np.log(3.0))
@@ -103,56 +110,14 @@ class Claims:
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
-    """What is kept of a fragment in memory, however many there are.
-
-    Parameters
-    ----------
-    client : str
-    labels : tuple of str
-    scales : tuple of float, or None
-        Effect scales of its log Bayes factors.
-    states : bool
-        It states rather than weighs.
-    sure : bool
-        Its statements come from exact moments.
-    directions : Directions
-    """
-
-    client: str
-    labels: tuple[str, ...]
-    scales: tuple[float, ...] | None
-    states: bool
-    sure: bool
-    directions: Directions
-
-    @classmethod
-    def of(cls, fragment: Fragment) -> Head:
-        bayes, stated = fragment.bayes, fragment.statements is not None
-        scales = None if bayes is None else bayes.scales
-        states = stated or bayes is None
-        sure = stated or (bayes is None and fragment.n_samples is None)
-        directions = Directions.of(fragment)
-        # Read from files, equal labels are different objects.
-        labels = tuple(map(sys.intern, fragment.labels))
-        directions = replace(directions, labels=labels)
-        return cls(fragment.client, labels, scales, states, sure, directions)
-
-
-@dataclass(frozen=True, eq=False)
 class Panel:
-    """All clients' claims on one list of labels.
-
-    Of fragments in a `Spool`, the claims are in one as well: each pass over them reads a client at
-    a time.
-    """
+    """All clients' claims on one list of labels."""
 
     labels: tuple[str, ...]
-    claims: Sequence[Claims]
-    fragments: Sequence[Fragment]
+    claims: tuple[Claims, ...]
+    fragments: tuple[Fragment, ...]
     n_scales: int
     missed: Missed
-    heads: Sequence[Head]
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -189,20 +154,17 @@ class Panel:
     @property
     def states(self) -> bool:
         """Does a client state rather than weigh?"""
-        return any(head.states for head in self.heads)
+        return any(c.certain is not None for c in self.claims)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The clients."""
-        return tuple(head.client for head in self.heads)
+        return tuple(c.client for c in self.claims)
 
-    @cached_property
+    @property
     def members(self) -> tuple[IntArray, ...]:
         """Positions of each client's labels, ascending."""
-        where = self.position
-        return tuple(
-            np.array(sorted(where[x] for x in head.labels), dtype=np.intp) for head in self.heads
-        )
+        return tuple(c.members for c in self.claims)
 
     @cached_property
     def _holders(self) -> tuple[IntArray, ...]:
@@ -216,7 +178,7 @@ class Panel:
     def joined(self, joined: Iterable[FloatArray]) -> Panel:
         """The same, each client knowing how probably a cause hidden from it joins each pair."""
         pairs = zip(self.claims, joined, strict=True)
-        return replace(self, claims=kept_like(self.claims, (self._joined(*one) for one in pairs)))
+        return replace(self, claims=tuple(self._joined(*one) for one in pairs))
 
     def _joined(self, claims: Claims, here: FloatArray) -> Claims:
         if claims.bayes is None:
@@ -245,57 +207,33 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
     InputError
         No fragment, or two with one client name.
     """
-    given = fragments if isinstance(fragments, Spool) else list(fragments)
-    heads: list[Head] = []
+    given = list(fragments)
     for item in given:
         if not isinstance(item, Fragment):
             raise InputError(
                 f"a fragment is expected, got {type(item).__name__}",
                 "Pass what `recover_fragment` returns, or read it with `Fragment.from_json`.",
             )
-        heads.append(Head.of(item))
-
-    def arranged(order: list[int]) -> Sequence[Fragment]:
-        return given.arranged(order) if isinstance(given, Spool) else tuple(given[k] for k in order)
-
-    return panel_of(heads, arranged)
-
-
-def panel_of(heads: Sequence[Head], arranged: Callable[[list[int]], Sequence[Fragment]]) -> Panel:
-    """Sort, number and check fragments of which the heads are known.
-
-    Parameters
-    ----------
-    heads : sequence of Head
-    arranged : callable
-        The fragments in an order that is given by positions among the heads.
-    """
-    if not heads:
+    if not given:
         raise InputError("there is no fragment to assemble", "Pass at least one fragment.")
-    order = sorted(range(len(heads)), key=lambda k: heads[k].client)
-    heads = [heads[k] for k in order]
-    for one, other in pairwise(heads):
+    given.sort(key=lambda fragment: fragment.client)
+    for one, other in pairwise(given):
         if one.client == other.client:
             raise InputError(
                 "two fragments carry this client's name",
                 "Give each client one name, or keep only its latest fragment.",
                 client=one.client,
             )
-    fragments = arranged(order)
-    labels = tuple(sorted({label for head in heads for label in head.labels}))
-    scales = {head.scales for head in heads if head.scales is not None}
+    labels = tuple(sorted({label for fragment in given for label in fragment.labels}))
+    scales = {fragment.bayes.scales for fragment in given if fragment.bayes is not None}
     n_scales = len(scales.pop()) if len(scales) == 1 else 1
-    missed = missed_directions(labels, (head.directions for head in heads))
+    missed = missed_directions(labels, given)
     position = {label: i for i, label in enumerate(labels)}
-    read = partial(claims_of, position=position, n_scales=n_scales, excuse=missed.excuse)
-    # With very many labels, claims are read once more in each pass: see `hearing`.
-    many = len(labels) > MOST_SAMPLED and isinstance(fragments, Spool)
-    lazy = many or isinstance(fragments, Mapped)
-    claims = Mapped(read, fragments) if lazy else kept_like(fragments, map(read, fragments))
-    return Panel(labels, claims, fragments, n_scales, missed, heads)
+    claims = tuple(_claims_of(fragment, position, n_scales, missed.excuse) for fragment in given)
+    return Panel(labels, claims, tuple(given), n_scales, missed)
 
 
-def claims_of(
+def _claims_of(
     fragment: Fragment, position: dict[str, int], n_scales: int, excuse: FloatArray
 ) -> Claims:
     """What a fragment says, by position among the coordinator's labels."""

@@ -113,22 +113,6 @@ def assemble(
         ),
     ],
     out: OutOption = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the decided pairs to this CSV file, and no result folder. Fragments are "
-            "then read one at a time, so that there may be thousands of labels.",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="With --pairs: read and weigh the fragments on the Dask cluster with this "
-            "scheduler, whose workers see them under the same paths.",
-        ),
-    ] = None,
     into: Annotated[
         Path | None,
         typer.Option(
@@ -165,7 +149,6 @@ def assemble(
 
     Needs the fragment files only, not the clients' data.
     """
-    from jigsaw_crl.cli.passes import assemble_in_passes, check_size
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
     opt.null_cone_only(method, smallest_effect=smallest_effect)
@@ -181,17 +164,6 @@ def assemble(
         options |= {"seed": seed, "closed_world": closed_world}
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
-    if pairs is not None:
-        if out is not None:
-            raise InputError(
-                "--pairs writes no result folder", "Drop --out and --into, or --pairs."
-            )
-        signed = None if keys is None or round_name is None else (keys, round_name, again)
-        told = {"force": force, "as_json": as_json}
-        assemble_in_passes(fragments, pairs, options, signed, cluster, **told)
-        return
-    if cluster is not None:
-        raise InputError("--cluster is for very many labels", "Pass --pairs FILE as well.")
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
@@ -199,16 +171,15 @@ def assemble(
         known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
         received = None
         if keys is not None and round_name is not None:
-            from jigsaw_crl.federated.received import by_client, receive_signed
+            from jigsaw_crl.federated.received import receive_signed
 
-            receiving = receive_signed(fragments, keys, round_name, by_client, again=again)
+            receiving = receive_signed(fragments, keys, round_name, again=again)
             received = stack.enter_context(receiving)
         pieces = read_fragment_files(fragments) if received is None else received.fragments
         sources = zip(pieces, fragments, strict=True)
         provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
         if received is not None:
             provenance |= received.provenance
-        check_size(pieces.values())
         with working("assembling"):
             if known is None:
                 result = _result_of(pieces, provenance, options)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
@@ -19,14 +18,12 @@ import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.tables import direct_graph, effects_frame
-from jigsaw_crl.assembly.verdict import OPEN, VERDICTS
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.labels import csv_cell
 
 __all__ = [
     "FORMATS",
-    "decided_csv",
     "effects_csv",
     "export_graph",
     "order_csv",
@@ -197,31 +194,6 @@ def export_graph(
     beginning = re.compile(_BEGINNINGS[target.suffix.lower()])
     check_output(target, lambda seen: bool(beginning.match(seen)), force=force, what="such a graph")
     return write_text(target, text)
-
-
-def decided_csv(order: GlobalOrder) -> Iterator[str]:
-    """The lines of a table of the decided pairs, one label's descendants at a time.
-
-    Examples
-    --------
-    >>> import jigsaw_crl as jc
-    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
-    >>> "".join(decided_csv(order)).splitlines()[0]
-    'ancestor,descendant,verdict,probability'
-    """
-    yield "ancestor,descendant,verdict,probability\n"
-    cells = [_csv_field(csv_cell(label)) for label in order.labels]
-    chances = order.probabilities
-    for a, row in enumerate(order.verdicts):
-        yield "".join(
-            f"{cells[a]},{cells[d]},{VERDICTS[int(row[d])]},{chances[a, d]:.4f}\n"
-            for d in np.flatnonzero(row != OPEN).tolist()
-            if a != d
-        )
-
-
-def _csv_field(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if re.search(r'[",\r\n]', text) else text
 
 
 def _graph(order: GlobalOrder, closure: bool, direct: bool = False) -> nx.DiGraph[str]:

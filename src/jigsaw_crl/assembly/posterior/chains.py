@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.panel import check_size
 from jigsaw_crl.assembly.posterior.agreement import Convergence, Draws, Halves
 from jigsaw_crl.assembly.posterior.enumeration import FEW as ENUMERATED
 from jigsaw_crl.assembly.posterior.enumeration import Enumeration
@@ -51,6 +52,7 @@ class _Posterior:
         cls, evidence: Weights | FloatArray, rng: np.random.Generator, start: BoolArray | None
     ) -> _Posterior:
         """With few labels, start from the best order that local search finds if none is given."""
+        check_size(len(evidence))
         weights = Weights.of(evidence)
         if start is None and len(weights) <= FEW:
             start = best_order(weights, rng)

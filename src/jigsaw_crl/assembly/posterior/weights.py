@@ -16,7 +16,7 @@ weight of one together (`copies`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,17 +31,7 @@ from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 from jigsaw_crl.fragment.fragment import YES
 
-__all__ = [
-    "Agreement",
-    "Others",
-    "Trust",
-    "agreement_of",
-    "client_evidence",
-    "lacks_common_cause",
-    "pool",
-    "settle",
-    "weigh_clients",
-]
+__all__ = ["Trust", "client_evidence", "lacks_common_cause", "pool", "weigh_clients"]
 
 Agreement = tuple[float, float, float, float, float]
 
@@ -142,68 +132,28 @@ def parts(
 
 
 def weigh_clients(panel: Panel, rng: np.random.Generator) -> Trust:
-    """Trust in each client by leaving it out, in groups if there are many."""
-    n, p = len(panel.claims), len(panel.labels)
-    copies = tuple(find_copies(panel.fragments))
-    n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
-    search = int(p * p * n_groups <= MOST_SEARCH)
+    """Trust in each client by leaving it out, in groups if there are many.
 
-    def measure(weights: FloatArray, rate: float) -> Iterator[tuple[int, Agreement]]:
-        groups = np.array_split(rng.permutation(n), n_groups)
-        total = pool(panel, weights, rate)
-        for group in groups:
-            out = with_copies(group, copies)
-            rest = total.minus(parts(panel, weights, rate, out)).log_odds()
-            order = best_order(rest - PAIR_COST, rng, rounds=search)
-            for k in group.tolist():
-                claims = panel.claims[k]
-                grid = np.ix_(claims.members, claims.members)
-                weighs = claims.evidence is not None
-                joined = lacks_common_cause(order, claims.members) if weighs else None
-                others = Others(order[grid], rest[grid], joined)
-                yield k, agreement_of(claims, others, rate, panel.n_scales)
-
-    stating = np.array([c.certain is not None for c in panel.claims])
-    return settle(stating, copies, lambda: _first_weights(panel), measure)
-
-
-def settle(
-    stating: BoolArray,
-    copies: tuple[tuple[int, ...], ...],
-    first: Callable[[], FloatArray],
-    measure: Callable[[FloatArray, float], Iterable[tuple[int, Agreement]]],
-    rounds: int = ROUNDS,
-) -> Trust:
-    """Weights that agree with what they lead to: a fixpoint in a few damped rounds.
-
-    Parameters
-    ----------
-    stating : array of bool, shape (n_clients,)
-        Clients that state rather than weigh.
-    copies : tuple of tuple of int
-        Clients that sent the same evidence.
-    first : callable
-        The weights to begin with.
-    measure : callable
-        Number and agreement of every client, given weights and the error rate of statements.
-    rounds : int
+    Weights must agree with what they lead to: a fixpoint in a few damped rounds.
     """
-    n = len(stating)
+    n = len(panel.claims)
+    copies = tuple(find_copies(panel.fragments))
+    stating = np.array([c.certain is not None for c in panel.claims])
     agreement, rate, typical = np.full(n, np.nan), FIRST_RATE, 1.0
     counts = shares(n, copies)
     if n < 3:
         # Two clients that disagree cannot tell which of them is wrong.
         return Trust(counts, agreement, rate, typical, copies)
-    weights = first() * counts
-    for number in range(rounds):
+    weights = _first_weights(panel) * counts
+    for number in range(ROUNDS):
         ratio, errors, said, heat = np.empty((4, n))
-        for k, found in measure(weights, rate):
+        for k, found in _agreements(panel, weights, rate, copies, rng):
             agreement[k], ratio[k], errors[k], said[k], heat[k] = found
         fresh, typical = _weights(ratio)
         fresh = np.minimum(fresh, heat) * counts
         asked = float(fresh[stating] @ said[stating])
         change = float(np.abs(fresh - weights).max())
-        weights = 0.5 * (weights + fresh) if number < rounds - 1 else fresh
+        weights = 0.5 * (weights + fresh) if number < ROUNDS - 1 else fresh
         if asked > 0:
             wrong = float(fresh[stating] @ errors[stating])
             rate = float(np.clip(wrong / asked, LEAST_RATE, 0.45))
@@ -211,6 +161,32 @@ def settle(
             weights = fresh
             break
     return Trust(weights, agreement, rate, typical, copies)
+
+
+def _agreements(
+    panel: Panel,
+    weights: FloatArray,
+    rate: float,
+    copies: tuple[tuple[int, ...], ...],
+    rng: np.random.Generator,
+) -> Iterator[tuple[int, Agreement]]:
+    """Number and agreement of every client, given weights and the error rate of statements."""
+    n, p = len(panel.claims), len(panel.labels)
+    n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
+    search = int(p * p * n_groups <= MOST_SEARCH)
+    groups = np.array_split(rng.permutation(n), n_groups)
+    total = pool(panel, weights, rate)
+    for group in groups:
+        out = with_copies(group, copies)
+        rest = total.minus(parts(panel, weights, rate, out)).log_odds()
+        order = best_order(rest - PAIR_COST, rng, rounds=search)
+        for k in group.tolist():
+            claims = panel.claims[k]
+            grid = np.ix_(claims.members, claims.members)
+            weighs = claims.evidence is not None
+            joined = lacks_common_cause(order, claims.members) if weighs else None
+            others = _Others(order[grid], rest[grid], joined)
+            yield k, _agreement_of(claims, others, rate, panel.n_scales)
 
 
 def _first_weights(panel: Panel) -> FloatArray:
@@ -244,7 +220,7 @@ def _first_weights(panel: Panel) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Others:
+class _Others:
     """What all other clients say about the labels of one, shape (p, p) each.
 
     Parameters
@@ -262,7 +238,7 @@ class Others:
     joined: BoolArray | None
 
 
-def agreement_of(claims: Claims, others: Others, rate: float, n_scales: int) -> Agreement:
+def _agreement_of(claims: Claims, others: _Others, rate: float, n_scales: int) -> Agreement:
     """Balanced agreement, its ratio to what was promised, errors, statements compared, `_heat`.
 
     Both nan when there is nothing to compare. A pair counts by how firmly the client speaks on it,
