@@ -292,7 +292,6 @@ def recover(
     rank_one: RankOne = "no-ancestor",
     interventions: Kinds | None = None,
     smallest_effect: float | None = None,
-    closed_world: bool = False,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result:
@@ -313,8 +312,6 @@ def recover(
     smallest_effect : float, optional
         The size of effect that matters; "not ancestor" then means that none is larger: see
         `assemble`.
-    closed_world : bool
-        Every latent carries a label at some client (exact moments only).
     seed : int
         Of the assembly's sampler.
     n_jobs : int
@@ -349,7 +346,7 @@ def recover(
     report = replace(report, across=(*report.across, *across))
     assembly: dict[str, Any] = {"method": method}
     if method == "null-cone":
-        assembly |= {"seed": seed, "closed_world": closed_world}
+        assembly["seed"] = seed
         if smallest_effect is not None:
             assembly["smallest_effect"] = smallest_effect
         kept, across = against_the_model([r.fragment for r in recovered])

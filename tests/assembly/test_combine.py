@@ -135,14 +135,15 @@ def test_wrong_statements_are_outvoted(rate, least, known):
     assert wrong <= 0.01 * decided
 
 
-def test_a_contradicted_statement_is_set_aside_and_a_note_names_the_clients():
+def test_a_contradicted_statement_is_weighed_and_a_note_names_the_clients():
     labs = [
         lab("lab-1", "ab", yes=[("a", "b")], no=[("b", "a")]),
         lab("lab-2", "ab", no=[("a", "b"), ("b", "a")]),
     ]
     order = assemble(labs)
-    assert order.mode == "exact"
-    assert "lab-1: a is an ancestor of b; lab-2: a is not an ancestor of b" in order.notes[0]
+    assert order.mode == "evidence"
+    assert order.notes[0].startswith("the exact statements contradict each other")
+    assert "a and b; lab-1 says yes; lab-2 says no" in order.notes[0]
     assert order.verdict("a", "b") is Verdict.UNDETERMINED
     assert order.verdict("b", "a") is Verdict.NOT_ANCESTOR
     assert "lab-1 says yes, lab-2 says no" in str(order.explain("a", "b"))

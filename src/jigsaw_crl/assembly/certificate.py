@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.verdict import SAYS_NO, SAYS_YES, Verdict
@@ -28,17 +28,6 @@ RULES = {
         "{client} states that one of {about} is an ancestor of {object}; with {because}, each of "
         "them implies this"
     ),
-    "reach": "by {because}",
-    "no-ancestor": "by {because}",
-    "unblocked": "by {because}: no label of {client} can lie between",
-    "separate": "by {because}: {client} finds no confounding between {about}",
-    "passage": "by {because}: the path must pass through the only remaining label of {client}",
-    "blocked": "by {because}: no label of {client} can lie between",
-    "compose": "by {because}",
-    "confounder": (
-        "by {because}: {client} finds {about} confounded, and every latent variable has a label "
-        "(closed world)"
-    ),
     "small": "{bound} are excluded (95 %), and smaller ones do not matter (smallest_effect)",
     "posterior": (
         "no single statement implies it; {subject} is an ancestor of {object} in {share} of the "
@@ -50,29 +39,20 @@ RULES = {
 
 @dataclass(frozen=True)
 class Fact:
-    """A relation between two labels that holds or does not hold.
+    """The subject is an ancestor of the object, or is not.
 
     Parameters
     ----------
-    kind : {"ancestor", "reaches"}
-        Ancestry, or a directed path through nodes that `client` does not access.
     subject, object : str
     holds : bool
-    client : str
-        For "reaches" only.
     """
 
-    kind: Literal["ancestor", "reaches"]
     subject: str
     object: str
     holds: bool
-    client: str = ""
 
     def __str__(self) -> str:
-        if self.kind == "ancestor":
-            return f"{self.subject} is {'' if self.holds else 'not '}an ancestor of {self.object}"
-        verb = "reaches" if self.holds else "does not reach"
-        return f"{self.subject} {verb} {self.object} through nodes hidden from {self.client}"
+        return f"{self.subject} is {'' if self.holds else 'not '}an ancestor of {self.object}"
 
 
 @dataclass(frozen=True)
@@ -87,9 +67,9 @@ class Step:
     because : tuple of int
         Earlier steps that it follows from, counted from 0.
     client : str
-        The client whose labels, spouses or candidates the rule uses.
+        The client whose candidates the rule uses.
     about : tuple of str
-        Other labels the rule refers to: the candidates, the spouses, the label passed.
+        The candidates.
     supporting, contradicting : tuple of str
         Clients whose own data state the fact, or its opposite.
     log_odds : float or None
@@ -104,11 +84,6 @@ class Step:
     supporting: tuple[str, ...] = ()
     contradicting: tuple[str, ...] = ()
     log_odds: float | None = None
-
-    @property
-    def quorum(self) -> int:
-        """Number of supporting clients minus number of contradicting ones."""
-        return len(self.supporting) - len(self.contradicting)
 
 
 @dataclass(frozen=True)
@@ -158,7 +133,6 @@ class Certificate:
         Why the pair is undetermined; empty for other verdicts.
     mode : str
     seed : int
-    closed_world : bool
     smallest_effect : float or None
         The size of effect that matters, if the user named one.
     bound : float or None
@@ -198,18 +172,11 @@ class Certificate:
     reason: str
     mode: str
     seed: int = 0
-    closed_world: bool = False
     smallest_effect: float | None = None
     bound: float | None = None
     bound_unit: str = ""
     effect: TotalEffect | None = None
     rests_on: str = ""
-
-    @property
-    def weakest(self) -> Step | None:
-        """The step with the smallest quorum among those that clients state, or None."""
-        direct = [s for s in self.steps if s.rule in ("stated", "weighed")]
-        return min(direct, key=lambda s: s.quorum, default=None)
 
     @property
     def rules(self) -> frozenset[str]:

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
-from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
-from jigsaw_crl.assembly.exact.entailment import Contradiction
+from jigsaw_crl.assembly.exact import Contradiction, Knowledge, entail
 from jigsaw_crl.assembly.linearity import LEANS, leaning_clients
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.panel import Panel, read_fragments
@@ -36,7 +35,6 @@ from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 __all__ = ["assemble"]
 
 Method = Literal["evidence", "null-cone", "paper"]
-NOT_CLOSED = "closed_world needs exact statements and was not used"
 NOT_HARD = (
     "the sites' effects differ beyond chance, so the interventions were not hard at all of them"
 )
@@ -47,7 +45,6 @@ def assemble(
     *,
     method: Method = "evidence",
     seed: int = 0,
-    closed_world: bool = False,
     smallest_effect: float | None = None,
 ) -> GlobalOrder:
     """One global order from the clients' fragments.
@@ -64,8 +61,6 @@ def assemble(
     method : {"evidence", "null-cone", "paper"}
         ``"null-cone"`` is another name for the default; ``"paper"`` is Algorithm 3.
     seed : int
-    closed_world : bool
-        Every latent variable carries a label at some client. Exact mode only: more pairs follow.
     smallest_effect : float, optional
         The size of effect that matters, in standard deviations where interventions are hard, and
         as a share of the change elsewhere (see `GlobalOrder.bound`). "Not ancestor" then means
@@ -110,7 +105,7 @@ def assemble(
         )
     if panel.many:
         parts = [
-            assemble(part, seed=seed, closed_world=closed_world, smallest_effect=smallest_effect)
+            assemble(part, seed=seed, smallest_effect=smallest_effect)
             for part in connected_parts(panel)
         ]
         return joined(panel, parts)
@@ -128,14 +123,13 @@ def assemble(
     if effects is not None:
         claims += effects.notes
     if not panel.all_sure:
-        notes = [*([NOT_CLOSED] if closed_world else []), *claims]
-        return _by_evidence(panel, seed, closed_world, notes, smallest_effect)
+        return _by_evidence(panel, seed, claims, smallest_effect)
     try:
-        deduction = deduce(panel, closed_world=closed_world)
+        knowledge = entail(panel)
     except Contradiction as contradiction:
         why = _who_contradicts(panel, contradiction)
-        return _by_evidence(panel, seed, closed_world, [why, *claims], smallest_effect)
-    return _by_entailment(panel, deduction, seed, closed_world, claims)
+        return _by_evidence(panel, seed, [why, *claims], smallest_effect)
+    return _by_entailment(panel, knowledge, seed, claims)
 
 
 def _read(fragments: Iterable[Fragment | Path] | str | Path) -> list[Fragment]:
@@ -146,10 +140,7 @@ def _read(fragments: Iterable[Fragment | Path] | str | Path) -> list[Fragment]:
     return cast(list[Fragment], items)
 
 
-def _by_entailment(
-    panel: Panel, deduction: Deduction, seed: int, closed_world: bool, notes: list[str]
-) -> GlobalOrder:
-    knowledge = deduction.knowledge
+def _by_entailment(panel: Panel, knowledge: Knowledge, seed: int, notes: list[str]) -> GlobalOrder:
     verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
     verdicts[knowledge.no] = NO
     verdicts[knowledge.yes] = YES
@@ -160,13 +151,12 @@ def _by_entailment(
         decoded=knowledge.yes,
         sampled=None,
         client_weights={c.client: 1.0 for c in panel.claims},
-        notes=(*deduction.notes, *notes),
+        notes=tuple(notes),
         fragments=panel.fragments,
         seed=seed,
-        closed_world=closed_world,
     )
     # Known already: the first certificate need not derive it again.
-    order.__dict__["deduction"] = deduction
+    order.__dict__["knowledge"] = knowledge
     order.__dict__["panel"] = panel
     return order
 
@@ -174,7 +164,6 @@ def _by_entailment(
 def _by_evidence(
     panel: Panel,
     seed: int,
-    closed_world: bool,
     notes: list[str],
     smallest_effect: float | None,
 ) -> GlobalOrder:
@@ -199,7 +188,6 @@ def _by_evidence(
         notes=tuple(notes),
         fragments=panel.fragments,
         seed=seed,
-        closed_world=closed_world,
         rate=trust.rate,
         disagreement=trust.disagreement,
         convergence=draws.convergence,
@@ -261,14 +249,13 @@ def _about_trust(panel: Panel, trust: Trust) -> list[str]:
 
 
 def _who_contradicts(panel: Panel, contradiction: Contradiction) -> str:
-    text = f"the statements contradict each other ({contradiction.what}"
-    if contradiction.pair is not None:
-        a, d = contradiction.pair
-        text += f": {panel.labels[a]} and {panel.labels[d]}"
-        for word, stance in (("yes", 1), ("no", -1)):
-            names = [c.client for c, said in panel.stances(a, d) if said == stance]
-            if names:
-                text += f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
+    a, d = contradiction.pair
+    text = f"the exact statements contradict each other ({contradiction.what}: "
+    text += f"{panel.labels[a]} and {panel.labels[d]}"
+    for word, stance in (("yes", 1), ("no", -1)):
+        names = [c.client for c, said in panel.stances(a, d) if said == stance]
+        if names:
+            text += f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
     return text + "); they were weighed as evidence instead"
 
 

@@ -6,7 +6,6 @@ expected number of settled pairs per label grows, up to the size of the largest 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from jigsaw_crl.base.errors import InputError
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Proposal", "next_client", "propose", "site_chances"]
+__all__ = ["Proposal", "next_client", "propose"]
 
 # A pair is settled more likely than not above LIKELY, and cannot be settled below UNLIKELY.
 LIKELY, UNLIKELY = 0.5, 0.05
@@ -150,19 +149,3 @@ def propose(
         reason=reason,
     )
     return proposal, chances
-
-
-def site_chances(
-    order: GlobalOrder, labels: Iterable[str], *, rows: int | None = None, seed: int = 0
-) -> dict[Pair, float]:
-    """The chance that a client with these labels settles each open pair.
-
-    Parameters are those of `next_client`. Pairs that others imply count as settled, so a pair may
-    have a chance although the client lacks one of its labels.
-    """
-    accessed = np.zeros(len(order.labels), dtype=bool)
-    accessed[[order.index(label) for label in labels]] = True
-    search = SiteSearch.of(order, rows, seed)
-    if search is None:
-        return {}
-    return search.chances(accessed)

@@ -46,12 +46,11 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
-        known = order.deduction
-        prover = Prover(known.panel, known.knowledge, known.views, known.closures, most_steps)
+        prover = Prover(order.panel, order.knowledge, most_steps)
         prover.ancestor(a, d, said == YES)
         steps = tuple(prover.steps)
     elif order.mode == "paper":
-        fact = Fact("ancestor", order.labels[a], order.labels[d], True)
+        fact = Fact(order.labels[a], order.labels[d], True)
         steps = (Step(fact, "algorithm-3"),)
     else:
         steps = _from_evidence(order, a, d, said == YES)
@@ -64,7 +63,6 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
         reason=reason,
         mode=order.mode,
         seed=order.seed,
-        closed_world=order.closed_world,
         smallest_effect=order.smallest_effect,
         effect=None if said == NO else _effect(order, a, d),
         rests_on=(order.resting or {}).get((order.labels[a], order.labels[d]), ""),
@@ -126,7 +124,7 @@ def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Ste
         heads.append(_append(steps, [_weighed(order, v, u, True)]))
     if (u, v) == (a, d) and which == 0:
         return tuple(steps)
-    fact = Fact("ancestor", order.labels[a], order.labels[d], False)
+    fact = Fact(order.labels[a], order.labels[d], False)
     return (*steps, Step(fact, "excluded", tuple(heads)))
 
 
@@ -191,7 +189,7 @@ def _row(order: GlobalOrder, trail: list[int]) -> list[Step]:
     """The direct steps along a trail, and the step from its first label to its last."""
     steps = [_weighed(order, u, v, True) for u, v in pairwise(trail)]
     if len(steps) > 1:
-        fact = Fact("ancestor", order.labels[trail[0]], order.labels[trail[-1]], True)
+        fact = Fact(order.labels[trail[0]], order.labels[trail[-1]], True)
         steps.append(Step(fact, "chain", tuple(range(len(steps)))))
     return steps
 
@@ -199,7 +197,7 @@ def _row(order: GlobalOrder, trail: list[int]) -> list[Step]:
 def _weighed(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
     supporting, contradicting = sides(order.panel, a, d, holds)
     return Step(
-        Fact("ancestor", order.labels[a], order.labels[d], holds),
+        Fact(order.labels[a], order.labels[d], holds),
         "weighed",
         supporting=supporting,
         contradicting=contradicting,

@@ -15,7 +15,6 @@ rules of a verdict then apply as in `futures`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
     from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["MoreRows", "more_rows", "rows_chances"]
+__all__ = ["MoreRows", "more_rows"]
 
 # Factors on a site's rows that are tried.
 FACTORS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -93,31 +92,17 @@ def more_rows(order: GlobalOrder, *, seed: int = 0) -> tuple[MoreRows, ...]:
         return ()
     sites = [k for k, c in enumerate(order.panel.claims) if c.bayes is not None]
     outlook = Outlook.of(order)
-    tables = {k: _table(order, outlook, k, FACTORS, seed) for k in sites}
+    tables = {k: _table(order, outlook, k, seed) for k in sites}
     found = [_answer(order, outlook, tables, int(a), int(d)) for a, d in np.argwhere(opened)]
     return tuple(sorted(found, key=lambda m: (m.even is None, (m.even or 0) - (m.rows or 0))))
-
-
-def rows_chances(
-    order: GlobalOrder, site: str, factor: float, *, seed: int = 0
-) -> dict[tuple[str, str], float]:
-    """The chance that `factor` times the rows of a site settle each open pair."""
-    (k,) = (k for k, f in enumerate(order.fragments) if f.client == site)
-    (chance,) = _table(order, Outlook.of(order), k, (factor,), seed)
-    return {
-        (order.labels[a], order.labels[d]): round(float(chance[a, d]), 3)
-        for a, d in np.argwhere(_open(order)).tolist()
-    }
 
 
 def _open(order: GlobalOrder) -> BoolArray:
     return np.asarray((order.verdicts == OPEN) & ~np.eye(len(order.labels), dtype=bool))
 
 
-def _table(
-    order: GlobalOrder, outlook: Outlook, k: int, factors: Iterable[float], seed: int
-) -> list[FloatArray]:
-    """Share of futures in which each pair is settled, for each factor on the rows of site k."""
+def _table(order: GlobalOrder, outlook: Outlook, k: int, seed: int) -> list[FloatArray]:
+    """Share of futures in which each pair is settled, for each of `FACTORS` on site k's rows."""
     p = len(order.labels)
     n = int(np.clip(ALL_FUTURES // len(order.fragments), LEAST_FUTURES, MOST_FUTURES))
     claims, fragment = outlook.model.panel.claims[k], order.fragments[k]
@@ -125,11 +110,10 @@ def _table(
     assert claims.evidence is not None
     others = outlook.model.pooled.minus([(weight, members, claims.evidence)])
     rng = np.random.default_rng([order.seed, seed, 12, k])
-    factors = list(factors)
-    settled = np.zeros((len(factors), p, p))
+    settled = np.zeros((len(FACTORS), p, p))
     for truth in order.sample(n, seed=seed):
         site = _Site.of(outlook, claims, fragment, truth, rng)
-        for f, factor in enumerate(factors):
+        for f, factor in enumerate(FACTORS):
             own = Pooled.sum(others.n_scales, p, [(weight, members, site.at(factor, rng))])
             settled[f] += outlook.settled(others + own, rng)
     share = (settled + 0.5) / (n + 1.0)

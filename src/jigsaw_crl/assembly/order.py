@@ -14,7 +14,7 @@ from jigsaw_crl.assembly.bounds import Bounds, effect_bounds
 from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.decision import with_certainty
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
-from jigsaw_crl.assembly.exact.deduction import Deduction, deduce
+from jigsaw_crl.assembly.exact import Knowledge, entail
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.influence import contested, rests_on
 from jigsaw_crl.assembly.lookup import unknown_label
@@ -69,7 +69,6 @@ class GlobalOrder(ReadOnlyArrays):
     fragments : sequence of Fragment
         The fragments it was assembled from, sorted by client.
     seed : int
-    closed_world : bool
     rate : float
         Error rate assumed for statements without log-odds (evidence mode).
     disagreement : bool
@@ -108,7 +107,6 @@ class GlobalOrder(ReadOnlyArrays):
     notes: tuple[str, ...]
     fragments: Sequence[Fragment]
     seed: int = 0
-    closed_world: bool = False
     rate: float = 0.0
     disagreement: bool = False
     convergence: Convergence | None = None
@@ -221,7 +219,6 @@ class GlobalOrder(ReadOnlyArrays):
             [*self.fragments, *fragments],
             method="paper" if self.mode == "paper" else "evidence",
             seed=self.seed,
-            closed_world=self.closed_world,
             smallest_effect=self.smallest_effect,
         )
 
@@ -234,9 +231,9 @@ class GlobalOrder(ReadOnlyArrays):
         """
         fragments = tuple(own.refined_as(refined[own.client]) for own in self.fragments)
         order = replace(self, fragments=fragments)
-        if "deduction" in self.__dict__:
+        if "knowledge" in self.__dict__:
             # It follows from the statements alone, so it need not be derived again.
-            order.__dict__["deduction"] = self.deduction
+            order.__dict__["knowledge"] = self.knowledge
         return order
 
     # -- what the answers are based on ----------------------------------------------------------
@@ -247,9 +244,9 @@ class GlobalOrder(ReadOnlyArrays):
         return read_fragments(self.fragments)
 
     @cached_property
-    def deduction(self) -> Deduction:
+    def knowledge(self) -> Knowledge:
         """The facts of exact mode and how they follow from the fragments."""
-        return deduce(self.panel, closed_world=self.closed_world)
+        return entail(self.panel)
 
     @cached_property
     def effects(self) -> PooledEffects | None:

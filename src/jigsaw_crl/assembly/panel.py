@@ -72,8 +72,6 @@ class Claims:
         Pairs about which the client states or weighs something.
     one_of : tuple of (tuple of int, int)
         Candidates, one of which is an ancestor of the last.
-    spouses : array of bool, shape (p, p), or None
-        Bidirected edges. Given only by a client that labels every latent it accesses.
     together : array of bool, shape (p, p)
         Pairs that the client puts in one district (or block, where districts are unknown).
     """
@@ -87,7 +85,6 @@ class Claims:
     evidence: Pooled | None
     says: BoolArray
     one_of: tuple[tuple[tuple[int, ...], int], ...]
-    spouses: BoolArray | None
     together: BoolArray
 
     @cached_property
@@ -242,7 +239,7 @@ def _claims_of(
     listed = np.argsort(members)
     members = members[listed]
     grid = np.ix_(listed, listed)
-    bayes, certain, one_of, spouses = None, None, [], None
+    bayes, certain, one_of = None, None, []
     sure = False
     if fragment.statements is not None:
         stated = fragment.statements
@@ -251,11 +248,6 @@ def _claims_of(
             (tuple(sorted(position[c] for c in candidates)), position[d])
             for candidates, d in stated.one_of
         ]
-        if stated.spouses is not None:
-            spouses = np.zeros((len(members), len(members)), dtype=bool)
-            for pair in stated.spouses:
-                i, j = (fragment.index(label) for label in pair)
-                spouses[i, j] = spouses[j, i] = True
     elif fragment.bayes is not None:
         bayes = fragment.bayes.at(listed).bounded()
     else:
@@ -282,7 +274,6 @@ def _claims_of(
         evidence=evidence,
         says=says,
         one_of=tuple(sorted(one_of)),
-        spouses=None if spouses is None else spouses[grid],
         together=together[grid],
     )
 

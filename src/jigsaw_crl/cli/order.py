@@ -60,7 +60,6 @@ def recover(
     rank_one: opt.RankOne = "no-ancestor",
     interventions: opt.Interventions = None,
     smallest_effect: opt.SmallestEffect = None,
-    closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
     regime: opt.Regime = None,
@@ -90,8 +89,6 @@ def recover(
         )
     options = opt.method_options(method, tau, confounding, rank_one)
     opt.null_cone_only(method, interventions=interventions, smallest_effect=smallest_effect)
-    if closed_world:
-        options["closed_world"] = True
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
     kinds = opt.kinds_of(interventions)
@@ -140,7 +137,6 @@ def assemble(
     ] = None,
     method: opt.Method = "null-cone",
     smallest_effect: opt.SmallestEffect = None,
-    closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -161,14 +157,14 @@ def assemble(
     fragments = fragment_paths(fragments)
     options: dict[str, Any] = {"method": method}
     if method == "null-cone":
-        options |= {"seed": seed, "closed_world": closed_world}
+        options["seed"] = seed
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
             stack.enter_context(sole_writer(into, nested=True))
-        known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
+        known = None if into is None else _known(into, method, seed, smallest_effect)
         received = None
         if keys is not None and round_name is not None:
             from jigsaw_crl.federated.received import receive_signed
@@ -212,15 +208,13 @@ def _result_of(
     return Result(pieces, order, findings, provenance, options)
 
 
-def _known(
-    folder: Path, method: str, closed_world: bool, seed: int, smallest_effect: float | None
-) -> Result:
+def _known(folder: Path, method: str, seed: int, smallest_effect: float | None) -> Result:
     """The result that fragments are added to."""
     from jigsaw_crl.result.loading import load_result
 
-    if (method, closed_world, seed, smallest_effect) != ("null-cone", False, 0, None):
+    if (method, seed, smallest_effect) != ("null-cone", 0, None):
         raise InputError(
-            "--method, --closed-world, --smallest-effect and --seed cannot be changed with --into",
+            "--method, --smallest-effect and --seed cannot be changed with --into",
             "Drop them: the result keeps its own.",
         )
     return load_result(folder)

@@ -37,7 +37,6 @@ class _Order(Closed):
     client_weights: dict[str, _Share]
     notes: list[StrictStr]
     seed: WholeNumber
-    closed_world: StrictBool
     rate: _Share
     disagreement: StrictBool
     convergence: _Convergence | None

@@ -20,7 +20,7 @@ from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
-__all__ = ["Contradiction", "Knowledge", "Reason", "entail", "stated_pairs"]
+__all__ = ["UNKNOWN", "Contradiction", "Knowledge", "entail"]
 
 UNKNOWN = np.iinfo(np.int32).max
 
@@ -28,29 +28,10 @@ UNKNOWN = np.iinfo(np.int32).max
 class Contradiction(Exception):
     """No order agrees with the statements; `pair` (ancestor, descendant) is one that conflicts."""
 
-    def __init__(self, what: str, pair: tuple[int, int] | None = None) -> None:
+    def __init__(self, what: str, pair: tuple[int, int]) -> None:
         super().__init__(what)
         self.what = what
         self.pair = pair
-
-
-@dataclass(frozen=True)
-class Reason:
-    """How a base fact was derived.
-
-    Parameters
-    ----------
-    rule : str
-        A key of `certificate.RULES`.
-    client : int
-        Number of the client whose statement, labels or spouses the rule uses.
-    about : tuple of int
-        What else is needed to check the rule (candidates, the hidden label, …).
-    """
-
-    rule: str
-    client: int
-    about: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -64,7 +45,8 @@ class Knowledge:
     yes_rank, no_rank : array of int32, shape (p, p)
         Rank of each base fact, `UNKNOWN` for other pairs; 0 means stated by a client.
     reasons : dict
-        From `(a, d, holds)` to the `Reason` of a derived base fact.
+        From a derived ancestor pair `(a, d)` to the client and the number of its disjunction that
+        it was derived from.
     clock : int
         The highest rank so far.
     """
@@ -73,37 +55,34 @@ class Knowledge:
     no: BoolArray
     yes_rank: npt.NDArray[np.int32]
     no_rank: npt.NDArray[np.int32]
-    reasons: dict[tuple[int, int, bool], Reason] = field(default_factory=dict)
+    reasons: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     clock: int = 0
+    _below: dict[int, tuple[BoolArray, BoolArray]] = field(default_factory=dict)
 
     @classmethod
     def stated(cls, panel: Panel) -> Knowledge:
         """Everything that some client states, and its closure."""
-        yes, no = stated_pairs(panel)
+        yes, no = _stated_pairs(panel)
         rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
         out = cls(yes, no, rank[0], rank[1])
         out.close()
         return out
 
-    def copy(self) -> Knowledge:
-        return Knowledge(
-            self.yes.copy(),
-            self.no.copy(),
-            self.yes_rank.copy(),
-            self.no_rank.copy(),
-            dict(self.reasons),
-            self.clock,
-        )
+    def below(self, rank: int) -> tuple[BoolArray, BoolArray]:
+        """The closure (yes, no) of the base facts below a rank."""
+        if rank not in self._below:
+            ranks = [np.where(x < rank, x, UNKNOWN) for x in (self.yes_rank, self.no_rank)]
+            part = Knowledge(self.yes, self.no, ranks[0], ranks[1])
+            part.close()
+            self._below[rank] = (part.yes, part.no)
+        return self._below[rank]
 
-    def add(self, a: int, d: int, holds: bool, reason: Reason) -> bool:
-        """Enter a derived fact; False if it is known. The caller must call `settle` afterwards."""
-        if (self.yes if holds else self.no)[a, d]:
+    def add(self, a: int, d: int, reason: tuple[int, int]) -> bool:
+        """Enter a derived ancestor; False if it is known. `settle` must be called afterwards."""
+        if self.yes[a, d] or self.yes_rank[a, d] != UNKNOWN:
             return False
-        rank = self.yes_rank if holds else self.no_rank
-        if rank[a, d] != UNKNOWN:
-            return False
-        rank[a, d] = self.clock + 1
-        self.reasons[a, d, holds] = reason
+        self.yes_rank[a, d] = self.clock + 1
+        self.reasons[a, d] = reason
         return True
 
     def close(self) -> None:
@@ -134,7 +113,7 @@ class Knowledge:
         self.close()
 
 
-def stated_pairs(panel: Panel) -> tuple[BoolArray, BoolArray]:
+def _stated_pairs(panel: Panel) -> tuple[BoolArray, BoolArray]:
     """What some client states, and what some client denies, shape (p, p) each."""
     p = len(panel.labels)
     yes, no = np.zeros((2, p, p), dtype=bool)
@@ -157,12 +136,12 @@ def entail(panel: Panel) -> Knowledge:
         No order agrees with the statements.
     """
     knowledge = Knowledge.stated(panel)
-    while resolve(knowledge, panel):
+    while _resolve(knowledge, panel):
         pass
     return knowledge
 
 
-def resolve(knowledge: Knowledge, panel: Panel) -> bool:
+def _resolve(knowledge: Knowledge, panel: Panel) -> bool:
     """One pass over "one of these is an ancestor of d"; True if it adds a fact.
 
     Candidates that are known not to be ancestors are removed. A label c that equals or is an
@@ -184,8 +163,7 @@ def resolve(knowledge: Knowledge, panel: Panel) -> bool:
             # Higher common ancestors follow from the lowest ones.
             lowest = common & ~(knowledge.yes & common[None, :]).any(axis=1)
             for c in np.flatnonzero(lowest).tolist():
-                reason = Reason("one-of", k, (number,))
-                learnt |= knowledge.add(c, d, True, reason)
+                learnt |= knowledge.add(c, d, (k, number))
     if learnt:
         knowledge.settle()
     return learnt
