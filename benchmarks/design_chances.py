@@ -2,12 +2,10 @@
 
 In simulated worlds the order is recovered, chances are stated, the further data are drawn, and all
 is recovered again. `--what site` adds the proposed client and, beside it, one of six random labels;
-`--what rows` gives one client 2, 8 and 32 times its rows, the first ones unchanged. `--what even`
-gives each client the rows at which a pair is said to have an even chance. Constants were chosen
-on seeds 1000 to 1007 (site) and 3000 to 3005 (rows).
+`--what even` gives each client the rows at which a pair is said to have an even chance, the first
+ones unchanged. Constants were chosen on seeds 1000 to 1007 (site) and 3000 to 3005 (rows).
 
 python benchmarks/design_chances.py --what site --first 2000 --worlds 8
-python benchmarks/design_chances.py --what rows --first 5000 --worlds 5
 python benchmarks/design_chances.py --what even --first 6000 --worlds 3
 """
 
@@ -21,8 +19,8 @@ import numpy as np
 from reporting import header, options, row
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.design import site_chances
-from jigsaw_crl.assembly.more_rows import EVEN, more_rows, rows_chances
+from jigsaw_crl.assembly.more_rows import EVEN, more_rows
+from jigsaw_crl.assembly.site_search import SiteSearch
 from jigsaw_crl.truth.simulate.world import View
 
 KINDS = {
@@ -31,7 +29,6 @@ KINDS = {
     "hard, shift 1": jc.simulate.Intervention("hard", shift=1.0),
 }
 BINS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
-FACTORS = (2, 8, 32)
 # Stated chance, whether it was settled, and the world.
 Outcome = tuple[float, bool, int]
 
@@ -56,7 +53,9 @@ def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
         others = sorted(rng.choice(order.labels, 6, replace=False).tolist())
         for labels in (list(jc.next_client(order).labels), others):
             left = order.add(new_site(world, labels, n, seed)).undetermined()
-            for pair, chance in site_chances(order, labels).items():
+            search = SiteSearch.of(order, None, 0)
+            assert search is not None
+            for pair, chance in search.chances(np.isin(order.labels, labels)).items():
                 if set(pair) <= set(labels):
                     yield chance, pair not in left, seed
 
@@ -69,22 +68,6 @@ def client(world: jc.simulate.World, k: int, n: int, factor: float) -> jc.Client
     control = np.vstack([part[0] for part in parts])
     regimes = {x: np.vstack([part[1][x] for part in parts]) for x in parts[0][1]}
     return jc.Client.from_samples(world.views[k].name, observational=control, interventions=regimes)
-
-
-def of_rows(kind: str, seed: int) -> Iterator[Outcome]:
-    """Pairs of a client that gets more rows, from 500 and from 2,000."""
-    for n in (500, 2_000):
-        world = jc.simulate.random_world(10, 3, 0.6, seed=seed, intervention=KINDS[kind])
-        order = jc.recover([client(world, k, n, 1) for k in range(3)]).order
-        if not order.undetermined():
-            continue
-        for factor in FACTORS:
-            site = jc.recover_fragment(client(world, seed % 3, n, factor))
-            rest = [f for f in order.fragments if f.client != site.client]
-            left = jc.assemble([*rest, site]).undetermined()
-            for pair, chance in rows_chances(order, site.client, factor).items():
-                if set(pair) <= set(site.labels):
-                    yield chance, pair not in left, seed
 
 
 def of_even(kind: str, seed: int, n: int = 1_000) -> Iterator[Outcome]:
@@ -126,7 +109,7 @@ def reliability(outcomes: list[Outcome]) -> None:
 
 def main() -> None:
     given = options(__doc__, what="site", first=2000, worlds=8).parse_args()
-    run = {"site": of_sites, "rows": of_rows, "even": of_even}[given.what]
+    run = {"site": of_sites, "even": of_even}[given.what]
     outcomes = [
         outcome
         for kind in KINDS

@@ -86,12 +86,11 @@ def _joined(
     checks: tuple[Finding, ...],
 ) -> Result:
     """The result with the fragments of further sites, some of them recovered just now."""
-    given = (s.name if isinstance(s, Client) else s for s in sites)
     # A client of which the checks leave nothing has no fragment; the findings say why.
     new = [
-        recovered[s].fragment if isinstance(s, str) else s
-        for s in given
-        if not isinstance(s, str) or s in recovered
+        recovered[site.name].fragment if isinstance(site, Client) else site
+        for site in sites
+        if not isinstance(site, Client) or site.name in recovered
     ]
     sent = (*result.order.fragments, *new)
     # Refuses labels that differ only by case or spaces.

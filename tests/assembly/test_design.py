@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl import InputError, assemble, next_client
 from jigsaw_crl.assembly import districts
-from jigsaw_crl.assembly.design import site_chances
+from jigsaw_crl.assembly.design import propose
 from jigsaw_crl.assembly.districts import chances
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
@@ -82,8 +82,8 @@ def test_designed_clients_settle_everything_sooner_than_random_ones():
                 )
                 order = order.add(observe(world, labels, f"extra-{number}"))
                 needed[kind] += 1
-    assert needed["designed"] <= 2 * 5
-    assert needed["designed"] < needed["random"]
+    assert needed["designed"] <= 2.5 * 5
+    assert 3 * needed["designed"] < needed["random"]
 
 
 def test_a_proposal_names_what_it_settles_and_what_it_cannot():
@@ -171,8 +171,7 @@ def test_two_labels_are_enough_if_two_roots_are_open():
 
 def test_the_expected_number_is_the_sum_of_the_chances():
     _, order = start(2)
-    found = next_client(order, 6)
-    chances = site_chances(order, found.labels)
+    found, chances = propose(order, 6, None, 0)
     assert set(chances) == order.undetermined()
     assert abs(sum(chances.values()) - found.expected) < 0.1 * found.expected
     assert found.chances == tuple(sorted(found.chances, reverse=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 
@@ -9,12 +10,11 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.design import site_chances
+from jigsaw_crl.assembly.design import propose
 from jigsaw_crl.assembly.more_rows import (
     NEVER_TOGETHER,
     ONE_DISTRICT,
     more_rows,
-    rows_chances,
 )
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.truth.simulate.world import View, World
@@ -62,9 +62,10 @@ def test_a_new_site_settles_the_share_of_pairs_that_was_stated():
     stated, real = [], []
     for seed in SEEDS:
         world, result = study(seed)
-        labels = jc.next_client(result.order).labels
+        proposal, chances = propose(result.order, None, None, 0)
+        labels = proposal.labels
         left = result.order.add(with_site(world, labels, seed)).undetermined()
-        for pair, chance in site_chances(result.order, labels).items():
+        for pair, chance in chances.items():
             if set(pair) <= set(labels):
                 stated.append(chance)
                 real.append(pair not in left)
@@ -72,27 +73,31 @@ def test_a_new_site_settles_the_share_of_pairs_that_was_stated():
     assert_calibrated(stated, real, slack=0.15)
 
 
-def test_more_rows_settle_the_share_of_pairs_that_was_stated():
-    stated, real = [], []
+def test_about_half_of_the_pairs_are_settled_by_the_rows_of_an_even_chance():
+    real = []
     for seed in SEEDS:
         world, result = study(seed)
-        k = seed % 3
-        site = jc.recover_fragment(rows_of(world, k, 8))
-        others = [f for f in result.order.fragments if f.client != site.client]
-        left = jc.assemble([*others, site]).undetermined()
-        for pair, chance in rows_chances(result.order, site.client, 8).items():
-            if set(pair) <= set(site.labels):
-                stated.append(chance)
-                real.append(pair not in left)
-    assert len(stated) > 60
-    assert_calibrated(stated, real, slack=0.2)
+        number = {view.name: k for k, view in enumerate(world.views)}
+        # Rows are rounded to powers of two times those there are, so that pairs share a recovery.
+        asked = defaultdict(list)
+        for m in more_rows(result.order):
+            if m.even is not None:
+                asked[m.site, 2 ** round(np.log2(m.even / ROWS))].append((m.ancestor, m.descendant))
+        for (name, factor), pairs in asked.items():
+            if factor > 1:
+                site = jc.recover_fragment(rows_of(world, number[name], factor))
+                others = [f for f in result.order.fragments if f.client != name]
+                left = jc.assemble([*others, site]).undetermined()
+                real += [pair not in left for pair in pairs]
+    assert len(real) > 30
+    assert 0.3 < np.mean(real) < 0.75
 
 
 def test_a_chance_is_never_certain_and_grows_with_the_rows():
     _, result = study(70)
-    labels = jc.next_client(result.order).labels
+    everything = len(result.order)
     few, usual, many = (
-        site_chances(result.order, labels, rows=rows) for rows in (100, ROWS, 100 * ROWS)
+        propose(result.order, everything, rows, 0)[1] for rows in (100, ROWS, 100 * ROWS)
     )
     assert 0 < min(many.values()) <= max(many.values()) < 1
     assert sum(few.values()) < sum(usual.values()) < sum(many.values())

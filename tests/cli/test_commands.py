@@ -313,7 +313,6 @@ def test_the_paper_s_method_states_pairs_and_gives_no_probability(study, tmp_pat
     [
         ("--confounding", "every client accesses every latent"),
         ("--rank-one", "only changes the mean or the noise"),
-        ("--closed-world", "every latent carries a label at some client"),
     ],
 )
 def test_help_says_when_to_use_an_assumption(option, when, capsys):

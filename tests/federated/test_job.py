@@ -34,7 +34,7 @@ def test_the_controller_gets_the_options_that_the_job_carries(tmp_path):
     pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
     from jigsaw_crl.federated.controller import GatherFragments
 
-    options = RoundOptions("first", min_sites=2, timeout=9, max_age=3.5, seed=4, closed_world=True)
+    options = RoundOptions("first", min_sites=2, timeout=9, max_age=3.5, seed=4)
     job = write_job(tmp_path / "job", options)
     server = json.loads((job / "app/config/config_fed_server.json").read_text())
     (workflow,) = server["workflows"]
@@ -43,9 +43,7 @@ def test_the_controller_gets_the_options_that_the_job_carries(tmp_path):
 
 
 def test_assembly_gets_the_options_of_its_method():
-    assert RoundOptions("r", seed=3).of_assemble == {
-        "method": "null-cone", "seed": 3, "closed_world": False,
-    }  # fmt: skip
+    assert RoundOptions("r", seed=3).of_assemble == {"method": "null-cone", "seed": 3}
     assert RoundOptions("r", method="paper").of_assemble == {"method": "paper"}
 
 

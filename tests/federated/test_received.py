@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import shutil
 import time
-import weakref
 from datetime import UTC, datetime
 
 import pytest
@@ -14,12 +12,10 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated import received
 from jigsaw_crl.federated.gathering import Gathering
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.fragment.keys import generate_key, read_private_key, read_site_keys
-from jigsaw_crl.fragment.packed import packable
-from jigsaw_crl.fragment.signing import open_signed, pack_text, sign_fragment
+from jigsaw_crl.fragment.signing import sign_fragment
 
 from .conftest import SITES, STUDY
 
@@ -68,57 +64,13 @@ def test_signed_fragments_assemble_to_the_order_of_unsigned_ones(federation, fra
     }  # fmt: skip
 
 
-@pytest.fixture(params=["result", "pairs"])
-def more(request, tmp_path):
-    """All fragments in memory, or one at a time."""
-    return () if request.param == "result" else ("--pairs", str(tmp_path / "pairs.csv"))
-
-
-def test_an_altered_fragment_is_refused_by_name(federation, capsys, more):
+def test_an_altered_fragment_is_refused_by_name(federation, capsys):
     path = federation / "client-2.signed.json"
     text = path.read_text()
     path.write_text(text.replace('\\"z1\\"', '\\"z9\\"'))
     assert path.read_text() != text
-    message = refusal(capsys, assemble(federation, *more))
+    message = refusal(capsys, assemble(federation))
     assert "client 'client-2': it was altered after the site signed it" in message
-    assert not (federation.parent / "pairs.csv").exists()
-
-
-def test_signed_fragments_in_passes_give_the_pairs_of_unsigned_ones(federation, fragments, capsys):
-    # Packed and not: what a signature covers is the same.
-    path = federation / "client-1.signed.json"
-    path.write_bytes(pack_text(sign_fragment(
-        packable(fragments[0]), read_private_key(federation / "client-1.key"),
-        study=STUDY, round_name="first",
-    )))  # fmt: skip
-    unsigned = federation / "unsigned"
-    unsigned.mkdir()
-    for piece in (packable(fragments[0]), *fragments[1:]):
-        jc.save_fragment(piece, unsigned / f"{piece.client}.json")
-    tables = [federation / "signed.csv", federation / "unsigned.csv"]
-    assert assemble(federation, "--pairs", str(tables[0]), "--json") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert cli.run(["assemble", str(unsigned), "--pairs", str(tables[1]), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == said | {"output": str(tables[1])}
-    assert tables[0].read_bytes() == tables[1].read_bytes()
-    assert len(tables[0].read_text().splitlines()) > 3
-
-
-def test_few_signed_fragments_are_in_memory_at_once(federation, monkeypatch):
-    alive = []
-
-    def opening(*given, **options):
-        gc.collect()
-        assert all(known() is None for known in alive[:-1])
-        signed = open_signed(*given, **options)
-        alive.append(weakref.ref(signed.fragment))
-        return signed
-
-    monkeypatch.setattr(received, "open_signed", opening)
-    keys = federation / "site-keys.toml"
-    with received.receive_signed(files(federation), keys, "first", received.in_a_spool) as found:
-        assert [piece.client for piece in found.fragments] == list(SITES)
-    assert len(alive) == len(SITES)
 
 
 def test_a_fragment_signed_with_another_site_s_key_is_refused_by_name(
@@ -156,19 +108,17 @@ def test_a_signed_fragment_is_refused_without_keys(federation, capsys):
     assert "the fragment is signed. Pass the list of the sites' keys" in message
 
 
-def test_a_replayed_fragment_is_refused_by_name(federation, fragments, capsys, more):
-    assert assemble(federation, *more) == 0
+def test_a_replayed_fragment_is_refused_by_name(federation, fragments, capsys):
+    assert assemble(federation) == 0
     capsys.readouterr()
-    assert "client 'client-1': the fragment is replayed" in refusal(
-        capsys, assemble(federation, *more)
-    )
+    assert "client 'client-1': the fragment is replayed" in refusal(capsys, assemble(federation))
     # New ones of the first two sites do not help the third's old one in.
     sign(federation, fragments[0], round_name="second")
     sign(federation, fragments[1], round_name="second")
-    message = refusal(capsys, assemble(federation, *more, round_name="second"))
+    message = refusal(capsys, assemble(federation, round_name="second"))
     assert "client 'client-3': it was signed for the round 'first', not for 'second'" in message
     sign(federation, fragments[2], round_name="second")
-    assert assemble(federation, *more, round_name="second") == 0
+    assert assemble(federation, round_name="second") == 0
 
 
 def test_an_older_fragment_is_refused_once_a_newer_was_used(federation, fragments, capsys):
@@ -241,10 +191,10 @@ def test_both_routes_share_one_record(federation, fragments, settings, capsys):
     assert "a result was made with it already" in message
 
 
-def test_the_same_result_can_be_made_once_more_on_request(federation, capsys, more):
-    assert assemble(federation, *more, "--json") == 0
+def test_the_same_result_can_be_made_once_more_on_request(federation, capsys):
+    assert assemble(federation, "--json") == 0
     first = capsys.readouterr().out
-    assert assemble(federation, *more, "--json", "--again") == 0
+    assert assemble(federation, "--json", "--again") == 0
     assert capsys.readouterr().out == first
 
 
@@ -261,10 +211,10 @@ def test_an_unreadable_record_is_not_taken_for_an_empty_one(federation, capsys):
     assert "record of used fragments" in refusal(capsys, assemble(federation))
 
 
-def test_two_files_of_one_site_are_refused(federation, fragments, capsys, more):
+def test_two_files_of_one_site_are_refused(federation, fragments, capsys):
     extra = sign(federation, fragments[0], name="extra")
     keys = ["--keys", str(federation / "site-keys.toml"), "--round", "first"]
-    message = refusal(capsys, cli.run(["assemble", *files(federation), str(extra), *keys, *more]))
+    message = refusal(capsys, cli.run(["assemble", *files(federation), str(extra), *keys]))
     assert "client 'client-1': another file holds a fragment of the same client" in message
 
 

@@ -190,7 +190,7 @@ def test_the_result_of_a_live_round_can_be_verified_too(made, settings, capsys):
         path.write_text(sign_fragment(fragment, private, study=STUDY, round_name="second"))
         answer = make_answer(SiteSettings(fragment=path), site, "second")
         assert gathering.receive(site, answer).state == "received"
-    gathering.finish(3, method="null-cone", seed=0, closed_world=False)
+    gathering.finish(3, method="null-cone", seed=0)
     shutil.rmtree(made / "result")
     shutil.copytree(gathering.folder, made / "result")
     code, checks, _ = verify(made, capsys, recompute=True)

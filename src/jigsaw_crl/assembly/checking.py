@@ -9,7 +9,7 @@ from typing import Any
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
 from jigsaw_crl.assembly.conclude import conclude
-from jigsaw_crl.assembly.order import GlobalOrder, Options
+from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -89,7 +89,7 @@ class CertificateChecker:
         return ""
 
     def _order(self, certificate: Certificate) -> GlobalOrder:
-        method = "paper" if certificate.mode == "paper" else "null-cone"
+        method: Method = "paper" if certificate.mode == "paper" else "null-cone"
         options = Options(method, certificate.seed, certificate.smallest_effect)
         if options not in self._orders:
             self._orders[options] = conclude(self.fragments.values(), options=options).order

@@ -237,8 +237,9 @@ def pairs_apart(evidence: Evidence, factors: FloatArray) -> tuple[Disagreement, 
         assert above is not None
         sides = _sides(evidence, above, *pair)
         if all(sides) and frozenset(pair) not in found:
-            names = (evidence.labels[x] for x in pair)
-            found[frozenset(pair)] = Disagreement(*names, *sides, float(np.exp(factors[pair])))
+            a_name, d_name = (evidence.labels[x] for x in pair)
+            factor = float(np.exp(factors[pair]))
+            found[frozenset(pair)] = Disagreement(a_name, d_name, *sides, factor)
     return tuple(found.values())
 
 

@@ -104,7 +104,8 @@ class Evidence:
     @classmethod
     def of(cls, panel: Panel, use: Use) -> Evidence:
         factors = [_factors(panel, use, k) for k in range(len(panel.rows))]
-        missed = missed_directions(len(panel.labels), zip(panel.rows, factors, use.weights))
+        counted = zip(panel.rows, factors, use.weights.tolist(), strict=True)
+        missed = missed_directions(len(panel.labels), counted)
         claims = (
             _claims(rows, bayes, panel, use, missed)
             for rows, bayes in zip(panel.rows, factors, strict=True)

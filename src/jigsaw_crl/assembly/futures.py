@@ -170,14 +170,14 @@ class Donors:
             factor = 1.0
             if rows is not None and fragment.n_samples:
                 factor = rows / float(np.median(list(fragment.n_samples.values())))
-            said = (_at_rows(x[..., i, j], factor) for x in (e.ancestor, e.leaning, e.lean))
+            spoken = (_at_rows(x[..., i, j], factor) for x in (e.ancestor, e.leaning, e.lean))
             pair = (claims.members[i], claims.members[j], number[j, i])
             counts = np.stack([e.in_doubt[i, j], e.single[i, j], e.n_clients[i, j]])
             apart = ~sent.together
             if claims.bayes is not None:
                 # Hidden causes leave nothing open where both interventions are hard.
                 apart = apart | (claims.bayes.settled & claims.bayes.settled.T)
-            parts.append((*pair, apart[i, j], *said, counts))
+            parts.append((*pair, apart[i, j], *spoken, counts))
         if not parts:
             return None
         return cls(*(np.concatenate(x, axis=-1) for x in zip(*parts, strict=True)))._few(rng)

@@ -244,8 +244,8 @@ def _answer(
     """The site that needs the fewest more rows for one pair."""
     pair = (order.labels[a], order.labels[d])
     seen = [(k, i, j) for k, i, j in outlook.model.said.panel.seen_by(a, d) if k in tables]
-    claims, rows = outlook.model.said.claims, outlook.model.said.panel.rows
-    joined = bool(seen) and all(rows[k].together[i, j] for k, i, j in seen)
+    sent = outlook.model.said.panel.rows
+    joined = bool(seen) and all(sent[k].together[i, j] for k, i, j in seen)
     best: MoreRows | None = None
     for k, _, _ in seen:
         rows = int(np.median(list((order.fragments[k].n_samples or {"": 0}).values())))

@@ -21,12 +21,6 @@ def explain(
         str, typer.Argument(metavar="ANCESTOR", help="Is this label an ancestor …")
     ],
     descendant: Annotated[str, typer.Argument(metavar="DESCENDANT", help="… of this one?")],
-    rests_on: Annotated[
-        bool,
-        typer.Option(
-            "--rests-on", help="Does the verdict rest on one client? Samples again without each."
-        ),
-    ] = False,
     as_json: opt.Json = False,
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
@@ -42,10 +36,7 @@ def explain(
                 f"the label {label!r} is missing from the order; left out were {why[:400]}",
                 "See the findings for what to do about it.",
             )
-    if rests_on:
-        order = order.with_rests_on()
     certificate = order.explain(ancestor, descendant)
-    pair = ancestor, descendant
     if as_json:
         print_json(
             {
@@ -59,14 +50,10 @@ def explain(
                 "excludes_above": certificate.bound if certificate.excluded else None,
                 "excludes_unit": certificate.bound_unit if certificate.excluded else "",
                 "effect": None if certificate.effect is None else asdict(certificate.effect),
-                "contested": pair in order.contested,
+                "contested": certificate.contested,
                 "rests_on": certificate.rests_on or None,
                 "certificate": str(certificate),
             }
         )
         return
     say(str(certificate))
-    if pair in order.contested:
-        say("Contested: the clients that contradict this would decide the opposite on their own.")
-    if rests_on and not certificate.rests_on:
-        say("Rests on no single client.")

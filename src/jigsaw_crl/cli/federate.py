@@ -274,7 +274,6 @@ def submit(
         bool, typer.Option("--again", help="Run a round again that has a result, and replace it.")
     ] = False,
     method: opt.Method = "null-cone",
-    closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
 ) -> None:
@@ -294,7 +293,6 @@ def submit(
         max_age=None if max_age is None else max_age * 3600,
         method=method,
         seed=seed,
-        closed_world=closed_world,
         again=again,
     )
     with working("waiting for the sites"):
@@ -333,7 +331,6 @@ def simulate(
     timeout: TimeoutOption = 120,
     deadline: DeadlineOption = None,
     method: opt.Method = "null-cone",
-    closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
 ) -> None:
@@ -341,7 +338,7 @@ def simulate(
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.simulator import simulate_round
 
-    options = RoundOptions("simulation", min_sites, timeout, None, method, seed, closed_world)
+    options = RoundOptions("simulation", min_sites, timeout, None, method, seed)
     with working("simulating"):
         result = simulate_round(fragments, out, options, deadline=deadline or timeout + 120)
     if as_json:

@@ -55,15 +55,6 @@ RankOne = Annotated[
         "none."
     ),
 ]
-ClosedWorld = Annotated[
-    bool,
-    typer.Option(
-        "--closed-world",
-        help="Use only if you know that every latent carries a label at some client, so that "
-        "whatever confounds two labels is itself a label. It needs exact moments and settles more "
-        "pairs.",
-    ),
-]
 Interventions = Annotated[
     list[str] | None,
     typer.Option(

@@ -17,7 +17,7 @@ import typer
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, sole_writer
 from jigsaw_crl.base.terminal import print_json, say, working
-from jigsaw_crl.base.text import few, pluralise
+from jigsaw_crl.base.text import few, pluralise, probability_text
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.design import design
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
@@ -60,7 +60,6 @@ def recover(
     rank_one: opt.RankOne = "no-ancestor",
     interventions: opt.Interventions = None,
     smallest_effect: opt.SmallestEffect = None,
-    closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
     regime: opt.Regime = None,
@@ -90,8 +89,6 @@ def recover(
         )
     options = opt.method_options(method, tau, confounding, rank_one)
     opt.null_cone_only(method, interventions=interventions, smallest_effect=smallest_effect)
-    if closed_world:
-        options["closed_world"] = True
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
     kinds = opt.kinds_of(interventions)
@@ -113,22 +110,6 @@ def assemble(
         ),
     ],
     out: OutOption = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the decided pairs to this CSV file, and no result folder. Fragments are "
-            "then read one at a time, so that there may be thousands of labels.",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="With --pairs: read and weigh the fragments on the Dask cluster with this "
-            "scheduler, whose workers see them under the same paths.",
-        ),
-    ] = None,
     into: Annotated[
         Path | None,
         typer.Option(
@@ -156,7 +137,6 @@ def assemble(
     ] = None,
     method: opt.Method = "null-cone",
     smallest_effect: opt.SmallestEffect = None,
-    closed_world: opt.ClosedWorld = False,
     seed: opt.Seed = 0,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -165,7 +145,6 @@ def assemble(
 
     Needs the fragment files only, not the clients' data.
     """
-    from jigsaw_crl.cli.passes import assemble_in_passes, check_size
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
     opt.null_cone_only(method, smallest_effect=smallest_effect)
@@ -178,37 +157,25 @@ def assemble(
     fragments = fragment_paths(fragments)
     options: dict[str, Any] = {"method": method}
     if method == "null-cone":
-        options |= {"seed": seed, "closed_world": closed_world}
+        options["seed"] = seed
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
-    if pairs is not None:
-        if out is not None:
-            raise InputError(
-                "--pairs writes no result folder", "Drop --out and --into, or --pairs."
-            )
-        signed = None if keys is None or round_name is None else (keys, round_name, again)
-        told = {"force": force, "as_json": as_json}
-        assemble_in_passes(fragments, pairs, options, signed, cluster, **told)
-        return
-    if cluster is not None:
-        raise InputError("--cluster is for very many labels", "Pass --pairs FILE as well.")
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
             stack.enter_context(sole_writer(into, nested=True))
-        known = None if into is None else _known(into, method, closed_world, seed, smallest_effect)
+        known = None if into is None else _known(into, method, seed, smallest_effect)
         received = None
         if keys is not None and round_name is not None:
-            from jigsaw_crl.federated.received import by_client, receive_signed
+            from jigsaw_crl.federated.received import receive_signed
 
-            receiving = receive_signed(fragments, keys, round_name, by_client, again=again)
+            receiving = receive_signed(fragments, keys, round_name, again=again)
             received = stack.enter_context(receiving)
         pieces = read_fragment_files(fragments) if received is None else received.fragments
         sources = zip(pieces, fragments, strict=True)
         provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
         if received is not None:
             provenance |= received.provenance
-        check_size(pieces.values())
         with working("assembling"):
             if known is None:
                 result = _result_of(pieces, provenance, options)
@@ -228,28 +195,21 @@ def assemble(
 def _result_of(
     pieces: dict[str, Fragment], provenance: dict[str, Any], options: dict[str, Any]
 ) -> Result:
-    from jigsaw_crl.assembly import assemble as assemble_fragments
-    from jigsaw_crl.diagnostics import check_coverage, check_districts
+    from jigsaw_crl.assembly import conclude
+    from jigsaw_crl.assembly.order import Options
     from jigsaw_crl.result.result import Result
 
-    order = assemble_fragments(list(pieces.values()), **options)
-    findings = (
-        *(f for piece in pieces.values() for f in piece.findings),
-        *check_coverage({name: piece.labels for name, piece in pieces.items()}),
-        *check_districts(pieces),
-    )
-    return Result(pieces, order, findings, provenance, options)
+    concluded = conclude(pieces.values(), options=Options(**options))
+    return Result(pieces, concluded.order, concluded.findings, provenance)
 
 
-def _known(
-    folder: Path, method: str, closed_world: bool, seed: int, smallest_effect: float | None
-) -> Result:
+def _known(folder: Path, method: str, seed: int, smallest_effect: float | None) -> Result:
     """The result that fragments are added to."""
     from jigsaw_crl.result.loading import load_result
 
-    if (method, closed_world, seed, smallest_effect) != ("null-cone", False, 0, None):
+    if (method, seed, smallest_effect) != ("null-cone", 0, None):
         raise InputError(
-            "--method, --closed-world, --smallest-effect and --seed cannot be changed with --into",
+            "--method, --smallest-effect and --seed cannot be changed with --into",
             "Drop them: the result keeps its own.",
         )
     return load_result(folder)
@@ -313,16 +273,12 @@ def _check_out(out: Path | None, inputs: Iterable[Path | None], force: bool) -> 
 
 def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> None:
     """Print the result; write it as well if a folder is given."""
-    from jigsaw_crl.assembly.influence import is_quick
     from jigsaw_crl.result.document import order_document
 
     if out is not None:
         # Writing only writes, so the proposal comes first.
         with working("searching for the next client"):
             result = result.with_proposal()
-        if is_quick(result.order.panel):
-            with working("leaving out one client at a time"):
-                result = result.with_influence()
         result.save(out, force=force)
     order = result.order
     covers = sorted(order.hasse().edges)
@@ -358,8 +314,10 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         # Algorithm 3 states pairs; it gives them no probability.
         print_table("Order that Algorithm 3 states (Hasse diagram)", columns[:2], covers)
     else:
-        edges: list[tuple[str, ...]] = [(a, d, f"{order.probability(a, d):.3f}") for a, d in covers]
-        alone = [(order.resting or {}).get(pair, "") for pair in covers]
+        edges: list[tuple[str, ...]] = [
+            (a, d, probability_text(order.probability(a, d))) for a, d in covers
+        ]
+        alone = [order.table.resting(*order.indices(*pair)) for pair in covers]
         if any(alone):
             columns = [*columns, "rests on"]
             edges = [(*edge, client) for edge, client in zip(edges, alone, strict=True)]
@@ -376,14 +334,19 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
 
 
 def _print_counts(order: GlobalOrder) -> None:
-    from jigsaw_crl.assembly.order import tally
+    from jigsaw_crl.assembly.verdict import tally
 
     typer.echo(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
-    if order.resting:
-        clients = few(sorted(set(order.resting.values())))
+    resting = order.rests_on
+    if resting:
+        clients = few(sorted(set(resting.values())))
+        rest = pluralise(len(resting), "verdict rests", "verdicts rest")
+        typer.echo(f"{rest} on a single client ({clients}): the others alone would not decide that")
+    if order.contested:
+        contested = pluralise(len(order.contested), "verdict is", "verdicts are")
         typer.echo(
-            f"{pluralise(len(order.resting), 'verdict')} rest on a single client ({clients}): "
-            "without it, the others would not decide them"
+            f"{contested} contested: the clients that say the opposite would decide so among "
+            "themselves"
         )
     likely = sorted(
         order.best_guess().pairs() - order.pairs(), key=lambda p: -order.probability(*p)

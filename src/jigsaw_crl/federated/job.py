@@ -50,9 +50,9 @@ class RoundOptions:
     max_age : float, optional
         Seconds; older fragments are stale.
     method : {"null-cone", "paper"}
-        Of `assemble`, like the two below, which are for "null-cone".
+        Of `assemble`.
     seed : int
-    closed_world : bool
+        For "null-cone".
     again : bool
         Run a round again that has a result, and replace it.
     """
@@ -63,7 +63,6 @@ class RoundOptions:
     max_age: float | None = None
     method: str = "null-cone"
     seed: int = 0
-    closed_world: bool = False
     again: bool = False
 
     def __post_init__(self) -> None:
@@ -78,7 +77,7 @@ class RoundOptions:
         """Keyword arguments of `assemble`."""
         if self.method != "null-cone":
             return {"method": self.method}
-        return {"method": self.method, "seed": self.seed, "closed_world": self.closed_world}
+        return {"method": self.method, "seed": self.seed}
 
 
 def write_job(folder: Path, options: RoundOptions) -> Path:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import AwareDatetime
 
-from jigsaw_crl.assembly import assemble
+from jigsaw_crl.assembly import conclude
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, write_text
 from jigsaw_crl.federated.ledger import Head, Ledger
@@ -256,7 +256,15 @@ def _check_verdicts(result: Result, recompute: bool) -> Check:
     what = "verdicts"
     if not recompute:
         return Check(what, "not checked", "--recompute was not given")
-    again = assemble(list(result.fragments.values()), **result.options)
-    if not np.array_equal(again.verdicts, result.order.verdicts):
-        return Check(what, "failed", "the fragments, assembled again, give other verdicts")
+    given = result.order
+    again = conclude(given.fragments, options=given.options).order
+    same = {
+        "verdicts": np.array_equal(again.verdicts, given.verdicts),
+        "probabilities": np.allclose(again.probabilities, given.probabilities, atol=1e-9),
+        "weights": np.allclose(again.use.weights, given.use.weights, atol=1e-9),
+        "notes": again.notes == given.notes,
+    }
+    others = [name for name, equal in same.items() if not equal]
+    if others:
+        return Check(what, "failed", f"the fragments, assembled again, give other {others[0]}")
     return Check(what, "ok", "the fragments, assembled again, give the same verdicts")

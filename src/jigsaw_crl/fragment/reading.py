@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, is_document, read_file, readable, write_file
 from jigsaw_crl.base.labels import label_key
-from jigsaw_crl.base.spool import Spool
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.packed import SUFFIX, is_packed, pack, unpack
-from jigsaw_crl.fragment.signing import is_signed, open_unverified
+from jigsaw_crl.fragment.signing import is_signed
 
 __all__ = [
-    "FragmentFile",
-    "agreeing",
     "fragment_paths",
     "fragments_by_client",
     "is_fragment",
@@ -26,18 +20,8 @@ __all__ = [
     "read_fragment",
     "read_fragment_files",
     "save_fragment",
-    "spooled_fragments",
 ]
 
-
-class _Named(Protocol):
-    @property
-    def client(self) -> str: ...
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-
-
-T = TypeVar("T", bound=_Named)
 
 # A fragment of 5,000 labels, with evidence at two scales in four decimals, takes less than this
 # gigabyte. A larger file is refused before it is loaded into memory.
@@ -109,44 +93,6 @@ def _unsigned(data: bytes, path: str | Path) -> Fragment:
     return Fragment.from_json(data, path=path) if unpacked is None else unpacked.fragment
 
 
-@dataclass(frozen=True)
-class FragmentFile:
-    """A file that is read more than once, and must not change meanwhile.
-
-    Parameters
-    ----------
-    path : Path
-    digest : str
-        SHA-256 of a file that was read and checked; empty before.
-    """
-
-    path: Path
-    digest: str = ""
-
-    @classmethod
-    def of(cls, path: Path, data: bytes) -> FragmentFile:
-        """The file, of which this content was checked."""
-        return cls(path, hashlib.sha256(data).hexdigest())
-
-    def first(self) -> tuple[FragmentFile, Fragment]:
-        """The file with its digest, and its fragment: one that was checked, or an unsigned one."""
-        if self.digest:
-            return self, self.again()
-        data = read_bytes(self.path)
-        return FragmentFile.of(self.path, data), _unsigned(data, self.path)
-
-    def again(self) -> Fragment:
-        """The fragment of a file that was checked, signed or not."""
-        data = read_bytes(self.path)
-        if FragmentFile.of(self.path, data) != self:
-            raise InputError(
-                "the file has changed since it was read first",
-                "Leave the fragments as they are until the run has ended, and run it again.",
-                path=self.path,
-            )
-        return open_unverified(data)
-
-
 def read_bytes(path: str | Path) -> bytes:
     """The content of a fragment file; a folder or a file above `MOST_BYTES` is refused."""
     return read_file(Path(path), MOST_BYTES, "fragment")
@@ -159,15 +105,28 @@ def fragments_by_client(
 
     Two fragments of one client are refused, and labels that differ only by case or spaces.
     """
-    return {fragment.client: fragment for fragment in agreeing(fragments)}
-
-
-def spooled_fragments(given: Iterable[str | Path]) -> Spool[Fragment]:
-    """Read the unsigned fragments of files and folders once, into a temporary file.
-
-    One of them is in memory at a time. What is refused is as for `fragments_by_client`.
-    """
-    return Spool(agreeing((path, read_fragment(path)) for path in fragment_paths(given)))
+    found: dict[str, Fragment] = {}
+    spellings: dict[str, str] = {}
+    for path, fragment in fragments:
+        if fragment.client in found:
+            raise InputError(
+                "another file holds a fragment of the same client",
+                "Keep one fragment per client, the newest.",
+                client=fragment.client,
+                path=path,
+            )
+        for label in fragment.labels:
+            first = spellings.setdefault(label_key(label), label)
+            if first != label:
+                raise InputError(
+                    f"the label {label!r} differs from another client's {first!r} only by case "
+                    "or spaces, or as 1 and 1.0 do",
+                    "Labels are shared between clients: use one spelling.",
+                    client=fragment.client,
+                    path=path,
+                )
+        found[fragment.client] = fragment
+    return found
 
 
 def fragment_paths(given: Iterable[str | Path]) -> list[Path]:
@@ -188,32 +147,3 @@ def fragment_paths(given: Iterable[str | Path]) -> list[Path]:
             )
         paths += found
     return paths
-
-
-def agreeing(fragments: Iterable[tuple[str | Path | None, T]]) -> Iterator[T]:
-    """Fragments, or their heads, one by one; what does not fit together is refused.
-
-    That is a second fragment of a client, and labels that differ only by case or spaces.
-    """
-    clients: set[str] = set()
-    spellings: dict[str, str] = {}
-    for path, fragment in fragments:
-        if fragment.client in clients:
-            raise InputError(
-                "another file holds a fragment of the same client",
-                "Keep one fragment per client, the newest.",
-                client=fragment.client,
-                path=path,
-            )
-        for label in fragment.labels:
-            first = spellings.setdefault(label_key(label), label)
-            if first != label:
-                raise InputError(
-                    f"the label {label!r} differs from another client's {first!r} only by case "
-                    "or spaces, or as 1 and 1.0 do",
-                    "Labels are shared between clients: use one spelling.",
-                    client=fragment.client,
-                    path=path,
-                )
-        clients.add(fragment.client)
-        yield fragment

@@ -16,7 +16,6 @@ import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.exact.proof import TooLong
-from jigsaw_crl.assembly.explanation import explain
 from jigsaw_crl.assembly.verdict import OPEN, YES
 from jigsaw_crl.base.arrays import BoolArray
 
@@ -44,7 +43,7 @@ def pack_certificates(order: GlobalOrder) -> list[str]:
         texts = [""] * len(order.labels)
         for d in np.flatnonzero(wanted[a]).tolist():
             with suppress(TooLong):
-                texts[d] = str(explain(order, a, d, most_steps=MOST_STEPS))
+                texts[d] = str(order.certificate(a, d, most_steps=MOST_STEPS))
         rows.append(pack(json.dumps(texts, ensure_ascii=False).encode()))
     return rows
 
@@ -54,7 +53,7 @@ def _wanted(order: GlobalOrder) -> BoolArray:
     off = ~np.eye(len(order.labels), dtype=bool)
     if int(off.sum()) <= MOST_PAIRS:
         return off
-    _, no = order.panel.counts
+    _, no = order.said.counts
     said = order.verdicts
     urgency = np.where(said == YES, 0, np.where(said == OPEN, 1, np.where(no > 0, 2, 3)))
     pairs = np.flatnonzero(off)

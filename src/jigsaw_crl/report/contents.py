@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -202,7 +202,7 @@ def relation_no_client_states(result: Result) -> Pair | None:
     pairs that no client has, then those with the longest chain.
     """
     order = result.order
-    yes, no = order.panel.counts
+    yes, no = order.said.counts
     off = ~np.eye(len(order.labels), dtype=bool)
     for candidates in ((order.verdicts == 1) & (yes == 0), (order.verdicts == 0) & (no == 0)):
         best: tuple[tuple[bool, int], Pair] | None = None
@@ -226,13 +226,13 @@ def _needs_several(certificate: Certificate) -> bool:
 
 
 def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:
-    """What client k brings to the pool, rows and columns as `order.panel.claims[k].members`.
+    """What client k brings to the pool, rows and columns as `order.said.claims[k].members`.
 
     NaN where it says nothing. A client that states keeps the log-odds of its fragment.
     """
-    fragment, claims = order.panel.fragments[k], order.panel.claims[k]
-    if claims.evidence is not None:
-        brought = np.where(claims.says, claims.evidence.log_odds(), np.nan)
+    fragment, claims = order.panel.fragments[k], order.said.claims[k]
+    if claims.bayes is not None:
+        brought = np.where(claims.says, claims.log_factor, np.nan)
         np.fill_diagonal(brought, np.nan)
         return brought
     rows = [fragment.index(order.labels[i]) for i in claims.members]
@@ -241,10 +241,10 @@ def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:
 
 def _piece(result: Result, k: int) -> Piece:
     order = result.order
-    claims = order.panel.claims[k]
-    fragment = order.fragments[k]
+    claims = order.said.claims[k]
+    fragment = result.fragments[claims.client]
     grid = np.ix_(claims.members, claims.members)
-    yes, no = (count[grid] for count in order.panel.counts)
+    yes, no = (count[grid] for count in order.said.counts)
     said, stance = order.verdicts[grid], claims.stance
     off = ~np.eye(len(stance), dtype=bool)
     alone = ((stance > 0) & (said == 1) & (yes == 1)) | ((stance < 0) & (said == 0) & (no == 1))
@@ -254,7 +254,9 @@ def _piece(result: Result, k: int) -> Piece:
     rows = fragment.n_samples
     return Piece(
         fragment=fragment,
-        picture=draw_piece(fragment),
+        picture=draw_piece(
+            fragment, {(names[i], names[j]) for i, j in np.argwhere(stance > 0).tolist()}
+        ),
         hidden=tuple(sorted(set(order.labels) - set(fragment.labels))),
         alone=tuple(sorted(found, key=lambda item: (not item[2], item))),
         says={
@@ -292,7 +294,7 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
     with_versions = ", ".join(f"{name} {number}" for name, number in made_with.items() if number)
     if with_versions:
         out.append(("recovered with", with_versions))
-    for name, value in result.options.items():
+    for name, value in asdict(result.order.options).items():
         out += _flat(f"assembly: {name.replace('_', ' ')}", value)
     for client, rows in sizes.items():
         out.append((f"rows of {client}", _rows(rows)))

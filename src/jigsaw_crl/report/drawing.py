@@ -5,15 +5,12 @@ They are plain data: the template turns them into SVG, `figures` into matplotlib
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.tables import direct_graph
-from jigsaw_crl.assembly.verdict import SAYS_YES, YES
+from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
@@ -255,8 +252,11 @@ def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def draw_piece(fragment: Fragment) -> Picture:
-    """A client's blocks in their order, with districts and labels inside them."""
+def draw_piece(fragment: Fragment, says: Collection[tuple[str, str]]) -> Picture:
+    """A client's blocks in their order, with districts and labels inside them.
+
+    `says` are the pairs (ancestor, descendant) that the client itself states.
+    """
     blocks = list(fragment.block_order.topological())
     number = {block: i for i, block in enumerate(blocks)}
     covers = sorted((number[a], number[d]) for a, d in fragment.block_order.covers())
@@ -268,10 +268,6 @@ def draw_piece(fragment: Fragment) -> Picture:
         moved = _moved(group, *box.corner)
         chips += moved.chips
         outlines += moved.outlines
-    (claims,) = read_fragments([fragment]).claims
-    names = sorted(fragment.labels)
-    said = np.argwhere(claims.stance == SAYS_YES).tolist()
-    says = {(names[i], names[j]) for i, j in said}
     edges = tuple(
         _block_edge(says, blocks[a], blocks[d], route)
         for (a, d), route in zip(covers, drawing.routes, strict=True)
@@ -280,7 +276,7 @@ def draw_piece(fragment: Fragment) -> Picture:
 
 
 def _block_edge(
-    says: set[tuple[str, str]],
+    says: Collection[tuple[str, str]],
     above: frozenset[str],
     below: frozenset[str],
     route: tuple[tuple[float, float], ...],

@@ -250,7 +250,7 @@ def _against_truth(
 
 def _clients_against_verdicts(order: GlobalOrder) -> tuple[FloatArray, BoolArray]:
     stated, decided = [np.zeros(0)], [np.zeros(0, dtype=bool)]
-    for k, claims in enumerate(order.panel.claims):
+    for k, claims in enumerate(order.said.claims):
         verdict = order.verdicts[np.ix_(claims.members, claims.members)]
         said = client_log_odds(order, k)
         use = ~np.isnan(said) & (verdict != -1)

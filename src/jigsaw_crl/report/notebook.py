@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+import numpy as np
+
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.order import tally
+from jigsaw_crl.assembly.evidence import SPEAKS
+from jigsaw_crl.assembly.verdict import tally
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_hasse, draw_piece
@@ -17,6 +20,13 @@ __all__ = ["fragment_html", "order_html", "result_html"]
 # Notebooks have their own light or dark ground: lines take its text colour, fills stay faint.
 _FRAMES = {"block": "fill:none;stroke:#8593a8", "district": "fill:#a2477f22;stroke:#a2477f"}
 MOST_DRAWN, MOST_ROWS = 120, 12
+
+
+def _stated(fragment: Fragment) -> set[tuple[str, str]]:
+    """Pairs that the client calls ancestors, by more than three to one."""
+    with np.errstate(invalid="ignore"):
+        found = np.argwhere(fragment.evidence > SPEAKS).tolist()
+    return {(fragment.labels[a], fragment.labels[d]) for a, d in found}
 
 
 def order_html(order: GlobalOrder) -> str:
@@ -40,7 +50,7 @@ def fragment_html(fragment: Fragment) -> str:
     )
     if len(fragment.labels) > MOST_DRAWN:
         return f"<div>{head}. Too large to draw here.</div>"
-    return f"<div>{head}{_svg(draw_piece(fragment))}</div>"
+    return f"<div>{head}{_svg(draw_piece(fragment, _stated(fragment)))}</div>"
 
 
 def result_html(result: Result) -> str:
@@ -48,7 +58,7 @@ def result_html(result: Result) -> str:
     order = result.order
     rows = [
         (f.client, len(f.labels), len(f.blocks), f"{order.client_weights[f.client]:.2f}", f.outcome)
-        for f in order.fragments
+        for f in result.fragments.values()
     ]
     parts = [order_html(order), _table(("client", "labels", "blocks", "weight", "outcome"), rows)]
     parts += [f"<p>left out: {escape(str(part))}</p>" for part in result.left_out]

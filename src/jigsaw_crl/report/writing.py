@@ -99,7 +99,7 @@ def render_report(result: Result) -> str:
 def _data(contents: Contents) -> dict[str, Any]:
     """The data that the page's script needs."""
     order = contents.result.order
-    yes, no = order.panel.counts
+    yes, no = order.said.counts
     off = order.probabilities
     table = b"".join(
         [
@@ -126,11 +126,11 @@ def _data(contents: Contents) -> dict[str, Any]:
                 "stance": pack((claims.stance + 1).astype(np.uint8).tobytes()),
                 "evidence": pack(_hundredths(client_log_odds(order, k))),
             }
-            for k, claims in enumerate(order.panel.claims)
+            for k, claims in enumerate(order.said.claims)
         ],
         "pooled": pack(_hundredths(order.evidence)) if order.mode == "evidence" else None,
         "rests": _rests(order),
-        "bounds": pack(_floats(order.bounds.value) + _bytes(order.bounds.in_sd)),
+        "bounds": pack(_floats(order.table.bounds.value) + _bytes(order.table.bounds.in_sd)),
         "effects": _effects(order),
         "files": {
             "order.csv": pack(order_csv(order).encode()),
@@ -145,7 +145,7 @@ def _rests(order: GlobalOrder) -> list[tuple[int, int]]:
     p = len(order.labels)
     return [
         (order.index(a) * p + order.index(d), number[client])
-        for (a, d), client in (order.resting or {}).items()
+        for (a, d), client in order.rests_on.items()
     ]
 
 
@@ -157,7 +157,7 @@ def _effects(order: GlobalOrder) -> dict[str, Any] | None:
     p = len(order.labels)
     verdicts = [[EDGE_CODES[direct.verdict(a, d)] for d in range(p)] for a in range(p)]
     sites = []
-    for k, claims in enumerate(order.panel.claims):
+    for k, claims in enumerate(order.said.claims):
         own = np.ix_(claims.members, claims.members)
         value = effects.by_site.value[k][own]
         if not np.isnan(value).all():

@@ -96,8 +96,8 @@ class Knowledge:
 
     def before(self, rank: int) -> Knowledge:
         """What follows from the base facts below a rank."""
-        ranks = (np.where(r < rank, r, UNKNOWN) for r in (self.yes_rank, self.no_rank))
-        part = Knowledge(self.evidence, self.yes, self.no, *ranks, self.reasons, self.clock)
+        yes, no = (np.where(r < rank, r, UNKNOWN) for r in (self.yes_rank, self.no_rank))
+        part = Knowledge(self.evidence, self.yes, self.no, yes, no, self.reasons, self.clock)
         part.close()
         return part
 

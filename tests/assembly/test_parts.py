@@ -1,0 +1,142 @@
+"""Fragments read from files, and studies of more labels than orders are sampled of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly import check_certificate
+from jigsaw_crl.assembly import panel as panels
+from jigsaw_crl.base.errors import InputError
+
+WORLD = jc.simulate.random_world(16, 8, 0.5, 11)
+
+
+def recovered(n_samples):
+    return [
+        jc.recover_fragment(WORLD.client(k, n_samples=n_samples, seed=k))
+        for k in range(WORLD.n_clients)
+    ]
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return recovered(4_000)
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return recovered(None)
+
+
+def written(fragments, folder):
+    for k, piece in enumerate(reversed(fragments)):
+        jc.save_fragment(piece, folder / f"{k}.json")
+    return folder
+
+
+def assert_same_order(one, other):
+    assert one.labels == other.labels
+    assert np.array_equal(one.verdicts, other.verdicts)
+    assert np.array_equal(one.probabilities, other.probabilities)
+    assert one.client_weights == other.client_weights
+    assert (one.notes, one.mode, one.rate) == (other.notes, other.mode, other.rate)
+    a, d = one.labels[:2]
+    assert str(one.explain(a, d)) == str(other.explain(a, d))
+
+
+def test_files_give_what_fragments_in_memory_give(pieces, tmp_path):
+    assert_same_order(jc.assemble(pieces), jc.assemble(written(pieces, tmp_path)))
+
+
+def test_exact_statements_and_algorithm_3_as_well(exact, tmp_path):
+    paths = list(written(exact, tmp_path).iterdir())
+    assert_same_order(jc.assemble(exact), jc.assemble(paths))
+    assert jc.assemble(exact, method="paper").pairs() == jc.assemble(paths, method="paper").pairs()
+
+
+def test_the_same_client_in_two_files_is_refused(pieces, tmp_path):
+    for name in ("a.json", "b.json"):
+        jc.save_fragment(pieces[0], tmp_path / name)
+    with pytest.raises(InputError, match="another file holds a fragment of the same client"):
+        jc.assemble(tmp_path)
+
+
+def test_a_folder_without_fragments_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="the folder has no fragments"):
+        jc.assemble(tmp_path)
+
+
+# -- more labels than orders are sampled of ------------------------------------------------------
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """As if orders of more than twelve labels could not be sampled."""
+    monkeypatch.setattr(panels, "MOST_SAMPLED", 12)
+
+
+def island(prefix, seed, n_samples=2_000):
+    """Three clients of a world whose labels no other world has."""
+    world = jc.simulate.random_world(8, 3, 0.8, seed)
+    out = []
+    for k in range(3):
+        document = jc.recover_fragment(world.client(k, n_samples=n_samples, seed=k)).to_document()
+        text = jc.Fragment.from_document(document).to_json()
+        for i in range(1, 9):
+            text = text.replace(f'"z{i}"', f'"{prefix}{i}"')
+        piece = jc.Fragment.from_json(text.replace(document["client"], f"{prefix}-{k}"))
+        out.append(piece)
+    return out
+
+
+def test_parts_that_share_no_client_are_assembled_on_their_own(many):
+    a, b = island("a", 1), island("b", 2)
+    alone = [jc.assemble(part) for part in (a, b)]
+    order = jc.assemble([b[0], a[1], b[2], a[0], b[1], a[2]])
+    assert "fall apart into 2 parts" in order.notes[0]
+    assert order.pairs() == alone[0].pairs() | alone[1].pairs()
+    assert order.pairs()
+    for part in alone:
+        at = [order.index(label) for label in part.labels]
+        for name in ("verdicts", "probabilities", "evidence"):
+            assert np.array_equal(getattr(order, name)[np.ix_(at, at)], getattr(part, name))
+        for client, weight in part.client_weights.items():
+            assert order.client_weights[client] == weight
+    assert order.verdict("a1", "b1") is jc.Verdict.UNDETERMINED
+    assert 0 < order.probability("a1", "b1") < 0.5
+    assert "no client saw both" in str(order.explain("a1", "b1"))
+    certificate = order.explain(*min(order.pairs()))
+    assert check_certificate(certificate, order.fragments) == ""
+
+
+def test_exact_parts_stay_exact(many):
+    order = jc.assemble(island("a", 1, None) + island("b", 2, None))
+    assert order.mode == "exact"
+    first = jc.assemble(island("a", 1, None))
+    assert {pair for pair in order.pairs() if pair[0][0] == "a"} == first.pairs()
+    assert check_certificate(order.explain(*min(order.pairs())), order.fragments) == ""
+
+
+def test_too_many_labels_that_clients_share_are_refused(many, pieces):
+    message = "there are 16 labels that clients share, and orders of 12 labels at most are sampled"
+    with pytest.raises(InputError, match=message):
+        jc.assemble(pieces)
+    order = jc.assemble(island("a", 1) + island("b", 2))
+    with pytest.raises(InputError, match="orders of 12 labels at most are sampled"):
+        order.sample(1)
+
+
+def test_algorithm_3_samples_nothing_and_takes_any_number(many, exact):
+    assert jc.assemble(exact, method="paper").pairs()
+
+
+def test_copies_are_found_by_a_part_of_their_numbers(pieces, monkeypatch):
+    from jigsaw_crl.assembly import copies
+
+    twin = jc.Fragment.from_document({**pieces[0].to_document(), "client": "twin", "findings": []})
+    given = [*pieces, twin]
+    monkeypatch.setattr(copies, "MOST_COMPARED", 60)
+    assert copies.find_copies(given) == [(0, len(pieces))]
