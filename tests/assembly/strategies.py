@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -73,17 +73,13 @@ def reordered(fragment: Fragment, rng: np.random.Generator) -> Fragment:
 
 
 def assert_same(one: GlobalOrder, other: GlobalOrder) -> None:
-    """Every field of the two orders is equal; of the fragments, the clients' names."""
-    for field in fields(GlobalOrder):
-        mine, yours = getattr(one, field.name), getattr(other, field.name)
-        if field.name == "fragments":
-            mine, yours = ([f.client for f in x] for x in (mine, yours))
-        if isinstance(mine, np.ndarray):
-            np.testing.assert_array_equal(mine, yours, err_msg=field.name)
-        else:
-            assert mine == yours, field.name
-    np.testing.assert_array_equal(one.evidence, other.evidence)
-    np.testing.assert_array_equal(one.probabilities, other.probabilities)
+    """Everything that the two orders say is equal."""
+    assert (one.labels, one.mode, one.notes) == (other.labels, other.mode, other.notes)
+    assert (one.options, one.convergence) == (other.options, other.convergence)
+    assert one.client_weights == other.client_weights
+    for name in ("verdicts", "why", "decoded", "probabilities", "evidence"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.to_frame().equals(other.to_frame())
 
 
 def _names(draw: st.DrawFn) -> list[str]:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.agreement import agreement, pairs_apart
+from jigsaw_crl.assembly import dissent
+from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.truth.simulate.sem import SEM
 
@@ -26,8 +28,21 @@ def says(name: str, factor: float, labels: tuple[str, ...] = ("pump", "valve")) 
     )  # fmt: skip
 
 
-def panel(*factors: float):
-    return read_fragments([says(f"site-{i}", x) for i, x in enumerate(factors)])
+def evidence_of(fragments) -> Evidence:
+    panel = read_fragments(fragments)
+    return Evidence.of(panel, Use.all_of(panel))
+
+
+def panel(*factors: float) -> Evidence:
+    return evidence_of([says(f"site-{i}", x) for i, x in enumerate(factors)])
+
+
+def agreement(evidence: Evidence) -> np.ndarray:
+    return dissent.agreement(dissent.sites_differ(evidence))
+
+
+def pairs_apart(evidence: Evidence):
+    return dissent.pairs_apart(evidence, dissent.sites_differ(evidence))
 
 
 def test_sites_that_say_the_same_agree():
@@ -68,8 +83,8 @@ def test_a_hidden_common_cause_is_no_disagreement():
         ancestor[0, 2, :2] = 8.0
         cause.append(replace(f, bayes=replace(f.bayes, ancestor=ancestor)))
     sites = [says(f"site-{i}", x) for i, x in enumerate((8, 8, 8, -4, -4, -4))]
-    assert pairs_apart(read_fragments(sites))
-    assert not pairs_apart(read_fragments(sites + cause))
+    assert pairs_apart(evidence_of(sites))
+    assert not pairs_apart(evidence_of(sites + cause))
 
 
 def test_one_site_has_nothing_to_agree_with():

@@ -26,8 +26,8 @@ def clients(world):
 
 
 def test_bounds_shrink_with_more_rows_and_cover_the_true_shares(world, clients):
-    few = jc.recover(clients).order.bounds.value
-    many = jc.recover(world.clients(n_samples=50_000)).order.bounds.value
+    few = jc.recover(clients).order.table.bounds.value
+    many = jc.recover(world.clients(n_samples=50_000)).order.table.bounds.value
     order = jc.recover(clients).order
     no = (order.verdicts == NO) & ~np.isnan(few)
     assert np.median(many[no]) < 0.5 * np.median(few[no])
@@ -47,7 +47,7 @@ def test_bounds_shrink_with_more_rows_and_cover_the_true_shares(world, clients):
 
 def test_the_smallest_effect_that_matters_decides_what_no_means(clients):
     plain = jc.recover(clients).order
-    bound = plain.bounds.value
+    bound = plain.table.bounds.value
     size = float(np.nanmedian(bound[plain.verdicts == NO]))
     order = jc.recover(clients, smallest_effect=size).order
     off = ~np.eye(len(order), dtype=bool)
@@ -84,7 +84,9 @@ def plain(clients):
 
 
 def test_an_explanation_of_a_no_states_the_effect_that_it_excludes(plain):
-    a, d = (plain.labels[i] for i in np.argwhere(~np.isnan(plain.bounds.value) & no(plain))[0])
+    a, d = (
+        plain.labels[i] for i in np.argwhere(~np.isnan(plain.table.bounds.value) & no(plain))[0]
+    )
     certificate = plain.explain(a, d)
     assert certificate.bound == plain.bound(a, d)
     assert certificate.bound_unit == "share of the change"
@@ -102,7 +104,7 @@ def test_an_explanation_of_a_no_states_the_effect_that_it_excludes(plain):
 
 
 def test_a_share_of_all_that_changed_is_no_bound(plain):
-    shown = plain.bounds.value < 0.99
+    shown = plain.table.bounds.value < 0.99
     a, d = (plain.labels[i] for i in np.argwhere(shown & no(plain))[0])
     certificate = plain.explain(a, d)
     for share in (1.0, 1.7):
@@ -110,7 +112,7 @@ def test_a_share_of_all_that_changed_is_no_bound(plain):
         assert nothing.excluded == ""
         assert str(nothing).endswith("  The data give no bound on the size of an effect.")
         assert "share of" not in str(nothing)
-    wide = plain.bounds.value > 0.99
+    wide = plain.table.bounds.value > 0.99
     assert (wide & ~shown & (plain.verdicts != YES)).any()
     frame = plain.to_frame().set_index(["ancestor", "descendant"])
     for i, j in np.argwhere((wide | shown) & (plain.verdicts != YES)):
@@ -130,7 +132,7 @@ def no(order):
 
 
 def test_certificates_under_a_smallest_effect_check_out_and_say_what_rests_on_it(clients, plain):
-    size = float(np.nanquantile(plain.bounds.value[no(plain)], 0.6))
+    size = float(np.nanquantile(plain.table.bounds.value[no(plain)], 0.6))
     order = jc.recover(clients, smallest_effect=size).order
     checker, rules, reasons = CertificateChecker(order.fragments), set(), 0
     for a, d in permutations(order.labels, 2):
@@ -143,7 +145,7 @@ def test_certificates_under_a_smallest_effect_check_out_and_say_what_rests_on_it
     assert reasons > 0
     # Pairs that the evidence leaves open and whose effects are small anyway.
     wide = jc.recover(clients, smallest_effect=2.5).order
-    became = no(wide) & (plain.verdicts == OPEN) & ~np.isnan(wide.bounds.value)
+    became = no(wide) & (plain.verdicts == OPEN) & ~np.isnan(wide.table.bounds.value)
     a, d = (wide.labels[i] for i in np.argwhere(became)[0])
     certificate = wide.explain(a, d)
     assert certificate.rules == {"small"}

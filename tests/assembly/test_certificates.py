@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl import GlobalOrder, Verdict, assemble
 from jigsaw_crl.assembly import CertificateChecker, check_certificate
+from jigsaw_crl.assembly.decision import Why
 from jigsaw_crl.assembly.posterior import Convergence
 
 from .clients import lab, noisy, perfect, small_world
@@ -116,7 +117,9 @@ def test_the_reason_of_a_pair_on_which_chains_disagree_says_so(tmp_path):
     a, d = sorted(order.undetermined())[0]
     apart = (order.indices(a, d),)
     convergence = Convergence(True, 1.01, 0.02, 500, 4, disputed=apart)
-    changed = replace(result, order=replace(order, convergence=convergence))
+    why = order.why.copy()
+    why[apart[0]] = Why.DISPUTED
+    changed = replace(result, order=replace(order, convergence=convergence, why=why))
     read = jc.load_result(changed.save(tmp_path / "out")).order
     assert read.convergence == convergence
     assert "the chains that sample orders disagree on this pair" in read.explain(a, d).reason

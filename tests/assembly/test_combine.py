@@ -142,7 +142,7 @@ def test_a_contradicted_statement_is_weighed_and_a_note_names_the_clients():
     ]
     order = assemble(labs)
     assert order.mode == "evidence"
-    assert order.notes[0].startswith("the exact statements contradict each other")
+    assert order.notes[0].startswith("the statements contradict each other")
     assert "a and b; lab-1 says yes; lab-2 says no" in order.notes[0]
     assert order.verdict("a", "b") is Verdict.UNDETERMINED
     assert order.verdict("b", "a") is Verdict.NOT_ANCESTOR
@@ -205,7 +205,7 @@ def test_the_table_and_the_diagram_agree_with_the_order():
     frame = order.to_frame()
     assert list(frame.columns) == [
         "ancestor", "descendant", "verdict", "probability", "supporting", "contradicting",
-        "excludes_above", "excludes_unit", "agreement",
+        "excludes_above", "excludes_unit", "agreement", "rests_on", "contested",
     ]  # fmt: skip
     assert len(frame) == len(order) * (len(order) - 1)
     row = frame.iloc[17]

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 
 from jigsaw_crl import assemble
-from jigsaw_crl.assembly.exact import Contradiction, entail
-from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.exact import Contradiction, deduce
 
 from .clients import false_statements, flipped, lab, perfect, small_world
 from .strategies import any_labs
+from .test_agreement import evidence_of
 
-CONTRADICT = "the exact statements contradict each other"
+CONTRADICT = "the statements contradict each other"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_contradiction_is_named_and_the_statements_are_weighed(labs):
 @given(any_labs())
 def test_what_follows_agrees_or_contradicts(labs):
     try:
-        knowledge = entail(read_fragments(labs))
+        knowledge = deduce(evidence_of(labs))
     except Contradiction:
         assert assemble(labs).mode == "evidence"
         return

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from jigsaw_crl import Fragment, Verdict, assemble
-from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.posterior.doubts import JOINS, joined_pairs
 from jigsaw_crl.evidence.factors import BayesFactors
 
 from .clients import lab
+from .test_agreement import evidence_of
 
 ONE_CAUSE = JOINS * (1.0 - np.exp(-1.0))
 
@@ -33,11 +33,11 @@ def weighing(name: str, labels: str, odds: dict[str, tuple[float, float]]) -> Fr
 def joined(labels: str, pairs: list[str], seen: str) -> dict[str, float]:
     """What `joined_pairs` says at a client that has `seen`, the order being certain."""
     everything = weighing("all", labels, {})
-    panel = read_fragments([everything, weighing("some", seen, {})])
+    said = evidence_of([everything, weighing("some", seen, {})])
     order = np.zeros((len(labels), len(labels)))
     for a, d in pairs:
-        order[panel.position[a], panel.position[d]] = 1.0
-    found = list(joined_pairs(panel, order, order))[1]
+        order[said.panel.position[a], said.panel.position[d]] = 1.0
+    found = list(joined_pairs(said, order, order))[1]
     return {seen[i] + seen[j]: found[i, j] for i in range(len(seen)) for j in range(i)}
 
 

@@ -14,6 +14,7 @@ from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
 from jigsaw_crl.assembly.graph import direct_effects
 from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.simulate import Intervention
 
@@ -27,6 +28,11 @@ def world():
 @pytest.fixture(scope="module")
 def result(world):
     return jc.recover(world.clients(n_samples=5_000), interventions="hard")
+
+
+def used(fragments):
+    panel = read_fragments(fragments)
+    return panel, Use.all_of(panel)
 
 
 def truth(world, labels):
@@ -79,7 +85,7 @@ def upwards(world, result):
 
 
 def test_signs_are_those_of_the_direction_of_the_interventions(world, result):
-    pooled = pool_effects(read_fragments(upwards(world, result)))
+    pooled = pool_effects(*used(upwards(world, result)))
     total, _ = truth(world, pooled.labels)
     clear = (np.abs(total) > 0.1) & pooled.known
     np.fill_diagonal(clear, False)
@@ -90,7 +96,7 @@ def test_signs_are_those_of_the_direction_of_the_interventions(world, result):
 
 def test_a_site_that_moved_a_label_the_other_way_is_turned_and_named(world, result):
     fragments = upwards(world, result)
-    straight = pool_effects(read_fragments(fragments))
+    straight = pool_effects(*used(fragments))
     first = fragments[0]
     # The label with the clearest effects there.
     z = np.nan_to_num(np.abs(first.hard.total.value) / first.hard.total.error)
@@ -98,7 +104,7 @@ def test_a_site_that_moved_a_label_the_other_way_is_turned_and_named(world, resu
     sign = np.ones(len(first.labels))
     sign[j] = -1.0
     turned = fragment_with(first, first.hard.total.value * sign[:, None] * sign[None, :])
-    pooled = pool_effects(read_fragments([turned, *fragments[1:]]))
+    pooled = pool_effects(*used([turned, *fragments[1:]]))
     assert np.allclose(pooled.estimate, straight.estimate, equal_nan=True)
     (note,) = pooled.notes
     assert first.labels[j] in note
@@ -107,7 +113,7 @@ def test_a_site_that_moved_a_label_the_other_way_is_turned_and_named(world, resu
 
 def test_a_site_that_stands_apart_is_set_aside_and_named(world, result):
     fragments = upwards(world, result)
-    honest = pool_effects(read_fragments(fragments))
+    honest = pool_effects(*used(fragments))
     counts = np.where(honest.known, honest.sites, 0)
     a, d = np.unravel_index(counts.argmax(), counts.shape)
     names = result.order.labels[a], result.order.labels[d]
@@ -115,9 +121,7 @@ def test_a_site_that_stands_apart_is_set_aside_and_named(world, result):
     i, j = liar.index(names[0]), liar.index(names[1])
     value = liar.hard.total.value.copy()
     value[i, j] += 2.0
-    lied = pool_effects(
-        read_fragments([fragment_with(f, value) if f is liar else f for f in fragments])
-    )
+    lied = pool_effects(*used([fragment_with(f, value) if f is liar else f for f in fragments]))
     assert any(liar.client in note and names[0] in note for note in lied.notes)
     assert abs(lied.estimate[a, d] - honest.estimate[a, d]) < 2 * honest.error[a, d]
 
@@ -128,7 +132,7 @@ def test_two_sites_that_disagree_get_a_wide_interval_and_a_small_p(result):
     one = fragments[0]
     value = one.hard.total.value.copy()
     value[one.index(shared[0]), one.index(shared[1])] += 1.0
-    pooled = pool_effects(read_fragments([fragment_with(one, value), fragments[1]]))
+    pooled = pool_effects(*used([fragment_with(one, value), fragments[1]]))
     a, d = (pooled.labels.index(x) for x in shared)
     assert pooled.heterogeneity[a, d] < 1e-3
     assert pooled.error[a, d] > 0.3
@@ -192,7 +196,7 @@ def test_notes_about_sites_reach_the_order_and_many_are_one_a_site(world, result
     liar = max(fragments, key=lambda f: int(f.hard.total.known.sum()))
     value = liar.hard.total.value + 3.0
     lied = [fragment_with(f, value) if f is liar else f for f in fragments]
-    pooled = pool_effects(read_fragments(lied))
+    pooled = pool_effects(*used(lied))
     about = [n for n in pooled.notes if n.startswith(liar.client) and "stands apart" in n]
     assert len(about) == 1
     assert len(pooled.notes) <= len(fragments) + len(result.order.labels)

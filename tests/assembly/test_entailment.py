@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jigsaw_crl import Verdict, assemble
-from jigsaw_crl.assembly.exact.entailment import Contradiction, entail
-from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.exact.entailment import Contradiction, deduce
 from jigsaw_crl.assembly.verdict import NO, YES
 
 from .clients import lab
 from .strategies import any_labs, true_labs
+from .test_agreement import evidence_of
 
 LABELS = "abcde"
 
@@ -88,12 +88,12 @@ def test_entailment_is_sound_and_complete_without_disjunctions(orders, m):
         truth = orders[m][rng.integers(len(orders[m]))] if number % 3 else None
         labs = random_labs(m, rng, truth, sets=False)
         left = fits(orders[m], labs)
-        panel = read_fragments(labs)
+        said = evidence_of(labs)
         if not len(left):
             with pytest.raises(Contradiction):
-                entail(panel)
+                deduce(said)
             continue
-        found = entail(panel)
+        found = deduce(said)
         np.testing.assert_array_equal(found.yes, left.all(axis=0))
         np.testing.assert_array_equal(found.no, ~left.any(axis=0))
         open_pairs += int((~found.yes & ~found.no).sum())
@@ -107,7 +107,7 @@ def test_entailment_with_disjunctions_is_sound_and_finds_nearly_everything(order
         truth = orders[5][rng.integers(len(orders[5]))]
         labs = random_labs(5, rng, truth, sets=True)
         left = fits(orders[5], labs)
-        found = entail(read_fragments(labs))
+        found = deduce(evidence_of(labs))
         assert not (found.yes & ~left.all(axis=0)).any()
         assert not (found.no & left.any(axis=0)).any()
         found_pairs += int(found.yes.sum() + found.no.sum())
@@ -157,7 +157,7 @@ def test_a_disjunction_with_every_candidate_refuted_is_a_contradiction():
         lab("lab-2", "abd", no=[("a", "d"), ("b", "d")]),
     ]
     with pytest.raises(Contradiction, match="candidate"):
-        entail(read_fragments(labs))
+        deduce(evidence_of(labs))
 
 
 def test_a_cycle_of_statements_is_a_contradiction():
@@ -167,4 +167,4 @@ def test_a_cycle_of_statements_is_a_contradiction():
         lab("lab-3", "ca", yes=[("c", "a")]),
     ]
     with pytest.raises(Contradiction, match="cycle"):
-        entail(read_fragments(labs))
+        deduce(evidence_of(labs))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.meanings import differing_labels
-from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.dissent import differing_labels
+
+from .test_agreement import evidence_of
 
 
 def exchanged(client: jc.Client, a: str, b: str) -> jc.Client:
@@ -39,5 +40,5 @@ def test_labels_of_sound_sites_are_seldom_named():
         world = jc.simulate.random_world(12, 6, 0.7, 70 + seed)
         n = (300, 1000, 10_000)[seed % 3]
         fragments = [jc.recover_fragment(c) for c in world.clients(n, seed=seed)]
-        named += bool(differing_labels(read_fragments(fragments)))
+        named += bool(differing_labels(evidence_of(fragments)))
     assert named <= 1

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, LEAST_AGAINST
+from jigsaw_crl.assembly.decision import LEAST_AGAINST, Why, decide
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
 from jigsaw_crl.fragment.fragment import BayesFactors
 
 
@@ -31,14 +32,17 @@ def client(name: str, ancestor: list[list[float]], *, single: bool = False) -> F
 
 def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explained():
     low = np.array([[0.0, 0.02], [0.0, 0.0]])
-    order = replace(assemble([client("north", [[0, -0.9], [-9, 0]])]), sampled=low)
+    order = assemble([client("north", [[0, -0.9], [-9, 0]])])
+    why = order.why.copy()
+    why[0, 1] = Why.PRIOR
+    order = replace(order, probabilities=low, why=why)
     assert order.probability("pump", "valve") < CERTAIN_NO
     assert -LEAST_AGAINST < order.evidence[order.indices("pump", "valve")] < 0
     assert order.verdict("pump", "valve") is Verdict.UNDETERMINED
     text = str(order.explain("pump", "valve"))
     assert "the probability is low because few pairs are related" in text
-    assert '"not ancestor" needs log-odds of -1.0 or less (here -0.9)' in text
-    assert text.count("log-odds") == 1
+    assert '"not ancestor" needs a log Bayes factor of -1.0 or less (here -0.9)' in text
+    assert text.count("log Bayes factor") == 1
 
 
 @pytest.mark.parametrize(("odds", "verdict"), [(-9, "not ancestor"), (0.5, "undetermined")])
@@ -46,3 +50,52 @@ def test_other_verdicts_do_not_mention_the_prior(odds, verdict):
     order = assemble([client("north", [[0, odds], [-9, 0]], single=odds < 0)])
     assert str(order.verdict("pump", "valve")) == verdict
     assert "few pairs are related" not in str(order.explain("pump", "valve"))
+
+
+@pytest.mark.parametrize(
+    ("probability", "evidence", "verdict", "why"),
+    [
+        (0.97, -5.0, OPEN, Why.PRIOR),
+        (0.97, 0.3, OPEN, Why.PRIOR),
+        (0.97, 3.0, YES, Why.EVIDENCE),
+        (0.01, -3.0, NO, Why.EVIDENCE),
+        (0.01, -0.5, OPEN, Why.PRIOR),
+        (0.01, 5.0, OPEN, Why.PRIOR),
+        (0.6, 5.0, OPEN, Why.UNSURE),
+    ],
+)
+def test_a_verdict_needs_evidence_that_points_the_same_way(probability, evidence, verdict, why):
+    P, E = np.zeros((2, 2)), np.zeros((2, 2))
+    P[0, 1], E[0, 1] = probability, evidence
+    decided = decide(P, E)
+    assert (decided.verdicts[0, 1], decided.why[0, 1]) == (verdict, why)
+
+
+def test_what_decided_pairs_imply_needs_no_evidence_of_its_own():
+    P, E = np.zeros((3, 3)), np.zeros((3, 3))
+    P[0, 1] = P[1, 2] = P[0, 2] = 0.99
+    E[0, 1] = E[1, 2] = 6.0
+    decided = decide(P, E)
+    assert decided.verdicts[0, 2] == YES
+    assert decided.why[0, 2] == Why.IMPLIED
+    assert (decided.verdicts.T[decided.verdicts == YES] == NO).all()
+
+
+def test_chains_that_disagree_decide_nothing():
+    P = np.array([[0.0, 0.97], [0.0, 0.0]])
+    E = np.array([[0.0, 9.0], [-9.0, 0.0]])
+    chains = np.stack([P, P * 0.5])
+    decided = decide(P, E, chains=chains)
+    assert decided.verdicts[0, 1] == OPEN
+    assert decided.why[0, 1] == Why.DISPUTED
+
+
+def test_a_size_that_matters_never_denies_a_pair_that_is_probably_an_ancestor():
+    P = np.array([[0.0, 0.931], [0.02, 0.0]])
+    E = np.array([[0.0, 1.5], [-2.0, 0.0]])
+    bound = np.array([[np.nan, 0.04], [0.3, np.nan]])
+    decided = decide(P, E, bound=bound, smallest=0.1)
+    assert decided.verdicts[0, 1] == OPEN
+    assert (decided.verdicts[1, 0], decided.why[1, 0]) == (OPEN, Why.LARGE)
+    small = decide(0.5 * P, E, bound=bound, smallest=0.1)
+    assert (small.verdicts[0, 1], small.why[0, 1]) == (NO, Why.SMALL)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly import panel as panels
 from jigsaw_crl.base.errors import InputError
 
@@ -41,7 +40,7 @@ def assert_same_order(one, other):
     assert np.array_equal(one.verdicts, other.verdicts)
     assert np.array_equal(one.probabilities, other.probabilities)
     assert one.client_weights == other.client_weights
-    assert (one.notes, one.mode, one.rate) == (other.notes, other.mode, other.rate)
+    assert (one.notes, one.mode, one.use.rate) == (other.notes, other.mode, other.use.rate)
     a, d = one.labels[:2]
     assert str(one.explain(a, d)) == str(other.explain(a, d))
 
@@ -75,7 +74,7 @@ def test_a_folder_without_fragments_is_refused(tmp_path):
 @pytest.fixture
 def many(monkeypatch):
     """As if orders of more than twelve labels could not be sampled."""
-    monkeypatch.setattr(panels, "MOST_SAMPLED", 12)
+    monkeypatch.setattr(panels, "MOST_LABELS", 12)
 
 
 def island(prefix, seed, n_samples=2_000):
@@ -92,41 +91,12 @@ def island(prefix, seed, n_samples=2_000):
     return out
 
 
-def test_parts_that_share_no_client_are_assembled_on_their_own(many):
-    a, b = island("a", 1), island("b", 2)
-    alone = [jc.assemble(part) for part in (a, b)]
-    order = jc.assemble([b[0], a[1], b[2], a[0], b[1], a[2]])
-    assert "fall apart into 2 parts" in order.notes[0]
-    assert order.pairs() == alone[0].pairs() | alone[1].pairs()
-    assert order.pairs()
-    for part in alone:
-        at = [order.index(label) for label in part.labels]
-        for name in ("verdicts", "probabilities", "evidence"):
-            assert np.array_equal(getattr(order, name)[np.ix_(at, at)], getattr(part, name))
-        for client, weight in part.client_weights.items():
-            assert order.client_weights[client] == weight
-    assert order.verdict("a1", "b1") is jc.Verdict.UNDETERMINED
-    assert 0 < order.probability("a1", "b1") < 0.5
-    assert "no client saw both" in str(order.explain("a1", "b1"))
-    certificate = order.explain(*min(order.pairs()))
-    assert check_certificate(certificate, order.fragments) == ""
-
-
-def test_exact_parts_stay_exact(many):
-    order = jc.assemble(island("a", 1, None) + island("b", 2, None))
-    assert order.mode == "exact"
-    first = jc.assemble(island("a", 1, None))
-    assert {pair for pair in order.pairs() if pair[0][0] == "a"} == first.pairs()
-    assert check_certificate(order.explain(*min(order.pairs())), order.fragments) == ""
-
-
 def test_too_many_labels_that_clients_share_are_refused(many, pieces):
-    message = "there are 16 labels that clients share, and orders of 12 labels at most are sampled"
+    message = "there are 16 labels, and orders of 12 at most are sampled"
     with pytest.raises(InputError, match=message):
         jc.assemble(pieces)
-    order = jc.assemble(island("a", 1) + island("b", 2))
-    with pytest.raises(InputError, match="orders of 12 labels at most are sampled"):
-        order.sample(1)
+    with pytest.raises(InputError, match="They fall into 2 groups that share no label"):
+        jc.assemble(island("a", 1) + island("b", 2))
 
 
 def test_algorithm_3_samples_nothing_and_takes_any_number(many, exact):
@@ -139,4 +109,4 @@ def test_copies_are_found_by_a_part_of_their_numbers(pieces, monkeypatch):
     twin = jc.Fragment.from_document({**pieces[0].to_document(), "client": "twin", "findings": []})
     given = [*pieces, twin]
     monkeypatch.setattr(copies, "MOST_COMPARED", 60)
-    assert copies.find_copies(given) == [(0, len(pieces))]
+    assert copies.find_copies(panels.read_fragments(given)) == ((0, len(pieces)),)

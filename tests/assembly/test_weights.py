@@ -9,12 +9,12 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, assemble
-from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment import BayesFactors, Statements
 from jigsaw_crl.truth.simulate import Intervention, World, random_world
 
 from .clients import lab, noisy, perfect, small_world
+from .test_agreement import evidence_of
 
 
 def spoil(world: World, fragment: Fragment, kind: str, rng: np.random.Generator) -> Fragment:
@@ -63,7 +63,7 @@ def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each
     def missed(n_clients: int, n_single: int):
         two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
         zeros = np.zeros((2, 2))
-        return read_fragments(
+        return evidence_of(
             Fragment(
                 f"lab-{k:02d}",
                 "null-cone",

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from jigsaw_crl.assembly.exact import Contradiction, Knowledge, deduce
 from jigsaw_crl.assembly.linearity import clients_against_linearity
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.pairs import PairTable
-from jigsaw_crl.assembly.panel import Panel, read_fragments
+from jigsaw_crl.assembly.panel import Panel, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed_posterior
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
@@ -43,6 +45,7 @@ from jigsaw_crl.diagnostics.labels import (
     sites_differ,
 )
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
 __all__ = [
     "Conclusion",
@@ -77,12 +80,14 @@ def conclude(
     options : Options
     """
     panel = read_fragments(fragments)
+    pieces = {piece.client: piece for piece in panel.fragments}
     if options.method == "paper":
-        order, across = _by_algorithm_3(panel, options), about_coverage(panel)
+        order, across = _by_algorithm_3(panel, options), _coverage(panel)
     else:
+        check_size(panel)
         considered = consider(panel)
         order, more = _weighed(panel, considered, options)
-        across = (*considered.findings, *more)
+        across = (*considered.findings, *more, *check_districts(pieces, order.undetermined()))
     own = (f for piece in panel.fragments for f in piece.findings) if checks is None else checks
     return Conclusion(order, (*about_clients(own), *across))
 
@@ -102,15 +107,13 @@ def about_clients(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     )
 
 
-def about_coverage(panel: Panel) -> tuple[Finding, ...]:
-    """Findings about which labels the clients share, and which pairs they always confound."""
-    pieces = {piece.client: piece for piece in panel.fragments}
-    covered = check_coverage({name: piece.labels for name, piece in pieces.items()})
-    return (*covered, *check_districts(pieces))
+def _coverage(panel: Panel) -> tuple[Finding, ...]:
+    """Findings about which labels the clients share."""
+    return tuple(check_coverage({piece.client: piece.labels for piece in panel.fragments}))
 
 
 def assemble(
-    fragments: Iterable[Fragment],
+    fragments: Iterable[Fragment] | Iterable[str | Path] | str | Path,
     *,
     method: str = "null-cone",
     seed: int = 0,
@@ -124,7 +127,7 @@ def assemble(
 
     Parameters
     ----------
-    fragments : iterable of Fragment
+    fragments : iterable of Fragment, iterable of paths, or a folder
         In any order; the result does not depend on it.
     method : {"null-cone", "paper"}
         ``"paper"`` is Algorithm 3.
@@ -157,7 +160,10 @@ def assemble(
     {('pump', 'valve')}
     """
     name: Method = "null-cone" if method == "evidence" else method  # type: ignore[assignment]
-    return conclude(fragments, options=Options(name, seed, smallest_effect)).order
+    given: list[Any] = [fragments] if isinstance(fragments, str | Path) else list(fragments)
+    if given and all(isinstance(item, str | Path) for item in given):
+        given = list(read_fragment_files(fragment_paths(given)).values())
+    return conclude(given, options=Options(name, seed, smallest_effect)).order
 
 
 # -- what is used ---------------------------------------------------------------------------------
@@ -194,7 +200,7 @@ def consider(panel: Panel) -> Considered:
     if differing:
         findings += [label_differs(*which) for which in differing]
         evidence = Evidence.of(panel, replace(use, silent=frozenset(differing)))
-    return Considered(evidence, effects, (*about_coverage(panel), *findings))
+    return Considered(evidence, effects, (*_coverage(panel), *findings))
 
 
 def _weighed(

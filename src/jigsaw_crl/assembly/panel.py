@@ -14,13 +14,15 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import block_array, coo_array
+from scipy.sparse.csgraph import connected_components
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import NO, YES, Fragment
 
-__all__ = ["MOST_LABELS", "Panel", "Rows", "read_fragments"]
+__all__ = ["Panel", "Rows", "check_size", "read_fragments"]
 
 # With more labels, orders are not sampled: chains would take more than 200 bytes for each of the
 # p² pairs (3 GB at this size), and a minute of moves would hardly touch each pair once.
@@ -151,7 +153,7 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
     Raises
     ------
     InputError
-        No fragment, two with one client name, or too many labels.
+        No fragment, or two with one client name.
     """
     given = list(fragments)
     for item in given:
@@ -173,6 +175,22 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
     labels = tuple(sorted({label for fragment in given for label in fragment.labels}))
     position = {label: i for i, label in enumerate(labels)}
     return Panel(labels, tuple(Rows.of(f, position) for f in given), tuple(given))
+
+
+def check_size(panel: Panel) -> None:
+    """Refuse more labels than orders are sampled of, and say what to do."""
+    p = len(panel.labels)
+    if p <= MOST_LABELS:
+        return
+    member = coo_array(panel.where >= 0, dtype=np.int8)
+    n_groups, _ = connected_components(block_array([[None, member], [member.T, None]]))
+    groups = f"They fall into {n_groups} groups that share no label: assemble each on its own."
+    raise InputError(
+        f"there are {p:,} labels, and orders of {MOST_LABELS:,} at most are sampled",
+        groups
+        if n_groups > 1
+        else "Leave labels out, or assemble parts of the study on their own.",
+    )
 
 
 def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 from jigsaw_crl.base.findings import Finding
@@ -71,11 +71,19 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> list[Finding]:
     return findings
 
 
-def check_districts(fragments: Mapping[str, Fragment]) -> list[Finding]:
-    """A finding about pairs that are in one district at every client that has both.
+def check_districts(
+    fragments: Mapping[str, Fragment], undetermined: Collection[tuple[str, str]]
+) -> list[Finding]:
+    """A finding about open pairs that are in one district at every client that has both.
 
     None of these clients can tell which of the two is the ancestor. With few rows, a district may
     turn out smaller with more of them.
+
+    Parameters
+    ----------
+    fragments : mapping of str to Fragment
+    undetermined : collection of (str, str)
+        The ordered pairs without a verdict.
     """
     split: set[tuple[str, str]] = set()
     joined: dict[tuple[str, str], list[str]] = {}
@@ -88,7 +96,11 @@ def check_districts(fragments: Mapping[str, Fragment]) -> list[Finding]:
                 joined.setdefault((a, b), []).append(name)
             else:
                 split.add((a, b))
-    stuck = sorted(pair for pair in joined if pair not in split)
+    stuck = sorted(
+        (a, b)
+        for a, b in joined
+        if (a, b) not in split and ((a, b) in undetermined or (b, a) in undetermined)
+    )
     if not stuck:
         return []
     shown = ", ".join(f"{a}–{b} ({', '.join(joined[a, b][:3])})" for a, b in stuck[:4]) + (

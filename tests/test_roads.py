@@ -1,0 +1,199 @@
+"""All roads to a result give one table of pairs and the same findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.assembly import conclude as road
+from jigsaw_crl.assembly import explanation, panel
+from jigsaw_crl.assembly.evidence import Evidence
+from jigsaw_crl.cli.app import run
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.federated.answer import make_answer
+from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.settings import CoordinatorSettings
+from jigsaw_crl.truth.simulate import Intervention
+
+from .assembly.test_meanings import exchanged
+
+
+def findings(result: jc.Result) -> Counter:
+    return Counter((f.check, f.severity, f.client, f.regime) for f in result.diagnostics)
+
+
+def assert_same_result(one: jc.Result, other: jc.Result) -> None:
+    assert one.order.to_frame().equals(other.order.to_frame())
+    assert one.order.notes == other.order.notes
+    assert one.order.client_weights == other.order.client_weights
+    assert one.effects.equals(other.effects)
+    assert findings(one) == findings(other)
+    for a, d in list(one.order.pairs())[:3]:
+        assert str(one.order.explain(a, d)) == str(other.order.explain(a, d))
+
+
+# -- the roads ------------------------------------------------------------------------------------
+
+
+def added(fragments: list[jc.Fragment], seed: int) -> jc.Result:
+    """One site first, the others one by one in another order."""
+    order = np.random.default_rng(seed).permutation(len(fragments)).tolist()
+    first = fragments[order[0]]
+    concluded = road.conclude([first])
+    result = jc.Result({first.client: first}, concluded.order, concluded.findings)
+    for k in order[1:]:
+        result = result.add(fragments[k])
+    return result
+
+
+def from_files(fragments: list[jc.Fragment], folder) -> jc.Result:
+    paths = [jc.save_fragment(f, folder / f"{f.client}.json") for f in fragments]
+    assert run(["assemble", *map(str, paths), "--out", str(folder / "out")]) == 0
+    return jc.load_result(folder / "out")
+
+
+def by_round(fragments: list[jc.Fragment], folder) -> jc.Result:
+    names = tuple(f.client for f in fragments)
+    settings = CoordinatorSettings(sites=names, results=folder / "rounds", most_bytes=10_000_000)
+    gathering = Gathering.open(settings, "first")
+    for fragment in fragments:
+        text = fragment.to_json()
+        standing = gathering.receive(fragment.client, make_answer(text, fragment.client, "first"))
+        assert standing.state == "received", standing
+    return gathering.finish(1)
+
+
+# -- the studies ----------------------------------------------------------------------------------
+
+
+def clean():
+    return jc.simulate.random_world(8, 5, 0.7, 11).clients(2_000)
+
+
+def hard():
+    world = jc.simulate.random_world(8, 5, 0.7, 12, intervention=Intervention("hard", shift=1.0))
+    return [c.with_interventions("hard") for c in world.clients(2_000)]
+
+
+def not_hard():
+    """Soft interventions that every site calls hard."""
+    world = jc.simulate.random_world(8, 5, 0.8, 13)
+    return [c.with_interventions("hard") for c in world.clients(5_000)]
+
+
+def nonlinear():
+    world = jc.simulate.random_world(12, 8, 0.6, 5)
+    return world.clients(5_000, departures=["nonlinear-system=0.5"])
+
+
+def mislabelled():
+    world = jc.simulate.random_world(10, 6, 0.9, 4)
+    clients, order = world.clients(5_000, seed=0), world.order
+    own = clients[2].labels
+    root = max(own, key=lambda x: sum(order.is_ancestor(x, y) for y in own))
+    leaf = max(own, key=lambda x: sum(order.is_ancestor(y, x) for y in own))
+    return [exchanged(c, root, leaf) if k == 2 else c for k, c in enumerate(clients)]
+
+
+def copied(fragments):
+    return [*fragments, *(replace(fragments[0], client=f"copy-{k}", findings=()) for k in range(3))]
+
+
+def lying(fragments):
+    b = fragments[0].bayes
+    lie = BayesFactors(b.scales, -b.ancestor, b.district, b.lean, b.single, b.settled)
+    return [replace(fragments[0], bayes=lie), *fragments[1:]]
+
+
+@pytest.mark.parametrize("study", [clean, hard, not_hard, nonlinear, mislabelled])
+def test_recovering_adding_assembling_and_a_round_give_one_table(study, tmp_path):
+    clients = study()
+    whole = jc.recover(clients)
+    sent = list(whole.order.fragments)
+    for name, fragment in whole.fragments.items():
+        (own,) = (f for f in sent if f.client == name)
+        assert own.evidence is fragment.evidence or np.array_equal(
+            own.evidence, fragment.evidence, equal_nan=True
+        )
+    for result in (added(sent, 0), added(sent, 1), from_files(sent, tmp_path)):
+        assert_same_result(whole, result)
+    assert_same_result(whole, by_round(sent, tmp_path))
+    grown = jc.recover(clients[1:]).add(clients[0])
+    assert_same_result(whole, grown)
+
+
+@pytest.mark.parametrize("change", [copied, lying])
+def test_changed_fragments_give_one_table_by_every_road(change, tmp_path):
+    given = change(list(jc.recover(clean()).order.fragments))
+    results = [added(given, 0), added(given, 1), from_files(given, tmp_path)]
+    for result in results[1:]:
+        assert_same_result(results[0], result)
+    assert_same_result(results[0], by_round(given, tmp_path))
+
+
+def test_sites_that_refute_a_claim_end_in_a_result_and_not_in_an_error(tmp_path):
+    whole = jc.recover(not_hard())
+    assert "not-hard" in findings(whole) or any(
+        f.check == "not-hard" for f in whole.diagnostics
+    )
+    assert from_files(list(whole.order.fragments), tmp_path).order.pairs() == whole.order.pairs()
+
+
+def test_a_site_more_does_not_undo_what_is_withheld():
+    clients = nonlinear()
+    whole, seven = jc.recover(clients), jc.recover(clients[:-1])
+    assert not whole.order.pairs()
+    assert not seven.add(clients[-1]).order.pairs()
+    assert any(f.check == "not-linear" and f.client is None for f in whole.diagnostics)
+
+
+def test_copies_count_once_in_effects():
+    world = jc.simulate.random_world(6, 3, 0.9, 14, intervention=Intervention("hard", shift=1.0))
+    sent = list(jc.recover(world.clients(1_000), interventions="hard").order.fragments)
+    once, often = jc.assemble(sent), jc.assemble(copied(sent))
+    known = once.effects.known
+    np.testing.assert_array_equal(once.effects.error[known], often.effects.error[known])
+    np.testing.assert_array_equal(once.effects.sites, often.effects.sites)
+
+
+def test_a_recovery_with_its_proposal_and_its_files_computes_everything_once(monkeypatch, tmp_path):
+    counts: Counter = Counter()
+
+    def counted(module, name, key=None):
+        original = getattr(module, name)
+
+        def wrapper(*args, **kwargs):
+            counts[key(*args) if key else name] += 1
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, wrapper)
+
+    counted(road, "read_fragments")
+    counted(explanation, "explain", lambda order, a, d: ("certificate", a, d))
+    pooled = Evidence.pooled.func
+
+    def pool(self):
+        counts["pooled", id(self)] += 1
+        kept.append(self)
+        return pooled(self)
+
+    kept: list[Evidence] = []
+    monkeypatch.setattr(Evidence.pooled, "func", pool)
+    result = jc.recover(jc.simulate.random_world(14, 5, 0.6, 3).clients(2_000)).with_proposal()
+    certificates = [key for key in counts if key[0] == "certificate"]
+    assert not certificates
+    reading = panel.read_fragments
+    monkeypatch.setattr(panel, "read_fragments", lambda *_: pytest.fail("read again"))
+    before = dict(counts)
+    result.save(tmp_path / "out")
+    monkeypatch.setattr(panel, "read_fragments", reading)
+    assert counts["read_fragments"] == 1
+    assert {k: v for k, v in counts.items() if k[0] == "pooled"} == {
+        k: v for k, v in before.items() if k[0] == "pooled"
+    }
+    assert set(counts[k] for k in counts if k[0] in ("certificate", "pooled")) == {1}
+    assert sum(key[0] == "certificate" for key in counts) == 14 * 13
