@@ -16,7 +16,6 @@ from jigsaw_crl.base.files import (
     new_stage,
     read_file,
     readable,
-    sole_writer,
     writable,
     write_file,
     write_text,
@@ -134,16 +133,6 @@ def test_a_new_file_never_replaces_one_where_there_are_no_hard_links(tmp_path, m
 
     monkeypatch.setattr(os, "link", refuse)
     test_a_new_file_never_replaces_one(tmp_path)
-
-
-def test_two_writers_of_one_folder_exclude_each_other(tmp_path):
-    with sole_writer(tmp_path):
-        with pytest.raises(InputError, match="another run is writing"), sole_writer(tmp_path):
-            pass
-        with sole_writer(new_stage(tmp_path, "other-")):
-            pass
-    with sole_writer(tmp_path):
-        pass
 
 
 def test_a_file_larger_than_allowed_is_not_read(tmp_path):

@@ -17,6 +17,7 @@ from jigsaw_crl.cli.app import run
 from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.fragment.keys import generate_key
 
+from ..base.held import held_elsewhere
 from ..malformed.conftest import refused, snapshot
 
 __all__ = ["refused"]
@@ -175,11 +176,9 @@ def test_the_umask_decides_who_may_read_a_result(lab, monkeypatch):
 
 
 def test_a_second_writer_of_a_result_folder_gets_a_clear_line(lab, refused):
-    from jigsaw_crl.base.files import sole_writer
-
-    with sole_writer(lab / "result"):
+    with held_elsewhere(lab / "result"):
         fragment = lab / "lab.fragment.json"
-        refused(["assemble", fragment, "--out", lab / "result"], "another run is writing")
+        refused(["assemble", fragment, "--out", lab / "result"], "in use by another run")
 
 
 def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab, monkeypatch):
@@ -204,7 +203,7 @@ def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab,
     assert run(["assemble", str(lab / "later.json"), "--into", str(lab / "result")]) == 0
     (other,) = more
     assert other.returncode == 2
-    assert "another run is writing to this folder" in other.stderr
+    assert "the folder is in use by another run" in other.stderr
     assert "later" in jc.load_result(lab / "result").fragments
 
 

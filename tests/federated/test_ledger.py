@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.ledger import Head, Ledger
-from jigsaw_crl.federated.locking import locked
 
 from ..fragment.examples import assert_one_line
 
@@ -111,15 +110,3 @@ def test_two_processes_write_one_unbroken_log(tmp_path):
         writer.join(120)
         assert writer.exitcode == 0
     assert Ledger(path).head().entries == 20
-
-
-def test_a_lock_that_is_held_gives_a_clear_line(tmp_path):
-    with (
-        locked(tmp_path / "x", "the record"),
-        pytest.raises(InputError, match="the record is in use by another run") as caught,
-        locked(tmp_path / "x", "the record", patience=0.2),
-    ):
-        pass
-    assert_one_line(caught.value)
-    with locked(tmp_path / "x", "the record"):
-        pass

@@ -13,10 +13,10 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.gathering import Gathering
-from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.fragment.keys import generate_key, read_private_key, read_site_keys
 from jigsaw_crl.fragment.signing import sign_fragment
 
+from ..base.held import held_elsewhere
 from .conftest import SITES, STUDY
 
 
@@ -165,7 +165,7 @@ def test_keys_and_round_belong_together(federation, capsys):
 
 
 def test_two_runs_cannot_use_the_record_at_once(federation, capsys):
-    with Seen.held(federation / "site-keys.seen.json"):
+    with held_elsewhere(federation / "site-keys.seen.json"):
         assert "in use by another run" in refusal(capsys, assemble(federation))
     assert assemble(federation) == 0
 

@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import stat
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +28,6 @@ __all__ = [
     "open_regular",
     "read_file",
     "readable",
-    "sole_writer",
     "sync_file",
     "sync_folder",
     "writable",
@@ -308,47 +306,4 @@ def sync_folder(folder: Path) -> None:
         if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP):
             raise
     finally:
-        os.close(handle)
-
-
-# Folders that a thread holds and may hold once more: device, number of the folder, thread.
-_HELD: set[tuple[int, int, int]] = set()
-
-
-@contextmanager
-def sole_writer(folder: Path, *, nested: bool = False) -> Iterator[None]:
-    """Hold an existing folder against other writers; a second one is refused with a clear line.
-
-    With `nested`, the same thread may hold the folder once more inside the block.
-    """
-    try:
-        import fcntl  # absent on Windows, where folders are not locked
-    except ImportError:
-        yield
-        return
-    with writable(folder, "the folder"):
-        handle = os.open(folder, os.O_RDONLY)
-    about = os.fstat(handle)
-    mine = (about.st_dev, about.st_ino, threading.get_ident())
-    if mine in _HELD:
-        os.close(handle)
-        yield
-        return
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                "another run is writing to this folder",
-                "Wait until it has ended, or name another folder.",
-                path=folder,
-            ) from None
-        except OSError:
-            # Some network file systems lock no folders.
-            pass
-        if nested:
-            _HELD.add(mine)
-        yield
-    finally:
-        _HELD.discard(mine)
         os.close(handle)

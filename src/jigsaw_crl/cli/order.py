@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, sole_writer
+from jigsaw_crl.base.files import check_output
+from jigsaw_crl.base.locking import locked
 from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import few, pluralise, probability_text
 from jigsaw_crl.cli import options as opt
@@ -163,7 +164,7 @@ def assemble(
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
-            stack.enter_context(sole_writer(into, nested=True))
+            stack.enter_context(locked(into))
         known = None if into is None else _known(into, method, seed, smallest_effect)
         received = None
         if keys is not None and round_name is not None:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, writable
-from jigsaw_crl.federated.locking import locked
+from jigsaw_crl.base.locking import locked
 from jigsaw_crl.federated.round import now
 
 __all__ = ["Head", "Ledger", "LogLine"]

@@ -19,6 +19,7 @@ from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.locking import locked
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.job import META_STATE, RoundOptions, write_job
 from jigsaw_crl.federated.kits import (
@@ -27,7 +28,6 @@ from jigsaw_crl.federated.kits import (
     require_nvflare,
     set_storage_paths,
 )
-from jigsaw_crl.federated.locking import locked
 from jigsaw_crl.federated.membership import WARNING_DAYS, days_left
 from jigsaw_crl.federated.round import RoundRecord
 
@@ -106,7 +106,7 @@ def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
     command = start_command(kit)
     check_hardened(kit)
     check_certificates(kit, warn)
-    with locked(kit.resolve() / "running", "the kit"):
+    with locked(kit.resolve(), "the kit"):
         process = subprocess.Popen(
             command,
             start_new_session=True,
@@ -132,7 +132,7 @@ def _interrupt(*_: object) -> None:
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """End a process and all that it started, which NVFlare puts into sessions of their own."""
-    import psutil  # NVFlare needs it as well
+    import psutil  # of the extra `federated`, as NVFlare
 
     with suppress(psutil.NoSuchProcess):
         family = [

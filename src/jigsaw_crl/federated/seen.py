@@ -14,8 +14,8 @@ from typing import Literal, Protocol
 from jigsaw_crl.base.documents import Closed, Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.locking import locked
 from jigsaw_crl.federated.ledger import Head, Ledger
-from jigsaw_crl.federated.locking import locked
 from jigsaw_crl.federated.round import now
 from jigsaw_crl.fragment.signing import Signed
 

@@ -22,7 +22,8 @@ from matplotlib.figure import Figure
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, sole_writer, writable, write_file
+from jigsaw_crl.base.files import check_output, writable, write_file
+from jigsaw_crl.base.locking import locked
 from jigsaw_crl.report.canvas import (
     BLUE,
     GREY,
@@ -226,7 +227,7 @@ def write_figures(
             for ending in _METADATA:
                 check_output(root / f"{name}.{ending}", _is_figure, force=force, what="our figure")
         root.mkdir(parents=True, exist_ok=True)
-        with sole_writer(root):
+        with locked(root):
             # A character that the font lacks is drawn as a box.
             warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
             for name, figure in figures.items():

@@ -25,11 +25,11 @@ from jigsaw_crl.base.files import (
     check_output,
     is_document,
     new_stage,
-    sole_writer,
     sync_folder,
     writable,
     write_text,
 )
+from jigsaw_crl.base.locking import locked
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
@@ -72,7 +72,7 @@ def write_folder(result: Result, root: Path, *, force: bool = False) -> Path:
         made = not root.exists()
         root.mkdir(parents=True, exist_ok=True)
         try:
-            with sole_writer(root):
+            with locked(root):
                 _finish(root)
                 stage = new_stage(root, _STAGE_PREFIX)
                 _write_files(result, stage)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError, choose
-from jigsaw_crl.base.files import sole_writer, write_text
+from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.locking import locked
 from jigsaw_crl.truth.experiments import pages
 from jigsaw_crl.truth.experiments.execution import Call, progress_bar, results_of
 from jigsaw_crl.truth.experiments.methods import METHODS
@@ -114,7 +115,7 @@ def run_plan(
         with progress_bar(f"reproduce {plan.kind}") as bar:
             return run_plan(plan, out, workers=workers, cluster=cluster, progress=bar)
     store = Store(out / plan.kind / REPLICATES)
-    with sole_writer(store.folder):
+    with locked(store.folder):
         calibrations, evaluations = plan.calibrations(), plan.evaluations()
         total = len(calibrations) + len(evaluations)
         place: dict[str, Any] = {"workers": workers, "cluster": cluster}

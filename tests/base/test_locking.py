@@ -1,0 +1,77 @@
+"""One run writes to a folder or record at a time, and its end frees the lock."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+
+import pytest
+
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.locking import locked
+
+from ..fragment.examples import assert_one_line
+from .held import held_elsewhere
+
+# Holds the lock, starts a process that lives as long as its input, and ends or is killed by it.
+OWNER = """
+import os, signal, sys
+from pathlib import Path
+from jigsaw_crl.base.locking import locked
+with locked(Path(sys.argv[1])):
+    owner = os.getpid()
+    if not os.fork():
+        if sys.argv[2] == "killed":
+            os.kill(owner, signal.SIGKILL)
+        sys.stdin.read()
+        os._exit(0)
+    if sys.argv[2] == "killed":
+        signal.pause()
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_second_run_is_refused_with_a_clear_line(tmp_path, kind):
+    path = tmp_path if kind == "folder" else tmp_path / "log.jsonl"
+    with (
+        held_elsewhere(path),
+        pytest.raises(InputError, match="the record is in use by another run") as caught,
+        locked(path, "the record", patience=0.1),
+    ):
+        pass
+    assert_one_line(caught.value)
+    with locked(path, "the record"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_another_folder_and_the_same_thread_are_not_refused(tmp_path):
+    (tmp_path / "other").mkdir()
+    with held_elsewhere(tmp_path), locked(tmp_path / "other"):
+        pass
+    with locked(tmp_path):
+        with locked(tmp_path):
+            pass
+        # The inner block has not freed it.
+        assert (tmp_path / ".lock").exists()
+
+
+@pytest.mark.parametrize("end", ["ordinary", "killed"])
+def test_a_process_that_was_started_meanwhile_does_not_keep_the_lock(tmp_path, end):
+    command = [sys.executable, "-c", OWNER, str(tmp_path), end]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as owner:
+        assert owner.wait() == (0 if end == "ordinary" else -9)
+        with locked(tmp_path):
+            pass
+
+
+def test_a_folder_that_cannot_be_locked_is_named(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(InputError, match="No locks available"), locked(tmp_path):
+        pass
