@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
@@ -29,7 +29,16 @@ def overlap(one, other) -> bool:
     )
 
 
+WIDE = [(118.0, 24.0), (10.0, 40.0)]
+
+
 @given(graphs())
+# Numbers of boxes without an edge lie between those with one, where bends used to get them.
+@example(([(40.0, 20.0)] * 7, [(5, 6), (5, 4), (4, 6)]))
+@example(([(40.0, 20.0)] * 7, [(0, 5), (1, 3), (3, 2), (3, 6), (4, 1), (4, 2)]))
+@example(([(40.0, 20.0)] * 6, [(0, 3), (1, 5), (2, 1), (4, 1), (4, 2), (4, 5)]))
+# Folded layers of boxes that differ in width, crossed by long edges.
+@example((WIDE * 27, [(0, i) for i in range(1, 50)] + [(0, 51), (51, 52), (52, 53), (0, 53)]))
 @settings(max_examples=60, deadline=None)
 def test_boxes_do_not_overlap_and_ancestors_are_above(graph):
     sizes, edges = graph
@@ -46,6 +55,17 @@ def test_boxes_do_not_overlap_and_ancestors_are_above(graph):
         assert box.x - box.width / 2 >= 0
         assert box.x + box.width / 2 <= drawing.width
         assert box.y + box.height / 2 <= drawing.height
+
+
+def test_a_graph_full_of_cycles_is_drawn():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        edges = [(int(a), int(d)) for a, d in np.argwhere(rng.random((9, 9)) < 0.4)]
+        drawing = lay_out([(40, 20)] * 9, edges)
+        assert not any(overlap(a, b) for a, b in combinations(drawing.boxes, 2))
+        for (a, d), route in zip(edges, drawing.routes, strict=True):
+            assert abs(route[0][1] - drawing.boxes[a].y) == 10
+            assert abs(route[-1][1] - drawing.boxes[d].y) == 10
 
 
 def test_a_cycle_is_drawn_rather_than_refused():

@@ -9,9 +9,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
+import networkx as nx
 import numpy as np
 from fast_sugiyama import from_edges
 
@@ -153,13 +154,15 @@ def _down(
     span = max(x.values(), default=0.0) - min(x.values(), default=0.0)
     # A wide drawing gets taller layers, so that its lines are not all level.
     gap = min(max(GAP_Y, SHAPE * span / max(len(rows), 1)), 3 * GAP_Y)
-    y, top, bottom = {}, MARGIN, MARGIN
+    y: dict[int, float] = {}
+    top = bottom = MARGIN
     for row in rows:
         tall = max((sizes[n][1] for n in row if n < len(sizes)), default=LANE)
         fold = _fold(row, width)
-        for place, node in enumerate(row):
-            y[node] = top + tall / 2 + (place % fold) * (tall + GAP_X / 2)
         bottom = top + tall * fold + (fold - 1) * GAP_X / 2
+        y |= dict.fromkeys(row, (top + bottom) / 2)
+        for place, node in enumerate(n for n in row if n in width):
+            y[node] = top + tall / 2 + (place % fold) * (tall + GAP_X / 2)
         top = bottom + (gap if linked.intersection(row) else GAP_X / 2)
     return y, bottom
 
@@ -169,45 +172,46 @@ def _route(start: Box, inner: list[Point], end: Box) -> tuple[Point, ...]:
     down = 1 if start.y <= end.y else -1
     first = (start.x, start.y + down * start.height / 2)
     last = (end.x, end.y - down * end.height / 2)
-    if inner and (inner[0][1] - inner[-1][1]) * down > 0:
-        inner = inner[::-1]
     return (first, *inner, last)
 
 
 def _layers(
     n: int, edges: Sequence[tuple[int, int]]
 ) -> tuple[list[list[int]], dict[tuple[int, int], tuple[int, ...]]]:
-    """Boxes per layer from left to right, and for each edge the boxes and bends on its way.
+    """Boxes and bends per layer from left to right, and for each edge those on its way.
 
     Bends are numbered from n on. Boxes without an edge close the first layer when they are few,
     else they come last, in layers of their own.
     """
-    plain = sorted({(a, d) for a, d in edges if a != d})
+    graph = nx.DiGraph(sorted({(a, d) for a, d in edges if a != d}))
+    # Edges that close a cycle are turned round: those to a node that the search leaves later.
+    left = {node: i for i, node in enumerate(nx.dfs_postorder_nodes(graph))}
+    down = sorted({(a, d) if left[a] > left[d] else (d, a) for a, d in graph.edges})
+    parts = [sorted(part) for part in nx.weakly_connected_components(graph)]
     rows: list[list[int]] = []
-    chains: dict[tuple[int, int], tuple[int, ...]] = {}
-    bends = n
-    # Its node names may be text; ours are numbers.
-    parts: list[Any] = []
-    if plain:
-        parts = list(from_edges(plain, dummy_vertices=True, vertex_spacing=1))
-    for positions, _, _, links in sorted(parts, key=lambda part: -len(part[0])):
-        name: dict[int, int] = {}
-        for node, _ in sorted(positions):
-            name[node] = node if node < n else bends
-            bends += node >= n
+    links: list[tuple[int, int]] = []
+    bends = count(n)
+    for part in sorted(parts, key=lambda part: (-len(part), part)):
+        # The library numbers its bends after the boxes of a part, as if these were 0, 1, 2, ...
+        number = {node: i for i, node in enumerate(part)}
+        inside = [(number[a], number[d]) for a, d in down if a in number]
+        laid: Any = from_edges(inside, dummy_vertices=True, vertex_spacing=1)
+        ((positions, _, _, steps),) = laid
         highest = max(y for _, (_, y) in positions)
-        for node, (_, y) in sorted(positions, key=lambda item: item[1][0]):
+        name: dict[int, int] = {}
+        for node, (_, y) in sorted(positions, key=lambda item: (item[1][0], item[0])):
+            name[node] = part[node] if node < len(part) else next(bends)
             depth = round(highest - y)
             rows.extend([] for _ in range(depth + 1 - len(rows)))
             rows[depth].append(name[node])
-        chains |= _chains([(name[a], name[d]) for a, d in links or ()], n)
-    alone = [i for i in range(n) if all(i not in edge for edge in plain)]
+        links += [(name[a], name[d]) for a, d in steps]
+    alone = [i for i in range(n) if i not in graph]
     if rows and len(alone) <= FEW:
         rows[0] += alone
         alone = []
     per_row = max(8, int(np.ceil(np.sqrt(3 * len(alone)))))
     rows += [alone[i : i + per_row] for i in range(0, len(alone), per_row)]
-    return rows, chains
+    return rows, _chains(links, n)
 
 
 def _chains(links: list[tuple[int, int]], n: int) -> dict[tuple[int, int], tuple[int, ...]]:
@@ -243,10 +247,8 @@ def _across(
     x: dict[int, float] = {}
     gaps: list[FloatArray] = []
     for row in rows:
-        half = np.array([width.get(node, LANE) / 2 for node in row])
-        gap = (half[1:] + half[:-1] + GAP_X) / _fold(row, width)
-        gaps.append(gap)
-        start = np.concatenate([[0.0], np.cumsum(gap)])
+        start = _packed(row, width)
+        gaps.append(np.diff(start))
         for node, place in zip(row, start - start.mean(), strict=True):
             x[node] = float(place)
     beside = _neighbours(links)
@@ -261,6 +263,25 @@ def _across(
             for node, place in zip(row, _spread(np.array(wish), gaps[number]), strict=True):
                 x[node] = float(place)
     return x
+
+
+def _packed(row: Sequence[int], width: dict[int, float]) -> FloatArray:
+    """The leftmost places of a row, in its order; folded, every `fold`-th box is beside another."""
+    fold = _fold(row, width)
+    places: list[float] = []
+    boxes: list[tuple[float, float]] = []
+    wide_before = 0.0
+    for node in row:
+        wide = width.get(node, LANE)
+        place = places[-1] + ((wide_before + wide) / 2 + GAP_X) / fold if places else 0.0
+        if node in width:
+            if len(boxes) >= fold:
+                other, wide_other = boxes[-fold]
+                place = max(place, other + (wide_other + wide) / 2 + GAP_X)
+            boxes.append((place, wide))
+        places.append(place)
+        wide_before = wide
+    return np.array(places)
 
 
 def _spread(wish: FloatArray, gap: FloatArray) -> FloatArray:
