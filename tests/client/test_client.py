@@ -86,7 +86,6 @@ def test_a_label_with_several_matrices_has_a_list_of_means():
     assert [m.mean[0] for m in client.interventions["valve"]] == [1, 2]
 
 
-
 def test_all_constructors_agree_on_the_covariances():
     samples = from_samples()
     for other in (from_covariances(), from_precisions(), from_moments()):
