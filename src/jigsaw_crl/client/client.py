@@ -193,7 +193,8 @@ class Client:
     ) -> Client:
         """A client from the pseudo-inverses Θ of its covariances (rank `n_latent`).
 
-        `n_samples` and `means` are as for `from_covariances`. Without `n_latent`, the rank is that of the control's Θ up to rounding.
+        `n_samples` and `means` are as for `from_covariances`. Without `n_latent`, the rank is that
+        of the control's Θ up to rounding.
         """
         check_names(name, interventions, control_name)
         rank = n_latent
@@ -278,7 +279,7 @@ class Client:
     ) -> Client:
         """Compute the moments of every regime with `compute`, which also gets what stands beside.
 
-        `beside_of` returns it for each matrix of each regime: its size and mean, or its rows' names.
+        `beside_of` returns it for each matrix: its size and mean, or the names of its rows.
         """
         check_names(name, interventions, control_name)
         beside = beside_of()

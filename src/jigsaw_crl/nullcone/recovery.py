@@ -218,7 +218,7 @@ class Recovery:
 
         Its evidence and statements stay the client's own.
         """
-        structure = decide(self._without_claims, order.restrict(self.labels).matrix)
+        structure = decide(self._without_claims, order, self.labels)
         return replace(fragment, basis=self._basis(structure), **self._groups(structure))
 
     def _groups(self, structure: Structure) -> dict[str, Any]:
