@@ -30,9 +30,6 @@ from jigsaw_crl.evidence.priors import MISSED, OPEN_PAIRS, OPEN_SHARE
 
 __all__ = ["Structure", "decide", "greedy_order", "joined_by_others"]
 
-# Up to this many labels, greedy insertion takes a millisecond or two without the compiler, which
-# needs one second.
-FEW = 20
 # Probability of what an assembled order makes improbable: it is wrong about a cause of two labels,
 # a cause without a label joins them, or an effect is too small to see. Blocks and bases are as good
 # from .002 to .1 (random worlds of 10 to 40 latents and settings A to C, 10³ and 10⁴ rows).
@@ -176,10 +173,4 @@ def greedy_order(odds: FloatArray) -> BoolArray:
     Pairs without evidence (-inf) are never added for themselves; when another pair implies them
     they count as zero.
     """
-    known = np.where(np.isfinite(odds), odds, 0.0)
-    if len(known) <= FEW:
-        return plain.greedy_order(known)
-    # Imported here because it loads the compiler.
-    from jigsaw_crl.base import bitsets
-
-    return bitsets.greedy_order(known)
+    return plain.greedy_order(np.where(np.isfinite(odds), odds, 0.0))
