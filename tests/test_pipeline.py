@@ -161,3 +161,13 @@ def test_the_checks_and_recovery_name_the_same_things_that_are_left_out(tmp_path
         left_out += len(result.left_out)
     assert left_out > 5
     assert refused < 8
+
+
+@pytest.mark.parametrize(
+    "option", [{"rank_one": "maybe"}, {"confounding": "some"}, {"n_jobs": 0}, {"n_jobs": "all"}]
+)
+def test_an_option_that_means_nothing_is_refused_before_any_work(option, monkeypatch):
+    clients = jc.simulate.setting("A", 0).clients()
+    monkeypatch.setattr("jigsaw_crl.pipeline.check_client", None)
+    with pytest.raises(jc.InputError, match=f"{next(iter(option))} is"):
+        jc.recover(clients, **option)

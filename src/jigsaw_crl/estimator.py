@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.checks import Kinds
-from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.pipeline import Options, null_cone_only, recover_checked
 
@@ -29,8 +29,8 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     control : str or number, default="control"
-        Value of `y` on observational rows. When regimes are numbers and none of them is
-        `control`, the smallest is taken (by custom 0).
+        Value of `y` on observational rows. By default, if regimes are numbers, the smallest is
+        taken (by custom 0).
     method : {"null-cone", "paper"}, default="null-cone"
     tau : float, optional
         Tolerance of ``method="paper"``.
@@ -77,7 +77,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        control: Any = "control",
+        control: Any = CONTROL,
         *,
         method: Literal["null-cone", "paper"] = "null-cone",
         tau: float | None = None,
@@ -180,7 +180,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         matches = [v for v in values if v == self.control]
         if matches:
             return matches[0]
-        if values.dtype.kind in "iufb" and len(values) > 1:
+        if self.control == CONTROL and values.dtype.kind in "iufb" and len(values) > 1:
             return values[0]
         shown = ", ".join(str(v) for v in values[:6])
         raise InputError(

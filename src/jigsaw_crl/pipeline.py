@@ -34,7 +34,7 @@ from jigsaw_crl.diagnostics import (
 )
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.latents import in_columns
-from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
+from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery, check_options
 from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.result.provenance import provenance_of
 from jigsaw_crl.result.result import Result
@@ -61,7 +61,7 @@ class Options:
     Raises
     ------
     InputError
-        The method is unknown, or an option belongs to the other method.
+        The method or an option's value is unknown, or an option belongs to the other method.
     """
 
     method: Method = "null-cone"
@@ -73,6 +73,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.method not in ("null-cone", "paper"):
             raise InputError(f"the method is {self.method!r}", 'Use "null-cone" or "paper".')
+        check_options(self.confounding, self.rank_one)
         if self.method == "null-cone" and (self.tau is not None or self.budget is not None):
             raise InputError(
                 "tau and budget belong to the paper's method", 'Drop them, or pass method="paper".'

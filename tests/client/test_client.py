@@ -54,6 +54,38 @@ def from_moments(**changes):
 # -- constructors ---------------------------------------------------------------------------------
 
 
+def test_covariances_and_means_say_what_the_rows_say():
+    mild = jc.simulate.Intervention("mild", shift=3.0)
+    world = jc.simulate.random_world(6, 1, 1.0, seed=2, intervention=mild)
+    control, regimes = world.rows(0, 4000)
+    rows = jc.Client.from_samples("lab-1", observational=control, interventions=regimes)
+    given = jc.Client.from_covariances(
+        "lab-1",
+        observational=np.cov(control.T, bias=True),
+        interventions={label: np.cov(x.T, bias=True) for label, x in regimes.items()},
+        means={"control": control.mean(axis=0), **{k: x.mean(axis=0) for k, x in regimes.items()}},
+        n_samples=4000,
+    )
+    expected, found = (jc.recover_fragment(c).evidence for c in (rows, given))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+    assert (np.abs(expected[~np.isnan(expected)]) > 3).any()
+
+
+def test_a_regime_without_a_mean_has_the_controls():
+    client = from_covariances(means={"control": [1, 2, 3, 4], "pump": [1, 2, 3, 5]})
+    means = {x: client.interventions[x][0].mean.tolist() for x in client.labels}
+    assert client.control.mean.tolist() == means["valve"] == [1, 2, 3, 4]
+    assert means["pump"] == [1, 2, 3, 5]
+
+
+def test_a_label_with_several_matrices_has_a_list_of_means():
+    client = from_precisions(
+        interventions={"valve": [np.linalg.inv(C1), np.linalg.inv(C2)], "pump": np.linalg.inv(C2)},
+        means={"valve": [[1, 0, 0, 0], [2, 0, 0, 0]]},
+    )
+    assert [m.mean[0] for m in client.interventions["valve"]] == [1, 2]
+
+
 def test_all_constructors_agree_on_the_covariances():
     samples = from_samples()
     for other in (from_covariances(), from_precisions(), from_moments()):
@@ -214,6 +246,13 @@ BAD_DATA = [
         "whole number",
     ),
     (lambda: from_precisions(observational=thin), "control", "span 1 dimension,"),
+    (lambda: from_covariances(means={"pump": [1, 2, 3]}), "pump", "3 entries for 4 features"),
+    (lambda: from_covariances(means={"pump": ["a"] * 4}), "pump", "not a row of finite numbers"),
+    (
+        lambda: from_covariances(interventions={"valve": [C1, C2]}, means={"valve": [X1[0]]}),
+        "valve",
+        "means lists 1 mean for 2 matrices",
+    ),
     (lambda: from_precisions(interventions={"valve": crooked}), "valve", "not symmetric"),
     (
         lambda: from_moments(control=Moments(None, np.zeros(4), C0)),
@@ -272,6 +311,8 @@ BAD_SHAPE = [
     (lambda: from_samples(features=["a", "b"]), "2 distinct feature names"),
     (lambda: from_samples(features=["a", "b", "c", "c"]), "3 distinct feature names"),
     (lambda: from_covariances(n_samples=60.0), "n_samples is a float"),
+    (lambda: from_covariances(means=[X1[0]]), "means is a list"),
+    (lambda: from_covariances(means={"tank": X1[0]}), "means names the regime 'tank'"),
     (lambda: from_precisions(n_latent=2.5), "n_latent is 2.5"),
     (lambda: from_precisions(n_latent=0), "n_latent is 0"),
     (lambda: from_precisions(n_latent=-3), "n_latent is -3"),

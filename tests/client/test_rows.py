@@ -88,3 +88,13 @@ def test_bad_words_are_refused_in_one_line():
     empty = {r: np.full((30, 5), np.nan) for r in ("control", "a")}
     with pytest.raises(jc.InputError, match=r"regime 'control': none of its 30 rows is complete"):
         both(empty, missing="drop")
+
+
+def test_one_number_names_the_batch_of_all_rows_of_several_matrices():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 30, 2))
+    client = jc.Client.from_samples(
+        "lab", observational=x[0], interventions={"v": [x[1], x[2]], "w": x[3]},
+        batch={"control": 1, "v": 2, "w": 1},
+    )  # fmt: skip
+    assert [[b.name for b in m.batches] for m in client.interventions["v"]] == [["2"], ["2"]]

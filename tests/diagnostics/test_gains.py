@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 import jigsaw_crl as jc
@@ -42,6 +45,38 @@ def test_other_departures_are_not_taken_for_drifting_gains(departures):
 def test_no_false_alarm_on_clean_rows(n):
     for seed in range(6_100_010, 6_100_020):
         assert all(CHECK not in found for found in checks_of([], seed, n))
+
+
+def held_pump(rng, n=5_000):
+    """Pump → valve → flow by six sensors of perfect gains; the pump is held at sd .05."""
+
+    def rows(pump=1.0, valve=1.0, flow=1.0, m=n):
+        a = pump * rng.normal(size=m)
+        b = (valve == 1.0) * 0.8 * a + valve * rng.normal(size=m)
+        c = (flow == 1.0) * 0.8 * b + flow * rng.normal(size=m)
+        return np.column_stack([a, b, c]) @ G + 0.1 * rng.normal(size=(m, 6))
+
+    G = rng.normal(size=(3, 6))
+    held = {"pump": rows(pump=0.05), "valve": rows(valve=0.05), "flow": rows(flow=0.05)}
+    return jc.Client.from_samples("plant", observational=rows(), interventions=held)
+
+
+def test_an_intervention_that_holds_its_target_is_no_drift():
+    for seed in range(20):
+        client = held_pump(np.random.default_rng(seed))
+        assert CHECK not in {f.check for f in check_client(client).findings}
+        assert set(jc.recover_fragment(client).labels) == {"pump", "valve", "flow"}
+
+
+def test_a_regime_of_few_rows_does_not_turn_the_check_off():
+    world = jc.simulate.random_world(6, 1, 1.0, 6_100_002)
+    client = world.client(0, 10_000, seed=1, departures=["gain-drift=0.05"])
+    label = client.labels[0]
+    few = replace(client.interventions[label][0], n=12)
+    shorter = jc.Client.from_moments(
+        "lab", control=client.control, interventions={**client.interventions, label: few}
+    )
+    assert CHECK in {f.check for f in check_client(shorter).findings}
 
 
 def test_a_study_of_drifting_gains_is_refused_with_that_reason():

@@ -76,7 +76,7 @@ def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers(
 
 
 def test_a_regime_that_recovery_refuses_is_an_error_and_no_longer_a_warning():
-    doubt = several_targets("lab", "pump", 1.2)
+    doubt = several_targets("lab", "pump", 1.2, left_out=False)
     assert doubt.severity == "warning"
     (found,) = after_recovery("lab", [doubt], PUMP, [Unread("pump", "several-targets", 12.0, 10.0)])
     assert found.severity == "error"
@@ -84,7 +84,7 @@ def test_a_regime_that_recovery_refuses_is_an_error_and_no_longer_a_warning():
 
 
 def test_a_regime_whose_second_target_is_known_is_used_and_the_other_label_named():
-    doubt = several_targets("lab", "pump", 4.0)
+    doubt = several_targets("lab", "pump", 4.2, left_out=True)
     assert doubt.severity == "error"
     told = [Unread("pump", "off-target", 12.0, 3.3, "valve")]
     (found,) = after_recovery("lab", [doubt], PUMP, told)
@@ -93,9 +93,10 @@ def test_a_regime_whose_second_target_is_known_is_used_and_the_other_label_named
 
 
 def test_a_regime_in_which_recovery_sees_one_target_is_used_with_a_warning():
-    (found,) = after_recovery("lab", [several_targets("lab", "pump", 4.0)], PUMP, [])
+    (found,) = after_recovery("lab", [several_targets("lab", "pump", 4.2, left_out=True)], PUMP, [])
     assert (found.check, found.severity) == ("several-targets", "warning")
     assert "the regime is used" in found.remedy
+    assert found.value == 4.2
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,9 @@ def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason)
     other = Finding(sign, "warning", "tails", "Look.", client="lab")
     told = [Unread("pump", "several-targets", 12.0, 10.0)]
     labels = PUMP | {"tank", "valve"}
-    kept, found = after_recovery("lab", [other, several_targets("lab", "pump", 4.0)], labels, told)
+    kept, found = after_recovery(
+        "lab", [other, several_targets("lab", "pump", 4.2, left_out=True)], labels, told
+    )
     assert kept == other
     assert (found.check, found.severity, found.regime) == ("unclear-regime", "error", "pump")
     assert reason in found.message
@@ -122,11 +125,13 @@ def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system(
 
 def test_where_rows_give_another_reason_a_regime_that_is_read_is_not_doubted():
     other = Finding("light-tails", "warning", "tails", "Look.", client="lab")
-    assert after_recovery("lab", [other, several_targets("lab", "pump", 4.0)], PUMP, []) == (other,)
+    assert after_recovery(
+        "lab", [other, several_targets("lab", "pump", 4.2, left_out=True)], PUMP, []
+    ) == (other,)
 
 
 def test_an_error_about_a_label_that_recovery_was_not_given_stays():
-    refused = several_targets("lab", "valve", 4.0)
+    refused = several_targets("lab", "valve", 4.2, left_out=True)
     assert after_recovery("lab", [refused], PUMP, []) == (refused,)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -85,3 +87,11 @@ def test_moments_with_and_without_batches_are_not_merged():
     rows = batches_of(3, [10, 10])
     with pytest.raises(jc.InputError, match="batches cannot be merged"):
         within(rows).merge(Moments.from_rows(rows["b0"]))
+
+
+def test_merged_moments_are_trimmed_if_either_is():
+    rows = batches_of(0, [8, 9])
+    trimmed = replace(within(rows), trimmed=True)
+    assert trimmed.merge(within(rows)).trimmed
+    assert within(rows).merge(trimmed).trimmed
+    assert not within(rows).merge(within(rows)).trimmed

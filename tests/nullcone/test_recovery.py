@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -291,3 +294,14 @@ def test_options_of_the_other_method_are_refused():
         jc.recover_fragment(client, tau=0.05)
     with pytest.raises(jc.InputError, match="null-cone"):
         jc.recover_fragment(client, method="paper", confounding="none")
+
+
+def test_a_client_needs_no_compiler():
+    code = (
+        "import sys, jigsaw_crl as jc\n"
+        "world = jc.simulate.random_world(30, 1, 1.0, seed=51_400)\n"
+        "found = [jc.recover_fragment(world.client(0, n)) for n in (None, 5_000)]\n"
+        "assert [len(f.labels) for f in found] == [30, 30]\n"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

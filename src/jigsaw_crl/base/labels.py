@@ -14,8 +14,8 @@ the whole rule already; `label_fault` says what is wrong.
 from __future__ import annotations
 
 import json
-import math
 import re
+from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
 from unicodedata import category, name, normalize
 
@@ -24,6 +24,8 @@ __all__ = ["MOST_CHARACTERS", "csv_cell", "label_fault", "label_key", "normal_la
 MOST_CHARACTERS = 500
 # The same few labels come again with every fragment.
 KEPT = 4096
+# Numbers are compared by all their digits: 17 of them are more than a float has.
+_ALL_DIGITS = Context(prec=MOST_CHARACTERS)
 # Classes of invisible characters: control, format (bidirectional, zero-width), surrogates, and the
 # separators of lines and paragraphs.
 _INVISIBLE_CLASSES = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -98,10 +100,10 @@ def label_key(label: str) -> str:
     """
     folded = " ".join(normalize("NFKC", normalize("NFKC", label).casefold()).split())
     try:
-        number = float(folded)
-    except ValueError:
+        number = Decimal(folded)
+    except InvalidOperation:
         return folded
-    return repr(number) if math.isfinite(number) else folded
+    return str(_ALL_DIGITS.normalize(number)) if number.is_finite() else folded
 
 
 def safe_text(text: str) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 import scipy.linalg  # noqa: F401 (loads a BLAS of its own, which the controller must find)
 from threadpoolctl import ThreadpoolController
 
+from jigsaw_crl.base.errors import InputError
+
 __all__ = ["allowed_threads", "in_parallel", "one_thread"]
 
 
@@ -35,7 +37,14 @@ def in_parallel(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) ->
 
     Linear algebra runs in one thread here and in every worker: clients are what runs at once, so
     threads would only compete, and sums split between threads differ in their last digit.
+
+    Raises
+    ------
+    InputError
+        `n_jobs` is neither a whole number above 0 nor −1 (one job per core).
     """
+    if type(n_jobs) is not int or not (n_jobs > 0 or n_jobs == -1):
+        raise InputError(f"n_jobs is {n_jobs!r}", "Pass a number of jobs, or -1 for all cores.")
     if n_jobs == 1 or len(arguments) < 2:
         with one_thread():
             return [function(*a) for a in arguments]

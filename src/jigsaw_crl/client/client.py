@@ -32,16 +32,17 @@ from jigsaw_crl.client.checks import (
     hard_among,
     hard_labels,
     matrices_of,
-    sizes_of,
     validate_client,
 )
 from jigsaw_crl.client.counting import count_rows
 from jigsaw_crl.client.each import moments_of_each
 from jigsaw_crl.client.latents import LatentCount, count_from_moments
 from jigsaw_crl.client.matrices import (
+    MeansGiven,
     moments_of_covariance,
     moments_of_precision,
     rank_of_precision,
+    sizes_and_means,
 )
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.client.rows import RowNames, moments_of_given, names_beside
@@ -156,20 +157,24 @@ class Client:
         observational: npt.ArrayLike,
         interventions: Mapping[str, LabelData],
         n_samples: SampleSizes,
+        means: MeansGiven | None = None,
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
         hard: bool | Iterable[str] = False,
     ) -> Client:
-        """A client from covariances (shape (n_features, n_features)) about the control mean.
+        """A client from covariances (shape (n_features, n_features)), each about its own mean.
 
         `n_samples` is None for exact population moments, an int, or a mapping from regime
-        (the control under its own name) to int.
+        (the control under its own name) to int. `means` maps regimes to their means, shape
+        (n_features,); a regime that it leaves out has the control's. An intervention that moves
+        the mean shows its target best there, so give the means if you have them. A label with
+        several matrices has lists of sizes and means.
         """
         compute = partial(moments_of_covariance, name)
-        sizes = partial(sizes_of, name, n_samples, interventions, control_name)
+        beside = partial(sizes_and_means, name, n_samples, means, interventions, control_name)
         return cls._build(
-            name, observational, interventions, sizes, n_latent, features, control_name, compute
+            name, observational, interventions, beside, n_latent, features, control_name, compute
         )._called(hard)
 
     @classmethod
@@ -180,6 +185,7 @@ class Client:
         observational: npt.ArrayLike,
         interventions: Mapping[str, LabelData],
         n_samples: SampleSizes,
+        means: MeansGiven | None = None,
         n_latent: int | None = None,
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
@@ -187,7 +193,8 @@ class Client:
     ) -> Client:
         """A client from the pseudo-inverses Θ of its covariances (rank `n_latent`).
 
-        Without `n_latent`, the rank is that of the control's Θ up to rounding.
+        `n_samples` and `means` are as for `from_covariances`. Without `n_latent`, the rank is that
+        of the control's Θ up to rounding.
         """
         check_names(name, interventions, control_name)
         rank = n_latent
@@ -196,9 +203,9 @@ class Client:
         else:
             check_latents(name, rank, len(interventions))
         compute = partial(moments_of_precision, name, rank)
-        sizes = partial(sizes_of, name, n_samples, interventions, control_name)
+        beside = partial(sizes_and_means, name, n_samples, means, interventions, control_name)
         return cls._build(
-            name, observational, interventions, sizes, n_latent, features, control_name, compute
+            name, observational, interventions, beside, n_latent, features, control_name, compute
         )._called(hard)
 
     @classmethod
@@ -272,7 +279,7 @@ class Client:
     ) -> Client:
         """Compute the moments of every regime with `compute`, which also gets what stands beside.
 
-        `beside_of` returns it for each matrix of each regime: its size, or the names of its rows.
+        `beside_of` returns it for each matrix: its size and mean, or the names of its rows.
         """
         check_names(name, interventions, control_name)
         beside = beside_of()

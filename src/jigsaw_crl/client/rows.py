@@ -5,7 +5,7 @@ Each row may belong to a batch and to a group; rows may be trimmed, and may have
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -60,9 +60,8 @@ def names_of_rows(
                 regime=regime,
             )
         own = given[regime]
-        found[regime] = [own] if count == 1 or isinstance(own, str) else list(own)
-        if isinstance(own, str):
-            found[regime] *= count
+        one = isinstance(own, str) or not isinstance(own, Iterable)
+        found[regime] = [own] * count if one or count == 1 else list(own)
         if len(found[regime]) != count:
             raise fail(
                 f"{what} lists {pluralise(len(found[regime]), 'entry', 'entries')} for "

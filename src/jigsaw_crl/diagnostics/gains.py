@@ -3,7 +3,8 @@
 In every regime the features lie in the space of the latents, up to the sensors' noise. The smallest
 m − p eigenvalues of a regime's covariance are therefore noise alone, and if the space is the same
 in all regimes, so are those of their average covariance. Gains that differ between regimes turn the
-space, and the average then has more variance outside any one space than each regime has.
+space, and the average then has more variance outside any one space than the regimes have on
+average. Regimes of few rows tell nothing and are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import numpy as np
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["check_gains"]
 
@@ -35,15 +35,22 @@ def check_gains(client: Client, spectrum: Spectrum) -> list[Finding]:
     if client.is_population or p == d or d > MOST_FEATURES:
         return []
     long = [m for m in regimes if (m.n or 0) >= ROWS * d]
-    if len(long) < len(regimes) or len(long) < 2:
+    if len(long) < 2:
         return []
-    pooled = float(spectrum.eigenvalues[p:].sum())
-    own = float(np.mean([_outside(m, spectrum, p) for m in long]))
-    signal = float(spectrum.eigenvalues[:p].sum()) * (d - p) / d
+    rows = np.array([m.n or 0 for m in long], dtype=np.float64)
+    factor = np.ones(d) if spectrum.scale is None else spectrum.scale
+    scale = np.outer(factor, factor)
+    each = np.linalg.eigvalsh([scale * m.covariance for m in long])
+    # The smallest eigenvalues of a sample are too small: p directions were fitted.
+    own = float(np.average(each[:, :-p].sum(axis=1) * rows / (rows - p), weights=rows))
+    together = np.linalg.eigvalsh(
+        scale * sum(n * m.covariance for n, m in zip(rows, long, strict=True)) / rows.sum()
+    )
+    pooled, signal = float(together[:-p].sum()), float(together[-p:].sum()) * (d - p) / d
     turn = (pooled - own) / signal
     if pooled <= ROUNDING * signal or pooled <= TURNED * own:
         return []
-    value = turn * float(np.mean([m.n or 0 for m in long]))
+    value = turn * float(rows.mean())
     if value <= MATTERS:
         return []
     return [
@@ -59,13 +66,3 @@ def check_gains(client: Client, spectrum: Spectrum) -> list[Finding]:
             client=client.name,
         )
     ]
-
-
-def _outside(moments: Moments, spectrum: Spectrum, p: int) -> float:
-    """Variance of a regime outside its own space of p dimensions."""
-    covariance = moments.covariance
-    if spectrum.scale is not None:
-        covariance = spectrum.scale[:, None] * covariance * spectrum.scale
-    n = float(moments.n or 0)
-    # The smallest eigenvalues of a sample are too small: p directions were fitted.
-    return float(np.linalg.eigvalsh(covariance)[:-p].sum()) * n / (n - p)

@@ -42,15 +42,15 @@ SIGNS = {
 
 
 def several_targets(
-    client: str, label: str, value: float, *, threshold: float = 1.0, clearly: float = CLEARLY
+    client: str, label: str, value: float, *, threshold: float = 1.0, left_out: bool
 ) -> Finding:
-    """The regime moves more than one node: it is left out when `value` exceeds `clearly`."""
-    if value <= clearly:
+    """The regime moves more than one node, and is left out; or it may, and is used."""
+    if not left_out:
         return Finding(
             "several-targets",
             "warning",
             "the regime may move more than one node: a third direction differs from the control "
-            "by a little more than chance; heavy-tailed latents do that too",
+            "rows by more than chance; heavy-tailed latents do that too",
             "Check what was applied; the regime is used.",
             value=value,
             threshold=threshold,
@@ -311,7 +311,8 @@ def after_recovery(
     for f in findings:
         if f.check == "several-targets" and f.regime in labels:
             if f.regime not in refused and not signs:
-                kept.append(several_targets(client, f.regime, min(f.value or 0.0, CLEARLY)))
+                value = f.value or 0.0
+                kept.append(several_targets(client, f.regime, value, left_out=False))
         elif f.check != "weak-intervention":
             kept.append(f)
     unclear = {u.label for u in told if u.check == "several-targets"}
@@ -338,5 +339,5 @@ def _not_read(client: str, u: Unread, weak: Finding | None, signs: tuple[str, ..
             return off_target(client, u.label, u.other, u.value, threshold=u.threshold)
         case "several-targets":
             limit = u.threshold
-            return several_targets(client, u.label, u.value, threshold=limit, clearly=limit)
+            return several_targets(client, u.label, u.value, threshold=limit, left_out=True)
     return weak or weak_intervention(client, u.label, u.value, threshold=u.threshold)

@@ -156,7 +156,9 @@ def check_regimes(
         left = _without_simpler_reasons(white, m, Contrast(unbiased[k].tolist(), *intervals[k]))
         if left > 1:
             third.setdefault(label, left)
-    several = [several_targets(client.name, label, x) for label, x in third.items()]
+    several = [
+        several_targets(client.name, label, x, left_out=x > CLEARLY) for label, x in third.items()
+    ]
     findings = [*several, *_same_regimes(white, extremes, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
     weak = [label for label, s in strength.items() if s <= 1 and label not in copies]

@@ -3,8 +3,7 @@
 A target may be read in several ways: which of two lines is its own, and whether it has a second
 direction at all. For every pair of targets and every reading of the two, the functions here
 evaluate each hypothesis of a table, then average over readings and add up by label. `reference`
-says the same one pair at a time. A pair of targets in one reading is an *entry*. Many pairs go
-through compiled loops (`mixture_loops`); few take as long as array code, and need no compiler.
+says the same one pair at a time. A pair of targets in one reading is an *entry*.
 """
 
 from __future__ import annotations
@@ -24,9 +23,8 @@ JITTER = 1e-9
 # Exact moments exclude hypotheses by log odds of 1e12; beyond this, odds count as certain, so that
 # files and sums stay finite.
 CERTAIN = 1e4
-# Up to this many pairs, those of twenty targets, array code takes two milliseconds more than loops,
-# which take three seconds to compile.
-FEW = 200
+# Entries that are worked on at once: their numbers stay in the cache.
+TOGETHER = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,23 +99,16 @@ def densities(
     owner = np.array([h for h, _ in hypotheses.components])
     rows = np.full((*s.exists.shape, len(hypotheses)), -np.inf)
     total = np.full(s.exists.shape, -np.inf)
-    at = pair, reading = np.nonzero(s.exists)
-    if len(s.first) > FEW:
-        # Compiled on first use: numba takes longer to import than a small study to recover.
-        from jigsaw_crl.evidence.mixture_loops import log_densities
-
-        squares = np.ascontiguousarray(np.swapaxes(scales**2, 1, 2))
-        start = np.searchsorted(owner, np.arange(len(hypotheses) + 1))
-        table = log_weights, log_priors, start, hypotheses.free
-        log_densities(pair, reading, s.values, s.covariance, s.free, squares, *table, rows, total)
-        return Densities(rows, total)
-    free = s.free[at]
-    used = np.array([np.ones(len(pair), dtype=bool), free[:, 1], free[:, 0]])
-    each = _log_normals(s.values[at].T, s.covariance[at].T, used, scales[pair].T)
-    each = each - each[0] + log_weights[pair].T
-    found = np.array([_log_sum(each[owner == h]) for h in range(len(hypotheses))])
-    found[~(free[:, None] | ~hypotheses.free).all(axis=2).T] = -np.inf
-    rows[at], total[at] = found.T, _log_sum(found + log_priors[:, None])
+    pair, reading = np.nonzero(s.exists)
+    for k in range(0, len(pair), TOGETHER):
+        at = own, _ = pair[k : k + TOGETHER], reading[k : k + TOGETHER]
+        free = s.free[at]
+        used = np.array([np.ones(len(own), dtype=bool), free[:, 1], free[:, 0]])
+        each = _log_normals(s.values[at].T, s.covariance[at].T, used, scales[own].T)
+        each = each - each[0] + log_weights[own].T
+        found = np.array([_log_sum(each[owner == h]) for h in range(len(hypotheses))])
+        found[~(free[:, None] | ~hypotheses.free).all(axis=2).T] = -np.inf
+        rows[at], total[at] = found.T, _log_sum(found + log_priors[:, None])
     return Densities(rows, total)
 
 
@@ -181,26 +172,16 @@ def by_label(
     s = statistics
     first, second = owner[s.first], owner[s.second]
     log_weight = np.where(s.exists, log_weight, -np.inf)
-    factors = np.zeros((len(hypotheses), n_labels, n_labels))
-    count = np.zeros((n_labels, n_labels))
-    if len(s.first) > FEW:
-        from jigsaw_crl.evidence.mixture_loops import add_by_label  # compiled, as in `densities`
-
-        table = hypotheses.free, hypotheses.mirror
-        add_by_label(rows, log_weight, s.free, first, second, *table, factors, count)
-    else:
-        logs = _averaged(rows.T, log_weight.T, s.free, hypotheses)
-        # Taken against the best hypothesis and floored, the small differences between those that
-        # fit survive the division by the first.
-        logs = np.maximum(logs - logs.max(axis=0), -CERTAIN)
-        said = logs - logs[0], logs[hypotheses.mirror] - logs[0]
-        for a, b, own in ((first, second, said[0]), (second, first, said[1])):
-            for h, row in enumerate(own):
-                np.add.at(factors[h], (a, b), row)
-            np.add.at(count, (a, b), 1.0)
+    logs = _averaged(rows.T, log_weight.T, s.free, hypotheses)
+    # Taken against the best hypothesis and floored, the small differences between those that fit
+    # survive the division by the first.
+    logs = np.maximum(logs - logs.max(axis=0), -CERTAIN)
+    cells = np.concatenate([first * n_labels + second, second * n_labels + first])
+    count = np.bincount(cells, minlength=n_labels**2).astype(np.float64)
     count[count == 0] = np.nan
-    factors /= count
-    return factors
+    said = np.concatenate([logs - logs[0], logs[hypotheses.mirror] - logs[0]], axis=1)
+    factors = [np.bincount(cells, row, n_labels**2) / count for row in said]
+    return np.array(factors).reshape(len(hypotheses), n_labels, n_labels)
 
 
 def _averaged(

@@ -295,8 +295,12 @@ class Moments(ReadOnlyArrays):
                 part._moved(merged.mean - m.mean) for m in (self, other) for part in m.parts
             )
         known = self.parts and other.parts
-        groups = _together(self.groups, other.groups)
-        return replace(merged, parts=coarsened(parts) if known else (), groups=groups)
+        return replace(
+            merged,
+            parts=coarsened(parts) if known else (),
+            groups=_together(self.groups, other.groups),
+            trimmed=self.trimmed or other.trimmed,
+        )
 
     def select(self, features: BoolArray | IntArray) -> Moments:
         """Moments of some features, by their positions (in any order) or a boolean mask."""

@@ -4,12 +4,12 @@
 `whitening`     the control covariance that all regimes support, and coordinates whitened by it
 `spikes`        directions that an intervention moved, told from noise
 `arrows`        estimated moments: a target's line, its c and its mean shift, in several readings
-`arrow_search`  the lines of few regimes, in array code; `arrow_climb` is compiled, for many
+`arrow_search`  the search for the candidate lines
 `arrow_pairs`   inner products of the arrows of two targets, with their covariance
 `lines`         exact moments: the two lines that may carry a target's own noise
 `pairs`         inner products of the lines of two targets, with their covariance
 `targets`       the readings of all regimes, from arrows or from lines
-`choice`        the readings that fit all pairs best
+`choice`        the readings that fit all pairs best, and how sure they are
 `reading`       these steps in order: moments in, log Bayes factors out
 `structure`     districts, ancestry, blocks
 `statements`    what exact moments make certain; `district` says it inside districts, and

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.evidence.mixture import FEW, Statistics
+from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrows import READINGS, ZERO, Arrows
 
 __all__ = ["arrow_statistics"]
@@ -34,6 +34,8 @@ __all__ = ["arrow_statistics"]
 # A symmetric 3 × 3 matrix is kept as its upper triangle, six numbers; where each entry is there.
 UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 FULL = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
+# Entries that are worked on at once: their matrices stay in the cache.
+TOGETHER = 1000
 
 
 def arrow_statistics(arrows: Arrows, first: IntArray, second: IntArray) -> Statistics:
@@ -47,15 +49,11 @@ def arrow_statistics(arrows: Arrows, first: IntArray, second: IntArray) -> Stati
     i = place[first[pair], reading // READINGS]
     j = place[second[pair], reading % READINGS]
     found = _Readings.of(arrows)
-    if len(first) > FEW:
-        # Compiled on first use: numba takes longer to import than a small study to recover.
-        from jigsaw_crl.nullcone.arrow_loops import products
-
-        given = (found.G, found.N, found.numbers, found.shared, found.whole)
-        products(*given, i, j, pair, reading, T, C)
-    else:
-        values, covariance = _products(found, i, j)
-        T[at], C[at] = values.T, covariance[FULL].T.reshape(-1, 3, 3)
+    for k in range(0, len(pair), TOGETHER):
+        some = slice(k, k + TOGETHER)
+        values, covariance = _products(found, i[some], j[some])
+        here = at[0][some], at[1][some]
+        T[here], C[here] = values.T, covariance[FULL].T.reshape(-1, 3, 3)
     s, t = np.divmod(np.arange(n_readings), READINGS)
     free = np.broadcast_to(np.stack([s != ZERO, t != ZERO], axis=1), (*exists.shape, 2))
     return Statistics(first, second, T, C, exists, np.ascontiguousarray(free))
@@ -139,18 +137,6 @@ class _Readings:
             dimension=arrows.u.shape[2],
         )
 
-    @property
-    def numbers(self) -> FloatArray:
-        """All numbers of the readings, shape (m, 11), in the order of `arrow_loops`."""
-        turning = (self.pull, self.by_mean, self.by_line, self.by_c, self.loose)
-        means = (self.mean_rows, self.base)
-        return np.stack([self.lam, self.alpha, self.n, self.zero, *turning, *means], axis=1)
-
-    @property
-    def whole(self) -> FloatArray:
-        """Numbers of the client: n_control, n_eff, and the directions that a line can turn to."""
-        return np.array([self.n_control, self.n_eff, max(self.dimension - 1, 1)], dtype=np.float64)
-
 
 # Vectors and matrices of an entry are in the basis (u_i, c_i, u_j, c_j), and the entries lie along
 # the last axis. `own` is the place of the target's line in it: 0 for i, 2 for j.
@@ -196,7 +182,7 @@ def _products(r: _Readings, i: IntArray, j: IntArray) -> tuple[FloatArray, Float
         form[a, two, one] += 0.5
     C += _of_forms(R, form) / r.n_eff
     # The product of two free rotations.
-    both = r.whole[2] / (r.alpha[i] * r.alpha[j])
+    both = max(r.dimension - 1, 1) / (r.alpha[i] * r.alpha[j])
     v = (1.0, -r.lam[j], -r.lam[i])
     C += [both * v[a] * v[b] for a, b in UPPER]
     for place, zero in ((1, r.zero[j]), (2, r.zero[i])):

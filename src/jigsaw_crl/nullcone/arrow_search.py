@@ -1,7 +1,6 @@
-"""The search for the candidate lines of `arrows`, all regimes at once, in array code.
+"""The search for the candidate lines of `arrows`, all regimes at once.
 
-`arrow_climb` does the same one regime after the other, compiled. With few regimes this is as fast
-and needs no compiler. F and G of `arrows` are climbed by fixed points of their gradients, from the
+F and G of `arrows` are climbed by fixed points of their gradients, from the
 null lines, the outermost eigenvectors and the mean shift; Newton's method finishes F.
 """
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 
-__all__ = ["TIE", "search"]
+__all__ = ["search"]
 
 # Steps of the fixed point and of Newton's method; a step shorter than CLOSE is the last.
 ASCENTS, STEPS, CLOSE = 200, 20, 1e-9

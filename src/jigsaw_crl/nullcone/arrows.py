@@ -42,9 +42,6 @@ SPAN = POWERS + 2
 # Two free lines and the line of "c = 0".
 READINGS = 3
 ZERO = 2
-# Up to this many regimes, lines are searched in array code: it takes five milliseconds more, and
-# four seconds of compilation less on the first run.
-FEW = 20
 # Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
 # angle is about 2‖c‖/λ); one less likely by e^12 is none.
 SAME_LINE, NEGLIGIBLE = 0.9999, 12.0
@@ -186,13 +183,7 @@ def _readings(
     values, vectors = np.linalg.eigh(span.first)
     eigen = values, np.ascontiguousarray(np.swapaxes(vectors, 1, 2))
     given = (span.first, span.second, span.d, *eigen, w_mean, w_cov, SAME_LINE)
-    if r > FEW:
-        # Compiled on first use: numba takes longer to import than a small study to recover.
-        from jigsaw_crl.nullcone.arrow_climb import climb
-
-        climb(*given, x, value)
-    else:
-        search(*given, x, value)
+    search(*given, x, value)
     has = np.isfinite(value) & (value > value[:, :1] - NEGLIGIBLE)
     has[:, ZERO] = True
     return x, value, has

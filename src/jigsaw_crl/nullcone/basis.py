@@ -7,23 +7,19 @@ mean given that those products vanish: with `δT = 𝓛(N, H)` the first-order e
 
     (N̂, Ĥ) = Cov·𝓛ᵀ (𝓛 Cov 𝓛ᵀ)⁻¹ T ,
 
-solved by conjugate gradients; 𝓛 and its adjoint cost three matrix products, not one entry per pair
+solved by conjugate gradients; 𝓛 and its adjoint cost a few matrix products, not one entry per pair
 of pairs. Row i of Q̂ is then q_i's functional minus its projection, in feature space, on the rows of
 its ancestor blocks, scaled to unit length (block RQ of the paper).
-
-Compiled functions are imported where they are used, for start-up time.
 """
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.moments.regime import solve_lower
-from jigsaw_crl.nullcone import basis_arrays
 from jigsaw_crl.nullcone.lines import Lines, duals
 from jigsaw_crl.nullcone.structure import Structure
 
@@ -37,9 +33,8 @@ MAX_STEPS = 200
 # Root mean square of the products, in standard errors, at which the solver stops: a hundredth
 # of the sampling error does not change a functional visibly.
 RESIDUAL = 0.05
-# Up to this many lines (two for each regime), array code takes at most four milliseconds more than
-# compiled loops, which take four seconds to compile.
-FEW = 40
+# Length of a unit row off the others from which it is rounding.
+DEPENDENT = 1e-7
 
 
 def constrained_functionals(
@@ -96,7 +91,8 @@ class _Problem:
     """One linearised conditioning; arrays of lines have shape (r, 2, p).
 
     With `F = form · n` (so that `D = nᵀ F`), `h = ½` for rank 2 and 1 for rank 1, the error of a
-    line is `δn = e − h ⟨m, e⟩ F` with `e = m (N − H)`, for either rank.
+    line is `δn = e − h ⟨m, e⟩ F` with `e = m (N − H)`, for either rank. Rank 1: it is fixed up to a
+    multiple of n itself, which no orthogonality sees; the error of D along n shows in its length.
     """
 
     def __init__(
@@ -109,66 +105,82 @@ class _Problem:
         must: BoolArray,
     ) -> None:
         r, _, p = vectors.shape
-        self.exact = vectors.reshape(2 * r, p)
+        self.exact = vectors
         self.must = must.reshape(2 * r, 2 * r)
         # The correction is needed to a few digits only, and single precision is twice as fast.
         self.vectors: Single = vectors.astype(np.float32)
-        self.flat = self.vectors.reshape(2 * r, p)
-        self.n, self.n_eff = np.repeat(n.astype(np.float32), 2), np.float32(n_eff)
+        self.n, self.n_eff = n.astype(np.float32)[:, None, None], np.float32(n_eff)
         self.F: Single = form.astype(np.float32) @ self.vectors
-        self.h = np.repeat(np.where(rank == 2, np.float32(0.5), np.float32(1.0)), 2)
+        self.h = np.where(rank == 2, np.float32(0.5), np.float32(1.0))[:, None, None]
         self.m = self._duals(rank, (form[:, 0, 0] / 2).astype(np.float32))
-        self.Mm = self.m + (self.m @ np.swapaxes(self.vectors, 1, 2)) @ self.F
-        self.mMm = (self.m @ np.swapaxes(self.Mm, 1, 2)).reshape(2 * r, 2)
-        self.m_and_n = np.concatenate([self.m.reshape(2 * r, p), self.flat])
+        self.Mm = self.m + (self.m @ _turned(self.vectors)) @ self.F
+        self.mMm = self.m @ _turned(self.Mm)
+        self.m_and_n = np.concatenate([self.m, self.vectors]).reshape(4 * r, p)
 
     def corrected(self) -> tuple[FloatArray, FloatArray]:
         """Corrected lines in re-whitened coordinates, and the factor that L gets."""
         r, _, p = self.vectors.shape
-        d, H = self._errors()
+        d, H = self._errors(self._multipliers())
         step = _cholesky(np.eye(p) - H)
-        corrected = solve_lower(step, (self.exact - d).T).T.reshape(r, 2, p)
+        corrected = solve_lower(step, (self.exact - d).reshape(2 * r, p).T).T.reshape(r, 2, p)
         return np.asarray(corrected, dtype=np.float64), step
 
     def _duals(self, rank: IntArray, sign: Single) -> Single:
         """`m^s` in the plane with ⟨m^s, n^s⟩ = 0, ⟨m^s, n^{1−s}⟩ = 1 (rank 1: σ n/(2‖n‖²))."""
         m = np.zeros_like(self.vectors)
         two = rank == 2
-        m[two] = duals(self.exact.reshape(m.shape)[two])
+        m[two] = duals(self.exact[two])
         one = rank == 1
         v = self.vectors[one, 0]
         m[one, 0] = sign[one, None] * v / (2 * np.einsum("rp,rp->r", v, v))[:, None]
         return m
 
-    def _errors(self) -> tuple[Single, Single]:
-        """Conditional errors of the lines and of the whitening: `𝓛 Cov 𝓛ᵀ y = T` is solved."""
-        lines, p = self.flat.shape
-        F, Mm = self.F.reshape(lines, p), self.Mm.reshape(lines, p)
-        residual = np.where(self.must, self.flat @ self.flat.T, np.float32(0))
-        precision = np.float32(1) / self._scale()
-        stop = RESIDUAL**2 * np.count_nonzero(self.must)
-        d, H = np.empty_like(self.flat), np.empty((p, p), dtype=np.float32)
-        of_lines = (self.flat, F, Mm, self.mMm, self.m_and_n, self.h, self.n, self.n_eff)
-        _loops(lines).solve(residual, precision, self.must, *of_lines, MAX_STEPS, stop, d, H)
-        return d, H
+    def _multipliers(self) -> Single:
+        """y with `𝓛 Cov 𝓛ᵀ y = T`, shape (2r, 2r), in units of the products' standard errors."""
+        flat = self.vectors.reshape(len(self.must), -1)
+        root = np.where(self.must, 1 / np.sqrt(self._variance()), np.float32(0))
 
-    def _scale(self) -> Single:
+        def image(y: Single) -> Single:
+            d, H = self._errors(root * y.reshape(root.shape))
+            moved = flat @ (d.reshape(flat.shape) - flat @ H / 2).T
+            return np.asarray((root * (moved + moved.T)).ravel())
+
+        products = (root * (flat @ flat.T)).ravel()
+        system = LinearOperator((len(products),) * 2, matvec=image, dtype=np.float32)
+        enough = RESIDUAL * np.sqrt(np.count_nonzero(self.must))
+        y, _ = cg(system, products, rtol=0.0, atol=enough, maxiter=MAX_STEPS)
+        return np.asarray(root * y.reshape(root.shape))
+
+    def _errors(self, y: Single) -> tuple[Single, Single]:
+        """Errors of the lines, shape (r, 2, p), and of the whitening, for multipliers y.
+
+        `N = (2/n) M sym(Σ v mᵀ) M` for each regime, with `v = w − h ⟨F, w⟩ m`, `w = Σ y n` and
+        `M = I + nᵀF`; `H = −(2/n_eff) sym(Σ m vᵀ + ½ Σ n wᵀ)`.
+        """
+        shape = self.vectors.shape
+        w = (y @ self.vectors.reshape(len(y), -1)).reshape(shape)
+        v = w - self.h * _dot(self.F, w) * self.m
+        A = self.m_and_n.T @ np.concatenate([v, w / 2]).reshape(self.m_and_n.shape)
+        H = (A + A.T) / -self.n_eff
+        d = self.mMm @ (v + (v @ _turned(self.vectors)) @ self.F)
+        d = (d + (self.Mm @ _turned(v)) @ self.Mm) / self.n - self.m @ H
+        return d - self.h * _dot(self.m, d) * self.F, H
+
+    def _variance(self) -> Single:
         """The diagonal of the operator, nearly: the sampling variance of each product."""
-        size = np.einsum("ap,ap->a", self.flat, self.flat)
-        own = np.einsum("rsp,rsp->rs", self.m, self.Mm).ravel() / self.n
-        own += np.einsum("rsp,rsp->rs", self.m, self.m).ravel() / self.n_eff
-        half = size[:, None] * own
+        size = np.einsum("rsp,rsp->rs", self.vectors, self.vectors).ravel()
+        own = np.maximum(np.einsum("rsp,rsp->rs", self.m, self.Mm), 0) / self.n[:, 0]
+        own += np.einsum("rsp,rsp->rs", self.m, self.m) / self.n_eff
+        half = size[:, None] * own.ravel()
         return np.where(self.must, half + half.T, np.float32(1))
 
 
-def _loops(lines: int) -> ModuleType:
-    """Array code for few lines, compiled loops for many."""
-    if lines <= FEW:
-        return basis_arrays
-    # Compiled on first use: numba takes longer to import than a small study to recover.
-    from jigsaw_crl.nullcone import basis_loops
+def _turned(x: Single) -> Single:
+    return np.swapaxes(x, 1, 2)
 
-    return basis_loops
+
+def _dot(x: Single, y: Single) -> Single:
+    return np.asarray((x * y).sum(axis=-1, keepdims=True))
 
 
 def _cholesky(matrix: FloatArray) -> FloatArray:
@@ -187,6 +199,8 @@ def _cholesky(matrix: FloatArray) -> FloatArray:
 def orthogonal_rows(functionals: FloatArray, structure: Structure) -> FloatArray:
     """Rows of Q̂ in reduced space: each minus its projection on its ancestor blocks' rows.
 
+    The span of the ancestors' rows is the span of their functionals, whatever their own order.
+
     Parameters
     ----------
     functionals : array, shape (p_labels, p)
@@ -195,13 +209,12 @@ def orthogonal_rows(functionals: FloatArray, structure: Structure) -> FloatArray
     above = structure.strict_block_ancestors()
     scale = np.linalg.norm(functionals, axis=1, keepdims=True)
     unit = functionals / np.where(scale > 0, scale, 1.0)
-    # The span of the ancestors' rows is the span of their functionals, whatever their own order.
-    rows, p = unit.copy(), len(unit)
-    if 2 * p <= FEW:
-        basis_arrays.off_ancestors(unit, above, rows)
-    else:
-        from jigsaw_crl.nullcone.basis_loops import off_ancestors
-
-        off_ancestors(unit, unit @ unit.T, above, np.empty((p, p)), np.empty(p), rows)
+    rows = unit.copy()
+    for block in structure.blocks:
+        Q, R = np.linalg.qr(unit[above[:, block[0]]].T)
+        # A row that depends on those before it adds no direction.
+        Q = Q[:, np.abs(np.diagonal(R)) > DEPENDENT]
+        for _ in range(2):  # the second pass removes what rounding left
+            rows[block] -= (rows[block] @ Q) @ Q.T
     norm = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(norm > 0, norm, 1.0))

@@ -3,8 +3,11 @@
 A regime has several readings: candidate lines, with c free or zero. With `F_ij[s, t]` the log
 evidence of a pair under readings s and t, and `own_i[s]` that of the regime itself, maximise
 `Σ_i own_i[s_i] + Σ_{i<j} F_ij[s_i, s_j]` by best single changes from
-`s_i = argmax_s (own_i[s] + Σ_j max_t F_ij[s, t])`. Where the choice is close, the evidence of a
-pair is averaged over its readings, with weights from all the other pairs.
+`s_i = argmax_s (own_i[s] + Σ_j max_t F_ij[s, t])`. Then each regime is held at each of its other
+readings while the others follow. If that fits better it is taken, and otherwise the loss is how
+sure the reading is: two lines that were exchanged together lose little together and much one by
+one. Where the choice is close, the evidence of a pair is averaged over its readings, with weights
+from all the other pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 
-__all__ = ["Choice", "choose_readings"]
+__all__ = ["IMPOSSIBLE", "Choice", "choose_readings"]
+
+# Log likelihood of a reading that does not exist.
+IMPOSSIBLE = -1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +34,14 @@ class Choice:
     reading : array of int, shape (r,)
     score : array, shape (r, s)
         Evidence of a regime and its pairs when it takes each reading and the others keep theirs.
+    margin : array, shape (r,)
+        By how much the log evidence falls if a regime takes its next best reading and the others
+        follow; ∞ where there is no other.
     """
 
     reading: IntArray
     score: FloatArray
-
-    @property
-    def margin(self) -> FloatArray:
-        """By how much the log evidence falls if a regime takes its next best reading, (r,)."""
-        rows = np.arange(len(self.reading))
-        others = self.score.copy()
-        others[rows, self.reading] = -np.inf
-        return np.asarray(self.score[rows, self.reading] - others.max(axis=1))
+    margin: FloatArray
 
     def log_weight(self, F: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
         """Log weight of the readings (s, t) of each pair from all other pairs, shape (k, s · s).
@@ -63,22 +65,57 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
     F : array, shape (r, r, s, s)
         `F[i, j, s, t]`, with `F[j, i, t, s]` equal to it and zeros on the diagonal.
     own : array, shape (r, s)
-        Log likelihood of each reading by the regime alone; very small where it does not exist.
+        Log likelihood of each reading by the regime alone; `IMPOSSIBLE` where it does not exist.
     """
-    r = len(own)
-    rows = np.arange(r)
+    rows = np.arange(len(own))
     # Readings are few: as many maxima of whole arrays are faster than many of three numbers.
     best_of_pair = reduce(np.maximum, np.moveaxis(F, 3, 0))
     choice = (own + best_of_pair.sum(axis=1)).argmax(axis=1).astype(np.intp)
     # score[i, s]: evidence of regime i when it takes reading s and the others keep theirs.
     score = own + F[rows[:, None], rows[None, :], :, choice[None, :]].sum(axis=1)
-    for _ in range(20 * r + 20):
+    _climb(F, score, choice)
+    margin = np.full(len(own), np.inf)
+    # Every improvement starts the round again; there are few.
+    waiting = [(i, s) for i, s in np.argwhere(own > 0.5 * IMPOSSIBLE).tolist()]
+    k = 0
+    while k < len(waiting):
+        i, s = waiting[k]
+        k += 1
+        if s == choice[i]:
+            continue
+        other, its = choice.copy(), score.copy()
+        gain = _change(F, its, other, i, s) + _climb(F, its, other, held=i)
+        if gain > _rounding(score, choice):
+            choice, score, k = other, its, 0
+            margin[:] = np.inf
+        else:
+            changed = other != choice
+            margin[changed] = np.minimum(margin[changed], max(-gain, 0.0))
+    return Choice(choice, score, margin)
+
+
+def _climb(F: FloatArray, score: FloatArray, choice: IntArray, held: int = -1) -> float:
+    """Best single changes, in place, as long as one improves the fit; what they gain together."""
+    rows, total = np.arange(len(choice)), 0.0
+    for _ in range(20 * len(choice) + 20):
         gain = score.max(axis=1) - score[rows, choice]
+        if held >= 0:
+            gain[held] = 0.0
         best = int(gain.argmax())
-        # A gain within rounding of the sums is a tie, not an improvement.
-        if not gain[best] > 1e-9 * (1.0 + np.abs(score[best, choice[best]])):
+        if not gain[best] > _rounding(score, choice):
             break
-        new = int(score[best].argmax())
-        score += F[:, best, :, new] - F[:, best, :, choice[best]]
-        choice[best] = new
-    return Choice(choice, score)
+        total += _change(F, score, choice, best, int(score[best].argmax()))
+    return total
+
+
+def _change(F: FloatArray, score: FloatArray, choice: IntArray, i: int, s: int) -> float:
+    """Give regime i the reading s, in place; what that gains."""
+    gain = float(score[i, s] - score[i, choice[i]])
+    score += F[:, i, :, s] - F[:, i, :, choice[i]]
+    choice[i] = s
+    return gain
+
+
+def _rounding(score: FloatArray, choice: IntArray) -> float:
+    """A gain within rounding of the sums is a tie, not an improvement."""
+    return 1e-9 * (1.0 + float(np.abs(score[np.arange(len(choice)), choice]).max(initial=0.0)))

@@ -16,21 +16,19 @@ pair needs only their Gram matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
-from jigsaw_crl.nullcone import pair_arrays
 from jigsaw_crl.nullcone.district_lines import CLEAR, SURE
 from jigsaw_crl.nullcone.lines import Lines
 
 __all__ = ["PairStatistics", "by_reading", "pair_statistics", "untold"]
 
 
-# Up to this many pairs, those of 20 labels, array code takes a millisecond and no compiling.
-FEW = 200
+# The choices (s, t) of lines of a pair.
+_S, _T = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +62,51 @@ def pair_statistics(
     G = _gram(lines)
     # The same in the metric I + noise, which the rows had.
     N = G if noise is None else _gram(lines, np.eye(len(noise)) + noise)
-    k = len(first)
-    T, C = np.empty((k, 4)), np.empty((k, 4, 4))
-    _loops(k).products(G, N, lines.form, lines.rank, lines.sign, n, n_eff, first, second, T, C)
-    return PairStatistics(first, second, T, C)
+    i, j, k = first, second, len(first)
+    K, M = _of_pairs(G, i, j), _of_pairs(N, i, j)
+    own = K[:, 0:2, 4:6].reshape(k, 4)
+
+    def pull(flipped: FloatArray, r: IntArray) -> FloatArray:
+        """½⟨n_i^{1−s}, n_j^t⟩, or 2σ⟨n_i, n_j^t⟩ for rank 1."""
+        two, sign = (lines.rank[r] == 2)[:, None], lines.sign[r][:, None]
+        return np.asarray(np.where(two, 0.5 * flipped, 2.0 * sign * own)[:, :, None])
+
+    # Coefficients, in the eight vectors, of x_i, m_i, x_j, m_j, n_i, n_j for each (s, t).
+    eye = np.eye(8)
+    n_i, m_i, n_j, m_j = (
+        np.broadcast_to(eye[at], (k, 4, 8)) for at in (_S, 2 + _S, 4 + _T, 6 + _T)
+    )
+    x_i = n_j - pull(own[:, [2, 3, 0, 1]], i) * m_i
+    x_j = n_i - pull(own[:, [1, 0, 3, 2]], j) * m_j
+
+    C = np.zeros((k, 4, 4))
+    form = lines.form
+    for r, line, x, m in ((i, slice(0, 2), x_i, m_i), (j, slice(4, 6), x_j, m_j)):
+        # The regime's own rows have the covariance M + n W nᵀ.
+        rows = M + K[:, :, line] @ form[r] @ K[:, line, :]
+        C += _covariance(rows, x, m) / n[r][:, None, None]
+    U, V = np.concatenate([x_i, x_j, n_i], axis=1), np.concatenate([m_i, m_j, n_j], axis=1)
+    C += _covariance(M, U, V).reshape(k, 3, 4, 3, 4).sum(axis=(1, 3)) / n_eff
+
+    norm = np.sqrt(np.diagonal(K, axis1=1, axis2=2))
+    scale = norm[:, _S] * norm[:, 4 + _T]
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    C *= inverse[:, :, None] * inverse[:, None, :]
+    return PairStatistics(first, second, own * inverse, C)
 
 
-def _loops(pairs: int) -> ModuleType:
-    """Array code for few pairs, compiled loops for many."""
-    if pairs <= FEW:
-        return pair_arrays
-    # Compiled on first use: numba takes longer to import than a small study to recover.
-    from jigsaw_crl.nullcone import pair_loops
+def _of_pairs(G: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
+    """Inner products of the eight vectors of each pair, shape (k, 8, 8)."""
+    both = 4 * np.stack([i, j], axis=1)[:, :, None] + np.arange(4)
+    at = both.reshape(len(i), 8)
+    return np.asarray(G[at[:, :, None], at[:, None, :]])
 
-    return pair_loops
+
+def _covariance(M: FloatArray, u: FloatArray, v: FloatArray) -> FloatArray:
+    """`(uᵀMu')(vᵀMv') + (uᵀMv')(vᵀMu')` of all u and their partners v."""
+    uM, across = u @ M, np.swapaxes(v, 1, 2)
+    uv = uM @ across
+    return np.asarray((uM @ np.swapaxes(u, 1, 2)) * (v @ M @ across) + uv * np.swapaxes(uv, 1, 2))
 
 
 def _gram(lines: Lines, metric: FloatArray | None = None) -> FloatArray:
@@ -94,14 +123,33 @@ def by_reading(pairs: PairStatistics, lines: Lines) -> Statistics:
     replaced by its unit part orthogonal to q. Readings are (s, t) = 00, 01, 10, 11.
     """
     i, j = pairs.first, pairs.second
-    k = len(i)
+    k, cos = len(i), _between(lines)
     values, covariance = np.empty((k, 4, 3)), np.empty((k, 4, 3, 3))
-    _loops(k).readings(pairs.T, pairs.covariance, i, j, _between(lines), values, covariance)
+    B = _own_parts(cos[i], cos[j])
+    for reading, (s, t) in enumerate(zip(_S.tolist(), _T.tolist(), strict=True)):
+        place = np.array([reading, 2 * s + 1 - t, 2 * (1 - s) + t, 2 * (1 - s) + 1 - t])
+        values[:, reading] = (B @ pairs.T[:, place, None])[:, :, 0]
+        covariance[:, reading] = B @ pairs.covariance[:, place[:, None], place] @ B.swapaxes(1, 2)
     two_i, two_j = (lines.rank[i] == 2)[:, None], (lines.rank[j] == 2)[:, None]
-    s, t = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    exists = (two_i | (s == 0)) & (two_j | (t == 0))
+    exists = (two_i | (_S == 0)) & (two_j | (_T == 0))
     free = np.repeat(np.stack([two_i, two_j], axis=2), 4, axis=1)
     return Statistics(i, j, values, covariance, exists, free)
+
+
+def _own_parts(cos_i: FloatArray, cos_j: FloatArray) -> FloatArray:
+    """Takes (⟨q,q⟩, ⟨q_i,c_j⟩, ⟨c_i,q_j⟩, ⟨c_i,c_j⟩) to the first three with c⊥, shape (k, 3, 4).
+
+    `c⊥ = (c − cosθ q)/sinθ` is the unit vector of the plane that is orthogonal to q. The angle θ
+    between the two lines is the same whichever of them is q, so the volume factor of this change
+    of variables is the same for all choices of lines.
+    """
+    least = np.finfo(np.float64).eps
+    sin_i, sin_j = (np.sqrt(np.maximum(1.0 - c**2, least)) for c in (cos_i, cos_j))
+    B = np.zeros((len(cos_i), 3, 4))
+    B[:, 0, 0] = 1.0
+    B[:, 1, 0], B[:, 1, 1] = -cos_j / sin_j, 1.0 / sin_j
+    B[:, 2, 0], B[:, 2, 2] = -cos_i / sin_i, 1.0 / sin_i
+    return B
 
 
 def _between(lines: Lines) -> FloatArray:

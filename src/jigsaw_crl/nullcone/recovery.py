@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 from jigsaw_crl.nullcone.whitening import Start
 
-__all__ = ["Confounding", "RankOne", "Recovery", "recover_fragment"]
+__all__ = ["Confounding", "RankOne", "Recovery", "check_options", "recover_fragment"]
 
 Confounding = Literal["allow", "none"]
 # A line leans if it does by this many standard errors beyond what a missed direction explains.
@@ -93,8 +93,7 @@ class Recovery:
         start : Start, optional
             Spectrum and extreme eigenpairs of the client; computed if None.
         """
-        _check_choice("confounding", confounding, ("allow", "none"))
-        _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
+        check_options(confounding, rank_one)
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
         reading, contradicted = read_claimed(client, possible, hard, start)
@@ -220,7 +219,7 @@ class Recovery:
 
         Its evidence and statements stay the client's own.
         """
-        structure = decide(self._without_claims, order.restrict(self.labels).matrix)
+        structure = decide(self._without_claims, order, self.labels)
         return replace(fragment, basis=self._basis(structure), **self._groups(structure))
 
     def _groups(self, structure: Structure) -> dict[str, Any]:
@@ -377,8 +376,13 @@ class Recovery:
         return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
 
 
-def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(
-            f"{name} is {value!r}", f"Use one of {', '.join(repr(a) for a in allowed)}."
-        )
+def check_options(confounding: str, rank_one: str) -> None:
+    """Raise an `InputError` unless the options of `recover_fragment` are among their values."""
+    for name, value, allowed in (
+        ("confounding", confounding, get_args(Confounding)),
+        ("rank_one", rank_one, get_args(RankOne)),
+    ):
+        if value not in allowed:
+            raise InputError(
+                f"{name} is {value!r}", f"Use one of {', '.join(repr(a) for a in allowed)}."
+            )

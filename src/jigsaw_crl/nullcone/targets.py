@@ -21,6 +21,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
+from jigsaw_crl.nullcone.choice import IMPOSSIBLE
 from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
 from jigsaw_crl.nullcone.lines import Lines, duals, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics, untold
@@ -38,8 +39,6 @@ UNSEEN = 0.5
 CLEAR = 2.0
 # Probability that a regime that moved the mean alone is taken for one that changed the covariance.
 MEAN_ALONE = 0.01
-# Log likelihood of a reading that does not exist.
-IMPOSSIBLE = -1e6
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.client.batches import Means, batch_means
@@ -243,19 +244,11 @@ def _solve_correction(
     moved = form(directions, np.arange(r)).reshape(2 * r, p) - V
     right = n0 * (M0 - np.eye(p)) + off_planes(moved, D)
     size = float(n.sum())
-    H = np.zeros((p, p))
-    residual = right.copy()
-    direction = residual.copy()
-    square = float(np.vdot(residual, residual))
-    stop = RESIDUAL**2 * square
-    for _ in range(2 * p + 10):
-        if square <= stop:
-            break
-        image = n0 * direction + off_planes(V @ direction, size * direction)
-        alpha = square / float(np.vdot(direction, image))
-        H += alpha * direction
-        residual -= alpha * image
-        new = float(np.vdot(residual, residual))
-        direction = residual + (new / square) * direction
-        square = new
-    return (H + H.T) / 2
+
+    def image(H: FloatArray) -> FloatArray:
+        H = H.reshape(p, p)
+        return (n0 * H + off_planes(V @ H, size * H)).ravel()
+
+    system = LinearOperator((p * p, p * p), matvec=image, dtype=np.float64)
+    H = cg(system, right.ravel(), rtol=RESIDUAL, maxiter=2 * p + 10)[0].reshape(p, p)
+    return np.asarray((H + H.T) / 2)

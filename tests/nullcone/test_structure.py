@@ -1,0 +1,101 @@
+"""Districts and blocks: from a client's own evidence, and with the assembled order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.order import PartialOrder, transitive_closure
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.nullcone.structure import decide, greedy_order, joined_by_others
+
+
+def evidence(district, ancestor=-5.0):
+    """Factors of labels without single directions, all pairs alike in what is not given."""
+    p = len(district)
+    return BayesFactors(
+        scales=(0.5, 0.08),
+        ancestor=np.broadcast_to(ancestor, (2, p, p)).copy(),
+        district=np.array(district, dtype=float),
+        lean=np.zeros((p, p)),
+        single=(False,) * p,
+        settled=np.zeros((p, p), dtype=bool),
+    )
+
+
+def test_one_pair_that_looks_like_a_district_by_chance_does_not_join_two_districts():
+    district = np.full((4, 4), -4.0)
+    for i, j, x in ((0, 1, 30.0), (2, 3, 30.0), (1, 2, 4.0)):
+        district[i, j] = district[j, i] = x
+    assert decide(evidence(district)).districts == [[0, 1], [2, 3]]
+
+
+def test_all_pairs_between_two_districts_together_join_them():
+    district = np.full((4, 4), 2.0)
+    district[0, 1] = district[1, 0] = district[2, 3] = district[3, 2] = 30.0
+    assert decide(evidence(district)).districts == [[0, 1, 2, 3]]
+
+
+def test_a_label_that_was_not_seen_is_alone():
+    district = np.full((3, 3), 30.0)
+    district[2] = district[:, 2] = np.nan
+    assert decide(evidence(district)).districts == [[0, 1], [2]]
+
+
+def test_labels_that_a_client_lacks_join_its_labels_by_free_paths():
+    # h causes a directly, and b only through a and c.
+    pairs = [("h", "a"), ("a", "c"), ("c", "b"), ("g", "a"), ("g", "d")]
+    order = PartialOrder.from_pairs("abcdhg", pairs)
+    certain, possible = joined_by_others(order, ("a", "b", "c", "d"))
+    assert (
+        certain.tolist()
+        == np.array([[1, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 1]], dtype=bool).tolist()
+    )
+    assert possible[:3, :3].all()
+    assert possible[3].tolist() == [True, True, True, True]
+
+
+def test_the_order_decides_weak_evidence_for_a_district():
+    labels = ("a", "b")
+    joined = PartialOrder.from_pairs(("a", "b", "h"), [("h", "a"), ("h", "b")])
+    apart = PartialOrder.from_pairs(("a", "b", "h"), [("h", "a")])
+    for weak in (-2.0, 2.0):
+        bayes = evidence(np.full((2, 2), weak))
+        assert decide(bayes, joined, labels).districts == [[0, 1]]
+        assert decide(bayes, apart, labels).districts == [[0], [1]]
+    strong = evidence(np.full((2, 2), 20.0))
+    assert decide(strong, apart, labels).districts == [[0, 1]]
+    assert decide(evidence(np.full((2, 2), -20.0)), joined, labels).districts == [[0], [1]]
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C"])
+def test_the_assembled_order_settles_blocks_and_bases(name):
+    right, errors = [], []
+    for seed in (300, 301, 302):
+        world = jc.simulate.setting(name, seed)
+        result = jc.recover(world.clients(10_000, seed=seed))
+        truths = [world.truth(k) for k in range(world.n_clients)]
+        errors.append(jc.metrics.subspace_error(truths, result.fragments))
+        right += [set(result.fragments[t.client].blocks) == set(t.blocks) for t in truths]
+    assert np.mean(right) >= 0.9
+    assert np.mean(errors) < 0.01
+
+
+def test_a_greedy_order_is_the_one_grown_by_hand():
+    rng = np.random.default_rng(0)
+    for p in (2, 5, 9, 14):
+        odds = rng.normal(size=(p, p)) * 3
+        odds[rng.random((p, p)) < 0.2] = -np.inf
+        np.fill_diagonal(odds, -np.inf)
+        order = np.zeros((p, p), dtype=bool)
+        pairs = sorted(np.argwhere(odds > 0).tolist(), key=lambda pair: -odds[tuple(pair)])
+        for a, d in pairs:
+            trial = order.copy()
+            trial[a, d] = True
+            trial = transitive_closure(trial)
+            new = trial & ~order
+            gained = odds[new & np.isfinite(odds)].sum()
+            if not order[a, d] and not np.diagonal(trial).any() and gained > 0:
+                order = trial
+        assert np.array_equal(greedy_order(odds), order)
