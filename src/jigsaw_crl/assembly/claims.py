@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from jigsaw_crl.assembly.agreement import pairs_apart
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
-from jigsaw_crl.assembly.linearity import leaning_clients, withheld
+from jigsaw_crl.assembly.linearity import is_bent, leaning_clients, withheld
 from jigsaw_crl.assembly.meanings import differing_labels, without_labels
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.base.findings import Finding
@@ -26,9 +26,11 @@ def claims_across(fragments: Iterable[Fragment]) -> tuple[tuple[str, ...], tuple
     """Labels whose interventions cannot all have been hard, and findings about labels and sites.
 
     Sites whose effects stand apart in many pairs are set aside first, so that one of them does not
-    make the claim of all sites look wrong.
+    make the claim of all sites look wrong. In a system that is not linear, effects depend on the
+    dose and so on the site.
     """
-    effects = pool_effects(read_fragments(fragments))
+    given = list(fragments)
+    effects = None if any(map(is_bent, given)) else pool_effects(read_fragments(given))
     if effects is None:
         return (), ()
     doubted = labels_not_hard(effects)

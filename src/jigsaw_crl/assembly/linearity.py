@@ -28,12 +28,15 @@ __all__ = [
     "NOT_LINEAR",
     "SOUND",
     "Lines",
+    "is_bent",
     "leaning_clients",
     "more_than_chance",
     "withheld",
 ]
 
 LEANING = "leaning-lines"
+# The finding of a client that was read without linearity.
+BENT = "nonlinear-response"
 # What else contradicts a linear system where the features of most clients have light tails.
 LIGHT, MORE_THAN_ONE = "light-tails", "unclear-regime"
 # Regimes with a second target bend the lines of others too.
@@ -110,9 +113,17 @@ def more_than_chance(lines: Iterable[Lines]) -> tuple[str, ...]:
     return tuple(leaning)
 
 
+def is_bent(fragment: Fragment) -> bool:
+    """The client was read without linearity (T9)."""
+    return any(x.check == BENT for x in fragment.findings)
+
+
 def withheld(fragments: Sequence[Fragment]) -> list[Fragment]:
-    """The fragments without what those from samples say about ancestors."""
-    return [f if f.bayes is None else _withheld(f) for f in fragments]
+    """The fragments without what those from samples say about ancestors.
+
+    What was read without linearity stays.
+    """
+    return [f if f.bayes is None or is_bent(f) else _withheld(f) for f in fragments]
 
 
 def _withheld(fragment: Fragment) -> Fragment:

@@ -5,6 +5,9 @@ moved" is chance, and T8 reads the client. Where some regimes do not fit, and ha
 shift the means of their targets, labels are read by peeling (T9, `peeling`). It is used if it
 explains most of the misfits: those of several targets, batches or gains stay.
 
+A slight bend shows more clearly in the effects: by T8 they then run both ways between two labels,
+as they do where an intervention is called hard and is not. If so, a smaller misfit decides.
+
 Labels that are not called hard, or whose mean does not move, are no readers and are not removed;
 nothing is said about them.
 """
@@ -26,8 +29,9 @@ from jigsaw_crl.nullcone.whitening import Reduced
 
 __all__ = ["BENT", "Nonlinear", "read_nonlinear"]
 
-# Chance that a linear client is peeled, over all its regimes.
-BENT = 1e-3
+# Chance that a linear client is peeled, over all its regimes; and the same where effects run both
+# ways, which is then the chance that a false claim is not named.
+BENT, DOUBTED = 1e-4, 0.05
 # A shift of the mean in standard errors from which a label can be read.
 SHIFTED = 5.0
 # Peeling is used if it leaves at most this share of the misfits unexplained.
@@ -97,7 +101,12 @@ class Nonlinear:
 
 
 def read_nonlinear(
-    reduced: Reduced, hard: BoolArray, scales: tuple[float, ...]
+    reduced: Reduced,
+    hard: BoolArray,
+    scales: tuple[float, ...],
+    *,
+    both_ways: bool = False,
+    elsewhere: bool = False,
 ) -> Nonlinear | None:
     """Peel a client whose hard interventions contradict a linear system; None if none does.
 
@@ -108,15 +117,21 @@ def read_nonlinear(
         Labels whose intervention is hard.
     scales : tuple of float
         Effect scales of the hypotheses.
+    both_ways : bool
+        By T8, effects run both ways between some labels.
+    elsewhere : bool
+        The system is not linear at another client.
     """
     if reduced.exact or reduced.means is None or hard.sum() < 2:
         return None
     changes, W = _changes(reduced, np.flatnonzero(hard).tolist())
     if changes.d.shape[1] < 2:
         return None
-    tail = fits(changes)
-    bent = tail < BENT / len(tail)
-    if not bent.any():
+    tail, whole = fits(changes)
+    limit = BENT / len(tail)
+    bent = tail < limit
+    sign = both_ways and (elsewhere or min(len(tail) * float(tail.min()), whole) < DOUBTED)
+    if not (bent.any() or sign):
         return None
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
     clear = shift > SHIFTED + np.sqrt(changes.d.shape[1])
@@ -124,7 +139,7 @@ def read_nonlinear(
     if len(which) < 2:
         return None
     peeled = peel(changes.of(clear), scales)
-    left = peeled.fit < BENT / len(tail)
+    left = peeled.fit < limit
     if left.sum() + (bent & ~clear).sum() > EXPLAINED * bent.sum():
         return None
     bends, unexplained = np.full((2, len(hard)), np.nan)

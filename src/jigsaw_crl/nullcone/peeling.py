@@ -171,10 +171,11 @@ def _tail(chi: FloatArray, m: int) -> FloatArray:
     return np.asarray(np.maximum(chdtrc(m * (m - 1) / 2.0, chi), 1e-300))
 
 
-def fits(changes: Changes) -> FloatArray:
-    """Tail probability of each regime's misfit to "one latent moved", shape (r,)."""
+def fits(changes: Changes) -> tuple[FloatArray, float]:
+    """Tail probability of each regime's misfit to "one latent moved", and of their sum."""
     _, chi = _ascend(changes.d, changes.D, changes.w_mean, changes.w_cov)
-    return _tail(chi, changes.d.shape[1])
+    r, p = changes.d.shape
+    return _tail(chi, p), float(chdtrc(r * p * (p - 1) / 2.0, chi.sum())) if p > 1 else 1.0
 
 
 @dataclass(frozen=True, eq=False)

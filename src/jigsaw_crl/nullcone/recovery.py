@@ -25,7 +25,7 @@ from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
 from jigsaw_crl.nullcone.nonlinear import BENT, Nonlinear, read_nonlinear
-from jigsaw_crl.nullcone.reading import Reading, read
+from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.spread import spread_edge
 from jigsaw_crl.nullcone.statements import certain_statements
@@ -90,6 +90,7 @@ class Recovery:
         confounding: Confounding = "allow",
         rank_one: RankOne = "no-ancestor",
         start: Start | None = None,
+        elsewhere: bool = False,
     ) -> Recovery:
         """Read a client.
 
@@ -100,19 +101,22 @@ class Recovery:
             As for `recover_fragment`.
         start : Start, optional
             Spectrum and extreme eigenpairs of the client; computed if None.
+        elsewhere : bool
+            The system is not linear at another client of the study.
         """
         _check_choice("confounding", confounding, ("allow", "none"))
         _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
-        sizes = client.n_samples, client.n_latent
-        if hard.any():
-            peeled = read_nonlinear(reduce(client, start), hard, possible.scales)
-            if peeled is not None:
-                reading = read(client, hypotheses=possible, start=start)
-                return cls(client.name, client.labels, *sizes, rank_one, reading, (), peeled)
         reading, contradicted = read_claimed(client, possible, hard, start)
-        return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted)
+        sizes = client.n_samples, client.n_latent
+        bent = None
+        if hard.any():
+            signs = {"both_ways": bool(contradicted), "elsewhere": elsewhere}
+            bent = read_nonlinear(reduce(client, start), hard, possible.scales, **signs)
+        if bent is not None:
+            contradicted = ()
+        return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted, bent)
 
     @cached_property
     def seen(self) -> BoolArray:
@@ -359,12 +363,14 @@ class Recovery:
         """Labels whose responses bend, and those that peeling does not explain."""
         assert self.nonlinear is not None
         limit = BENT / max(int((~np.isnan(self.nonlinear.bends)).sum()), 1)
+        # Where no misfit is clear by itself, the clearest one is named.
+        clearest = max(limit, float(np.nanmin(self.nonlinear.bends)) * (1 + 1e-9))
         for i, label in enumerate(self.labels):
             value = float(self.nonlinear.bends[i])
             left = float(self.nonlinear.unexplained[i])
             if left < limit:
                 yield Unread(label, "several-targets", _exponent(left), _exponent(limit))
-            elif value < limit:
+            elif value < clearest:
                 yield Unread(label, "nonlinear-response", _exponent(value), _exponent(limit))
             elif not self.nonlinear.read[i]:
                 strength = float(self.reading.strength[self.reading.owner == i].max())
