@@ -49,6 +49,9 @@ GOOD = 0.01
 # removed in any order.
 ORDERS, BEHIND, CONFLICT = 8, 7.0, 1.0
 TEMPER = 0.25
+# Tails of the latents, which no feature shows, make the error of a variance wider than the rows
+# that the covariances count for say: with this probability, by this factor.
+WIDE, WIDER = 0.1, 5.0
 # Ascents of the fit: the fixed point converges by a factor of a half or better where the shift or
 # the covariance shows the target at all.
 ASCENTS, CLOSE = 60, 1e-8
@@ -297,19 +300,26 @@ def _log_factor(
 ) -> FloatArray:
     """Log Bayes factor of effects on mean, variance or both against none, shape of t.
 
-    `N(x; 0, C + diag(s²))` over `N(x; 0, C)` with x = (t, v), averaged over the three cases.
+    `N(x; 0, C + diag(s²))` over `N(x; 0, C)` with x = (t, v), averaged over the three cases. The
+    error of v has wider tails: see `WIDE`.
     """
 
-    def density(a: FloatArray, b: FloatArray | float) -> FloatArray:
-        one, two, cross = C[:, :, 0, 0] + a, C[:, :, 1, 1] + b, C[:, :, 0, 1]
+    def density(a: FloatArray, b: FloatArray, error: FloatArray) -> FloatArray:
+        one, two, cross = C[:, :, 0, 0] + a, error + b, C[:, :, 0, 1]
         det = one * two - cross**2
         return np.asarray(
             -0.5 * np.log(det) - 0.5 * (two * t**2 - 2.0 * cross * t * v + one * v**2) / det
         )
 
-    a, b, none = of_t**2 + 0.0 * t, of_v**2, np.zeros_like(t)
-    cases = np.stack([density(a, none), density(none, b), density(a, b)])
-    return np.asarray(logsumexp(cases, axis=0) - np.log(3.0) - density(none, none))
+    def tailed(a: FloatArray, b: FloatArray) -> FloatArray:
+        error = C[:, :, 1, 1]
+        wide = density(a, b, WIDER**2 * error)
+        return np.logaddexp(np.log1p(-WIDE) + density(a, b, error), np.log(WIDE) + wide)
+
+    none = np.zeros_like(t)
+    a, b = none + of_t**2, none + of_v**2
+    cases = np.stack([tailed(a, none), tailed(none, b), tailed(a, b)])
+    return np.asarray(logsumexp(cases, axis=0) - np.log(3.0) - tailed(none, none))
 
 
 @dataclass(frozen=True, eq=False)
