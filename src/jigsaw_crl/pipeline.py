@@ -117,7 +117,12 @@ class Recovered:
 
 
 def recover_client(
-    client: Client, report: ClientReport, options: Options, *, basis: bool = True
+    client: Client,
+    report: ClientReport,
+    options: Options,
+    *,
+    basis: bool = True,
+    elsewhere: bool = False,
 ) -> Recovered:
     """Recover one client: the only way from a client to its fragment.
 
@@ -130,6 +135,8 @@ def recover_client(
     options : Options
     basis : bool
         Compute the latent basis as well.
+    elsewhere : bool
+        The system is not linear at another client of the study.
     """
     recovery: Recovery | None = None
 
@@ -151,6 +158,7 @@ def recover_client(
             confounding=options.confounding,
             rank_one=options.rank_one,
             start=Start(report.spectrum, report.extremes, report.means) if whole else None,
+            elsewhere=elsewhere,
         )
         report = report.after_recovery(client.labels, recovery.unread)
         fragment = recovery.fragment(basis=basis, **beside())
@@ -264,9 +272,20 @@ def recover_clients(
     recovered: list[Recovered] = in_parallel(
         n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
     )
+    if any(_is_bent(r) for r in recovered):
+        # There is one system: where effects run both ways at another client, it bends there too.
+        again = [k for k, r in enumerate(recovered) if r.recovery and r.recovery.contradicted]
+        informed = partial(without_basis, elsewhere=True)
+        given = [(clients[k], reports[clients[k].name], options) for k in again]
+        for k, new in zip(again, in_parallel(n_jobs, informed, given), strict=True):
+            recovered[k] = new
     report = report.with_clients(r.report for r in recovered)
     left = {c.name for c in usable(study.clients, report.findings)}
     return [r for r in recovered if r.fragment.client in left], report
+
+
+def _is_bent(recovered: Recovered) -> bool:
+    return recovered.recovery is not None and recovered.recovery.nonlinear is not None
 
 
 def _readable(

@@ -25,7 +25,7 @@ from jigsaw_crl.assembly.dissent import differing_labels, pairs_apart
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.exact import Contradiction, Knowledge, deduce
-from jigsaw_crl.assembly.linearity import clients_against_linearity
+from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, check_size, read_fragments
@@ -193,7 +193,9 @@ def consider(panel: Panel) -> Considered:
     effects, use, findings = _claims(panel, use)
     leaning = clients_against_linearity(panel.fragments)
     if leaning:
-        use = replace(use, withheld=True)
+        # What was read without linearity stays.
+        bent = {piece.client for piece in panel.fragments if is_bent(piece)}
+        use = replace(use, withheld=frozenset(panel.clients) - bent)
         findings.append(not_linear(leaning))
     evidence = Evidence.of(panel, use)
     differing = differing_labels(evidence)
@@ -222,11 +224,12 @@ def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Fin
     """Effects of all sites, and the use without claims of "hard" that they contradict.
 
     Sites whose effects stand apart in many pairs are set aside first, so that one of them does not
-    make the claim of all sites look wrong.
+    make the claim of all sites look wrong. In a system that is not linear, effects depend on the
+    dose and so on the site: that they differ contradicts nothing.
     """
     effects = pool_effects(panel, use)
-    if effects is None:
-        return None, use, []
+    if effects is None or any(map(is_bent, panel.fragments)):
+        return effects, use, []
     doubted = labels_not_hard(effects)
     findings = [effects_apart(site, *counts) for site, counts in effects.apart.items()]
     findings += [not_hard_across(label, value) for label, value in doubted.items()]

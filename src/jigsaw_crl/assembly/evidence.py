@@ -175,7 +175,7 @@ def _factors(panel: Panel, use: Use, k: int) -> BayesFactors | None:
     bayes = rows.bayes
     if rows.soft is not None and not_hard.any():
         bayes = bayes.where(~(not_hard[:, None] | not_hard), rows.soft)
-    if use.withheld:
+    if rows.client in use.withheld:
         bayes = bayes.without_ancestry()
     return bayes.silenced(silent) if silent.any() else bayes
 

@@ -20,9 +20,11 @@ from scipy.special import bdtrc
 
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["clients_against_linearity"]
+__all__ = ["clients_against_linearity", "is_bent"]
 
 LEANING = "leaning-lines"
+# The finding of a client that was read without linearity.
+BENT = "nonlinear-response"
 # What else contradicts a linear system where the features of most clients have light tails.
 LIGHT, MORE_THAN_ONE = "light-tails", "unclear-regime"
 # Regimes with a second target bend the lines of others too.
@@ -32,6 +34,11 @@ SECOND = {"off-target", "several-targets"}
 SOUND, FALSE_ALARM = 0.04, 5e-3
 # Share of the clients whose word is not enough.
 MINORITY = 5
+
+
+def is_bent(fragment: Fragment) -> bool:
+    """The client was read without linearity (T9)."""
+    return any(x.check == BENT for x in fragment.findings)
 
 
 def clients_against_linearity(fragments: Sequence[Fragment]) -> tuple[str, ...]:

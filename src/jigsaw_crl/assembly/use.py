@@ -36,8 +36,8 @@ class Use:
         Labels whose interventions are not believed to be hard.
     silent : frozenset of (str, str)
         Client and label: what the client says about pairs of this label does not count.
-    withheld : bool
-        Nothing is concluded about ancestors from samples, as when the system is not linear.
+    withheld : frozenset of str
+        Clients from which nothing is concluded about ancestors, as when the system is not linear.
     copies : tuple of tuple of int
         Clients that sent the same evidence. They count as one.
     """
@@ -46,7 +46,7 @@ class Use:
     rate: float = FIRST_RATE
     soft: frozenset[str] = frozenset()
     silent: frozenset[tuple[str, str]] = frozenset()
-    withheld: bool = False
+    withheld: frozenset[str] = frozenset()
     copies: tuple[tuple[int, ...], ...] = field(default=())
 
     @classmethod

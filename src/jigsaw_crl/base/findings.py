@@ -70,8 +70,9 @@ class Unread:
         The name of the finding: the intervention is too weak to see, it moved more than one target,
         it moved the mean and nothing else, the regimes' means do not fit their covariances, an
         intervention that is called hard is not, or lines lean further than a linear system allows.
-        With "off-target" the regime was read all the same, and with "excess-spread" rows count for
-        fewer.
+        With "off-target" the regime was read all the same, with "excess-spread" rows count for
+        fewer, with "nonlinear-response" the label was read without linearity, and with "no-shift"
+        that was not possible.
     value, threshold : float
     other : str
         With "off-target", the other label that the regime acts on.
@@ -87,6 +88,8 @@ class Unread:
         "leaning-lines",
         "off-target",
         "excess-spread",
+        "nonlinear-response",
+        "no-shift",
     ]
     value: float
     threshold: float

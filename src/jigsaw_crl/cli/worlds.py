@@ -72,12 +72,20 @@ def simulate(
         float | None,
         typer.Option(metavar="S", help="Multiplies every edge weight of a random world."),
     ] = None,
+    system: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="How causes act: linear (default), tanh, saturating, relu, sine, squares, "
+            "products, mixed or noise.",
+        ),
+    ] = "linear",
     intervention: Annotated[
         str,
         typer.Option(
             metavar="KIND",
             help="What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, "
-            "hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
+            "set, hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
         ),
     ] = "paper",
     shift: Annotated[
@@ -156,7 +164,7 @@ def simulate(
                 "--strength",
                 "Choose a world of the paper or describe a random one.",
             )
-        world = worlds.setting(setting, seed, intervention=protocol)
+        world = worlds.setting(setting, seed, intervention=protocol, system=system)
     elif latent is None or clients is None or coverage is None:
         raise InputError(
             "the world is not described",
@@ -172,6 +180,7 @@ def simulate(
             strength=1.0 if strength is None else strength,
             features=1.5 if features is None else features,
             intervention=protocol,
+            system=system,
         )
     kind = file_format or ("moments" if samples is None else "parquet")
     if samples is None and kind != "moments":

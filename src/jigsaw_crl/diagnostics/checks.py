@@ -159,10 +159,13 @@ def check_client(client: Client) -> ClientReport:
 
 
 def _not_linear(client: Client, about_regimes: Iterable[Finding]) -> list[Finding]:
-    """Findings about light tails, and about most regimes of a client that has them."""
+    """Findings about light tails, and about most regimes of a client that has them.
+
+    Hard interventions do not need a linear system (T9): recovery decides about them.
+    """
     found = check_light_tails(client)
     several = [f for f in about_regimes if (f.check, f.severity) == ("several-targets", "error")]
-    if found and 2 * len(several) > len(client.labels):
+    if found and not client.hard and 2 * len(several) > len(client.labels):
         found.append(saturated(client.name, len(several), len(client.labels)))
     return found
 

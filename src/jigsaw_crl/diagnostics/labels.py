@@ -292,6 +292,38 @@ def sites_differ(
     )
 
 
+def nonlinear_response(client: str, label: str, value: float, threshold: float) -> Finding:
+    """Other latents do not respond linearly to the target; the label is read without linearity."""
+    return Finding(
+        "nonlinear-response",
+        "info",
+        "what depends on this label does not respond linearly: its regime moves more than one "
+        f"target does in a linear system (probability by chance 1e-{value:.0f})",
+        "None. The labels of this client are read from the last effects up, which needs no linear "
+        "responses; effects are averages at the dose that was applied.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
+def no_shift(client: str, label: str, value: float, threshold: float) -> Finding:
+    """The system is not linear, and the label's intervention is not hard or moves no mean."""
+    return Finding(
+        "no-shift",
+        "warning",
+        "the system is not linear, and this intervention is not called hard or does not clearly "
+        "shift the mean of its target: nothing is said about its label",
+        "Apply a hard intervention that shifts the mean; in a system that is not linear nothing "
+        "else settles the label.",
+        value=value,
+        threshold=threshold,
+        client=client,
+        regime=label,
+    )
+
+
 def after_recovery(
     client: str, findings: Iterable[Finding], labels: frozenset[str], unread: Iterable[Unread]
 ) -> tuple[Finding, ...]:
@@ -316,6 +348,10 @@ def after_recovery(
         elif f.check != "weak-intervention":
             kept.append(f)
     unclear = {u.label for u in told if u.check == "several-targets"}
+    if any(u.check == "nonlinear-response" for u in told):
+        # The checks compare regimes with what one target moves in a linear system.
+        kept = [f for f in kept if f.check not in ("several-targets", "light-tails")]
+        return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
     if "light-tails" in signs and 2 * len(unclear) > len(labels):
         kept.append(saturated(client, len(unclear), len(labels)))
     return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
@@ -333,6 +369,10 @@ def _not_read(client: str, u: Unread, weak: Finding | None, signs: tuple[str, ..
             return leaning_lines(client, u.label, u.value, u.threshold)
         case "not-hard":
             return not_hard(client, u.label, u.value, u.threshold)
+        case "nonlinear-response":
+            return nonlinear_response(client, u.label, u.value, u.threshold)
+        case "no-shift":
+            return no_shift(client, u.label, u.value, u.threshold)
         case "mean-only":
             return mean_only(client, u.label, u.value, threshold=u.threshold)
         case "off-target":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -23,12 +24,13 @@ from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
+from jigsaw_crl.nullcone.nonlinear import BENT, Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.spread import spread_edge
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
-from jigsaw_crl.nullcone.whitening import Start
+from jigsaw_crl.nullcone.whitening import Start, reduce
 
 __all__ = ["Confounding", "RankOne", "Recovery", "check_options", "recover_fragment"]
 
@@ -36,6 +38,11 @@ Confounding = Literal["allow", "none"]
 # A line leans if it does by this many standard errors beyond what a missed direction explains.
 LEANS = 5.0
 RankOne = Literal["no-ancestor", "unsure"]
+
+
+def _exponent(probability: float) -> float:
+    """`−log10` of a probability, at most 300."""
+    return round(-float(np.log10(max(probability, 1e-300))), 1)
 
 
 def recover_fragment(
@@ -73,6 +80,7 @@ class Recovery:
     rank_one: RankOne
     reading: Reading
     contradicted: tuple[Contradicted, ...] = ()
+    nonlinear: Nonlinear | None = None
 
     @classmethod
     def of(
@@ -82,6 +90,7 @@ class Recovery:
         confounding: Confounding = "allow",
         rank_one: RankOne = "no-ancestor",
         start: Start | None = None,
+        elsewhere: bool = False,
     ) -> Recovery:
         """Read a client.
 
@@ -92,17 +101,27 @@ class Recovery:
             As for `recover_fragment`.
         start : Start, optional
             Spectrum and extreme eigenpairs of the client; computed if None.
+        elsewhere : bool
+            The system is not linear at another client of the study.
         """
         check_options(confounding, rank_one)
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
         reading, contradicted = read_claimed(client, possible, hard, start)
         sizes = client.n_samples, client.n_latent
-        return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted)
+        bent = None
+        if hard.any():
+            signs = {"both_ways": bool(contradicted), "elsewhere": elsewhere}
+            bent = read_nonlinear(reduce(client, start), hard, possible.scales, **signs)
+        if bent is not None:
+            contradicted = ()
+        return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted, bent)
 
     @cached_property
     def seen(self) -> BoolArray:
         """Labels with a regime that shows its target, shape (p,)."""
+        if self.nonlinear is not None:
+            return self.nonlinear.read
         seen = np.zeros(len(self.labels), dtype=bool)
         np.logical_or.at(seen, self.reading.owner, self.reading.usable)
         return seen
@@ -125,6 +144,8 @@ class Recovery:
     @cached_property
     def not_identified(self) -> bool:
         """No target clearly moved a second direction, so no intervention tells about ancestry."""
+        if self.nonlinear is not None:
+            return False
         several = bool(self.seen.sum() > 1)
         return several and not self.reading.identified and not self.settled.any()
 
@@ -153,14 +174,19 @@ class Recovery:
     @cached_property
     def bayes(self) -> BayesFactors:
         """The reading's factors, without those of labels about whose ancestors nothing is said."""
+        if self.nonlinear is not None:
+            return self.nonlinear.bayes(self.reading.hypotheses)
         sure = self._sure & self._sure[:, None]
         factors = np.where(sure, self.reading.claimed, self.reading.factors)
         return self._bayes(factors, self.settled)
 
     @cached_property
     def _without_claims(self) -> BayesFactors:
-        """The factors as if every intervention were soft."""
-        if not self.reading.hard.any():
+        """The factors as if every intervention were soft, for districts and blocks.
+
+        In a system that is not linear, soft interventions say nothing.
+        """
+        if self.nonlinear is not None or not self.reading.hard.any():
             return self.bayes
         return self._bayes(self.reading.factors, np.zeros_like(self.settled))
 
@@ -195,7 +221,7 @@ class Recovery:
             outcome=self._outcome(),
             basis=self._basis(structure) if basis else None,
             hard=self.effects,
-            shares=None if exact else self._shares(),
+            shares=None if exact or self.nonlinear is not None else self._shares(),
             **self._groups(structure),
             **beside,
         )
@@ -203,6 +229,8 @@ class Recovery:
     @cached_property
     def effects(self) -> Effects | None:
         """What hard interventions reveal; None without any."""
+        if self.nonlinear is not None:
+            return self.nonlinear.effects()
         if not self.reading.hard.any():
             return None
         return effect_tables(self.reading, len(self.labels))
@@ -288,7 +316,9 @@ class Recovery:
             if strength > score[label]:
                 best[label], score[label] = r, strength
         rows = orthogonal_rows(functionals[best], structure)
-        if reading.hard.any():
+        if self.nonlinear is not None:
+            rows[self.nonlinear.which] = self.nonlinear.functionals
+        elif reading.hard.any():
             h, known = latent_functionals(reading, len(self.labels))
             rows[known] = solve_lower(reading.L, h[known].T, transposed=True).T
         return np.asarray(rows @ reading.basis.T)
@@ -297,6 +327,8 @@ class Recovery:
     def unread(self) -> tuple[Unread, ...]:
         """What was not used or not told, each with the measurement that decided so."""
         reading = self.reading
+        if self.nonlinear is not None:
+            return tuple(self._bent())
         found = []
         if not reading.means_fit:
             found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
@@ -326,6 +358,23 @@ class Recovery:
                 value = float(reading.strength[own].max())
                 found.append(Unread(label, "weak-intervention", round(value, 3), 1.0))
         return tuple(found)
+
+    def _bent(self) -> Iterator[Unread]:
+        """Labels whose responses bend, and those that peeling does not explain."""
+        assert self.nonlinear is not None
+        limit = BENT / max(int((~np.isnan(self.nonlinear.bends)).sum()), 1)
+        # Where no misfit is clear by itself, the clearest one is named.
+        clearest = max(limit, float(np.nanmin(self.nonlinear.bends)) * (1 + 1e-9))
+        for i, label in enumerate(self.labels):
+            value = float(self.nonlinear.bends[i])
+            left = float(self.nonlinear.unexplained[i])
+            if left < limit:
+                yield Unread(label, "several-targets", _exponent(left), _exponent(limit))
+            elif value < clearest:
+                yield Unread(label, "nonlinear-response", _exponent(value), _exponent(limit))
+            elif not self.nonlinear.read[i]:
+                strength = float(self.reading.strength[self.reading.owner == i].max())
+                yield Unread(label, "no-shift", round(strength, 3), 1.0)
 
     def _outcome(self) -> Outcome:
         if self.not_identified:

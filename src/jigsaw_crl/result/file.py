@@ -38,7 +38,7 @@ class _Order(Closed):
     rate: _Share
     not_hard: list[StrictStr]
     silent: list[_Pair]
-    withheld: StrictBool
+    withheld: list[StrictStr]
     copies: list[list[StrictStr]]
     notes: list[StrictStr]
     seed: WholeNumber

@@ -48,6 +48,9 @@ def test_every_protocol_changes_its_target_as_described(kind):
     elif kind == "hard":
         assert not after.A[node].any()
         assert 0.25 <= after.variances[node] <= 4
+    elif kind == "set":
+        assert not after.A[node].any()
+        assert np.allclose(after.variances[node], 0.49 * before.covariance()[node, node])
     elif kind.startswith("hard"):
         assert not after.A[node].any()
         assert after.variances[node] == 1 if kind == "hard-keep" else after.variances[node] >= 3

@@ -25,6 +25,7 @@ from jigsaw_crl.truth.simulate.interventions import INTERVENTIONS, Intervention
 from jigsaw_crl.truth.simulate.rows import Rows
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 from jigsaw_crl.truth.simulate.settings import SETTINGS
+from jigsaw_crl.truth.simulate.systems import SYSTEMS
 from jigsaw_crl.truth.simulate.views import Truth
 from jigsaw_crl.truth.simulate.world import World
 
@@ -34,6 +35,7 @@ __all__ = [
     "INTERVENTIONS",
     "SEM",
     "SETTINGS",
+    "SYSTEMS",
     "AssumptionReport",
     "Batches",
     "Change",

@@ -14,6 +14,7 @@ from jigsaw_crl.truth.simulate.families import random_pattern
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sem import SEM
 from jigsaw_crl.truth.simulate.settings import SETTINGS
+from jigsaw_crl.truth.simulate.systems import SYSTEMS
 from jigsaw_crl.truth.simulate.views import View
 from jigsaw_crl.truth.simulate.world import World, check_seed
 
@@ -21,7 +22,12 @@ __all__ = ["random_world", "setting", "world_from_graph"]
 
 
 def setting(
-    name: str, seed: int = 0, *, intervention: Intervention | str = "paper", shuffle: bool = True
+    name: str,
+    seed: int = 0,
+    *,
+    intervention: Intervention | str = "paper",
+    system: str = "linear",
+    shuffle: bool = True,
 ) -> World:
     """Setting A, B or C of the paper; mixings and interventions are drawn from the seed.
 
@@ -38,6 +44,7 @@ def setting(
         data.feature_counts,
         seed,
         intervention=intervention,
+        system=system,
         shuffle=shuffle,
     )
 
@@ -52,6 +59,7 @@ def random_world(
     strength: float = 1.0,
     features: float = 1.5,
     intervention: Intervention | str = "paper",
+    system: str = "linear",
     shuffle: bool = True,
 ) -> World:
     """A random world; by default one of the paper's sensitivity study.
@@ -78,6 +86,8 @@ def random_world(
         Features per latent of a client, at least 1.
     intervention : Intervention or str
         See `Intervention` and `INTERVENTIONS`.
+    system : str
+        How causes act: a key of `SYSTEMS`.
     shuffle : bool
         Name the labels, and list them, in an order that is unrelated to the graph.
 
@@ -105,7 +115,9 @@ def random_world(
     A = np.where(present, strength * graph_rng.uniform(-1, 1, present.shape), 0.0)
     node_sets = [_random_nodes(n_latent, coverage, view_rng) for _ in range(n_clients)]
     counts = [ceil(features * len(nodes)) for nodes in node_sets]
-    return world_from_graph(A, node_sets, counts, seed, intervention=intervention, shuffle=shuffle)
+    return world_from_graph(
+        A, node_sets, counts, seed, intervention=intervention, system=system, shuffle=shuffle
+    )
 
 
 def _random_nodes(n_latent: int, coverage: float, rng: np.random.Generator) -> list[int]:
@@ -132,6 +144,7 @@ def world_from_graph(
     names: Sequence[str] | None = None,
     client_names: Sequence[str] | None = None,
     variances: ArrayLike | None = None,
+    system: str = "linear",
     shuffle: bool = True,
 ) -> World:
     """A world with a given graph.
@@ -152,6 +165,8 @@ def world_from_graph(
     client_names : sequence of str, optional
     variances : array, shape (p,), optional
         Noise variances; by default 1.
+    system : str
+        How causes act: a key of `SYSTEMS`.
     shuffle : bool
         List labels, and each client's labels, in random order.
 
@@ -196,6 +211,7 @@ def world_from_graph(
     if sigma.shape != (p,) or not (sigma > 0).all():
         raise InputError("the noise variances do not fit", f"Pass {p} positive numbers.")
     protocol = Intervention.named(intervention)
+    choose(system, SYSTEMS, "system")
     return World(
         SEM(A, sigma, np.zeros(p)),
         tuple(map(str, names)),
@@ -203,6 +219,7 @@ def world_from_graph(
         tuple(views),
         protocol,
         int(seed),
+        system,
     )
 
 

@@ -246,6 +246,8 @@ def site(world: World, k: int, departures: Iterable[Departure | str]) -> Site:
             if departure.name in own:
                 raise InputError(f"{departure.name} is given twice", "Keep one.", client=name)
             own[departure.name] = departure
+    if "nonlinear-system" in own and world.system != "linear":
+        raise InputError(f"the system is {world.system} already", "Keep one.", client=name)
     if {"t-noise", "lognormal-noise"} <= own.keys():
         raise InputError("noise cannot be both t and lognormal", "Keep one.", client=name)
     means, lacks = dict[str, str](), list[tuple[str, str]]()

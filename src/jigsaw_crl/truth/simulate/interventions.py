@@ -21,6 +21,7 @@ _RANGES = {
     "hard": (0.5, 2.0),
     "mild": (0.3, 0.7),
     "knock-down": (0.5, 0.5),
+    "set": (0.7, 0.7),
 }
 
 
@@ -40,13 +41,15 @@ class Intervention:
         - ``"knock-down"``: the variance of the target is multiplied by v ~ Unif[low, high]
           (weights by √v, noise variance by v), and its mean falls by √(1 − v) of its standard
           deviation, so that its second moment about the control's mean stays the same;
+        - ``"set"``: the parents' weights are cut, and the standard deviation of the target becomes
+          Unif[low, high] of what it was; the shift counts in it as well;
         - ``"hard-keep"``: the parents' weights are cut, the noise stays;
         - ``"hard-replace"``: the weights are cut, the noise variance becomes 1 + Unif[low, high];
         - ``"noise-only"``: Δσ alone; ``"mean-only"``: a shift of the mean by Unif[low, high]
           alone; ``"mean-noise"``: both of these.
     low, high : float, optional
         The range of the draws; by default [0.5, 2] for hard, [0.3, 0.7] for mild, 0.5 for
-        knock-down, and [2, 3] otherwise.
+        knock-down, 0.7 for set, and [2, 3] otherwise.
     shift : float or (float, float)
         Size of the mean shift added to the target, in standard deviations of its noise in the
         control, or the range that it is drawn from. Its sign is random, and the same at all
@@ -139,7 +142,8 @@ class Intervention:
         variance, mean = (float(x) for x in rng.uniform(*self.range, 2))
         drawn_sign = float(rng.choice([-1.0, 1.0]))
         sign = drawn_sign if sign is None else sign
-        shift = sign * float(rng.uniform(*self.shifts)) * float(np.sqrt(sem.variances[target]))
+        unit = sem.covariance()[target, target] if self.kind == "set" else sem.variances[target]
+        shift = sign * float(rng.uniform(*self.shifts)) * float(np.sqrt(unit))
         weights, variance, mean = self._change(sem, target, drawn, variance, mean, dose)
         return Change(target, weights, variance, mean + shift)
 
@@ -162,6 +166,8 @@ class Intervention:
             case "knock-down":
                 fall = np.sqrt((1 - variance) * sem.covariance()[target, target])
                 return (np.sqrt(variance) - 1) * a, (variance - 1) * old, -float(fall)
+            case "set":
+                return -a, variance**2 * float(sem.covariance()[target, target]) - old, 0.0
             case "hard-keep":
                 return -a, 0.0, 0.0
             case "hard-replace":

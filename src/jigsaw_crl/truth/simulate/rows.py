@@ -16,7 +16,8 @@ from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.departures import Departure, Site, site
-from jigsaw_crl.truth.simulate.sampling import Noise, rows_from_noise, saturated, standard_noise
+from jigsaw_crl.truth.simulate.sampling import Noise, rows_from_noise, standard_noise
+from jigsaw_crl.truth.simulate.systems import bent, saturated
 
 if TYPE_CHECKING:
     from jigsaw_crl.truth.simulate.world import World
@@ -109,6 +110,8 @@ def draw_rows(
     """Rows of client k; `sizes` has the number of rows of the control and of each label."""
     here = site(world, k, departures)
     view, local = world.view(k), here.world(world)
+    bend = here.size("nonlinear-system")
+    system = local.nonlinear if bend is None else bent(world.n_latent, bend)
     cases = [
         (regime, dose) for regime in sizes for dose in range(1 if regime == CONTROL else doses)
     ]
@@ -117,7 +120,7 @@ def draw_rows(
     for (regime, dose), stream in zip(cases, streams, strict=True):
         rng = np.random.default_rng(stream)
         label = None if regime == CONTROL else here.means.get(regime, regime)
-        law = local.regime(k, label, dose, bend=here.size("nonlinear-system") or 0.0)
+        law = local.regime(k, label, dose, system=system)
         E = _noise(here, sizes[regime], world.n_latent, noise, rng)
         if "subjects" in here.departures:
             own = _stream("subjects", seed, world, k, len(subjects))

@@ -2,11 +2,12 @@
 
 A regime is `X = G Z_k` with `Z_k = B E`: E the independent noises of all latents, B the client's
 rows of `(I − A)⁻¹`. Where an intervention acts in a share of the rows only, a regime is a mixture
-of two such laws. Where effects saturate, Z is computed latent by latent, causes first.
+of two such laws. If the system is not linear, Z is computed latent by latent, causes first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
@@ -16,6 +17,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.sem import SEM
+from jigsaw_crl.truth.simulate.systems import System
 
 __all__ = [
     "NOISES",
@@ -25,7 +27,6 @@ __all__ = [
     "rows_from_noise",
     "sample_moments",
     "sample_rows",
-    "saturated",
     "standard_noise",
 ]
 
@@ -34,31 +35,6 @@ NOISES: dict[str, Noise] = {"gaussian": "gaussian", "laplace": "laplace"}
 
 # Laplace noise is drawn this many rows at a time: 64 latents then take 16 MB.
 CHUNK = 32_768
-
-
-def saturated(x: FloatArray, bend: float) -> FloatArray:
-    """`tanh(bend · x) / bend`: slope 1 at zero, never beyond 1 / bend."""
-    return np.asarray(np.tanh(bend * x) / bend, dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Saturation:
-    """A system whose effects saturate: `Z_i = Σ_j A_ij tanh(bend · Z_j) / bend + E_i`."""
-
-    weights: FloatArray
-    nodes: IntArray
-    bend: float
-
-    def latents(self, E: FloatArray) -> FloatArray:
-        """Z_k from the noises of all latents."""
-        Z, parents = E.copy(), self.weights != 0
-        left = list(range(len(parents)))
-        while left:
-            ready = [i for i in left if not parents[i, left].any()]
-            for i in ready:
-                Z[:, i] += saturated(Z[:, parents[i]], self.bend) @ self.weights[i, parents[i]]
-            left = [i for i in left if i not in ready]
-        return Z[:, self.nodes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +53,8 @@ class Regime:
         The law of the rows in which the intervention does not act.
     penetrance : float
         Share of the rows in which it acts; 1 without `otherwise`.
-    saturation : Saturation, optional
-        The system, if it is not linear; there are no exact moments then.
+    latents : function, optional
+        Z_k from the noises, if the system is not linear; there are no exact moments then.
     """
 
     mixing: FloatArray
@@ -87,13 +63,18 @@ class Regime:
     means: FloatArray
     otherwise: Regime | None = None
     penetrance: float = 1.0
-    saturation: Saturation | None = None
+    latents: Callable[[FloatArray], FloatArray] | None = None
 
     @classmethod
-    def of(cls, sem: SEM, nodes: IntArray, mixing: FloatArray, bend: float = 0.0) -> Regime:
-        saturation = Saturation(sem.A, nodes, bend) if bend else None
+    def of(
+        cls, sem: SEM, nodes: IntArray, mixing: FloatArray, system: System | None = None
+    ) -> Regime:
+        """The law of the client that accesses `nodes`; the system is linear if it is None."""
         effects = sem.total_effects()[nodes]
-        return cls(mixing, effects, sem.variances, sem.means, saturation=saturation)
+        found = cls(mixing, effects, sem.variances, sem.means)
+        if system is None:
+            return found
+        return replace(found, latents=lambda E: system.latents(sem.A, E)[:, nodes])
 
     def latent_moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of Z_k."""
@@ -142,8 +123,8 @@ def rows_from_noise(regime: Regime, E: FloatArray, rng: np.random.Generator) -> 
         rows[acts] = rows_from_noise(regime.acting(), E[acts], rng)
         return rows
     E = regime.means + E * np.sqrt(regime.variances)
-    if regime.saturation is not None:
-        return np.asarray(regime.saturation.latents(E) @ regime.mixing.T, dtype=np.float64)
+    if regime.latents is not None:
+        return np.asarray(regime.latents(E) @ regime.mixing.T, dtype=np.float64)
     return np.asarray(E @ (regime.mixing @ regime.effects).T, dtype=np.float64)
 
 

@@ -21,6 +21,7 @@ from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.rows import Rows, draw_rows
 from jigsaw_crl.truth.simulate.sampling import NOISES, Regime, population, sample_moments
 from jigsaw_crl.truth.simulate.sem import SEM, Change
+from jigsaw_crl.truth.simulate.systems import System, system
 from jigsaw_crl.truth.simulate.views import Truth, View, true_view
 
 __all__ = ["Truth", "View", "World", "check_seed"]
@@ -49,6 +50,8 @@ class World:
     intervention : Intervention
         How interventions are drawn.
     seed : int
+    system : str
+        How causes act: a key of `SYSTEMS`.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class World:
     views: tuple[View, ...]
     intervention: Intervention
     seed: int
+    system: str = "linear"
 
     @property
     def n_latent(self) -> int:
@@ -80,6 +84,11 @@ class World:
     def order(self) -> PartialOrder[str]:
         """The global order on the labels."""
         return PartialOrder.from_matrix(self.names, (self.sem.A != 0).T).restrict(self.labels)
+
+    @cached_property
+    def nonlinear(self) -> System | None:
+        """The equations of a system that is not linear; None for a linear one."""
+        return None if self.system == "linear" else system(self.sem, self.system, self.seed)
 
     @cached_property
     def _node(self) -> dict[str, int]:
@@ -124,21 +133,21 @@ class World:
         return change.scaled(self.intervention.off_target_strength)
 
     def regime(
-        self, k: int, label: str | None = None, dose: int = 0, *, bend: float = 0.0
+        self, k: int, label: str | None = None, dose: int = 0, *, system: System | None = None
     ) -> Regime:
         """The law of client k's rows under the intervention on `label`; None for the control.
 
-        With a `bend` above 0, a latent z acts on others as tanh(bend · z) / bend.
+        The system is linear unless one is given.
         """
         view = self.view(k)
-        control = Regime.of(self.sem, view.nodes, view.mixing, bend)
+        control = Regime.of(self.sem, view.nodes, view.mixing, system)
         if label is None:
             return control
         sem = self.sem.changed(self.change(k, label, dose))
         second = self.off_target(k, label, dose)
         if second is not None:
             sem = sem.changed(second)
-        acting = Regime.of(sem, view.nodes, view.mixing, bend)
+        acting = Regime.of(sem, view.nodes, view.mixing, system)
         if self.intervention.penetrance == 1:
             return acting
         return replace(acting, otherwise=control, penetrance=self.intervention.penetrance)
@@ -178,7 +187,7 @@ class World:
             are then drawn and summed.
         """
         departures = tuple(departures)
-        if departures:
+        if departures or self.system != "linear":
             return self.sample(
                 k, n_samples, noise, seed,
                 labels=labels, doses=doses, batches=batches, departures=departures,
@@ -255,6 +264,10 @@ class World:
         sizes = self._sizes(k, n_samples, self._chosen(k, labels), doses)
         known = {regime: n for regime, n in sizes.items() if n is not None}
         if len(known) < len(sizes):
+            if self.system != "linear":
+                raise InputError(
+                    "a system that is not linear has no exact moments here", "Pass n_samples."
+                )
             raise InputError("exact moments have no rows", "Pass a number of rows.")
         return draw_rows(
             self, k, known, family, check_seed(seed),
@@ -326,6 +339,11 @@ class World:
         >>> int((effects.total != 0).sum()) - 3, int((effects.direct != 0).sum())
         (3, 2)
         """
+        if self.system != "linear":
+            raise InputError(
+                "effects in a system that is not linear depend on the dose",
+                "Compare the means of rows that are drawn with `sample`.",
+            )
         chosen = self.labels if labels is None else tuple(labels)
         nodes = np.array([self.node(label) for label in chosen], dtype=np.intp)
         sign = np.array([-1.0 if self.change(0, label).mean < 0 else 1.0 for label in chosen])
