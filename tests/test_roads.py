@@ -137,9 +137,7 @@ def test_changed_fragments_give_one_table_by_every_road(change, tmp_path):
 
 def test_sites_that_refute_a_claim_end_in_a_result_and_not_in_an_error(tmp_path):
     whole = jc.recover(not_hard())
-    assert "not-hard" in findings(whole) or any(
-        f.check == "not-hard" for f in whole.diagnostics
-    )
+    assert "not-hard" in findings(whole) or any(f.check == "not-hard" for f in whole.diagnostics)
     assert from_files(list(whole.order.fragments), tmp_path).order.pairs() == whole.order.pairs()
 
 

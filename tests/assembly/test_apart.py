@@ -10,9 +10,10 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.apart import sites_apart
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
-from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.simulate import Intervention
+
+from .test_effects import used
 
 SEEDS = (760_001, 760_002)
 
@@ -51,7 +52,7 @@ def lie(fragment, kind, rng):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_honest_sites_are_not_set_aside(studies, seed):
-    honest = pool_effects(read_fragments(studies[seed]))
+    honest = pool_effects(*used(studies[seed]))
     assert honest.apart == {}
     assert labels_not_hard(honest) == {}
     # Interventions on one label shift it the same way at all sites, or the noise turned it.
@@ -65,10 +66,11 @@ def test_a_fifth_of_liars_moves_no_effect_without_a_note(studies, seed, kind):
     bad = set(rng.choice(len(fragments), 2, replace=False).tolist())
     told = [lie(f, kind, rng) if k in bad else f for k, f in enumerate(fragments)]
     liars = {fragments[k].client for k in bad}
-    honest = pool_effects(read_fragments(fragments))
-    pooled = pool_effects(read_fragments(told))
+    honest = pool_effects(*used(fragments))
+    pooled = pool_effects(*used(told))
     doubted = labels_not_hard(pooled)
-    after = pool_effects(read_fragments([f.without_claims(doubted) for f in told]))
+    panel, use = used(told)
+    after = pool_effects(panel, replace(use, soft=frozenset(doubted)))
     known = honest.known & ~np.eye(len(honest.labels), dtype=bool)
     # Pairs that only liars have cannot stay.
     assert (after.known & known).sum() >= 0.85 * known.sum()

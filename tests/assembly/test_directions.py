@@ -8,8 +8,9 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.directions import open_signs
 from jigsaw_crl.assembly.effects import pool_effects
-from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.truth.simulate import Intervention
+
+from .test_effects import used
 
 
 def gauge(estimate, true, oriented):
@@ -91,7 +92,7 @@ def test_an_effect_that_may_be_zero_keeps_an_interval_that_holds_both_signs():
         jc.recover_fragment(client, interventions="hard")
         for client in world.clients(n_samples=3_000)
     ]
-    effects = pool_effects(read_fragments(fragments))
+    effects = pool_effects(*used(fragments))
     assert not (effects.known & ~np.isnan(effects.unsigned)).any()
     size = effects.unsigned[~np.isnan(effects.unsigned)]
     assert (size > 0).all()
@@ -106,5 +107,5 @@ def test_labels_of_honest_sites_are_not_turned_by_noise():
         jc.recover_fragment(client, interventions="hard")
         for client in world.clients(n_samples=2_000)
     ]
-    notes = pool_effects(read_fragments(fragments)).notes
+    notes = pool_effects(*used(fragments)).notes
     assert not any("the other way" in note for note in notes)

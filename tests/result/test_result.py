@@ -59,7 +59,7 @@ def test_a_read_result_explains_itself_alike(result, tmp_path):
 
 def test_the_order_can_be_made_again_from_the_saved_fragments(result, tmp_path):
     again = jc.load_result(result.save(tmp_path / "out"))
-    order = jc.assemble(list(again.fragments.values()), **again.options)
+    order = jc.assemble(again.order.fragments, **again.options)
     np.testing.assert_array_equal(order.verdicts, result.order.verdicts)
 
 
@@ -127,14 +127,6 @@ def test_a_result_without_a_proposal_says_how_to_get_one(results, tmp_path):
 
 def test_algorithm_3_proposes_no_client(results):
     assert results["paper"].with_proposal().proposal is None
-
-
-def test_a_result_of_version_1_is_still_read(results, tmp_path):
-    root = results["evidence"].save(tmp_path / "out")
-    document = json.loads((root / "result.json").read_text())
-    del document["proposal"]
-    (root / "result.json").write_text(json.dumps(document | {"version": 1}))
-    assert jc.load_result(root).order.pairs() == results["evidence"].order.pairs()
 
 
 def test_strange_labels_survive(tmp_path):

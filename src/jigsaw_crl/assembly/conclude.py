@@ -113,7 +113,7 @@ def _coverage(panel: Panel) -> tuple[Finding, ...]:
 
 
 def assemble(
-    fragments: Iterable[Fragment] | Iterable[str | Path] | str | Path,
+    fragments: Iterable[Fragment] | Iterable[Path] | str | Path,
     *,
     method: str = "null-cone",
     seed: int = 0,
@@ -161,7 +161,7 @@ def assemble(
     """
     name: Method = "null-cone" if method == "evidence" else method  # type: ignore[assignment]
     given: list[Any] = [fragments] if isinstance(fragments, str | Path) else list(fragments)
-    if given and all(isinstance(item, str | Path) for item in given):
+    if given and (given == [fragments] or all(isinstance(item, Path) for item in given)):
         given = list(read_fragment_files(fragment_paths(given)).values())
     return conclude(given, options=Options(name, seed, smallest_effect)).order
 

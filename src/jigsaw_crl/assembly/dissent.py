@@ -111,7 +111,8 @@ def rests_on(
 
     Without client k (and its copies) the log Bayes factor of a pair changes by δ, and the log-odds
     of the pair by as much: those of its probability, or where that is too near to certainty to be
-    known, those of its evidence. The rule of a verdict is then applied again. Of several clients
+    known, those of its evidence. A pair that no other client saw has no evidence left: it stands
+    only if decided pairs imply it. The rule of a verdict is then applied again. Of several clients
     that a pair would fall without, the one that it needs most is named.
 
     Parameters
@@ -130,8 +131,11 @@ def rests_on(
     shares, leans = _shares(evidence), evidence.missed.leans
     now = pooled.log_odds(shares, leans)
     for k in np.flatnonzero(evidence.use.weights > 0).tolist():
-        change = evidence.without(evidence.use.with_copies(k)).log_odds(shares, leans) - now
-        left = decide(expit(odds + change), log_factor + change).verdicts
+        rest = evidence.without(evidence.use.with_copies(k))
+        change = rest.log_odds(shares, leans) - now
+        heard = rest.n_clients > 0
+        chance = expit(odds + np.where(heard, change, 0.0))
+        left = decide(chance, np.where(heard, log_factor + change, 0.0)).verdicts
         gone = (verdicts != OPEN) & (left != verdicts)
         np.fill_diagonal(gone, False)
         take = gone & (np.abs(change) > most)

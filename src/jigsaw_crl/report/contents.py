@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -294,7 +294,7 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
     with_versions = ", ".join(f"{name} {number}" for name, number in made_with.items() if number)
     if with_versions:
         out.append(("recovered with", with_versions))
-    for name, value in asdict(result.order.options).items():
+    for name, value in result.options.items():
         out += _flat(f"assembly: {name.replace('_', ' ')}", value)
     for client, rows in sizes.items():
         out.append((f"rows of {client}", _rows(rows)))

@@ -85,6 +85,11 @@ class Result:
         _check_one_set(self)
 
     @property
+    def options(self) -> Mapping[str, Any]:
+        """The keyword arguments of `assemble` that make the order from its fragments."""
+        return asdict(self.order.options)
+
+    @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """Labels of clients, and whole clients, that were not used, and why."""
         return tuple(left_out(self.diagnostics, self.fragments))
@@ -253,7 +258,7 @@ class Result:
             "format": "jigsaw-crl/result",
             "version": 1,
             "written_by": f"jigsaw-crl {__version__}",
-            "options": asdict(self.order.options),
+            "options": self.options,
             "fragments": [f.to_document() for f in self.order.fragments],
             "refined": [groups_document(f) for f in self.fragments.values()],
             "order": order_document(self.order),
@@ -331,8 +336,13 @@ class Result:
 
 def _check_one_set(result: Result) -> None:
     """Refuse an order that rests on other fragments than those beside it."""
-    sent = {f.client: f.labels for f in result.order.fragments}
-    if sent != {name: f.labels for name, f in result.fragments.items()}:
+    sent = {f.client: f for f in result.order.fragments}
+    own = result.fragments
+    if sent.keys() != own.keys() or not all(
+        f.labels == own[name].labels
+        and np.array_equal(f.evidence, own[name].evidence, equal_nan=True)
+        for name, f in sent.items()
+    ):
         raise InputError(
             "the fragments are not those that the order was assembled from",
             "Pass order.fragments, by client name.",
