@@ -56,8 +56,7 @@ def assemble(
     Parameters
     ----------
     fragments : iterable of Fragment, iterable of Path, or a folder
-        In any order; the result does not depend on it. Of a folder, its ``.json`` and ``.bin``
-        files are read.
+        In any order; the result does not depend on it. Of a folder, its ``.json`` files are read.
     method : {"evidence", "null-cone", "paper"}
         ``"null-cone"`` is another name for the default; ``"paper"`` is Algorithm 3.
     seed : int
