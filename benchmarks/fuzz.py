@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import lzma
 import resource
 import sys
 import tempfile
@@ -29,9 +28,8 @@ from typing import Any
 import numpy as np
 
 import jigsaw_crl as jc
-from jigsaw_crl.fragment.keys import generate_key, read_private_key
-from jigsaw_crl.fragment.packed import PACKED, pack, unpack
-from jigsaw_crl.fragment.signing import open_signed, sign_fragment
+from jigsaw_crl.federated.keys import generate_key, read_private_key
+from jigsaw_crl.federated.signing import open_signed, sign_fragment
 from jigsaw_crl.study import write_moments
 
 Rng = np.random.Generator
@@ -216,22 +214,6 @@ def _array(rng: Rng) -> Any:
         return np.asarray(values).astype(kind)
 
 
-def change_packed(data: bytes, rng: Rng) -> bytes:
-    """Change a packed fragment, mostly what it unpacks to."""
-    if rng.random() < 0.2:
-        return change_bytes(data, rng)
-    content = lzma.decompress(data[len(PACKED) :])
-    size = int.from_bytes(content[:4], "little")
-    head, tables = content[4 : 4 + size], content[4 + size :]
-    if rng.random() < 0.7:
-        head = change_json(head, rng)
-    if rng.random() < 0.3:
-        tables = change_bytes(tables or b"x", rng)
-    elif rng.random() < 0.1:
-        tables = bytes(int(2 ** rng.integers(10, 27)))
-    return PACKED + lzma.compress(len(head).to_bytes(4, "little") + head + tables, preset=0)
-
-
 def change_table(data: bytes, rng: Rng) -> bytes:
     """Change the header of a text table, its delimiter or its bytes."""
     if rng.random() < 0.3:
@@ -333,14 +315,13 @@ def kinds(folder: Path) -> dict[str, Kind]:
 
     texts = [piece.to_json().encode() for piece in pieces]
     return {
-        "fragment": Kind(texts, change_text, jc.Fragment.from_json, 0.55),
+        "fragment": Kind(texts, change_text, jc.Fragment.from_json, 0.65),
         "envelope": Kind(
             [sign_fragment(pieces[0], key, study="fuzz", round_name="first").encode()],
             change_text,
             lambda data: open_signed(data, {name: (public,)}, study="fuzz", round_name="first"),
             0.15,
         ),
-        "packed": Kind([pack(piece) for piece in pieces], change_packed, unpack, 0.1),
         "npz": Kind([wide.getvalue(), long.getvalue()], change_archive, file(".npz"), 0.12),
         "moments": Kind([moments, batched], change_archive, file(".npz"), 0.06),
         "csv": Kind([table.encode()], change_table, file(".csv"), 0.12),

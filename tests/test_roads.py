@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly import conclude as road
+from jigsaw_crl.assembly import conclusion as road
 from jigsaw_crl.assembly import explanation, panel
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.cli.app import run
@@ -171,7 +171,7 @@ def test_a_recovery_with_its_proposal_and_its_files_computes_everything_once(mon
         monkeypatch.setattr(module, name, wrapper)
 
     counted(road, "read_fragments")
-    counted(explanation, "explain", lambda order, a, d: ("certificate", a, d))
+    counted(explanation, "explain", lambda _, a, d: ("certificate", a, d))
     pooled = Evidence.pooled.func
 
     def pool(self):
@@ -193,5 +193,5 @@ def test_a_recovery_with_its_proposal_and_its_files_computes_everything_once(mon
     assert {k: v for k, v in counts.items() if k[0] == "pooled"} == {
         k: v for k, v in before.items() if k[0] == "pooled"
     }
-    assert set(counts[k] for k in counts if k[0] in ("certificate", "pooled")) == {1}
+    assert {counts[k] for k in counts if k[0] in ("certificate", "pooled")} == {1}
     assert sum(key[0] == "certificate" for key in counts) == 14 * 13

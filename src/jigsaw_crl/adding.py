@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jigsaw_crl.assembly.conclude import conclude
+from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder

@@ -93,6 +93,31 @@ def test_any_text_is_read_or_refused_in_one_line(text):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"format": "parcel", "version": 2, "count": 1, "count": 2}',
+        '{"format": "parcel", "version": 2, "part": {"size": 1.0, "size": 1.0}}',
+    ],
+)
+def test_a_field_that_occurs_twice_is_refused(text):
+    with pytest.raises(InputError, match="a field occurs twice"):
+        Parcel.from_text(text)
+
+
+def test_names_of_fields_inside_texts_are_no_fields():
+    more = r'"a\"": ":", "b": [1, {"c": "\\"}, [{}, {"d\"\n:": 1}]]'
+    text = f'{{"format": "parcel", "version": 2, {more}}}'
+    with pytest.raises(InputError, match="unknown field"):
+        Parcel.from_text(text)
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "{", "[1,]", "[" * 100_000])
+def test_what_is_not_json_is_refused(text):
+    with pytest.raises(InputError, match="the parcel is not valid JSON"):
+        Parcel.from_text(text)
+
+
 def test_a_long_name_is_quoted_in_part():
     with pytest.raises(InputError) as caught:
         Parcel.from_document({**HEAD, "x" * 10_000: 1})

@@ -33,7 +33,6 @@ def kinds(fuzz, tmp_path_factory):
     [
         ("fragment", 600),
         ("envelope", 200),
-        ("packed", 200),
         ("npz", 200),
         ("moments", 100),
         ("csv", 100),
@@ -46,7 +45,7 @@ def test_broken_files_are_read_or_refused_in_one_line(name, count, fuzz, kinds):
     assert tally.refused > count // 2
 
 
-@pytest.mark.parametrize("name", ["fragment", "envelope", "packed", "npz", "moments", "csv"])
+@pytest.mark.parametrize("name", ["fragment", "envelope", "npz", "moments", "csv"])
 def test_the_files_that_are_broken_are_read_as_they_are(name, kinds):
     for seed in kinds[name].seeds:
         kinds[name].read(seed)

@@ -19,9 +19,8 @@ __all__ = ["refused"]
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fragments")
     world = jc.simulate.setting("A", 0)
-    for k, client in enumerate(world.clients(1_000)):
-        ending = ("bin", "json")[k % 2]
-        jc.save_fragment(jc.recover_fragment(client), folder / f"{client.name}.{ending}")
+    for client in world.clients(1_000):
+        jc.save_fragment(jc.recover_fragment(client), folder / f"{client.name}.json")
     (folder / "notes.txt").write_text("not a fragment")
     return folder
 

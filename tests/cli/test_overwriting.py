@@ -15,7 +15,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.cli.simulated import write_table
-from jigsaw_crl.fragment.keys import generate_key
+from jigsaw_crl.federated.keys import generate_key
 
 from ..base.held import held_elsewhere
 from ..malformed.conftest import refused, snapshot

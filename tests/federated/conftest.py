@@ -7,9 +7,9 @@ import json
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.federated.keys import generate_key, read_key_list
 from jigsaw_crl.federated.kits import init_federation
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
-from jigsaw_crl.fragment.keys import generate_key, read_key_list
 
 SITES = ("client-1", "client-2", "client-3")
 LABS = ("lab-1", "lab-2")

@@ -17,14 +17,12 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import WHY_NOT, Rules, check_answer, make_answer
 from jigsaw_crl.federated.disclosure import size_bound
+from jigsaw_crl.federated.keys import read_private_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.seen import LastUsed, Seen
 from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.federated.signing import sign_fragment
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import read_private_key
-from jigsaw_crl.fragment.packed import PACKED, packable
-from jigsaw_crl.fragment.reading import save_fragment
-from jigsaw_crl.fragment.signing import sign_fragment
 
 from ..fragment.examples import assert_one_line, fragment, fragments, mutations
 from .conftest import STUDY
@@ -158,19 +156,6 @@ def test_a_site_reads_only_a_regular_file(make_node, tmp_path):
     make_node(tmp_path / "node")
     text = make_answer(SiteSettings(fragment=tmp_path / "node"), SITE, "first")
     assert json.loads(text)["why_not"] == "none"
-
-
-def test_a_packed_fragment_is_sent_as_its_json_text(tmp_path):
-    piece = packable(PIECE)
-    texts = []
-    for name in ("fragment.bin", "fragment.json"):
-        path = save_fragment(piece, tmp_path / name)
-        answer = json.loads(make_answer(SiteSettings(fragment=path), SITE, "first"))
-        texts.append(answer["fragment"])
-    assert texts == [piece.to_json()] * 2
-    (tmp_path / "fragment.bin").write_bytes(PACKED + b"rubbish")
-    text = make_answer(SiteSettings(fragment=tmp_path / "fragment.bin"), SITE, "first")
-    assert json.loads(text)["why_not"] == "invalid"
 
 
 def test_a_file_that_is_not_utf_8_is_invalid(file):

@@ -12,9 +12,9 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.keys import read_private_key
 from jigsaw_crl.federated.round import STATUS, RoundRecord
-from jigsaw_crl.fragment.keys import read_private_key
-from jigsaw_crl.fragment.signing import sign_fragment
+from jigsaw_crl.federated.signing import sign_fragment
 
 from .conftest import SITES, STUDY
 

@@ -13,8 +13,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.gathering import Gathering
-from jigsaw_crl.fragment.keys import generate_key, read_private_key, read_site_keys
-from jigsaw_crl.fragment.signing import sign_fragment
+from jigsaw_crl.federated.keys import generate_key, read_private_key, read_site_keys
+from jigsaw_crl.federated.signing import sign_fragment
 
 from ..base.held import held_elsewhere
 from .conftest import SITES, STUDY
@@ -177,14 +177,11 @@ def test_both_routes_share_one_record(federation, fragments, settings, capsys):
     capsys.readouterr()
     with pytest.raises(InputError, match="'first' has ended on"):
         Gathering.open(hub, "first")
-    late = {
-        p.client: json.loads(sign(federation, p, round_name="second").read_text())
-        for p in fragments
-    }
+    late = {p.client: sign(federation, p, round_name="second").read_text() for p in fragments}
     gathering = Gathering.open(hub, "second")
-    for site, envelope in late.items():
+    for site, text in late.items():
         head = {"format": "jigsaw-crl/answer", "version": 1, "round": "second"}
-        answer = {**head, "written_at": time.time_ns(), "fragment": json.dumps(envelope)}
+        answer = {**head, "written_at": time.time_ns(), "fragment": text}
         assert gathering.receive(site, json.dumps(answer)).state == "received"
     gathering.finish(3)
     message = refusal(capsys, assemble(federation, round_name="second"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.ledger import Head
 from jigsaw_crl.federated.seen import LastUsed, Seen
-from jigsaw_crl.fragment.signing import Signed
+from jigsaw_crl.federated.signing import Signed
 
 from ..fragment.examples import assert_one_line, fragment
 

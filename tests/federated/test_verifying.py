@@ -10,11 +10,11 @@ import pytest
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.keys import generate_key, read_private_key
 from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.federated.signing import sign_fragment
 from jigsaw_crl.federated.verifying import sign_result
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import generate_key, read_private_key
-from jigsaw_crl.fragment.signing import sign_fragment
 
 from .conftest import SITES, STUDY
 

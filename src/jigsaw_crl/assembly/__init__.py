@@ -11,7 +11,7 @@
 `exact/`        what follows with certainty, and its proof
 `decision`      `decide`: the one rule of a verdict
 `pairs`         `PairTable`: everything that is known about every pair
-`conclude`      `conclude`: the one road from fragments to an order and its findings
+`conclusion`    `conclude`: the one road from fragments to an order and its findings
 `order`         `GlobalOrder`: the result
 `effects`, `directions`, `apart`, `graph`, `bounds`  sizes of effects
 `explanation`, `certificate`, `checking`  why a pair has its verdict, and is that right?
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.checking import CertificateChecker, check_certificate
-from jigsaw_crl.assembly.conclude import Conclusion, assemble, conclude
+from jigsaw_crl.assembly.conclusion import Conclusion, assemble, conclude
 from jigsaw_crl.assembly.design import Proposal, next_client
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.plan import Design

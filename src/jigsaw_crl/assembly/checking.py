@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
-from jigsaw_crl.assembly.conclude import conclude
+from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.verdict import Verdict
 from jigsaw_crl.fragment.fragment import Fragment

@@ -277,7 +277,7 @@ class GlobalOrder(ReadOnlyArrays):
 
     def add(self, *fragments: Fragment) -> GlobalOrder:
         """The order assembled from these fragments and those already in it."""
-        from jigsaw_crl.assembly.conclude import conclude
+        from jigsaw_crl.assembly.conclusion import conclude
 
         return conclude([*self.fragments, *fragments], options=self.options).order
 
@@ -368,7 +368,7 @@ class GlobalOrder(ReadOnlyArrays):
     @cached_property
     def posterior(self) -> Posterior:
         """The orders that are possible, as probable as the probabilities say."""
-        from jigsaw_crl.assembly.conclude import posterior_of
+        from jigsaw_crl.assembly.conclusion import posterior_of
 
         return posterior_of(self)
 

@@ -6,6 +6,7 @@ Import this module only where documents are read or written: it loads pydantic.
 from __future__ import annotations
 
 import codecs
+import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -24,6 +25,20 @@ WholeNumber = Annotated[int, Field(strict=True)]
 # Names of fields and values come from the document: characters that an error quotes of one.
 _QUOTED = 80
 _SAID = 300
+
+
+# A string of a valid JSON text, and the colon after it if it names a field.
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)')
+
+
+def _n_fields(value: object) -> int:
+    """The number of fields of all objects in a parsed text."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_n_fields, value.values()))
+    # Most lists are of numbers: their types tell it faster than one call for each.
+    if isinstance(value, list) and not {dict, list}.isdisjoint(map(type, value)):
+        return sum(map(_n_fields, value))
+    return 0
 
 
 class Closed(BaseModel):
@@ -54,10 +69,13 @@ class Document(Closed):
     @classmethod
     def from_text(cls, text: str | bytes, *, path: object | None = None) -> Self:
         """Parse and check a JSON text in UTF-8; raises `InputError`, which names `path`."""
-        if isinstance(text, bytes):
-            text = text.removeprefix(codecs.BOM_UTF8)
         try:
-            document = from_json(text)
+            if isinstance(text, bytes):
+                text = text.removeprefix(codecs.BOM_UTF8).decode()
+            document = from_json(text, allow_inf_nan=False)
+            # The parser keeps the last of several fields with one name; others keep the first.
+            if sum(found[1] == ":" for found in _STRING.finditer(text)) != _n_fields(document):
+                raise ValueError("a field occurs twice")
         except (TypeError, ValueError) as error:  # TypeError: a lone surrogate, not valid in UTF-8
             raise InputError(
                 f"the {cls.kind} is not valid JSON ({error})", cls.remedy, path=path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, is_document, write_file
+from jigsaw_crl.base.files import check_output, is_document, write_text
 from jigsaw_crl.base.terminal import note, print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
@@ -61,7 +61,7 @@ def check(
     the gap is how many times larger the weakest latent direction is; weakest is the label whose
     regime is nearest to the control (1 is the edge of chance).
     """
-    from jigsaw_crl.assembly.conclude import about_clients, consider
+    from jigsaw_crl.assembly.conclusion import about_clients, consider
     from jigsaw_crl.assembly.panel import read_fragments
     from jigsaw_crl.diagnostics import check_study
     from jigsaw_crl.pipeline import Options, recover_clients
@@ -264,17 +264,9 @@ def fragment(
     moments.
     """
     from jigsaw_crl.federated.disclosure import check_rows, rounded, with_rows_left_out
-    from jigsaw_crl.fragment.packed import SUFFIX, packable
     from jigsaw_crl.fragment.reading import is_fragment
-    from jigsaw_crl.fragment.signing import pack_text
     from jigsaw_crl.pipeline import recover_fragment
 
-    packed = output is not None and output.suffix == SUFFIX
-    if packed and full_precision:
-        raise InputError(
-            f"a packed fragment ({SUFFIX}) holds evidence in sixteenths",
-            f"Drop --full-precision, or name a file that does not end with {SUFFIX}.",
-        )
     options = opt.method_options(method, tau, confounding, rank_one)
     opt.null_cone_only(method, interventions=interventions)
     kinds = opt.kinds_of(interventions)
@@ -300,12 +292,8 @@ def fragment(
     check_rows(piece, min_rows)
     if not full_precision:
         piece = rounded(piece)
-    if packed:
-        piece = packable(piece)
     if output is not None:
-        text = piece.to_json() if signed is None else signed(piece)
-        data = pack_text(text) if packed else text.encode()
-        write_file(output, lambda file: file.write(data))
+        write_text(output, piece.to_json() if signed is None else signed(piece))
     if kept is not None:
         kept.remove()
     if as_json:

@@ -87,7 +87,7 @@ def keygen(
     The private key stays at the site. Send the printed line to the coordinator, who adds it to the
     list of keys below [sites].
     """
-    from jigsaw_crl.fragment.keys import generate_key
+    from jigsaw_crl.federated.keys import generate_key
 
     private = Path(f"{site}.key") if output is None else output
     line = generate_key(site, private)

@@ -219,8 +219,8 @@ def signer(
             "Pass --study and --round, as the coordinator names them.",
         )
     # Imported here for start-up time: it loads pydantic.
-    from jigsaw_crl.fragment.keys import read_private_key
-    from jigsaw_crl.fragment.signing import sign_fragment
+    from jigsaw_crl.federated.keys import read_private_key
+    from jigsaw_crl.federated.signing import sign_fragment
 
     private = read_private_key(key)
     return lambda piece: sign_fragment(piece, private, study=study, round_name=round_name)

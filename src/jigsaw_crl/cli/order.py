@@ -184,8 +184,8 @@ def assemble(
                 result = _grown(known, pieces, provenance)
         _answer(result, out, force, as_json)
         if sign is not None and out is not None:
+            from jigsaw_crl.federated.keys import read_private_key
             from jigsaw_crl.federated.verifying import sign_result
-            from jigsaw_crl.fragment.keys import read_private_key
 
             sign_result(out, read_private_key(sign))
         if received is not None:

@@ -49,8 +49,8 @@ def verify(
     The digest that is printed is the same for everybody who was shown the same result. Exit code 0
     means that no check failed; a check without what it needs is listed as not checked.
     """
+    from jigsaw_crl.federated.keys import read_key_list
     from jigsaw_crl.federated.verifying import verify_result
-    from jigsaw_crl.fragment.keys import read_key_list
 
     listed = None if keys is None else read_key_list(keys)
     with working("checking"):

@@ -19,7 +19,7 @@ from jigsaw_crl.base.frozen import ReadOnlyArrays
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["INTERVAL", "Effects", "Sizes", "decimals", "rounded"]
+__all__ = ["INTERVAL", "Effects", "Sizes", "rounded"]
 
 # One over ten to the number of digits.
 STEPS = 10.0 ** -np.arange(13.0)
@@ -69,13 +69,6 @@ class Sizes(ReadOnlyArrays):
     def known(self) -> BoolArray:
         """Pairs with an estimate."""
         return np.asarray(~np.isnan(self.value))
-
-
-def decimals(sizes: Sizes) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Estimates and errors as whole numbers of 10^−digits: digits, estimates, errors."""
-    step = _step(sizes.error)
-    digits = np.asarray(np.round(-np.log10(step)), dtype=np.float64)
-    return digits, np.round(sizes.value / step), np.round(sizes.error / step)
 
 
 @dataclass(frozen=True, eq=False)

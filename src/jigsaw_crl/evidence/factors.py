@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
@@ -30,9 +28,6 @@ DECIMALS = 4
 # What decides is the difference of two log factors of a pair. Where it is small, so that it could
 # go either way, its sampling error is about 1: a file may round all of them to a sixteenth.
 STEP = 1 / 16
-# Stands for NaN among 16-bit numbers.
-_NAN = -32768
-_TABLES = ("ancestor", "district", "lean")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,24 +68,10 @@ class BayesFactors(ReadOnlyArrays):
         if not np.size(self.settled):
             object.__setattr__(self, "settled", np.zeros(self.district.shape, dtype=bool))
         self._copy_read_only("settled", dtype=bool)
-        for name in _TABLES:
+        for name in ("ancestor", "district", "lean"):
             value = np.round(np.array(getattr(self, name), dtype=np.float64), DECIMALS)
             value.flags.writeable = False
             object.__setattr__(self, name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Factors in sixteenths, as files keep them, as 16-bit numbers; others as they are."""
-        whole = {name: _whole(getattr(self, name)) for name in _TABLES}
-        settled = self.settled if self.settled.any() else None
-        return self.__dict__ | {"settled": settled, **whole}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["settled"] is None:
-            state = state | {"settled": np.zeros(state["district"].shape, dtype=bool)}
-        for name in _TABLES:
-            if state[name].dtype == np.int16:
-                state[name] = np.where(state[name] == _NAN, np.nan, state[name] * STEP)
-        super().__setstate__(state)
 
     @classmethod
     def of(
@@ -175,21 +156,12 @@ class BayesFactors(ReadOnlyArrays):
             best = np.fmax(best, np.fmax(scale, scale.T))
         return np.asarray(best)
 
-    def coarse(self, most: float | None = None) -> BayesFactors:
-        """The factors rounded to `STEP`, and within ±`most`.
-
-        A pair whose best hypothesis exceeds `most` is shifted down to it as a whole; what then lies
-        below −`most` is raised to it. Differences between hypotheses stay as they are up to `most`.
-        """
-        limit = np.inf if most is None else most
-        # Not below the best: a shift by less would leave it above `most`.
-        over = np.ceil(np.fmax(np.nan_to_num(self._best()) - limit, 0.0) / STEP) * STEP
-
-        def fit(x: FloatArray) -> FloatArray:
-            # Adding 0 turns -0 into 0, which has one spelling.
-            return np.asarray(np.clip(np.round(x / STEP) * STEP - over, -limit, limit) + 0.0)
-
-        ancestor, district, lean = (fit(x) for x in (self.ancestor, self.district, self.lean))
+    def coarse(self) -> BayesFactors:
+        """The factors rounded to `STEP`."""
+        # Adding 0 turns -0 into 0, which has one spelling.
+        ancestor, district, lean = (
+            np.round(x / STEP) * STEP + 0.0 for x in (self.ancestor, self.district, self.lean)
+        )
         return replace(self, ancestor=ancestor, district=district, lean=lean)
 
     def own(self) -> Pooled:
@@ -317,13 +289,3 @@ class BayesFactors(ReadOnlyArrays):
 
         ancestor = over(self.ancestor, self.settled)
         return Pooled.of_client(ancestor, over(self.lean), np.array(self.single), says)
-
-
-def _whole(table: FloatArray) -> FloatArray | npt.NDArray[np.int16]:
-    """Sixteenths as whole numbers if nothing is lost, otherwise the table itself."""
-    unknown = np.isnan(table)
-    sixteenths = np.where(unknown, 0.0, table / STEP)
-    fit = (np.abs(sixteenths) < -_NAN) & (sixteenths == np.round(sixteenths))
-    if not fit.all() or (np.signbit(sixteenths) & (sixteenths == 0)).any():
-        return table
-    return np.where(unknown, _NAN, sixteenths).astype(np.int16)

@@ -17,20 +17,19 @@ from pydantic import Field, model_validator
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.disclosure import check_rows, size_bound
+from jigsaw_crl.federated.keys import KeyList
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import MOST_LABELS, SiteSettings
-from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import KeyList
-from jigsaw_crl.fragment.signing import (
+from jigsaw_crl.federated.signing import (
     Signed,
     check_time,
     fragment_digest,
     is_signed,
-    json_text,
     open_signed,
     open_unverified,
 )
+from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["WHY_NOT", "Accepted", "Answer", "Rules", "check_answer", "make_answer"]
 
@@ -140,7 +139,7 @@ def make_answer(settings: SiteSettings, site: str, round_name: str) -> str:
             return answer(why_not="none")
         if status.st_size > settings.most_bytes:
             return answer(why_not="too-large")
-        text = json_text(settings.fragment.read_bytes())
+        text = settings.fragment.read_bytes().decode()
         fragment = open_unverified(text)
     except OSError:
         return answer(why_not="none")

@@ -21,13 +21,13 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.answer import Accepted, Rules, check_answer
+from jigsaw_crl.federated.keys import read_key_list, read_private_key
 from jigsaw_crl.federated.received import signature_document
 from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
 from jigsaw_crl.federated.verifying import sign_result
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import read_key_list, read_private_key
 from jigsaw_crl.result.result import Result
 
 __all__ = ["Gathering"]

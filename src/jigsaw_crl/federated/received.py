@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jigsaw_crl.federated.keys import read_key_list
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import check_name
+from jigsaw_crl.federated.signing import Signed, open_signed
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import read_key_list
 from jigsaw_crl.fragment.reading import fragments_by_client, read_bytes
-from jigsaw_crl.fragment.signing import Signed, open_signed
 
 __all__ = [
     "Received",

@@ -17,7 +17,7 @@ from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.locking import locked
 from jigsaw_crl.federated.ledger import Head, Ledger
 from jigsaw_crl.federated.round import now
-from jigsaw_crl.fragment.signing import Signed
+from jigsaw_crl.federated.signing import Signed
 
 __all__ = ["LastUsed", "Seen"]
 

@@ -20,12 +20,12 @@ from pydantic import AwareDatetime
 from jigsaw_crl.assembly import conclude
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, write_text
+from jigsaw_crl.federated.keys import KeyList, SignedDocument, key_identifier, public_text
 from jigsaw_crl.federated.ledger import Head, Ledger
 from jigsaw_crl.federated.round import now
+from jigsaw_crl.federated.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import KeyList, SignedDocument, key_identifier, public_text
 from jigsaw_crl.fragment.reading import read_bytes
-from jigsaw_crl.fragment.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.result.folder import COMPLETE, RESULT
 from jigsaw_crl.result.loading import load_result
 from jigsaw_crl.result.result import Result

@@ -3,10 +3,7 @@
 ==============  ====================================================================
 `fragment`      `Fragment` and its parts
 `file`          the JSON document
-`packed`        the binary file, a tenth of it
 `reading`       fragment files, as a coordinator receives them
-`keys`          the sites' keys
-`signing`       signed fragments
 `latents`       rows to latents
 `private`       a site's own file, with the basis
 ==============  ====================================================================

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -24,7 +23,6 @@ __all__ = ["FragmentDocument", "fragment_document"]
 
 FORMAT = "jigsaw-crl/fragment"
 VERSION = 1
-Tables = Mapping[str, FloatArray]
 
 
 def fragment_document(fragment: Fragment) -> dict[str, Any]:
@@ -188,19 +186,10 @@ class FragmentDocument(Document):
                 path=path,
             )
 
-    def fragment(
-        self, path: object | None = None, tables: Tables = MappingProxyType({})
-    ) -> Fragment:
-        """The fragment; an `InputError` that names `path` if the fields contradict each other.
-
-        Parameters
-        ----------
-        path : optional
-        tables : mapping of str to array, optional
-            Tables of numbers that replace those of the document, for instance ``"bayes.lean"``.
-        """
+    def fragment(self, path: object | None = None) -> Fragment:
+        """The fragment; an `InputError` that names `path` if the fields contradict each other."""
         try:
-            return self._fragment(tables)
+            return self._fragment()
         except (IndexError, TypeError, ValueError) as error:
             what = error.what if isinstance(error, InputError) else str(error)
             if isinstance(error, IndexError):
@@ -230,30 +219,30 @@ class FragmentDocument(Document):
                     f"a finding speaks of {str(finding.client)[:60]!r}, which is not its own client"
                 )
 
-    def _fragment(self, tables: Tables) -> Fragment:
+    def _fragment(self) -> Fragment:
         self._check_findings()
         names = tuple(self.labels)
 
-        def table(name: str, given: Any) -> FloatArray:
-            return tables[name] if name in tables else np.array(given, dtype=np.float64)
+        def table(given: Any) -> FloatArray:
+            return np.array(given, dtype=np.float64)
 
-        def sizes(name: str, given: _SizesDocument) -> Sizes:
-            return Sizes(table(f"{name}.value", given.value), table(f"{name}.error", given.error))
+        def sizes(given: _SizesDocument) -> Sizes:
+            return Sizes(table(given.value), table(given.error))
 
         def sets(groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
             return tuple(frozenset(names[i] for i in group) for group in groups)
 
         blocks = sets(self.blocks)
 
-        def factors(name: str, given: _BayesDocument | None) -> BayesFactors | None:
+        def factors(given: _BayesDocument | None) -> BayesFactors | None:
             if given is None:
                 return None
             (single,) = sets([given.single])
             return BayesFactors(
                 tuple(given.scales),
-                table(f"{name}.ancestor", given.ancestor),
-                table(f"{name}.district", given.district),
-                table(f"{name}.lean", given.lean),
+                table(given.ancestor),
+                table(given.district),
+                table(given.lean),
                 tuple(x in single for x in names),
                 _mask(given.settled, len(names)),
             )
@@ -264,8 +253,8 @@ class FragmentDocument(Document):
             hard = Effects(
                 tuple(i in claimed for i in range(len(names))),
                 tuple(self.hard.moved),
-                sizes("hard.total", self.hard.total),
-                sizes("hard.applied", self.hard.applied),
+                sizes(self.hard.total),
+                sizes(self.hard.applied),
             )
         statements = None
         if self.statements is not None:
@@ -286,8 +275,8 @@ class FragmentDocument(Document):
                 blocks, [(blocks[a], blocks[d]) for a, d in self.block_covers]
             ),
             districts=None if self.districts is None else sets(self.districts),
-            bayes=factors("bayes", self.bayes),
-            soft=factors("soft", self.soft),
+            bayes=factors(self.bayes),
+            soft=factors(self.soft),
             statements=statements,
             n_samples=self.n_samples,
             outcome=Outcome(**self.outcome.model_dump()),
@@ -295,7 +284,7 @@ class FragmentDocument(Document):
                 Finding(**{**f.model_dump(), "client": self.client}) for f in self.findings
             ),
             hard=hard,
-            shares=None if self.shares is None else sizes("shares", self.shares),
+            shares=None if self.shares is None else sizes(self.shares),
         )
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, is_document, read_file, readable, write_file
+from jigsaw_crl.base.files import check_output, is_document, read_file, readable, write_text
 from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.packed import SUFFIX, is_packed, pack, unpack
-from jigsaw_crl.fragment.signing import is_signed
 
 __all__ = [
     "fragment_paths",
@@ -35,9 +33,7 @@ def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) 
     ----------
     fragment : Fragment
     path : path
-        A name that ends with ``.bin`` gives a packed file, about a tenth of the JSON document that
-        any other name gives. Its evidence is rounded to a sixteenth, which changes no verdict by
-        more than its sampling error. An earlier fragment is replaced.
+        An earlier fragment is replaced.
     force : bool
         Replace a file of another kind as well.
 
@@ -48,20 +44,19 @@ def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) 
     >>> import jigsaw_crl as jc
     >>> fragment = jc.recover_fragment(jc.simulate.setting("A", 0).client(0, n_samples=500))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = jc.save_fragment(fragment, Path(folder) / "lab-1.fragment.bin")
+    ...     file = jc.save_fragment(fragment, Path(folder) / "lab-1.fragment.json")
     ...     again = jc.read_fragment(file)
     >>> again.labels == fragment.labels
     True
     """
     target = Path(path)
     check_output(target, is_fragment, force=force, what="a fragment")
-    data = pack(fragment) if target.suffix == SUFFIX else fragment.to_json().encode()
-    return write_file(target, lambda file: file.write(data))
+    return write_text(target, fragment.to_json())
 
 
 def is_fragment(seen: bytes) -> bool:
     """Does a file with this beginning hold a fragment?"""
-    return is_packed(seen) or is_document("fragment", "signed-fragment")(seen)
+    return is_document("fragment", "signed-fragment")(seen)
 
 
 def read_fragment_files(paths: Iterable[str | Path]) -> dict[str, Fragment]:
@@ -70,27 +65,23 @@ def read_fragment_files(paths: Iterable[str | Path]) -> dict[str, Fragment]:
 
 
 def read_fragment(path: str | Path) -> Fragment:
-    """Read one unsigned fragment, packed or not; everything in it is checked.
+    """Read one unsigned fragment; everything in it is checked.
 
     Examples
     --------
     >>> import jigsaw_crl as jc
     >>> try:
-    ...     jc.read_fragment("lab-1.fragment.bin")
+    ...     jc.read_fragment("lab-1.fragment.json")
     ... except jc.InputError as error:
     ...     print(error)
-    file 'lab-1.fragment.bin': there is no such file. Check the path.
+    file 'lab-1.fragment.json': there is no such file. Check the path.
     """
-    return _unsigned(read_bytes(path), path)
-
-
-def _unsigned(data: bytes, path: str | Path) -> Fragment:
-    unpacked = unpack(data, path=path) if is_packed(data) else None
-    if is_signed(data) or (unpacked is not None and unpacked.signed is not None):
+    data = read_bytes(path)
+    if is_document("signed-fragment")(data):
         raise InputError(
             "the fragment is signed", "Pass the list of the sites' keys: --keys FILE.", path=path
         )
-    return Fragment.from_json(data, path=path) if unpacked is None else unpacked.fragment
+    return Fragment.from_json(data, path=path)
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -130,7 +121,7 @@ def fragments_by_client(
 
 
 def fragment_paths(given: Iterable[str | Path]) -> list[Path]:
-    """The files themselves, and the ``.json`` and ``.bin`` files of folders, by name."""
+    """The files themselves, and the ``.json`` files of folders, by name."""
     paths: list[Path] = []
     for path in map(Path, given):
         if not path.is_dir():
@@ -138,11 +129,11 @@ def fragment_paths(given: Iterable[str | Path]) -> list[Path]:
             continue
         with readable(path):
             inside = sorted(path.iterdir())
-        found = [p for p in inside if p.suffix in (".json", SUFFIX) and p.name[0] != "."]
+        found = [p for p in inside if p.suffix == ".json" and p.name[0] != "."]
         if not found:
             raise InputError(
                 "the folder has no fragments",
-                f"Their names end with .json or {SUFFIX}.",
+                "Their names end with .json.",
                 path=path,
             )
         paths += found

@@ -2,7 +2,8 @@
 
 A site signs with its Ed25519 key. The coordinator keeps a list of the sites' public keys and
 accepts a fragment that one of its site's keys verifies. The signature covers the site's name, the
-study, the round, the key, the time, a serial number that grows and the fragment's text.
+study, the round, the key, the time, a serial number that grows and the fragment's text. Only what
+the program itself writes is accepted, so that the signature covers the bytes of the file.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from pydantic import AwareDatetime
 
 from jigsaw_crl.base.documents import WholeNumber
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.federated.keys import SignedDocument, SiteKeys, key_identifier, public_text
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import SignedDocument, SiteKeys, key_identifier, public_text
-from jigsaw_crl.fragment.packed import Unpacked, is_packed, pack, unpack
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -31,10 +31,8 @@ __all__ = [
     "check_time",
     "fragment_digest",
     "is_signed",
-    "json_text",
     "open_signed",
     "open_unverified",
-    "pack_text",
     "sign_fragment",
 ]
 
@@ -161,37 +159,6 @@ def _nanoseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
-def pack_text(text: str) -> bytes:
-    """The packed file of a fragment's JSON text, signed or not.
-
-    The fragment must have been rounded by `packable` before it was signed.
-    """
-    if not is_signed(text):
-        return pack(Fragment.from_json(text))
-    envelope = Envelope.from_text(text)
-    fields = envelope.model_dump(mode="json", exclude={"fragment"})
-    return pack(Fragment.from_json(envelope.fragment), fields)
-
-
-def json_text(data: bytes) -> str:
-    """The JSON text of a fragment's file, signed or not, packed or not; nothing is verified."""
-    if not is_packed(data):
-        return data.decode("utf-8")
-    unpacked = unpack(data)
-    if unpacked.signed is None:
-        return unpacked.fragment.to_json()
-    return _envelope(unpacked, None).model_dump_json()
-
-
-def _envelope(given: str | bytes | Unpacked, path: object | None) -> Envelope:
-    """The envelope of a signed fragment; of a packed one, with the JSON text that was signed."""
-    if not isinstance(given, Unpacked):
-        return Envelope.from_text(given, path=path)
-    if given.signed is None:
-        raise InputError("the fragment is not signed", Envelope.remedy, path=path)
-    return Envelope.from_document({**given.signed, "fragment": given.fragment.to_json()}, path=path)
-
-
 def is_signed(text: str | bytes) -> bool:
     """Does the text begin as `sign_fragment` writes it?"""
     head = '{"format":"jigsaw-crl/signed-fragment"'
@@ -227,8 +194,7 @@ def open_signed(
         Names the site: it is not on the list, the key is not its own, the fragment was altered, or
         it was signed for another study or round, or at a time that cannot be.
     """
-    unpacked = unpack(text, most_labels=most_labels, path=path) if is_packed(text) else None
-    envelope = _envelope(text if unpacked is None else unpacked, path)
+    envelope = Envelope.from_text(text, path=path)
     site = envelope.site
 
     def refuse(what: str, remedy: str) -> InputError:
@@ -267,13 +233,17 @@ def open_signed(
             f"it was signed {wrong} ({envelope.issued_at.isoformat()}, serial {envelope.serial})",
             "Set the site's clock right, and sign it again.",
         )
-    fragment = (
-        _read(envelope.fragment, most_labels, path) if unpacked is None else unpacked.fragment
-    )
+    fragment = _read(envelope.fragment, most_labels, path)
     if fragment.client != site:
         raise refuse(
             f"the site signed a fragment of another client, {fragment.client!r}",
             "Use one name for the site and its client.",
+        )
+    # The digest and the signature are checked again from a result, so there is one spelling.
+    written = text if isinstance(text, str) else text.decode()
+    if (envelope.model_dump_json(), fragment.to_json()) != (written, envelope.fragment):
+        raise refuse(
+            "its text is not as this program writes it", "Ask the site to sign and send it again."
         )
     return Signed(
         fragment=fragment,
@@ -290,8 +260,6 @@ def open_signed(
 
 def open_unverified(text: str | bytes, *, most_labels: int | None = None) -> Fragment:
     """Read a fragment, signed or not, without verifying the signature."""
-    if is_packed(text):
-        return unpack(text, most_labels=most_labels).fragment
     return _read(Envelope.from_text(text).fragment if is_signed(text) else text, most_labels, None)
 
 

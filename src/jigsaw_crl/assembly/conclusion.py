@@ -214,9 +214,8 @@ def _weighed(
             return _by_entailment(deduce(evidence), considered.effects, options), []
         except Contradiction as contradiction:
             notes.append(contradiction.described(evidence))
-    rng = np.random.default_rng(options.seed)
-    trust = weigh_clients(evidence, rng)
-    order = _by_evidence(panel, trust, notes + _about_trust(panel, trust), options, rng)
+    trust = weigh_clients(evidence, np.random.default_rng(options.seed))
+    order = _by_evidence(panel, trust, notes + _about_trust(panel, trust), options)
     return order, [sites_differ(*pair) for pair in pairs_apart(order.said, order.table.differ)]
 
 
@@ -242,12 +241,10 @@ def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Fin
 # -- the order ------------------------------------------------------------------------------------
 
 
-def _by_evidence(
-    panel: Panel, trust: Trust, notes: list[str], options: Options, rng: np.random.Generator
-) -> GlobalOrder:
+def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options) -> GlobalOrder:
     use = trust.use
     model = OrderModel(Evidence.of(panel, use))
-    draws = sample_posterior(model, rng)
+    draws = _sampled(model, options.seed)
     probability = draws.probability
     informed = model.informed(probability)
     log_factor, effects = informed.log_factor(probability), pool_effects(panel, use)
@@ -260,7 +257,8 @@ def _by_evidence(
         smallest=options.smallest_effect,
     )
     table = PairTable.of(informed.said, effects, probability, log_factor, decided, bounds)
-    decoded = decode(np.where(table.verdict == NO, 0.0, probability), rng)
+    possible = np.where(table.verdict == NO, 0.0, probability)
+    decoded = decode(possible, np.random.default_rng([options.seed, 2]))
     order = GlobalOrder(
         panel=panel,
         use=use,
@@ -336,7 +334,12 @@ def posterior_of(order: GlobalOrder) -> Posterior:
         return entailed_posterior(order.knowledge, rng)
     if order.mode == "paper":
         return Posterior.plain(order.evidence, rng)
-    return sample_posterior(OrderModel(Evidence.of(order.panel, order.use)), rng)
+    return _sampled(OrderModel(Evidence.of(order.panel, order.use)), order.seed)
+
+
+def _sampled(model: OrderModel, seed: int) -> Posterior:
+    """The posterior of a model; the same seed gives the same orders."""
+    return sample_posterior(model, np.random.default_rng([seed, 1]))
 
 
 # -- notes ----------------------------------------------------------------------------------------

@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
+from jigsaw_crl.federated.keys import generate_key, read_private_key, read_site_keys
+from jigsaw_crl.federated.signing import (
+    Envelope,
+    is_signed,
+    open_signed,
+    open_unverified,
+    sign_fragment,
+)
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.keys import generate_key, read_private_key, read_site_keys
-from jigsaw_crl.fragment.signing import is_signed, open_signed, open_unverified, sign_fragment
 
-from .examples import assert_one_line, fragment, fragments, mutations
+from ..fragment.examples import assert_one_line, fragment, fragments, mutations
 
 SITES = ("lab-1", "lab-2")
 STUDY = 'study = "reactor"\n'
@@ -157,6 +163,25 @@ def test_a_text_that_is_not_a_signed_fragment_is_refused_in_one_line(text, keys)
     with pytest.raises(InputError, match="signed fragment") as caught:
         open_signed(text, keys, **FOR)
     assert_one_line(caught.value)
+
+
+def test_a_signed_text_in_another_spelling_is_refused(text, private, keys):
+    # The signature holds for each of them: it covers the fields.
+    spaced = json.dumps(json.loads(text), ensure_ascii=False)
+    for other in (spaced, text + "\n", "\ufeff" + text):
+        assert other != text
+        with pytest.raises(InputError, match="not as this program writes it") as caught:
+            open_signed(other.encode(), keys, **FOR)
+        assert_one_line(caught.value)
+    assert open_signed(text, keys, **FOR).site == "lab-1"
+
+
+def test_a_site_cannot_sign_a_fragment_in_another_spelling(private, keys):
+    envelope = Envelope.from_text(sign_fragment(fragment(), private["lab-1"], **FOR))
+    spaced = json.dumps(json.loads(envelope.fragment), ensure_ascii=False)
+    text = envelope.model_copy(update={"fragment": spaced}).signed_with(private["lab-1"])
+    with pytest.raises(InputError, match="not as this program writes it"):
+        open_signed(text.model_dump_json(), keys, **FOR)
 
 
 def test_an_unsigned_fragment_is_read_as_it_is():
