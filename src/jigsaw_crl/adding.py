@@ -47,13 +47,14 @@ def add_sites(
             "Drop them; a fragment has been recovered already.",
         )
     chosen = Options(method=method, **options)
-    new = Study("new", tuple(clients))
-    if interventions is not None:
-        null_cone_only(method, "interventions")
-        new = new.with_interventions(interventions)
     recovered: list[Recovered] = []
     checks: tuple[Finding, ...] = ()
+    if interventions is not None:
+        null_cone_only(method, "interventions")
     if clients:
+        new = Study("new", tuple(clients))
+        if interventions is not None:
+            new = new.with_interventions(interventions)
         with one_thread():
             recovered, report = recover_clients(new, check_study(new), chosen)
         checks = report.findings

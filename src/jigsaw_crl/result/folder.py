@@ -15,11 +15,11 @@ import os
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.files import (
     Ours,
     check_output,
@@ -67,6 +67,8 @@ _OURS: dict[str, Ours] = {
 def write_folder(result: Result, root: Path, *, force: bool = False) -> Path:
     """Write all files of a result folder, completely or not at all."""
     check_folder(root, force=force)
+    # Everything is composed first: writing computes nothing.
+    texts = _texts(result)
     stage: Path | None = None
     with writable(root, "the folder"):
         made = not root.exists()
@@ -75,7 +77,8 @@ def write_folder(result: Result, root: Path, *, force: bool = False) -> Path:
             with locked(root):
                 _finish(root)
                 stage = new_stage(root, _STAGE_PREFIX)
-                _write_files(result, stage)
+                for name, text in texts.items():
+                    write_text(stage / name, text)
                 # From here on, readers get the new result.
                 os.rename(stage, root / COMPLETE)
                 stage = None
@@ -113,18 +116,21 @@ def check_folder(root: Path, *, inputs: Iterable[Path | None] = (), force: bool 
             check_output(root / name, ours, inputs=given, force=force, what="part of a result")
 
 
-def _write_files(result: Result, stage: Path) -> None:
+def _texts(result: Result) -> dict[str, str]:
+    """The content of every file of the folder."""
     # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
     from jigsaw_crl.result.exports import effects_csv, order_csv, to_graphml
 
-    document = json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False)
-    write_text(stage / RESULT, document)
-    write_text(stage / ORDER, order_csv(result.order))
-    write_text(stage / HASSE, to_graphml(result.order))
-    given = result.order.effects is not None
-    for name, write in ((EFFECTS, effects_csv), (GRAPH, partial(to_graphml, direct=True))):
-        write_text(stage / name, write(result.order) if given else "")
-    result.report(stage / REPORT)
+    order = result.order
+    given = order.effects is not None
+    return {
+        RESULT: json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False),
+        ORDER: order_csv(order),
+        HASSE: to_graphml(order),
+        EFFECTS: effects_csv(order) if given else "",
+        GRAPH: to_graphml(order, direct=True) if given else "",
+        REPORT: face("result.page")(result),
+    }
 
 
 def _finish(root: Path) -> None:
