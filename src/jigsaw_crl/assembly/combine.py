@@ -213,7 +213,7 @@ def _by_evidence(
         return _pair_by_pair(panel, lambda: Here(panel), seed, notes, smallest_effect)
     trust = weigh_clients(panel, rng)
     model = OrderModel.of(panel, trust.weights, trust.rate)
-    draws = sample_posterior(model, rng)
+    draws = sample_posterior(model, np.random.default_rng(seed))
     evidence = model.evidence(draws.probability)
     decoded = decode(draws.probability, rng)
     verdicts = decide(draws, evidence)
@@ -237,6 +237,8 @@ def _by_evidence(
         convergence=draws.convergence,
         smallest_effect=smallest_effect,
     )
+    # Known already: the orders that are drawn from need not be sampled again.
+    order.__dict__["posterior"] = draws
     if smallest_effect is None:
         return order
     return replace(order, verdicts=_equivalence(order, smallest_effect))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior import Draws
+from jigsaw_crl.assembly.posterior import Posterior
 from jigsaw_crl.assembly.posterior.agreement import EACH_NO, EACH_YES
 from jigsaw_crl.assembly.verdict import (
     CERTAIN_NO,
@@ -22,7 +22,7 @@ from jigsaw_crl.base.order import refuted, transitive_closure
 __all__ = ["decide", "with_certainty"]
 
 
-def decide(draws: Draws, evidence: FloatArray) -> npt.NDArray[np.int8]:
+def decide(draws: Posterior, evidence: FloatArray) -> npt.NDArray[np.int8]:
     """Verdicts at 0.95 and 0.05, where every chain on its own nearly agrees.
 
     Chains that disagree decide nothing. A pair without evidence of its own must be entailed by

@@ -20,7 +20,9 @@ from jigsaw_crl.assembly.influence import contested, rests_on
 from jigsaw_crl.assembly.lookup import unknown_label
 from jigsaw_crl.assembly.pairwise import evidence_of
 from jigsaw_crl.assembly.panel import Panel, read_fragments
-from jigsaw_crl.assembly.posterior import Convergence, decode, draw_orders, sample_orders
+from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
+from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
+from jigsaw_crl.assembly.posterior.walk import FACT
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
@@ -37,9 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["GlobalOrder", "Mode", "tally"]
 
 Mode = Literal["exact", "evidence", "paper"]
-
-# Log-odds given to a fact when orders that agree with the facts are sampled.
-FACT = 200.0
 
 
 # Modules that build on this type are imported inside the methods that need them.
@@ -345,17 +344,23 @@ class GlobalOrder(ReadOnlyArrays):
         """
         if self.sampled is not None:
             return self.sampled
-        chance: float | FloatArray = 0.5
-        if self.mode == "exact" and self.undetermined():
-            rng = np.random.default_rng(self.seed)
-            chance = sample_orders(self.evidence, rng, start=self.decoded).probability
-        return with_certainty(self.verdicts, chance)
+        exact = self.mode == "exact" and self.undetermined()
+        return with_certainty(self.verdicts, self.posterior.probability if exact else 0.5)
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """Orders that agree with what is known; the same as when the order was assembled."""
+        rng = np.random.default_rng(self.seed)
+        if self.mode == "evidence":
+            return sample_posterior(OrderModel.of(self.panel, self._trust, self.rate), rng)
+        # Algorithm 3 does not hear "one of these is an ancestor".
+        claims = self.deduction.panel.claims if self.mode == "exact" else ()
+        one_of = [statement for said in claims for statement in said.one_of]
+        return entailed(self.verdicts == YES, self.verdicts == NO, one_of, rng)
 
     def sample(self, n: int, *, seed: int = 0) -> list[BoolArray]:
-        """`n` orders that agree with what is known, as matrices over `labels`."""
-        rng = np.random.default_rng([self.seed, seed])
-        start = None if self.mode == "paper" else self.decoded
-        return draw_orders(self.evidence, rng, n, start=start)
+        """`n` orders, as matrices over `labels`; a pair is in a share `probability` of them."""
+        return self.posterior.sample(n, seed=[self.seed, seed])
 
     # -- names ----------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.assembly.panel import Panel
-from jigsaw_crl.assembly.posterior.agreement import Draws
 from jigsaw_crl.assembly.posterior.chains import sample_orders
 from jigsaw_crl.assembly.posterior.doubts import (
     INVISIBLE,
@@ -27,6 +26,7 @@ from jigsaw_crl.assembly.posterior.doubts import (
     invisible_share,
     joined_pairs,
 )
+from jigsaw_crl.assembly.posterior.posterior import Posterior
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.assembly.posterior.weights import pool
 from jigsaw_crl.assembly.verdict import SILENT
@@ -47,7 +47,7 @@ MANY = 64
 IMPLIED_COST, IMPLIED_COST_OF_MANY = 0.6, 0.8
 # Rounds before the last, and how long and how many chains they take; of many labels two chains, one
 # per core.
-ROUNDS, SWEEPS, CHAINS, CHAINS_OF_MANY = 3, 100, 3, 2
+ROUNDS, SWEEPS, CHAINS, CHAINS_OF_MANY = 1, 50, 4, 2
 
 
 def cover_cost(p: int) -> float:
@@ -165,15 +165,12 @@ class OrderModel:
         return evidence
 
 
-def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Draws:
-    """Probability of every ordered pair; the doubts are re-estimated between rounds."""
-    probability = None
+def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Posterior:
+    """Probability of every ordered pair; the doubts are estimated from a first, short round."""
     few = len(model.panel.labels) <= MANY
     chains = CHAINS if few else CHAINS_OF_MANY
-    for _ in range(ROUNDS if few else 1):
-        weights = model.weights(probability)
-        short = sample_orders(weights, rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
-        probability = short.probability
-    informed = model.informed(probability)
-    judged = np.abs(informed._evidence(probability)) >= SILENT
-    return sample_orders(informed._weights(probability), rng, judged=judged)
+    short = sample_orders(model.weights(None), rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
+    informed = model.informed(short.probability)
+    judged = np.abs(informed._evidence(short.probability)) >= SILENT
+    weights = informed._weights(short.probability)
+    return sample_orders(weights, rng, before=short if few else None, judged=judged)
