@@ -16,7 +16,7 @@ from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.gathering import Gathering
-from jigsaw_crl.federated.settings import CoordinatorSettings
+from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
 from jigsaw_crl.result import folder
 from jigsaw_crl.truth.simulate import Intervention
 
@@ -62,8 +62,10 @@ def by_round(fragments: list[jc.Fragment], root) -> jc.Result:
     settings = CoordinatorSettings(sites=names, results=root / "rounds", most_bytes=10_000_000)
     gathering = Gathering.open(settings, "first")
     for fragment in fragments:
-        text = fragment.to_json()
-        standing = gathering.receive(fragment.client, make_answer(text, fragment.client, "first"))
+        path = root / f"{fragment.client}.sent.json"
+        path.write_text(fragment.to_json())
+        answer = make_answer(SiteSettings(fragment=path), fragment.client, "first")
+        standing = gathering.receive(fragment.client, answer)
         assert standing.state == "received", standing
     return gathering.finish(1)
 

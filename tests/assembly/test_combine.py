@@ -121,7 +121,7 @@ def test_the_best_guess_adds_probable_open_pairs_to_the_decided_ones(make):
 @pytest.mark.parametrize("known", [True, False])
 def test_wrong_statements_are_outvoted(rate, least, known):
     scores, wrong, decided = [], 0, 0
-    for seed in range(100, 106):
+    for seed in range(100, 112):
         world = small_world(seed, n_latent=12, n_clients=15)
         rng = np.random.default_rng(seed)
         given = [flipped(f, rate, rng) for f in perfect(world)]

@@ -51,7 +51,7 @@ def test_probabilities_are_those_that_chains_approach(monkeypatch):
 def test_orders_are_drawn_with_their_probability():
     weights = some_weights(3, 3)
     found = Enumeration.of(weights)
-    drawn = chains.draw_orders(weights, np.random.default_rng(0), 4_000)
+    drawn = sample_orders(weights, np.random.default_rng(0)).sample(4_000)
     np.testing.assert_allclose(np.mean(drawn, axis=0), found.probability(), atol=0.04)
 
 

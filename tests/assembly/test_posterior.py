@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from jigsaw_crl.assembly.posterior import best_order, decode, draw_orders, sample_orders
-from jigsaw_crl.assembly.posterior.agreement import Halves
+import jigsaw_crl as jc
+from jigsaw_crl.assembly.posterior import best_order, decode, entailed, sample_orders
+from jigsaw_crl.assembly.posterior.agreement import Halves, split_r_hat
 from jigsaw_crl.assembly.posterior.decode import LEAST_F1
 from jigsaw_crl.assembly.posterior.walk import Chain, Proposals, Weights
 from jigsaw_crl.base.bitsets import unpack
 from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.fragment.fragment import Statements
 
 from .test_entailment import all_orders
 
@@ -141,7 +145,7 @@ def half(*pairs: float) -> np.ndarray:
 def test_pairs_that_one_chain_decides_and_another_does_not_are_set_aside():
     trace = np.random.default_rng(0).normal(size=50)
     means = [half(0.99, 0.5, 0.02), half(0.8, 0.6, 0.2)] * 2
-    halves = Halves([trace] * 4, means)
+    halves = Halves([trace] * 4, means, [np.zeros((1, 3, 1), dtype=np.uint64)] * 4)
     everything = halves.convergence(np.ones((3, 3), dtype=bool))
     assert everything.disputed == ((0, 1), (1, 2))
     assert not everything.converged
@@ -154,19 +158,119 @@ def test_pairs_that_one_chain_decides_and_another_does_not_are_set_aside():
     assert judged.worst_error == pytest.approx(np.sqrt(0.01 / 3 / 4))
 
 
-def test_drawn_orders_have_the_posterior_frequencies():
-    rng = np.random.default_rng(5)
-    evidence = rng.normal(scale=1.5, size=(4, 4))
-    drawn = np.mean(draw_orders(evidence, rng, 1500, gap=5), axis=0)
-    np.testing.assert_allclose(drawn, exact_marginals(evidence), atol=0.06)
+def six(seed: int) -> tuple[Weights, np.ndarray]:
+    """Weights of six labels, which are too many to weigh all orders, and the exact marginals."""
+    weights = any_weights(np.random.default_rng([seed, 7]), 6, 1.5)
+    weights.implied[4:], weights.implied[:, 4:] = -30.0, -30.0
+    exact = np.zeros((6, 6))
+    four = Weights(weights.implied[:4, :4], weights.cover[:4, :4], weights.ancestry[:4])
+    exact[:4, :4] = exact_marginals(four)
+    return weights, exact
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_samples_have_the_probabilities_that_are_stated(seed):
+    weights, exact = six(seed)
+    found = sample_orders(weights, np.random.default_rng(seed), first=1000)
+    np.testing.assert_allclose(found.probability, exact, atol=0.04)
+    drawn = found.sample(400, seed=1)
+    assert len(drawn) == 400
+    np.testing.assert_allclose(np.mean(drawn, axis=0), found.probability, atol=0.07)
+
+
+def test_the_same_seed_draws_the_same_orders():
+    found = sample_orders(six(0)[0], np.random.default_rng(0))
+    one, same, other = (np.array(found.sample(20, seed=s)) for s in (3, 3, 4))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+
+
+def test_more_orders_than_were_kept_can_be_drawn():
+    found = sample_orders(six(0)[0], np.random.default_rng(0), first=10, most=10)
+    drawn = found.sample(3 * len(found.orders))
+    np.testing.assert_allclose(
+        np.mean(drawn, axis=0), np.mean(found.sample(len(found.orders)), axis=0)
+    )
 
 
 def test_every_drawn_order_is_transitive_and_free_of_cycles():
     rng = np.random.default_rng(6)
     evidence = rng.normal(scale=3.0, size=(70, 70))
-    for order in draw_orders(evidence, rng, 5, gap=2):
+    for order in sample_orders(evidence, rng, first=5, most=5).sample(5):
         np.testing.assert_array_equal(transitive_closure(order), order)
         assert not np.diagonal(order).any()
+
+
+@pytest.mark.parametrize("p", [4, 7])
+def test_orders_agree_with_what_is_certain(p):
+    # 0 is an ancestor of 1, 2 is not one of 3, 3 not one of 0, and 0 or 1 is one of 3.
+    yes, no = np.zeros((2, p, p), dtype=bool)
+    yes[0, 1] = no[2, 3] = True
+    no[3, 0] = True
+    no[4:], no[:, 4:] = True, True
+    found = entailed(yes, no & ~np.eye(p, dtype=bool), [((1, 0), 3)], np.random.default_rng(0))
+    orders = [
+        o for o in all_orders(4) if o[0, 1] and not o[2, 3] and not o[3, 0] and o[:2, 3].any()
+    ]
+    scores = np.array([Weights.of(np.zeros((4, 4))).score(o) for o in orders])
+    exact = np.tensordot(np.exp(scores) / np.exp(scores).sum(), orders, axes=1)
+    np.testing.assert_allclose(found.probability[:4, :4], exact, atol=0.04)
+    for order in found.sample(200):
+        assert order[0, 1]
+        assert not order[2, 3]
+        assert order[1, 3] or order[0, 3]
+    np.testing.assert_allclose(np.mean(found.sample(400), axis=0), found.probability, atol=0.07)
+
+
+def test_many_statements_of_one_of_several_ancestors_hold_in_every_order():
+    p = 12
+    rng = np.random.default_rng(3)
+    one_of = [((i, (i + 5) % p, (i + 7) % p), (i + 1) % p) for i in range(0, p, 2)]
+    none = np.zeros((p, p), dtype=bool)
+    found = entailed(none, none, one_of, rng)
+    assert found.convergence.converged
+    for order in found.sample(200):
+        assert all(order[list(names), d].any() for names, d in one_of)
+
+
+def test_chains_that_stand_still_apart_have_a_large_but_finite_r_hat():
+    still = [np.full(20, 3.0), np.full(20, 7.0)] * 2
+    assert 10.0 < split_r_hat(still) < np.inf
+    assert split_r_hat([np.full(20, 3.0)] * 4) == 1.0
+    assert split_r_hat([np.zeros(1)] * 4) == 1.0
+
+
+def test_a_global_order_draws_from_the_probabilities_that_it_states():
+    world = jc.simulate.random_world(12, 3, 0.7, 9_200_001)
+    fragments = [jc.recover_fragment(client) for client in world.clients(1_000, seed=1)]
+    order = jc.assemble(fragments)
+    assert ((order.probabilities > 0.2) & (order.probabilities < 0.8)).any()
+    drawn = np.array(order.sample(400))
+    np.testing.assert_allclose(drawn.mean(axis=0), order.probabilities, atol=0.08)
+    # A copy knows the fragments and the seed, and samples the same orders again.
+    np.testing.assert_array_equal(drawn, np.array(dataclasses.replace(order).sample(400)))
+
+
+def test_an_exact_order_draws_only_what_agrees_with_one_of_several_ancestors():
+    # lab-1 names two candidates and cannot say which.
+    labels = ("a", "b", "d")
+    blocks = (frozenset(labels),)
+    stated = np.full((3, 3), -1)
+    stated[2, :2] = 0
+    np.fill_diagonal(stated, 0)
+    fragment = jc.Fragment(
+        "lab-1",
+        "null-cone",
+        labels,
+        blocks,
+        jc.PartialOrder.from_pairs(blocks, []),
+        blocks,
+        statements=Statements(stated, one_of=((frozenset("ab"), "d"),)),
+    )
+    order = jc.assemble([fragment])
+    assert order.mode == "exact"
+    assert all(drawn[:2, 2].any() for drawn in order.sample(100))
+    assert order.probability("a", "d") + order.probability("b", "d") > 1.0
 
 
 def test_local_search_comes_close_to_the_best_of_all_orders():

@@ -29,7 +29,7 @@ from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, check_size, read_fragments
-from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed_posterior
+from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
 from jigsaw_crl.assembly.use import Use
@@ -284,8 +284,9 @@ def _by_entailment(
     verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
     verdicts[knowledge.no] = NO
     verdicts[knowledge.yes] = YES
-    posterior = entailed_posterior(knowledge, np.random.default_rng(options.seed))
-    table = PairTable.stated(evidence, effects, verdicts, posterior.probability)
+    posterior = _entailed(knowledge, options.seed)
+    probability = np.where(verdicts == OPEN, posterior.probability, verdicts == YES)
+    table = PairTable.stated(evidence, effects, verdicts, probability)
     order = GlobalOrder(
         panel=evidence.panel,
         use=evidence.use,
@@ -293,7 +294,7 @@ def _by_entailment(
         verdicts=verdicts,
         why=table.why,
         decoded=knowledge.yes,
-        probabilities=posterior.probability,
+        probabilities=probability,
         notes=() if effects is None else effects.notes,
         seed=options.seed,
     )
@@ -329,12 +330,19 @@ def _by_algorithm_3(panel: Panel, options: Options) -> GlobalOrder:
 
 def posterior_of(order: GlobalOrder) -> Posterior:
     """The posterior of an order that was read from a file: it is sampled again."""
-    rng = np.random.default_rng(order.seed)
     if order.mode == "exact":
-        return entailed_posterior(order.knowledge, rng)
+        return _entailed(order.knowledge, order.seed)
     if order.mode == "paper":
-        return Posterior.plain(order.evidence, rng)
+        # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".
+        none = np.zeros_like(order.decoded)
+        return entailed(order.verdicts == YES, none, (), np.random.default_rng(order.seed))
     return _sampled(OrderModel(Evidence.of(order.panel, order.use)), order.seed)
+
+
+def _entailed(knowledge: Knowledge, seed: int) -> Posterior:
+    """Orders that agree with all statements."""
+    one_of = [one for rows in knowledge.evidence.panel.rows for one in rows.one_of]
+    return entailed(knowledge.yes, knowledge.no, one_of, np.random.default_rng(seed))
 
 
 def _sampled(model: OrderModel, seed: int) -> Posterior:

@@ -374,7 +374,7 @@ class GlobalOrder(ReadOnlyArrays):
 
     def sample(self, n: int, *, seed: int = 0) -> list[BoolArray]:
         """`n` orders drawn from what the probabilities state, as matrices over `labels`."""
-        return self.posterior.sample(n, np.random.default_rng([self.seed, seed]))
+        return self.posterior.sample(n, seed=[self.seed, seed])
 
     # -- names ----------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@
 `enumeration`  all orders of a few labels, with their probabilities
 `search`       `best_order`: which single order scores best
 `starts`       where chains start when there are many labels
-`chains`       `sample_orders`, `draw_orders`: how probable each pair is; orders drawn at random
+`chains`       `sample_orders`: several chains, run until they agree
+`posterior`    how probable each pair is, and orders drawn with these probabilities
 `agreement`    whether the chains agree, and on which pairs they do not
 `doubts`       invisible effects and hidden common causes, estimated from the study
 `rounds`       the model of orders, and rounds of sampling that re-estimate the doubts
@@ -19,21 +20,9 @@
 from __future__ import annotations
 
 from jigsaw_crl.assembly.posterior.agreement import Convergence
-from jigsaw_crl.assembly.posterior.chains import (
-    Posterior,
-    draw_orders,
-    entailed_posterior,
-    sample_orders,
-)
+from jigsaw_crl.assembly.posterior.chains import entailed, sample_orders
 from jigsaw_crl.assembly.posterior.decode import decode
+from jigsaw_crl.assembly.posterior.posterior import Posterior
 from jigsaw_crl.assembly.posterior.search import best_order
 
-__all__ = [
-    "Convergence",
-    "Posterior",
-    "best_order",
-    "decode",
-    "draw_orders",
-    "entailed_posterior",
-    "sample_orders",
-]
+__all__ = ["Convergence", "Posterior", "best_order", "decode", "entailed", "sample_orders"]

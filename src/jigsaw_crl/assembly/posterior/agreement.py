@@ -6,15 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jigsaw_crl.assembly.posterior.walk import Words
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, EACH_NO, EACH_YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import pluralise
 
-__all__ = ["Convergence", "Draws", "Halves"]
+__all__ = ["Convergence", "Halves"]
 
 # Chains agree when split-R̂ of the score is below R_HAT and the standard error of every probability
 # is below ERROR, which is too small to move a probability across both thresholds of a verdict.
 R_HAT, ERROR = 1.05, 0.03
+# Least variance of the score within a half. Halves that each stay at one order differ by nothing
+# that matters if their scores differ by less than its root, and R̂ stays finite if by more.
+FLAT = 1e-3
 # Of many labels, the pairs on which chains differ are set aside instead. The others agree if there
 # are few of those: at most this share of the pairs that have evidence.
 MOST_DISPUTED = 0.001
@@ -67,23 +71,6 @@ class Convergence:
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """Probability of every ordered pair, and whether the chains agree.
-
-    Parameters
-    ----------
-    probability : array, shape (p, p)
-    chains : array, shape (n_chains, p, p)
-        The same from each chain alone.
-    convergence : Convergence
-    """
-
-    probability: FloatArray
-    chains: FloatArray
-    convergence: Convergence
-
-
-@dataclass(frozen=True, eq=False)
 class Halves:
     """What two halves of every chain say: the first halves of all chains, then the second ones.
 
@@ -93,10 +80,13 @@ class Halves:
         The score after each sweep.
     means : list of array, shape (p, p)
         Share of the sweeps in which the order had each pair.
+    orders : list of array of uint64, shape (n, p, words)
+        Some of the orders as bit sets, evenly spaced.
     """
 
     traces: list[FloatArray]
     means: list[FloatArray]
+    orders: list[Words]
 
     def mean(self) -> FloatArray:
         """Probability of every pair."""
@@ -106,6 +96,22 @@ class Halves:
         """The same from each chain, shape (n_chains, p, p)."""
         n = len(self.means) // 2
         return np.array([(self.means[k] + self.means[k + n]) / 2 for k in range(n)])
+
+    def kept(self) -> Words:
+        """All the orders, shape (n, p, words)."""
+        return np.concatenate(self.orders)
+
+    def then(self, more: Halves) -> Halves:
+        """These halves as the first, and as many further sweeps of every chain as the second."""
+        n = len(more.means)
+        pairs = list(zip(self.orders[:n], self.orders[n:], strict=True))
+        spaced = np.linspace(0, 2 * len(self.orders[0]) - 1, len(more.orders[0])).astype(int)
+        return Halves(
+            [np.concatenate(both) for both in zip(self.traces[:n], self.traces[n:], strict=True)]
+            + more.traces,
+            [*self.alone(), *more.means],
+            [np.concatenate(both)[spaced] for both in pairs] + more.orders,
+        )
 
     def error(self) -> FloatArray:
         """Standard error of every probability."""
@@ -137,10 +143,6 @@ def _disputed(alone: FloatArray) -> BoolArray:
 
 def split_r_hat(traces: list[FloatArray]) -> float:
     """Potential scale reduction of equally long sequences (the chains' halves)."""
-    n = len(traces[0])
     means = np.array([t.mean() for t in traces])
-    within = float(np.mean([t.var(ddof=1) for t in traces]))
-    between = n * float(means.var(ddof=1))
-    if within <= 1e-12:
-        return 1.0 if between <= 1e-9 else float("inf")
-    return float(np.sqrt((within * (n - 1) / n + between / n) / within))
+    within = max(float(np.mean([t.var() for t in traces])), FLAT)
+    return float(np.sqrt((within + float(means.var(ddof=1))) / within))

@@ -6,119 +6,51 @@ weighed instead (`enumeration`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.agreement import Convergence, Halves
 from jigsaw_crl.assembly.posterior.enumeration import FEW as ENUMERATED
 from jigsaw_crl.assembly.posterior.enumeration import Enumeration
+from jigsaw_crl.assembly.posterior.posterior import Posterior
 from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.assembly.posterior.starts import grow, likely, recombine
-from jigsaw_crl.assembly.posterior.walk import SETTLED, Chain, Proposals, Weights
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.assembly.posterior.walk import (
+    FACT,
+    SETTLED,
+    Chain,
+    OneOf,
+    Proposals,
+    Weights,
+    Words,
+)
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["draw_orders", "sample_orders"]
+__all__ = ["entailed", "sample_orders"]
 
 
 N_CHAINS = 4
-# Proposals over all chains and stages: within a minute on two cores for any number of labels. With
-# many labels half of them are bridges; what one costs, and how many labels it goes through, grow
-# with the words of an order's rows (5 at 300 labels, 16 at 1,000).
-BUDGET, BUDGET_OF_MANY = 4e8, 4e8
-# With more labels than this, chains start where `starts` leads them. They propose the pairs that
-# might change there and, after a share WARM of their budget, those that were seen to change: with a
-# probability between MOVES and 1 − MOVES. Short rounds have a share SHORT.
+# Sweeps per half of a chain in the first stage: an error of 0.03 needs about 300 independent orders
+# of all chains together, and neighbouring sweeps are not independent.
+FIRST = 100
+# Proposals over all chains and stages: within a minute on two cores for any number of labels. Half
+# of them are bridges; what one costs, and how many labels it goes through, grow with the words of
+# an order's rows (5 at 300 labels, 16 at 1,000).
+BUDGET = 4e8
+# With more labels than this, chains start where `grow` leads them, and pairs on which they differ
+# are set aside.
 FEW = 100
+# Chains propose the pairs that might change where they start and, after a first walk (at most a
+# share WARM of their budget), those that were seen to change: with a probability between MOVES and
+# 1 − MOVES. Short rounds of many labels have a share SHORT of the budget.
 WARM, MOVES, SHORT = 0.1, 0.02, 0.15
-
-
-@dataclass(frozen=True, eq=False)
-class _Posterior:
-    """The posterior over shuffled labels, and an order to start from.
-
-    `grid` indexes a matrix over the labels such that the result is over the shuffled labels.
-    """
-
-    weights: Weights
-    start: BoolArray | None
-    grid: tuple[IntArray, ...]
-
-    @classmethod
-    def of(
-        cls, evidence: Weights | FloatArray, rng: np.random.Generator, start: BoolArray | None
-    ) -> _Posterior:
-        """With few labels, start from the best order that local search finds if none is given."""
-        weights = Weights.of(evidence)
-        if start is None and len(weights) <= FEW:
-            start = best_order(weights, rng)
-        shuffle = rng.permutation(len(weights))
-        grid = np.ix_(shuffle, shuffle)
-        return cls(weights.shuffled(shuffle), None if start is None else start[grid], grid)
-
-    def chain(
-        self, matrix: BoolArray, rng: np.random.Generator, proposals: Proposals | None = None
-    ) -> Chain:
-        score = self.weights.score(matrix)
-        return Chain.at(matrix, self.weights, rng, proposals=proposals, score=score)
-
-    def grown(self, n: int, rng: np.random.Generator) -> list[BoolArray]:
-        """Different orders of high worth."""
-        given = [] if self.start is None else [self.start]
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            found = pool.map(lambda own: grow(self.weights, own), rng.spawn(n - len(given)))
-            return recombine([*given, *found], self.weights)
-
-    def scattered(self, n: int, rng: np.random.Generator) -> list[Chain]:
-        """Chains from different orders.
-
-        Of few labels: the start, and greedy orders of distorted evidence.
-        """
-        # Imported here because it loads the compiler.
-        from jigsaw_crl.base.bitsets import greedy_order
-
-        if self.start is None or len(self.weights) > FEW:
-            orders = self.grown(n, rng)
-            moving = np.any([x != orders[0] for x in orders], axis=0)
-            for order in orders:
-                moving |= likely(order, self.weights)
-            proposals = Proposals.among(moving)
-            return [self.chain(order, rng, proposals) for order in orders]
-        weight = self.weights.direct
-        proposals = Proposals.of(self.weights, self.start)
-        chains = [self.chain(self.start, rng, proposals)]
-        for number in range(1, n):
-            noise = rng.normal(scale=2.0 * number, size=weight.shape)
-            matrix = greedy_order(weight + noise * (np.abs(weight) < SETTLED))
-            chains.append(self.chain(matrix, rng, proposals))
-        return chains
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """Interim."""
-
-    probability: FloatArray
-    chains: FloatArray
-    convergence: Convergence
-    weights: Weights
-
-    def sample(self, n: int, rng: np.random.Generator) -> list[BoolArray]:
-        return draw_orders(self.weights, rng, n)
-
-    @classmethod
-    def plain(cls, evidence: FloatArray, rng: np.random.Generator) -> Posterior:
-        return sample_orders(np.clip(evidence, -200.0, 200.0), rng)
-
-
-def entailed_posterior(knowledge, rng):
-    e = np.where(knowledge.yes, 200.0, np.where(knowledge.no, -200.0, 0.0))
-    out = sample_orders(e, rng, start=knowledge.yes)
-    p = np.where(knowledge.yes, 1.0, np.where(knowledge.no, 0.0, np.clip(out.probability, 0, 1)))
-    np.fill_diagonal(p, 0.0)
-    return replace(out, probability=p)
+# Orders that are kept to draw from, and the bytes that they may take.
+KEPT, BYTES = 400, 64_000_000
+# Proposals of one chain from which on threads save time.
+THREADS = 1_000_000
 
 
 def sample_orders(
@@ -126,17 +58,18 @@ def sample_orders(
     rng: np.random.Generator,
     *,
     n_chains: int = N_CHAINS,
-    first: int = 250,
+    first: int = FIRST,
     most: int | None = None,
+    before: Posterior | None = None,
     start: BoolArray | None = None,
     judged: BoolArray | None = None,
 ) -> Posterior:
     """Probability of every ordered pair, from several chains run until they agree.
 
     Of a few labels all orders are weighed, and the probabilities are exact. Otherwise each stage
-    records as many sweeps as were run in total before it and discards the earlier ones. Stages stop
-    when the chains' halves agree (see `agreement`) or at `most` sweeps. With many labels every
-    stage proposes the pairs that changed in the stage before.
+    doubles the sweeps that are recorded, and of many labels discards the earlier ones. Stages stop
+    when the chains' halves agree (see `agreement`) or at `most` sweeps. Every stage proposes
+    mostly the pairs that changed in the stage before.
 
     Parameters
     ----------
@@ -146,66 +79,132 @@ def sample_orders(
     n_chains : int
     first, most : int
         Sweeps per half in the first stage, and the largest number in any stage.
+    before : Posterior, optional
+        Sampled from similar weights: the chains go on where its chains ended.
     start : array of bool, shape (p, p), optional
-        Where the first chain starts; by default the best order that local search finds, or with
-        many labels one that is grown like those of the other chains.
+        Where the first chain starts; the others start at different orders of high worth.
     judged : array of bool, shape (p, p), optional
         Of many labels: the pairs on which the chains must agree; by default all.
     """
-    p = len(evidence)
+    given = Weights.of(evidence)
+    p = len(given)
     if p <= ENUMERATED:
-        probability = Enumeration.of(Weights.of(evidence)).probability()
-        alone = np.repeat(probability[None], n_chains, axis=0)
-        return Posterior(
-            probability, alone, Convergence(True, 1.0, 0.0, 0, 0), Weights.of(evidence)
-        )
-    posterior = _Posterior.of(evidence, rng, start)
-    chains = posterior.scattered(n_chains, rng)
+        return _enumerated(given, n_chains)
+    shuffle = rng.permutation(p)
+    grid = np.ix_(shuffle, shuffle)
+    weights = given.shuffled(shuffle)
+    orders = [] if start is None else [start[grid]]
+    if before is not None:
+        orders = [order[grid] for order in before.ends()]
+    chains = _scattered(weights, n_chains, orders, rng)
     asked = None
     if p > FEW:
-        asked = ~np.eye(p, dtype=bool) if judged is None else judged
-        asked = asked[posterior.grid]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        if asked is not None:
-            _focus(chains, _halves(pool, chains, _longest(chains, WARM), parts=1).mean())
-        longest = _longest(chains) if most is None else most
-        if asked is not None and most is not None:
-            longest = min(most, _longest(chains, SHORT))
-        # One stage, if there is no time for another of twice the length.
-        half = longest if longest < 2 * first else first
-        # Chains of many labels have walked before, and start where they belong.
-        _halves(pool, chains, half if asked is None else max(half // 4, 1), parts=1)
-        while True:
-            halves = _halves(pool, chains, half)
-            convergence = halves.convergence(asked)
-            if convergence.converged or 2 * half > longest:
-                break
-            if asked is not None:
-                _focus(chains, halves.mean())
-            half *= 2
+        asked = ~np.eye(p, dtype=bool) if judged is None else judged[grid]
+    if before is None:
+        warm = min(first, _longest(chains, WARM))
+        _focus(chains, _recorded(chains, warm, parts=1).mean())
+    else:
+        _focus(chains, before.probability[grid])
+    longest = _longest(chains) if most is None else most
+    if asked is not None and most is not None:
+        longest = min(most, _longest(chains, SHORT))
+    # One stage, if there is no time for another of twice the length.
+    half = longest if longest < 2 * first else first
+    _recorded(chains, max(half // 4, 1), parts=1)
+    record = _recorded(chains, half)
+    while True:
+        convergence = record.convergence(asked)
+        if convergence.converged or 2 * half > longest:
+            break
+        _focus(chains, record.mean())
+        half *= 2
+        if asked is None:
+            record = record.then(_recorded(chains, half, parts=1))
+        else:
+            record = _recorded(chains, half)
     probability, alone = np.zeros((p, p)), np.zeros((n_chains, p, p))
-    probability[posterior.grid] = halves.mean()
-    for matrix, shuffled in zip(alone, halves.alone(), strict=True):
-        matrix[posterior.grid] = shuffled
-    shuffle = posterior.grid[1][0]
-    pairs = tuple((shuffle[a], shuffle[d]) for a, d in convergence.disputed)
-    return Posterior(
-        probability,
-        alone,
-        replace(convergence, disputed=tuple(sorted(pairs))),
-        Weights.of(evidence),
-    )
+    probability[grid] = record.mean()
+    for matrix, shuffled in zip(alone, record.alone(), strict=True):
+        matrix[grid] = shuffled
+    pairs = sorted((int(shuffle[a]), int(shuffle[d])) for a, d in convergence.disputed)
+    convergence = replace(convergence, disputed=tuple(pairs))
+    return Posterior(probability, alone, convergence, record.kept(), shuffle)
 
 
-def _halves(pool: ThreadPoolExecutor, chains: list[Chain], half: int, parts: int = 2) -> Halves:
+def entailed(
+    yes: BoolArray, no: BoolArray, one_of: Sequence[OneOf], rng: np.random.Generator
+) -> Posterior:
+    """The prior over the orders that agree with what is certain.
+
+    Parameters
+    ----------
+    yes, no : array of bool, shape (p, p)
+        Pairs that every order has, and that none has.
+    one_of : sequence of (tuple of int, int)
+        Candidates, one of which is an ancestor of the last.
+    rng : numpy.random.Generator
+    """
+    weights = Weights.of(np.where(yes, FACT, np.where(no, -FACT, 0.0)))
+    opened = tuple((names, d) for names, d in one_of if not yes[list(names), d].any())
+    start = None if (yes & yes.T).any() else yes
+    return sample_orders(replace(weights, one_of=opened), rng, start=start)
+
+
+def _enumerated(weights: Weights, n_chains: int) -> Posterior:
+    """All orders, weighed."""
+    # Imported here because it loads the compiler.
+    from jigsaw_crl.base.bitsets import pack
+
+    found, p = Enumeration.of(weights), len(weights)
+    probability, convergence = found.probability(), Convergence(True, 1.0, 0.0, 0, 0)
+    alone = np.repeat(probability[None], n_chains, axis=0)
+    orders = pack(found.orders.reshape(-1, p)).reshape(len(found.orders), p, -1)
+    return Posterior(probability, alone, convergence, orders, np.arange(p), found.posterior)
+
+
+def _scattered(
+    weights: Weights, n: int, starts: list[BoolArray], rng: np.random.Generator
+) -> list[Chain]:
+    """Chains from different orders; of few labels from greedy orders of distorted evidence."""
+    # Imported here because it loads the compiler.
+    from jigsaw_crl.base.bitsets import greedy_order
+
+    orders = starts[:n]
+    if len(weights) > FEW:
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            orders += pool.map(lambda own: grow(weights, own), rng.spawn(n - len(orders)))
+        orders = recombine(orders, weights)
+    elif not orders:
+        orders = [best_order(weights, rng)]
+    direct = weights.direct
+    for number in range(len(orders), n):
+        noise = rng.normal(scale=2.0 * number, size=direct.shape)
+        orders.append(greedy_order(direct + noise * (np.abs(direct) < SETTLED)))
+    moving = np.any([x != orders[0] for x in orders], axis=0)
+    for order in orders:
+        moving |= likely(order, weights)
+    proposals = Proposals.among(moving)
+    return [
+        Chain.at(order, weights, rng, proposals=proposals, score=weights.score(order))
+        for order in orders
+    ]
+
+
+def _recorded(chains: list[Chain], half: int, parts: int = 2) -> Halves:
     """Walk every chain `parts` times for `half` sweeps."""
+    p, words = chains[0].up.shape
+    most = max(min(KEPT, BYTES // chains[0].up.nbytes) // (2 * len(chains)), 1)
 
-    def run(chain: Chain) -> tuple[FloatArray, npt.NDArray[np.int32]]:
-        counts = np.zeros((len(chain.up),) * 2, dtype=np.int32)
-        return chain.walk(half, counts=counts), counts
+    def run(chain: Chain) -> tuple[FloatArray, FloatArray, Words]:
+        counts = np.zeros((p, p), dtype=np.int32)
+        orders = np.empty((min(half, most), p, words), dtype=np.uint64)
+        trace = chain.walk(half, counts=counts, kept=orders)
+        return trace, counts / half, orders
 
-    walked = [part for _ in range(parts) for part in pool.map(run, chains)]
-    return Halves([trace for trace, _ in walked], [counts / half for _, counts in walked])
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        few = half * chains[0].proposals.number < THREADS
+        walked = [x for _ in range(parts) for x in (map if few else pool.map)(run, chains)]
+    return Halves(*map(list, zip(*walked, strict=True)))
 
 
 def _focus(chains: list[Chain], mean: FloatArray) -> None:
@@ -217,31 +216,6 @@ def _focus(chains: list[Chain], mean: FloatArray) -> None:
 
 def _longest(chains: list[Chain], share: float = 1.0) -> int:
     """Sweeps per half in the last stage, for a budget of proposals over all chains and stages."""
-    p, words = len(chains[0].up), chains[0].up.shape[1]
-    budget = share * (BUDGET if p <= FEW else BUDGET_OF_MANY * (5 / max(words, 5)) ** 1.9)
-    parts = 4 if p <= FEW else 3
-    return int(np.clip(budget / (parts * len(chains) * chains[0].proposals.number), 10, 16_000))
-
-
-def draw_orders(
-    evidence: Weights | FloatArray,
-    rng: np.random.Generator,
-    n: int,
-    *,
-    start: BoolArray | None = None,
-    gap: int = 20,
-) -> list[BoolArray]:
-    """`n` orders from the posterior, `gap` sweeps apart on one chain."""
-    if len(evidence) <= ENUMERATED:
-        return Enumeration.of(Weights.of(evidence)).drawn(n, rng)
-    posterior = _Posterior.of(evidence, rng, start)
-    first = posterior.grown(1, rng)[0] if posterior.start is None else posterior.start
-    chain = posterior.chain(first, rng)
-    chain.walk(10 * gap)
-    out = []
-    for _ in range(n):
-        chain.walk(gap)
-        matrix = np.zeros(first.shape, dtype=bool)
-        matrix[posterior.grid] = chain.matrix()
-        out.append(matrix)
-    return out
+    words = chains[0].up.shape[1]
+    budget = share * BUDGET * (5 / max(words, 5)) ** 1.9
+    return int(np.clip(budget / (3 * len(chains) * chains[0].proposals.number), 10, 16_000))

@@ -7,6 +7,7 @@ import numpy as np
 from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.order import boolean_product
 
 __all__ = ["LEAST_F1", "decode"]
 
@@ -16,6 +17,8 @@ LEAST_F1 = 0.6
 # Search proposes pairs by their worth. On this scale a pair that is not worth claiming counts as
 # unlikely, and none as settled (see `walk.unsettled`).
 SCALE = 8.0
+# Searches, of which the best counts.
+TRIES = 6
 
 
 def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
@@ -38,19 +41,21 @@ def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
         Transitively closed.
     """
     total = float(probability.sum())
-    best, value = np.zeros(probability.shape, dtype=bool), 0.0
-    # With few labels, searches from several shuffles differ; with many, one is as good.
-    tries = 6 if len(probability) <= 100 else 1
-    for start in (0.9, *(None,) * 8):
-        goal = max(value, LEAST_F1) if start is None else start
-        reached = 0.0
-        for _ in range(tries):
-            gains = Weights.plain(SCALE * (2.0 * probability - goal), cover_cost=0.0)
-            chosen = best_order(gains, rng, rounds=6)
-            score = 2.0 * float(probability[chosen].sum()) / max(chosen.sum() + total, 1e-12)
-            if score > max(value, reached) + 1e-9:
-                best, reached = chosen, score
-        if start is None and reached <= value + 1e-9:
-            break
-        value = max(value, reached)
-    return best
+    best, goal = np.zeros(probability.shape, dtype=bool), LEAST_F1
+    while True:
+        chosen = _worth_most(2.0 * probability - goal, rng)
+        reached = 2.0 * float(probability[chosen].sum()) / max(chosen.sum() + total, 1e-12)
+        if reached <= goal + 1e-9:
+            return best if best.any() else chosen
+        best, goal = chosen, reached
+
+
+def _worth_most(gains: FloatArray, rng: np.random.Generator) -> BoolArray:
+    """The order with the largest sum of gains: all positive ones if they form an order."""
+    wanted = gains > 0.0
+    if not (wanted & wanted.T).any() and not (boolean_product(wanted, wanted) & ~wanted).any():
+        return wanted
+    weights = Weights.plain(SCALE * gains, cover_cost=0.0)
+    # Searches from several shuffles differ; of many labels, one is as good.
+    tries = TRIES if len(gains) <= 100 else 1
+    return max((best_order(weights, rng, rounds=6) for _ in range(tries)), key=weights.score)

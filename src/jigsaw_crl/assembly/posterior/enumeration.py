@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from jigsaw_crl.assembly.posterior.walk import Weights
+from jigsaw_crl.assembly.posterior.walk import FACT, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["FEW", "Enumeration", "all_orders"]
@@ -74,7 +74,8 @@ class Enumeration:
         p = len(weights)
         each = (weights.implied.ravel(), weights.cover.ravel(), weights.ancestry)
         worth = np.clip(np.concatenate(each), -CERTAIN, CERTAIN)
-        return cls(all_orders(p), _features(p) @ worth)
+        orders = all_orders(p)
+        return cls(orders, _features(p) @ worth - FACT * weights.broken(orders))
 
     @property
     def posterior(self) -> FloatArray:
@@ -89,8 +90,3 @@ class Enumeration:
     def best(self) -> BoolArray:
         """The order worth most; the first of several."""
         return np.array(self.orders[int(self.score.argmax())])
-
-    def drawn(self, n: int, rng: np.random.Generator) -> list[BoolArray]:
-        """`n` orders at random."""
-        chosen = rng.choice(len(self.orders), size=n, p=self.posterior)
-        return [np.array(self.orders[k]) for k in chosen]

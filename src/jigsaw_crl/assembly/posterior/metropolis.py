@@ -15,6 +15,7 @@ from jigsaw_crl.assembly.posterior.moves import (
     may_flip,
     n_between,
 )
+from jigsaw_crl.assembly.posterior.walk import FACT
 from jigsaw_crl.base.bitsets import bit, n_bits
 from jigsaw_crl.base.compiled import compiled
 
@@ -57,6 +58,38 @@ def _apply(up, down, changed, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _broken(down, named, targets):  # type: ignore[no-untyped-def]
+    """Number of statements "one of these is an ancestor of d" that the order contradicts."""
+    total = 0
+    for k in range(targets.shape[0]):
+        held = False
+        for w in range(named.shape[1]):
+            if named[k, w] & down[targets[k], w] != 0:
+                held = True
+        if not held:
+            total += 1
+    return total
+
+
+@inlined
+def _step(up, down, random, beta, changed, n, gain, named, targets, broken):  # type: ignore[no-untyped-def]
+    """Change n pairs if that is accepted; `broken` is what `_broken` was before.
+
+    Returns whether it is, and the gain (0 if not).
+    """
+    if targets.shape[0] > 0:
+        _apply(up, down, changed, n)
+        gain += FACT * (broken - _broken(down, named, targets))
+        if _accepts(random, beta, gain):
+            return True, gain
+        _apply(up, down, changed, n)
+    elif _accepts(random, beta, gain):
+        _apply(up, down, changed, n)
+        return True, gain
+    return False, 0.0
+
+
+@inlined
 def _count(up, counts):  # type: ignore[no-untyped-def]
     """Add one to `counts` at every pair of the order."""
     for a in range(up.shape[0]):
@@ -94,7 +127,21 @@ def _second(random, starts, touching, pair, p):  # type: ignore[no-untyped-def]
 
 @inlined
 def _bridges(  # type: ignore[no-untyped-def]
-    up, down, implied, cover, ancestry, random, beta, changed, z, pair, second, sides, masks
+    up,
+    down,
+    implied,
+    cover,
+    ancestry,
+    named,
+    targets,
+    random,
+    beta,
+    changed,
+    z,
+    pair,
+    second,
+    sides,
+    masks,
 ):
     """Accept or refuse the bridge at `pair`, and with it the one at `second` (-1: none).
 
@@ -103,6 +150,7 @@ def _bridges(  # type: ignore[no-untyped-def]
     """
     p = up.shape[0]
     total, n_first = 0.0, 0
+    broken = _broken(down, named, targets)
     for part in range(2):
         a, d = pair // p, pair % p
         threshold = _threshold((z >> np.uint64(2 * part)) & np.uint64(3))
@@ -116,8 +164,10 @@ def _bridges(  # type: ignore[no-untyped-def]
             _apply(up, down, changed[0], n)
             n_first, pair = n, second
             continue
-        if _accepts(random, beta, total):
-            _apply(up, down, changed[part], n)
+        accepted, total = _step(
+            up, down, random, beta, changed[part], n, total, named, targets, broken
+        )
+        if accepted:
             return total
         break
     if n_first > 0:
@@ -132,6 +182,8 @@ def metropolis(  # type: ignore[no-untyped-def]
     implied,
     cover,
     ancestry,
+    named,
+    targets,
     random,
     score,
     active,
@@ -143,6 +195,7 @@ def metropolis(  # type: ignore[no-untyped-def]
     around,
     beta,
     counts,
+    kept,
     trace,
 ):
     """Run one sweep per entry of `trace`; `up`, `down` and `random` change in place.
@@ -154,6 +207,8 @@ def metropolis(  # type: ignore[no-untyped-def]
     up, down : array of uint64, shape (p, words)
     implied, cover : array of float, shape (p, p)
     ancestry : array of float, shape (p,)
+    named, targets
+        As in `walk.Chain`.
     random : array of uint64, shape (1,)
         State of the random generator.
     score : float
@@ -164,6 +219,8 @@ def metropolis(  # type: ignore[no-untyped-def]
         Inverse temperature.
     counts : array of int32, shape (p, p)
         Incremented at the order's pairs after each sweep; not used if its shape is (0, 0).
+    kept : array of uint64, shape (n, p, words)
+        Filled with `up` after every (sweeps // n)-th sweep; n may be 0.
     trace : array of float, shape (sweeps,)
         Filled with the score after each sweep.
 
@@ -176,6 +233,7 @@ def metropolis(  # type: ignore[no-untyped-def]
     sides = np.empty((2, LONGEST_SIDE + 1), np.int64)
     masks = np.empty((3, LONGEST_SIDE), np.uint64)
     changed = np.empty((2, LARGEST_BRIDGE), np.int64)
+    every = trace.shape[0] // max(kept.shape[0], 1)
     n_pairs, n_active = np.uint64(p * p), np.uint64(active.shape[0])
     for sweep in range(trace.shape[0]):
         for step in range(proposals + around):
@@ -196,17 +254,20 @@ def metropolis(  # type: ignore[no-untyped-def]
                 if not may_flip(up, down, a, d):
                     continue
                 gain = flip(up, down, implied, cover, ancestry, a, d)
-                if _accepts(random, beta, gain):
-                    changed[0, 0] = pair
-                    _apply(up, down, changed[0], 1)
-                    score += gain
+                broken = _broken(down, named, targets)
+                changed[0, 0] = pair
+                _, made = _step(up, down, random, beta, changed[0], 1, gain, named, targets, broken)
+                score += made
                 continue
             larger = turn // (flips + 1)
             if larger & 3 == 3:
                 n, gain = exchange(up, down, implied, cover, ancestry, changed[0], a, d)
-                if n > 0 and _accepts(random, beta, gain):
-                    _apply(up, down, changed[0], n)
-                    score += gain
+                if n > 0:
+                    broken = _broken(down, named, targets)
+                    _, made = _step(
+                        up, down, random, beta, changed[0], n, gain, named, targets, broken
+                    )
+                    score += made
                 continue
             second = -1
             if often and starts.shape[0] > 0 and larger & 3 != 0:
@@ -217,6 +278,8 @@ def metropolis(  # type: ignore[no-untyped-def]
                 implied,
                 cover,
                 ancestry,
+                named,
+                targets,
                 random,
                 beta,
                 changed,
@@ -229,6 +292,8 @@ def metropolis(  # type: ignore[no-untyped-def]
         trace[sweep] = score
         if counts.shape[0] == p:
             _count(up, counts)
+        if kept.shape[0] > 0 and (sweep + 1) % every == 0 and sweep // every < kept.shape[0]:
+            kept[sweep // every] = up
     return score
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from jigsaw_crl.assembly.decision import LEAST_FOR
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.posterior.chains import Posterior, sample_orders
+from jigsaw_crl.assembly.posterior.chains import sample_orders
 from jigsaw_crl.assembly.posterior.doubts import (
     INVISIBLE,
     CommonCause,
@@ -27,6 +27,7 @@ from jigsaw_crl.assembly.posterior.doubts import (
     invisible_share,
     joined_pairs,
 )
+from jigsaw_crl.assembly.posterior.posterior import Posterior
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import cover_matrix
@@ -43,9 +44,8 @@ VISIBLE_SHARES = (0.6, 0.4)
 # an implied pair costs more.
 MANY = 64
 IMPLIED_COST, IMPLIED_COST_OF_MANY = 0.6, 0.8
-# Rounds before the last, and how long and how many chains they take; of many labels two chains, one
-# per core.
-ROUNDS, SWEEPS, CHAINS, CHAINS_OF_MANY = 3, 100, 3, 2
+# Sweeps and chains of the first round; of many labels two chains, one per core.
+SWEEPS, CHAINS, CHAINS_OF_MANY = 50, 4, 2
 
 
 def cover_cost(p: int) -> float:
@@ -154,14 +154,11 @@ class OrderModel:
 
 
 def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Posterior:
-    """Probability of every ordered pair; the doubts are re-estimated between rounds."""
-    probability = None
+    """Probability of every ordered pair; the doubts are estimated from a first, short round."""
     few = len(model.said.labels) <= MANY
     chains = CHAINS if few else CHAINS_OF_MANY
-    for _ in range(ROUNDS if few else 1):
-        weights = model.weights(probability)
-        short = sample_orders(weights, rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
-        probability = short.probability
-    informed = model.informed(probability)
-    judged = np.abs(informed.log_factor(probability)) >= LEAST_FOR
-    return sample_orders(informed._weights(probability), rng, judged=judged)
+    short = sample_orders(model.weights(None), rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
+    informed = model.informed(short.probability)
+    judged = np.abs(informed.log_factor(short.probability)) >= LEAST_FOR
+    weights = informed._weights(short.probability)
+    return sample_orders(weights, rng, before=short if few else None, judged=judged)

@@ -14,6 +14,7 @@ of them:
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -30,6 +31,8 @@ STEPS, CHEAP, COOL = 16, 0.2, 1.5
 LOSS, EFFORT = 4.0, 20
 # A part is taken over if it gains this much: what is worth about the same is left to the chains.
 CLEARLY = 4.0
+# Labels up to which products of whole matrices are faster than those of sparse ones.
+DENSE = 100
 
 
 def bridge_gains(matrix: BoolArray, weights: Weights) -> tuple[FloatArray, BoolArray]:
@@ -39,7 +42,10 @@ def bridge_gains(matrix: BoolArray, weights: Weights) -> tuple[FloatArray, BoolA
     `implied` of the missing pairs; a pair that is a cover there is one no longer. Reverse pairs and
     pairs that the order has already gain minus infinity.
     """
-    order = csr_array(matrix.astype(np.float32))
+    # Of many labels, an order has few pairs.
+    order: Any = matrix.astype(np.float64)
+    if len(matrix) > DENSE:
+        order = csr_array(order)
     between = np.zeros(matrix.shape, dtype=bool)
     between[(order @ order).nonzero()] = True
     covers = matrix & ~between
@@ -48,7 +54,7 @@ def bridge_gains(matrix: BoolArray, weights: Weights) -> tuple[FloatArray, BoolA
     for _ in range(2):
         # Rows: with all ancestors; then, transposed, columns with all descendants.
         each = np.asarray((each + order.T @ each).T)
-        order = csr_array(order.T)
+        order = order.T
     gain = each + weights.cover
     gain[matrix | matrix.T | np.eye(len(matrix), dtype=bool)] = -np.inf
     return gain, covers

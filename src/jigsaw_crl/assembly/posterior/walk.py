@@ -1,10 +1,11 @@
 """What an order is worth, and one chain that walks through orders.
 
     log posterior(R) = Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers of R} cover[a, d]
-                       + Σ_{d with an ancestor in R} ancestry[d] + constant
+                       + Σ_{d with an ancestor in R} ancestry[d] − FACT · broken(R) + constant
 
 The three weights hold the clients' evidence and the prior (see `rounds`). `Weights.plain` is the
-simplest case: log-odds less `PAIR_COST` for every pair, and `COVER_COST` for every cover.
+simplest case: log-odds less `PAIR_COST` for every pair, and `COVER_COST` for every cover. `broken`
+is the number of statements "one of these is an ancestor of d" that R contradicts.
 
 Compiled functions are imported where they are used, for start-up time.
 """
@@ -20,9 +21,14 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = ["COVER_COST", "SETTLED", "Chain", "Proposals", "Weights"]
+__all__ = ["COVER_COST", "FACT", "SETTLED", "Chain", "OneOf", "Proposals", "Weights"]
 
 Words = npt.NDArray[np.uint64]
+# Candidates, one of which is an ancestor of the last.
+OneOf = tuple[tuple[int, ...], int]
+
+# Log-odds that stand for certainty: e^−200 of the orders contradict a fact.
+FACT = 200.0
 
 # Cost of a cover where nothing else is known about covers.
 COVER_COST = 1.0
@@ -50,11 +56,14 @@ class Weights:
         Worth of a pair in addition if no label lies between.
     ancestry : array, shape (p,)
         Worth of a label's having ancestors.
+    one_of : tuple of (tuple of int, int)
+        Statements that an order should not contradict.
     """
 
     implied: FloatArray
     cover: FloatArray
     ancestry: FloatArray
+    one_of: tuple[OneOf, ...] = ()
 
     @classmethod
     def plain(cls, weight: FloatArray, cover_cost: float = COVER_COST) -> Weights:
@@ -83,16 +92,26 @@ class Weights:
     def shuffled(self, order: IntArray) -> Weights:
         """The weights of the labels in another order."""
         grid = np.ix_(order, order)
+        place = np.argsort(order)
         return Weights(
             np.ascontiguousarray(self.implied[grid]),
             np.ascontiguousarray(self.cover[grid]),
             np.ascontiguousarray(self.ancestry[order]),
+            tuple((tuple(place[list(names)].tolist()), int(place[d])) for names, d in self.one_of),
         )
+
+    def broken(self, orders: BoolArray) -> IntArray:
+        """Number of statements that each order of shape (..., p, p) contradicts."""
+        total = np.zeros(orders.shape[:-2], dtype=np.int64)
+        for names, d in self.one_of:
+            total += ~orders[..., list(names), d].any(axis=-1)
+        return total
 
     def score(self, matrix: BoolArray) -> float:
         """Worth of one order."""
         pairs = float(self.implied[matrix].sum() + self.cover[cover_matrix(matrix)].sum())
-        return pairs + float(self.ancestry[matrix.any(axis=0)].sum())
+        certain = FACT * float(self.broken(matrix))
+        return pairs + float(self.ancestry[matrix.any(axis=0)].sum()) - certain
 
 
 def unsettled(weights: Weights, start: BoolArray) -> IntArray:
@@ -172,6 +191,9 @@ class Chain:
     up, down : array of uint64, shape (p, words)
         The order as bit sets: descendants of each label, and ancestors.
     weights : Weights
+    named : array of uint64, shape (n, words)
+    targets : array of int, shape (n,)
+        Candidates of each statement `weights.one_of`, and the label below one of them.
     proposals : Proposals
     random : array of uint64, shape (1,)
         State of the chain's own random generator.
@@ -182,6 +204,8 @@ class Chain:
     up: Words
     down: Words
     weights: Weights
+    named: Words
+    targets: IntArray
     proposals: Proposals
     random: Words
     score: float
@@ -204,10 +228,15 @@ class Chain:
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import pack
 
+        named = np.zeros((len(weights.one_of), len(matrix)), dtype=bool)
+        for row, (names, _) in zip(named, weights.one_of, strict=True):
+            row[list(names)] = True
         return cls(
             up=pack(matrix),
             down=pack(matrix.T),
             weights=weights,
+            named=pack(named),
+            targets=np.array([d for _, d in weights.one_of], dtype=np.int64),
             proposals=Proposals.of(weights, matrix) if proposals is None else proposals,
             random=rng.integers(0, 2**63, size=1, dtype=np.uint64),
             score=score,
@@ -220,7 +249,12 @@ class Chain:
         return unpack(self.up, len(self.up))
 
     def walk(
-        self, sweeps: int, *, beta: float = 1.0, counts: npt.NDArray[np.int32] | None = None
+        self,
+        sweeps: int,
+        *,
+        beta: float = 1.0,
+        counts: npt.NDArray[np.int32] | None = None,
+        kept: Words | None = None,
     ) -> FloatArray:
         """Move through `sweeps` sweeps; returns the score after each, shape (sweeps,).
 
@@ -231,6 +265,8 @@ class Chain:
             Inverse temperature; 1 samples the posterior.
         counts : array of int32, shape (p, p), optional
             Incremented at the pairs of the order after each sweep.
+        kept : array of uint64, shape (n, p, words), optional
+            Filled with `up` as it is at n evenly spaced sweeps, at most one a sweep.
         """
         from jigsaw_crl.assembly.posterior.metropolis import metropolis
 
@@ -241,6 +277,8 @@ class Chain:
             implied=self.weights.implied,
             cover=self.weights.cover,
             ancestry=self.weights.ancestry,
+            named=self.named,
+            targets=self.targets,
             random=self.random,
             score=self.score,
             active=self.proposals.active,
@@ -252,6 +290,7 @@ class Chain:
             around=self.proposals.around,
             beta=float(beta),
             counts=np.empty((0, 0), dtype=np.int32) if counts is None else counts,
+            kept=np.empty((0, 0, 0), dtype=np.uint64) if kept is None else kept,
             trace=trace,
         )
         return trace
