@@ -15,7 +15,6 @@ import os
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,9 +120,10 @@ def _write_files(result: Result, stage: Path) -> None:
     write_text(stage / RESULT, document)
     write_text(stage / ORDER, order_csv(result.order))
     write_text(stage / HASSE, to_graphml(result.order))
-    given = result.order.effects is not None
-    for name, write in ((EFFECTS, effects_csv), (GRAPH, partial(to_graphml, direct=True))):
-        write_text(stage / name, write(result.order) if given else "")
+    linear = result.order.effects is not None
+    given = linear or len(result.effects) > 0
+    write_text(stage / EFFECTS, effects_csv(result.order) if given else "")
+    write_text(stage / GRAPH, to_graphml(result.order, direct=True) if linear else "")
     result.report(stage / REPORT)
 
 
