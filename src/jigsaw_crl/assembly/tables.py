@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jigsaw_crl.assembly.effects import PooledEffects
+from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects
+from jigsaw_crl.assembly.linearity import is_bent
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, VERDICTS, YES
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import cover_matrix, transitive_closure
 from jigsaw_crl.base.text import few
-from jigsaw_crl.evidence.effects import INTERVAL
+from jigsaw_crl.evidence.effects import AT_DOSE, INTERVAL, TOTAL
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
 __all__ = [
+    "all_effects_frame",
     "direct_graph",
     "effects_frame",
     "effects_of",
@@ -30,7 +33,9 @@ __all__ = [
 
 
 _NUMBERS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
-COLUMNS = ("cause", "effect", *_NUMBERS, "verdict")
+COLUMNS = ("cause", "effect", *_NUMBERS, "verdict", "kind")
+# A push may differ from the dose of an intervention by this share of it.
+SAME_DOSE = 0.1
 
 
 def hasse_graph(order: GlobalOrder) -> nx.DiGraph[str]:
@@ -49,18 +54,42 @@ def hasse_graph(order: GlobalOrder) -> nx.DiGraph[str]:
     return graph
 
 
-def effects_frame(order: GlobalOrder, effects: PooledEffects | None) -> pd.DataFrame:
-    """One row per ordered pair with an effect.
+def all_effects_frame(order: GlobalOrder) -> pd.DataFrame:
+    """Total effects; where the system is not linear, what interventions did at their doses.
+
+    Sites whose effects at their doses differ are not pooled: the pair has no row.
+    """
+    import pandas as pd  # here for start-up time
+
+    total = effects_frame(order, order.effects)
+    applied = order.applied_effects
+    if applied is None or not any(map(is_bent, order.fragments)):
+        return total
+    pooled = ~(np.nan_to_num(applied.heterogeneity, nan=1.0) < UNEQUAL)
+    if order.effects is not None:
+        pooled &= ~order.effects.known
+    at_dose = effects_frame(order, applied, AT_DOSE, pooled)
+    return pd.concat([total, at_dose], ignore_index=True) if len(total) else at_dose
+
+
+def effects_frame(
+    order: GlobalOrder,
+    effects: PooledEffects | None,
+    kind: str = TOTAL,
+    some: BoolArray | None = None,
+) -> pd.DataFrame:
+    """One row per ordered pair with an effect, of `some` pairs or all.
 
     Columns: cause, effect, total (0 where the verdict is "not ancestor", otherwise the estimate),
     standard_error, low and high (95 % interval of the estimate, whatever the verdict), sites,
-    heterogeneity_p, verdict.
+    heterogeneity_p, verdict, kind.
     """
     import pandas as pd  # here for start-up time
 
     if effects is None:
         return pd.DataFrame({name: [] for name in COLUMNS})
-    a, d = np.nonzero(effects.known & ~np.eye(len(order.labels), dtype=bool))
+    known = effects.known & ~np.eye(len(order.labels), dtype=bool)
+    a, d = np.nonzero(known if some is None else known & some)
     names = np.array(order.labels, dtype=object)
     codes = order.verdicts[a, d]
     return pd.DataFrame(
@@ -74,6 +103,7 @@ def effects_frame(order: GlobalOrder, effects: PooledEffects | None) -> pd.DataF
             "sites": effects.sites[a, d],
             "heterogeneity_p": effects.heterogeneity[a, d],
             "verdict": [str(VERDICTS[int(code)]) for code in codes],
+            "kind": kind,
         }
     )
 
@@ -151,13 +181,16 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
     Raises
     ------
     InputError
-        No hard interventions, an unknown label, or no effect of a label is known.
+        No hard interventions, an unknown label, or no effect of a label is known. Where the system
+        is not linear: an amount at which the label was not seen, or several labels.
     """
     import pandas as pd  # here for start-up time
 
-    effects = effects_of(order)
     if not shifts:
         raise InputError("no label is pushed", 'Pass amounts by label, such as {"pump": 1.0}.')
+    if any(map(is_bent, order.fragments)):
+        return _at_dose(order, shifts)
+    effects = effects_of(order)
     p = len(order.labels)
     change, variance, offset = np.zeros(p), np.zeros(p), np.zeros(p)
     for label, amount in shifts.items():
@@ -192,8 +225,51 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
     )
 
 
+def _at_dose(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame:
+    """What the intervention on one label did at its dose, in a system that is not linear."""
+    import pandas as pd  # here for start-up time
+
+    if len(shifts) > 1:
+        raise InputError(
+            "the system is not linear, so changes of several labels do not add up",
+            "Push one label at a time.",
+        )
+    ((label, amount),) = shifts.items()
+    j, applied = order.index(label), order.applied_effects
+    dose = np.nan if applied is None else float(applied.estimate[j, j])
+    if applied is None or np.isnan(dose):
+        raise InputError(
+            f"no effect of {label!r} is known",
+            "An effect needs a hard intervention that shifts the mean, on the cause and on the "
+            "affected label, at one site.",
+        )
+    if not abs(float(amount) - dose) <= SAME_DOSE * abs(dose):
+        raise InputError(
+            f"the system is not linear, and {label!r} was seen at {dose:+.2f} standard deviations",
+            f"Pass {label}={dose:+.2f}; what another amount does is not known.",
+        )
+    no = order.verdicts[j] == NO
+    change = np.where(no, 0.0, applied.estimate[j])
+    half = INTERVAL * np.where(no & ~applied.known[j], 0.0, applied.error[j])
+    middle = np.where(no, np.nan_to_num(applied.estimate[j]), change)
+    change[j], middle[j], half[j] = float(amount), float(amount), 0.0
+    return pd.DataFrame(
+        {
+            "label": list(order.labels),
+            "change": change,
+            "low": np.minimum(middle - half, change),
+            "high": np.maximum(middle + half, change),
+        }
+    )
+
+
 def effects_of(order: GlobalOrder) -> PooledEffects:
     """The effects of an order; refused without hard interventions."""
+    if order.effects is None and any(map(is_bent, order.fragments)):
+        raise InputError(
+            "the system is not linear, so effects depend on the dose",
+            "Result.effects and Result.applied_effects have what each intervention did.",
+        )
     if order.effects is None:
         raise InputError(
             "there are no effects: no intervention is said to be hard",

@@ -49,7 +49,7 @@ def predict(
 
 def effects_document(result: Result) -> dict[str, Any]:
     """Total effects and direct edges as JSON values; empty without hard interventions."""
-    if result.order.effects is None:
+    if not len(result.effects) and result.order.effects is None:
         return {}
     edges = [{"cause": a, "effect": d, **about} for a, d, about in result.graph.edges(data=True)]
     return {"effects": records(result.effects), "direct_edges": edges}
@@ -57,9 +57,11 @@ def effects_document(result: Result) -> dict[str, Any]:
 
 def print_effects(result: Result) -> None:
     """Print the largest effects and the number of direct edges, if there are hard interventions."""
-    if result.order.effects is None:
-        return
+    from jigsaw_crl.evidence.effects import AT_DOSE  # here for start-up time
+
     frame = result.effects[result.effects.verdict == "ancestor"]
+    if not len(frame) and result.order.effects is None:
+        return
     frame = frame.reindex(frame.total.abs().sort_values(ascending=False, kind="stable").index)
     edges = result.graph.edges(data=True)
     direct: dict[Any, str] = {(a, d): about["verdict"] for a, d, about in edges}
@@ -70,12 +72,15 @@ def print_effects(result: Result) -> None:
             f"{row.total:+.3f}",
             f"{row.low:+.3f} to {row.high:+.3f}",
             row.sites,
-            direct.get((row.cause, row.effect), "not direct"),
+            "at this dose"
+            if row.kind == AT_DOSE
+            else direct.get((row.cause, row.effect), "not direct"),
         )
         for row in frame.head(MOST_EFFECTS).itertuples()
     ]
     columns = ["cause", "effect", "total", "95 % interval", "sites", "edge"]
-    print_table("Total effects in standard deviations", columns, rows)
+    bent = len(frame) > 0 and (frame.kind == AT_DOSE).all()
+    print_table(f"{'Average' if bent else 'Total'} effects in standard deviations", columns, rows)
     if len(frame) > MOST_EFFECTS:
         typer.echo(f"and {len(frame) - MOST_EFFECTS} smaller ones (--json and --out have them all)")
     stated = sum(verdict == "direct" for verdict in direct.values())

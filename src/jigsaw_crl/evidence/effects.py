@@ -19,7 +19,10 @@ from jigsaw_crl.base.frozen import ReadOnlyArrays
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["INTERVAL", "Effects", "Sizes", "rounded"]
+__all__ = ["AT_DOSE", "INTERVAL", "TOTAL", "Effects", "Sizes", "rounded"]
+
+# What the number of an effect is. In a system that is not linear it depends on the dose.
+TOTAL, AT_DOSE = "total effect", "average effect at this dose"
 
 # One over ten to the number of digits.
 STEPS = 10.0 ** -np.arange(13.0)
@@ -86,7 +89,7 @@ class Effects(ReadOnlyArrays):
         Total effect of the row on the column, in standard deviations of both in the control.
     applied : Sizes
         What the row's intervention, as it was applied, did to the column, in standard deviations
-        of the column in the control.
+        of the column in the control. The diagonal has the doses, where they are known.
     """
 
     hard: tuple[bool, ...]
@@ -107,11 +110,16 @@ class Effects(ReadOnlyArrays):
         return Effects(tuple(hard.tolist()), self.moved, total, applied)
 
     def frame(self, labels: tuple[str, ...]) -> pd.DataFrame:
-        """Total effects as a table with the columns of `Result.effects`; see `Fragment.effects`."""
+        """Total effects as a table with the columns of `Result.effects`; see `Fragment.effects`.
+
+        Where there are none because the system is not linear, what interventions did as applied.
+        """
         import pandas as pd  # here for start-up time
 
-        a, d = np.nonzero(self.total.known)
-        value, error = self.total.value[a, d], self.total.error[a, d]
+        at_dose = not self.total.known.any()
+        sizes = self.applied if at_dose else self.total
+        a, d = np.nonzero(sizes.known & ~np.eye(len(labels), dtype=bool))
+        value, error = sizes.value[a, d], sizes.error[a, d]
         names = np.array(labels, dtype=object)
         clear = np.abs(value) > np.maximum(4.0 * error, 1e-6)
         none = (error == 0) & ~clear
@@ -128,5 +136,6 @@ class Effects(ReadOnlyArrays):
                 "verdict": np.where(
                     clear, "ancestor", np.where(none, "not ancestor", "undetermined")
                 ),
+                "kind": AT_DOSE if at_dose else TOTAL,
             }
         )

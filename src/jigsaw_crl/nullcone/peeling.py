@@ -117,7 +117,7 @@ class Peeled:
         Tail probability of each label's misfit at the stage at which it was removed.
     value, error : array, shape (r, r)
         `[a, d]`: what the intervention on a did to the mean of d, in standard deviations of d, and
-        its standard error; 0 and NaN where a was removed before d.
+        its standard error; 0 and NaN where a was removed before d. The diagonal has the doses.
     order : tuple of int
         Labels from the sinks to the roots, in the order that fits best.
     """
@@ -476,7 +476,7 @@ def _without(path: _Path, stage: _Stage, k: int, cost: float) -> _Path:
     # reader that still has descendants.
     factors[:, label, names] = np.minimum(stage.factors[:, k, others], 0.0)
     readers[label], fit[label] = path.B @ stage.h[k], stage.p[k]
-    value[names, label], error[names, label] = stage.t[others, k], stage.t_error[others, k]
+    value[stage.left, label], error[stage.left, label] = stage.t[:, k], stage.t_error[:, k]
     u = path.B @ stage.u[k]
     removed = _Removed(
         np.vstack([path.removed.u, u]), np.append(path.removed.alpha, stage.alpha[k])

@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.tables import direct_graph, effects_frame
+from jigsaw_crl.assembly.tables import all_effects_frame, direct_graph
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.labels import csv_cell
@@ -128,7 +128,7 @@ def order_csv(order: GlobalOrder) -> str:
 
 def effects_csv(order: GlobalOrder) -> str:
     """The table of `Result.effects` as CSV, numbers with six digits."""
-    table = effects_frame(order, order.effects)
+    table = all_effects_frame(order)
     for column in ("cause", "effect"):
         table[column] = table[column].map(csv_cell)
     return str(table.to_csv(index=False, lineterminator="\n", float_format="%.6g"))

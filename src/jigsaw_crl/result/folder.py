@@ -122,13 +122,14 @@ def _texts(result: Result) -> dict[str, str]:
     from jigsaw_crl.result.exports import effects_csv, order_csv, to_graphml
 
     order = result.order
-    given = order.effects is not None
+    linear = order.effects is not None
+    given = linear or len(result.effects) > 0
     return {
         RESULT: json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False),
         ORDER: order_csv(order),
         HASSE: to_graphml(order),
         EFFECTS: effects_csv(order) if given else "",
-        GRAPH: to_graphml(order, direct=True) if given else "",
+        GRAPH: to_graphml(order, direct=True) if linear else "",
         REPORT: face("result.page")(result),
     }
 

@@ -15,6 +15,7 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.assembly.plan import Design, design
 from jigsaw_crl.assembly.tables import (
+    all_effects_frame,
     direct_graph,
     effects_frame,
     shift_frame,
@@ -26,6 +27,7 @@ from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.evidence.effects import AT_DOSE
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.document import groups_document, order_document
 from jigsaw_crl.result.folder import write_folder
@@ -116,7 +118,9 @@ class Result:
         One row for every ordered pair that hard interventions reveal. Columns: cause, effect, total
         (0 where the verdict is "not ancestor", otherwise the estimate), standard_error, low and
         high (95 % interval of the estimate, whatever the verdict), sites, heterogeneity_p (the
-        probability that sites differ so much by chance), verdict.
+        probability that sites differ so much by chance), verdict, kind. In a system that is not
+        linear the kind is "average effect at this dose": what the intervention did as it was
+        applied, in standard deviations of the effect.
 
         Examples
         --------
@@ -126,7 +130,7 @@ class Result:
         >>> sorted(result.effects.columns)[:4]
         ['cause', 'effect', 'heterogeneity_p', 'high']
         """
-        return effects_frame(self.order, self.order.effects)
+        return all_effects_frame(self.order)
 
     @cached_property
     def applied_effects(self) -> pd.DataFrame:
@@ -135,7 +139,7 @@ class Result:
         Columns as in `effects`. It needs a hard intervention on the affected label and any
         intervention that moved the mean of the cause; no unit of the cause is needed.
         """
-        return effects_frame(self.order, self.order.applied_effects)
+        return effects_frame(self.order, self.order.applied_effects, AT_DOSE)
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
@@ -156,7 +160,8 @@ class Result:
         ----------
         shifts : mapping of str to float
             How far each label is moved, in its own standard deviations. Everything else goes on
-            as in the control, and the changes add up.
+            as in the control, and the changes add up. In a system that is not linear: one label,
+            at a dose that was applied.
 
         Returns
         -------
