@@ -201,7 +201,8 @@ def _wrong_no(
     for a, d in np.argwhere((order.verdicts == NO) & (true.total != 0)).tolist():
         if a != d and world.order.is_ancestor(order.labels[a], order.labels[d]):
             size = abs(float(true.total[a, d]))
-            above = bool(order.bounds.in_sd[a, d] and size > order.bounds.value[a, d])
+            bounds = order.table.bounds
+            above = bool(bounds.in_sd[a, d] and size > bounds.value[a, d])
             out.append((round(size, 4), above))
     return out
 

@@ -15,6 +15,7 @@ from reporting import header, row, share
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
 from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.evidence.effects import Effects, Sizes
 
 # Standard errors of the honest estimate beyond which a pooled effect has moved.
@@ -70,7 +71,8 @@ LIES = {
 def malice(world: jc.simulate.World, result: jc.Result) -> Record:
     """Pooled effects that move, by the kind of lie."""
     fragments = list(result.fragments.values())
-    honest = pool_effects(read_fragments(fragments))
+    panel = read_fragments(fragments)
+    honest = pool_effects(panel, Use.all_of(panel))
     assert honest is not None
     rng = np.random.default_rng([world.seed, 8])
     count = round(MALICIOUS * len(fragments))
@@ -79,10 +81,11 @@ def malice(world: jc.simulate.World, result: jc.Result) -> Record:
     out: Record = {}
     for name, lie in LIES.items():
         sent = [lie.told(f, rng) if k in bad else f for k, f in enumerate(fragments)]
-        first = pool_effects(read_fragments(sent))
+        told = read_fragments(sent)
+        use = Use.all_of(told)
+        first = pool_effects(told, use)
         assert first is not None
-        doubted = labels_not_hard(first)
-        after = pool_effects(read_fragments([f.without_claims(doubted) for f in sent]))
+        after = pool_effects(told, replace(use, soft=frozenset(labels_not_hard(first))))
         known = honest.known & ~np.eye(len(honest.labels), dtype=bool)
         if after is None:
             out[name] = {"pairs": int(known.sum()), "withdrawn": int(known.sum())}

@@ -55,7 +55,7 @@ def plant() -> jc.Result:
         intervention=jc.simulate.Intervention("hard", shift=1.0),
     )
     study = jc.Study("plant", tuple(world.clients(n_samples=2_000)))
-    return jc.recover(study, interventions="hard").with_proposal().with_influence()
+    return jc.recover(study, interventions="hard").with_proposal()
 
 
 def _ask(page: Page, ancestor: str, descendant: str) -> None:
