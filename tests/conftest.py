@@ -10,8 +10,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says something of the machine, nothing of the code.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make test` draws the same examples every time; `make test-random` draws others, and many more.
+# What it finds is mended, and kept as an `@example`.
+settings.register_profile("same", _PATIENT, derandomize=True, database=None, max_examples=30)
+settings.register_profile("random", _PATIENT, max_examples=1_000, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -18,7 +18,6 @@ from .strategies import assert_same, labs, reordered
 
 
 @given(labs=labs(), seed=st.integers(0, 100))
-@settings(max_examples=40, deadline=None)
 def test_the_order_of_clients_and_of_their_labels_changes_no_field(labs, seed):
     rng = np.random.default_rng(seed)
     shuffled = [reordered(labs[i], rng) for i in rng.permutation(len(labs))]
@@ -26,7 +25,6 @@ def test_the_order_of_clients_and_of_their_labels_changes_no_field(labs, seed):
 
 
 @given(labs=labs(), n=st.integers(0, 3), method=st.sampled_from(["evidence", "paper"]))
-@settings(max_examples=40, deadline=None)
 def test_assembling_in_two_parts_gives_the_order_of_the_whole_set(labs, n, method):
     first, rest = labs[: max(n, 1)], labs[max(n, 1) :]
     start = assemble(first, method=method)
@@ -35,7 +33,6 @@ def test_assembling_in_two_parts_gives_the_order_of_the_whole_set(labs, n, metho
 
 
 @given(labs=labs(), k=st.integers(0, 2))
-@settings(max_examples=20, deadline=None)
 def test_a_client_cannot_be_added_twice(labs, k):
     again = labs[k % len(labs)]
     with pytest.raises(InputError, match="two fragments carry this client's name"):
@@ -45,7 +42,6 @@ def test_a_client_cannot_be_added_twice(labs, k):
 
 
 @given(labs=labs())
-@settings(max_examples=40, deadline=None)
 def test_every_result_is_consistent_in_itself(labs):
     order = assemble(labs)
     off = ~np.eye(len(order), dtype=bool)

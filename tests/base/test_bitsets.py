@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.bitsets import greedy_order, pack, unpack
@@ -18,7 +18,6 @@ def test_packing_into_words_is_undone_by_unpacking(m):
 
 
 @given(seed=st.integers(0, 10_000), p=st.integers(2, 12), grown=st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_the_greedy_order_adds_pairs_by_weight_while_their_closure_gains(seed, p, grown):
     rng = np.random.default_rng(seed)
     weight = rng.normal(size=(p, p)) * 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -41,7 +41,6 @@ def order_of(relation):
 
 
 @given(relations())
-@settings(max_examples=100, deadline=None)
 def test_closure_is_reachability_by_a_path_of_at_least_one_step(relation):
     closure = nx.transitive_closure(graph_of(relation), reflexive=False)
     got = transitive_closure(relation)
@@ -50,7 +49,6 @@ def test_closure_is_reachability_by_a_path_of_at_least_one_step(relation):
 
 
 @given(relations(), st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
 def test_large_relations_have_the_same_closure_as_small_ones(relation, extra):
     size = SMALL + 1 + extra
     places = np.random.default_rng(extra).permutation(size)[: len(relation)]
@@ -62,7 +60,6 @@ def test_large_relations_have_the_same_closure_as_small_ones(relation, extra):
 
 
 @given(relations())
-@settings(max_examples=100, deadline=None)
 def test_components_are_those_of_networkx_in_sorted_order(relation):
     components = strongly_connected(relation)
     expected = {frozenset(c) for c in nx.strongly_connected_components(graph_of(relation))}
@@ -71,7 +68,6 @@ def test_components_are_those_of_networkx_in_sorted_order(relation):
 
 
 @given(relations(acyclic=True))
-@settings(max_examples=100, deadline=None)
 def test_covers_are_the_transitive_reduction(relation):
     order = order_of(relation)
     reduced = nx.transitive_reduction(graph_of(relation))
@@ -80,7 +76,6 @@ def test_covers_are_the_transitive_reduction(relation):
 
 
 @given(relations(acyclic=True))
-@settings(max_examples=100, deadline=None)
 def test_ancestors_and_descendants_agree_with_networkx(relation):
     order, graph = order_of(relation), graph_of(relation)
     for node in graph:
@@ -90,7 +85,6 @@ def test_ancestors_and_descendants_agree_with_networkx(relation):
 
 
 @given(relations(acyclic=True), st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
 def test_equality_does_not_depend_on_the_order_of_the_elements(relation, seed):
     order = order_of(relation)
     mix = np.random.default_rng(seed).permutation(len(relation))
@@ -101,7 +95,6 @@ def test_equality_does_not_depend_on_the_order_of_the_elements(relation, seed):
 
 
 @given(relations(acyclic=True), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
 def test_a_restriction_keeps_the_pairs_of_its_elements(relation, seed):
     order = order_of(relation)
     rng = np.random.default_rng(seed)
@@ -111,7 +104,6 @@ def test_a_restriction_keeps_the_pairs_of_its_elements(relation, seed):
 
 
 @given(relations(acyclic=True))
-@settings(max_examples=60, deadline=None)
 def test_topological_order_lists_ancestors_first(relation):
     order = order_of(relation)
     place = {x: i for i, x in enumerate(order.topological())}
@@ -119,7 +111,6 @@ def test_topological_order_lists_ancestors_first(relation):
 
 
 @given(relations())
-@settings(max_examples=100, deadline=None)
 def test_exactly_the_cyclic_relations_are_refused(relation):
     cyclic = not nx.is_directed_acyclic_graph(graph_of(relation))
     if cyclic:
@@ -131,7 +122,6 @@ def test_exactly_the_cyclic_relations_are_refused(relation):
 
 
 @given(relations(acyclic=True))
-@settings(max_examples=60, deadline=None)
 def test_renaming_back_gives_the_same_order(relation):
     order = order_of(relation)
     assert order.relabel(lambda e: ("new", e)).relabel(lambda e: e[1]) == order

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from jigsaw_crl.baseline import literal
 from jigsaw_crl.baseline.block_ancestor import block_ancestors_fs
@@ -12,7 +12,6 @@ from jigsaw_crl.baseline.differences import Differences, differences_of
 from .clients import SAMPLE_SIZES, SEEDS, TAUS, sampled_client
 
 
-@settings(max_examples=30)
 @given(SEEDS, SAMPLE_SIZES, TAUS)
 def test_ancestors_and_rows_from_estimates_equal_the_literal_ones(seed, n, tau):
     client = sampled_client(seed, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from jigsaw_crl import baseline
 
@@ -21,7 +21,6 @@ from .clients import (
 )
 
 
-@settings(max_examples=30)
 @given(SEEDS)
 def test_exact_moments_give_the_blocks_and_row_spaces_of_the_literal_algorithm(seed):
     client, _ = clear_client(seed)
@@ -30,7 +29,6 @@ def test_exact_moments_give_the_blocks_and_row_spaces_of_the_literal_algorithm(s
     )
 
 
-@settings(max_examples=30)
 @given(SEEDS, SAMPLE_SIZES, TAUS)
 def test_estimates_give_the_blocks_and_row_spaces_of_the_literal_algorithm(seed, n, tau):
     client = sampled_client(seed, n)

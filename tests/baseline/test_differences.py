@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import jigsaw_crl as jc
 from jigsaw_crl import baseline
@@ -14,7 +14,6 @@ from jigsaw_crl.baseline.differences import differences_of, ratio
 from .clients import SAMPLE_SIZES, SEEDS, sampled_client, with_regimes
 
 
-@settings(max_examples=30)
 @given(SEEDS, SAMPLE_SIZES)
 def test_changes_of_the_precision_equal_the_literal_ones_in_the_column_space(seed, n):
     client = sampled_client(seed, n)

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from jigsaw_crl.baseline import literal
 from jigsaw_crl.baseline.budget import Budget, BudgetSpent
@@ -16,7 +16,6 @@ from jigsaw_crl.baseline.planes import Space, complement, dimension, planes_of, 
 from .clients import SEEDS, clear_client
 
 
-@settings(max_examples=30)
 @given(SEEDS)
 def test_both_searches_find_a_set_that_the_literal_rule_would_pick(seed):
     client, _ = clear_client(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -83,7 +83,6 @@ def test_the_settings_of_the_paper_are_recovered_exactly(name):
     assert jc.metrics.subspace_error(truths, fragments) < 1e-10
 
 
-@settings(max_examples=30)
 @given(SEEDS)
 def test_theorem_1_holds_for_exact_moments_of_random_clients(seed):
     client, truth = clear_client(seed)
@@ -92,7 +91,6 @@ def test_theorem_1_holds_for_exact_moments_of_random_clients(seed):
     assert jc.metrics.subspace_error([truth], [fragment]) < 1e-10
 
 
-@settings(max_examples=30)
 @given(SEEDS)
 def test_algorithm_4_factors_h_along_the_block_order_as_the_simulation_does(seed):
     truth = small_world(seed).truth(0)

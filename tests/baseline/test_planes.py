@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.baseline import literal
@@ -14,7 +14,6 @@ from jigsaw_crl.baseline.planes import complement, dimension, planes_of, project
 from .clients import SEEDS, clear_client
 
 
-@settings(max_examples=30)
 @given(SEEDS)
 def test_dimensions_of_all_label_sets_equal_the_literal_ones(seed):
     client, _ = clear_client(seed, most=7)

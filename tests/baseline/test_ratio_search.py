@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -26,7 +26,6 @@ def grams_of(client):
     return np.stack([M.T @ M for M in differences_of(client).rows])
 
 
-@settings(max_examples=30)
 @given(SEEDS, SAMPLE_SIZES, TAUS)
 def test_both_searches_find_the_set_that_the_literal_rule_picks(seed, n, tau):
     client = sampled_client(seed, n, most=7)
@@ -43,7 +42,6 @@ def test_both_searches_find_the_set_that_the_literal_rule_picks(seed, n, tau):
         assert best_set_of_size_by_trial(grams, r, tau, Budget(10**6)) == expected
 
 
-@settings(max_examples=30)
 @given(SEEDS, st.integers(2, 8), st.sampled_from([0.02, 0.1, 0.3, 0.6]))
 def test_pruning_does_not_change_the_best_of_sets_of_very_different_sizes(seed, m, tau):
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -171,7 +171,6 @@ def test_the_fragment_has_the_fields_that_the_paper_s_method_gives_and_no_others
 # -- invariance -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
 @given(CLIENTS, SEEDS)
 def test_renaming_and_reordering_labels_renames_the_result(client, seed):
     rng = np.random.default_rng(seed)
@@ -185,7 +184,6 @@ def test_renaming_and_reordering_labels_renames_the_result(client, seed):
     assert after.block_order == renamed
 
 
-@settings(max_examples=25)
 @given(CLIENTS, SEEDS)
 def test_permuting_rotating_and_scaling_features_rotates_the_basis_and_nothing_else(client, seed):
     rng = np.random.default_rng(seed)
@@ -197,7 +195,6 @@ def test_permuting_rotating_and_scaling_features_rotates_the_basis_and_nothing_e
     assert_same_row_spaces(after, before.blocks, before.basis @ turn.T)
 
 
-@settings(max_examples=25)
 @given(SEEDS, st.integers(0, 4))
 def test_another_mixing_gives_the_same_blocks(seed, more):
     client, truth = clear_client(seed)
@@ -208,7 +205,6 @@ def test_another_mixing_gives_the_same_blocks(seed, more):
     assert after.block_order == truth.block_order
 
 
-@settings(max_examples=25)
 @given(SEEDS, st.floats(-6, 6))
 def test_the_unit_of_the_covariance_does_not_matter(seed, exponent):
     client, truth = clear_client(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.client import extremes
@@ -45,7 +45,6 @@ def test_pairs_in_many_dimensions_agree_with_full_diagonalisation(n, warm):
 
 
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.05]))
-@settings(max_examples=60, deadline=None)
 def test_pairs_in_few_dimensions_agree_with_full_diagonalisation(p, seed, floor):
     rng = np.random.default_rng(seed)
     d = p + 2
@@ -61,7 +60,6 @@ def test_pairs_in_few_dimensions_agree_with_full_diagonalisation(p, seed, floor)
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
 def test_products_with_regimes_agree_with_their_second_moments(p, r, seed):
     rng = np.random.default_rng(seed)
     d = max(p, r) + 1

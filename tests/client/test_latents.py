@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -58,7 +58,6 @@ def exact(latents: int, labels: int, features: int, noise: float, seed: int) -> 
 
 
 @given(st.integers(1, 5), st.integers(0, 3), st.integers(2, 5), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_exact_moments_give_the_true_number(noise, labels, unlabelled, spare, seed):
     latents = labels + unlabelled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.client.client import Client
@@ -30,7 +30,6 @@ def population(p: int, d: int, noise: float, seed: int) -> tuple[Client, np.ndar
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.floats(1e-3, 0.5), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
 def test_exact_moments_give_the_space_of_the_latents_and_the_noise_floor(p, extra, noise, seed):
     client, G = population(p, p + extra, noise, seed)
     spectrum = reduce_to_rank(client)
@@ -44,7 +43,6 @@ def test_exact_moments_give_the_space_of_the_latents_and_the_noise_floor(p, extr
 
 
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
 def test_without_spare_features_the_noise_floor_is_invisible(p, seed):
     client, _ = population(p, p, 0.1, seed)
     spectrum = reduce_to_rank(client)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -168,7 +167,6 @@ def test_a_file_that_is_not_utf_8_is_invalid(file):
 
 
 @given(fragments(), st.booleans())
-@examples(max_examples=50)
 def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, signed):
     text = sign(piece, key) if signed else piece.to_json()
     own = {piece.client: public_keys.sites[SITE]}
@@ -180,7 +178,6 @@ def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, sig
 
 
 @given(st.data())
-@examples(max_examples=300)
 def test_a_changed_answer_is_refused_in_one_line_or_is_a_valid_answer_of_its_site(honest, data):
     changed = data.draw(mutations(honest))
     try:
@@ -195,7 +192,6 @@ def test_a_changed_answer_is_refused_in_one_line_or_is_a_valid_answer_of_its_sit
 
 
 @given(st.data())
-@examples(max_examples=300)
 def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
     file, key, public_keys, data
 ):

@@ -7,7 +7,6 @@ from multiprocessing import get_context
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -46,7 +45,6 @@ def test_a_log_that_does_not_exist_is_empty(tmp_path):
 
 
 @given(st.data())
-@examples(max_examples=100)
 def test_no_line_can_be_changed_removed_or_swapped(tmp_path_factory, data):
     ledger = Ledger(tmp_path_factory.mktemp("log") / "log.jsonl")
     for number in range(4):

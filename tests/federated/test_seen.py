@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -36,7 +35,6 @@ def path(tmp_path_factory):
     st.dictionaries(st.text(), st.text()),
     st.builds(Head, entries=st.integers(0, 9), hash=st.text()),
 )
-@examples(max_examples=50)
 def test_a_record_read_back_is_the_one_saved(path, last, rounds, head):
     record = Seen(path, last, rounds, head)
     record.save()

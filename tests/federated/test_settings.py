@@ -6,7 +6,6 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -87,7 +86,6 @@ def test_a_missing_file_is_named(name, tmp_path):
         JSON_VALUES | st.lists(st.text(max_size=3), max_size=3),
     ),
 )
-@examples(max_examples=200)
 def test_any_settings_are_read_or_refused_in_one_line(local, name, document):
     (local / name).write_text(json.dumps(document))
     try:

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -48,7 +48,6 @@ def test_a_fragment_read_back_is_the_one_written(case):
 
 
 @given(fragments())
-@settings(max_examples=60, deadline=None)
 def test_any_fragment_survives_its_file(f):
     assert_same(f, Fragment.from_json(f.to_json()))
 
@@ -219,7 +218,6 @@ def test_numbers_that_json_does_not_have_are_refused():
 
 
 @given(JSON_VALUES, st.sampled_from(sorted(document())))
-@settings(max_examples=200, deadline=None)
 def test_any_value_of_a_field_is_read_or_refused_in_one_line(value, field):
     try:
         f = Fragment.from_document(document(**{field: value}))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -25,7 +25,6 @@ def within(rows: dict[str, np.ndarray]) -> Moments:
 
 
 @given(seeds, st.lists(st.integers(1, 30), min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
 def test_the_covariance_is_about_each_batchs_own_mean_and_a_batch_costs_a_row(seed, sizes):
     rows = batches_of(seed, sizes)
     m = within(rows)
@@ -55,7 +54,6 @@ def test_one_batch_changes_no_bit():
 
 
 @given(seeds, st.integers(1, 40))
-@settings(max_examples=40, deadline=None)
 def test_merged_moments_are_those_of_all_rows_of_every_batch(seed, cut):
     rows = batches_of(seed, [41, 20, 30])
     first = {"b0": rows["b0"][:cut], "b1": rows["b1"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -20,7 +20,6 @@ PLACE = {"client": "lab", "regime": "valve"}
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(0, 8), st.floats(-60, 60))
-@settings(max_examples=80, deadline=None)
 def test_covariances_of_any_scale_and_rank_are_accepted_and_made_symmetric(seed, d, n, scale):
     rng = np.random.default_rng(seed)
     rows = 10.0**scale * rng.normal(size=(n, d))
@@ -32,7 +31,6 @@ def test_covariances_of_any_scale_and_rank_are_accepted_and_made_symmetric(seed,
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6))
-@settings(max_examples=60, deadline=None)
 def test_asymmetric_and_indefinite_matrices_are_refused(seed, d):
     rng = np.random.default_rng(seed)
     factor = rng.normal(size=(d, d))

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -57,7 +57,6 @@ def test_bad_values_are_counted_and_refused():
     st.floats(1e-3, 1e3),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=60, deadline=None)
 def test_merged_moments_are_those_of_all_rows_in_any_order(sizes, d, offset, scale, random):
     pieces = [scale * laplace_rows(n, d, i, offset * i) for i, n in enumerate(sizes)]
     whole = Moments.from_rows(np.vstack(pieces))
@@ -67,7 +66,6 @@ def test_merged_moments_are_those_of_all_rows_in_any_order(sizes, d, offset, sca
 
 
 @given(st.lists(st.integers(1, 6000), min_size=2, max_size=6))
-@settings(max_examples=30, deadline=None)
 def test_merged_parts_stay_few_and_cover_all_rows(sizes):
     pieces = [Moments.from_rows(laplace_rows(n, 2, i), parts=True) for i, n in enumerate(sizes)]
     merged = functools.reduce(Moments.merge, pieces)
@@ -85,7 +83,6 @@ def test_higher_moments_and_parts_are_merged_only_where_both_have_them():
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
 def test_selected_moments_are_those_of_the_selected_columns(data):
     d = data.draw(st.integers(1, 6))
     rows = np.round(100 * laplace_rows(300, d))
@@ -124,7 +121,6 @@ def test_a_shift_of_the_mean_acts_as_a_change_of_variance():
 
 
 @given(seeds, st.integers(1, 6), st.integers(0, 4))
-@settings(max_examples=80, deadline=None)
 def test_the_pseudo_inverse_of_known_rank_is_the_moore_penrose_one(seed, rank, spare):
     matrix = low_rank(np.random.default_rng(seed), rank + spare, rank)
     values = np.linalg.eigvalsh(matrix)
@@ -162,7 +158,6 @@ def test_whitening_makes_the_identity():
 
 
 @given(seeds, st.integers(1, 8))
-@settings(max_examples=40, deadline=None)
 def test_triangular_systems_are_solved_from_either_side(seed, size):
     rng = np.random.default_rng(seed)
     L = np.tril(rng.normal(size=(size, size)), -1) + np.diag(rng.uniform(1, 2, size))

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
@@ -38,7 +38,6 @@ def test_moments_agree_with_extended_precision(offset):
     np.testing.assert_allclose(found.fourth, (centred**4).mean(axis=0).astype(float), rtol=slack)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_the_result_does_not_depend_on_the_chunks(data):
     d = data.draw(st.integers(1, 6))

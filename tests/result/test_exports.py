@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -94,7 +94,6 @@ def test_the_table_of_pairs_has_probabilities_with_four_decimals():
 
 
 @given(st.text(min_size=1, max_size=5).map(normal_label).filter(lambda x: not label_fault(x)))
-@settings(max_examples=40, deadline=None)
 def test_any_label_that_is_accepted_can_be_read_back_from_graphml(label):
     order = assembled(chain_fragment("one", label, "another label")).order
     assert set(nx.parse_graphml(to_graphml(order)).nodes) == {label, "another label"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -30,7 +30,6 @@ def test_exact_moments_are_written_and_read_unchanged(tmp_path):
 
 
 @given(st.integers(10, 190), st.permutations(range(4)))
-@settings(max_examples=25, deadline=None)
 def test_merged_clients_have_the_moments_of_all_rows_in_any_order_of_columns(cut, order):
     regimes, names = regimes_of(), [f"x{i + 1}" for i in range(4)]
     whole = client_of(regimes)

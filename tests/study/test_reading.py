@@ -54,7 +54,7 @@ def test_columns_may_have_other_names(tmp_path, reference):
     np.testing.assert_array_equal(client.control.covariance, reference.control.covariance)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW_OR_SHARED)
+@settings(suppress_health_check=SLOW_OR_SHARED)
 @given(labels=_LABELS, kind=st.sampled_from(["csv", "parquet", "npz"]), seed=st.integers(0, 999))
 def test_any_labels_and_numbers_are_read_back_from_every_format(labels, kind, seed, tmp_path):
     rng = np.random.default_rng(seed)
@@ -68,7 +68,7 @@ def test_any_labels_and_numbers_are_read_back_from_every_format(labels, kind, se
     np.testing.assert_array_equal(client.control.covariance, expected.covariance)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW_OR_SHARED)
+@settings(suppress_health_check=SLOW_OR_SHARED)
 @given(data=st.binary(max_size=400), ending=st.sampled_from([".csv", ".parquet", ".npz", ".h5ad"]))
 def test_arbitrary_bytes_raise_an_error_that_names_the_file(data, ending, tmp_path):
     path = tmp_path / f"lab{ending}"
@@ -79,7 +79,7 @@ def test_arbitrary_bytes_raise_an_error_that_names_the_file(data, ending, tmp_pa
     assert path.name in str(caught.value)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=SLOW_OR_SHARED)
+@settings(suppress_health_check=SLOW_OR_SHARED)
 @given(cut=st.integers(1, 3000), kind=st.sampled_from(["parquet", "npz", "h5ad"]))
 def test_a_truncated_file_never_gives_a_client(cut, kind, tmp_path):
     path = write_table(regimes_of(50), tmp_path / f"lab.{kind}", kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -25,7 +25,6 @@ def read(chunks: list[Chunk], naming: Naming | None = None) -> jc.Client:
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
 def test_any_chunks_of_mixed_rows_give_the_same_client(data):
     names = ["control", "pump", "valve"]
     rng = np.random.default_rng(data.draw(st.integers(0, 999)))

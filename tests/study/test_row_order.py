@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
@@ -55,7 +55,6 @@ def test_measurements_doses_and_short_runs_are_used():
     assert "x1" in jc.Client.from_table(few, name="lab", n_latent=2).features
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 60), max_size=6))
 def test_chunks_do_not_matter(seed, cuts):
     rng = np.random.default_rng(seed)

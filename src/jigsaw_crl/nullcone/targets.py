@@ -156,17 +156,19 @@ def exact_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
     if hard is not None:
         mean_alone &= ~hard
     complete = len(np.unique(reduced.owner[usable])) == len(whitened.L)
-    told = ~untold(found, planes, 1.0 / np.sqrt(whitened.n), complete)
+    rounding = 1.0 / np.sqrt(whitened.n)
+    told = ~untold(found, planes, rounding, complete)
     statistics = _without_unmoved(by_reading(found, planes).of(told), mean_alone)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
     unit = np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0)
     shifts = whitened.form.regimes.shifts @ whitened.form.W.T
+    fit = _fit_of_shifts(unit, shifts, whitened.n, planes.errors(rounding))
     between = np.einsum("rp,rp->r", unit[:, 0], unit[:, 1])
     natural = np.where(planes.rank == 2, norm.prod(axis=(1, 2)) * np.sqrt(1 - between**2), 1.0)
     return Targets(
         lines=unit,
-        log_likelihood=np.where(has, _fit_of_shifts(unit, shifts, whitened.n), IMPOSSIBLE),
+        log_likelihood=np.where(has, fit, IMPOSSIBLE),
         size=np.ones(len(usable)),
         strength=spikes.excess / MARGIN,
         usable=usable,
@@ -183,11 +185,18 @@ def exact_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
     )
 
 
-def _fit_of_shifts(unit: FloatArray, shifts: FloatArray, n: FloatArray) -> FloatArray:
-    """Log likelihood of each line by the exact shift, which lies on the line of q (T7), (r, 2)."""
-    along = np.einsum("rsp,rp->rs", unit, shifts)
-    off = np.maximum(np.einsum("rp,rp->r", shifts, shifts)[:, None] - along**2, 0.0)
-    return np.asarray(np.maximum(-0.5 * n[:, None] * off, 0.5 * IMPOSSIBLE))
+def _fit_of_shifts(
+    unit: FloatArray, shifts: FloatArray, n: FloatArray, error: FloatArray
+) -> FloatArray:
+    """Log likelihood of each line by the exact shift, which lies on the line of q (T7), (r, 2).
+
+    `error` is how far the lines of each regime may be off, as an angle, shape (r,).
+    """
+    # The part off a line, not ‖d‖² − ⟨u, d⟩²: that difference is all rounding on the line of q.
+    off = shifts[:, None] - np.einsum("rsp,rp->rs", unit, shifts)[:, :, None] * unit
+    variance = 1.0 / n + np.einsum("rp,rp->r", shifts, shifts) * np.minimum(error, 1.0) ** 2
+    fit = -0.5 * np.einsum("rsp,rsp->rs", off, off) / variance[:, None]
+    return np.asarray(np.maximum(fit, 0.5 * IMPOSSIBLE))
 
 
 def arrow_targets(

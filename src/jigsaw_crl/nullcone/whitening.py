@@ -38,6 +38,11 @@ RESIDUAL = 1e-3
 # Smallest eigenvalue of a correction H: it keeps I + H positive definite when the first estimate is
 # far off.
 SMALLEST_STEP = -0.7
+# Rounding in few dimensions is that of so many: every step of the computation rounds. Of 87,000
+# products of lines that vanish, of 3,000 exact clients with 2 to 14 latents, the largest had an
+# error of 0.08 eps·κ in units of its bound. It is a quarter of what passes for zero
+# (`district_lines.SURE`); with p itself, in 2 dimensions, it was more.
+FEWEST = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +141,13 @@ class Whitened:
 
 
 def rounding_size(condition: float, p: int) -> float:
-    """The sample size whose noise stands for rounding: `1/(p · eps · condition)²`.
+    """The sample size whose noise stands for rounding: `1/(p · eps · condition)²`, p at least 30.
 
     Second moments given to machine precision, whitened by a matrix of condition number κ, carry
     relative errors of about eps·κ; an estimate from n rows carries 1/√n.
     """
     eps = float(np.finfo(np.float64).eps)
-    return 1.0 / (p * eps * max(condition, 1.0)) ** 2
+    return 1.0 / (max(p, FEWEST) * eps * max(condition, 1.0)) ** 2
 
 
 def reduce(client: Client, start: Start | None = None) -> Reduced:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from .strategies import worlds
 
 
 @given(worlds)
-@settings(max_examples=60, deadline=None)
 def test_block_rq_has_the_supports_of_its_definition(world):
     for k in range(world.n_clients):
         truth = world.truth(k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
@@ -31,7 +31,6 @@ def as_networkx(pattern):
 
 
 @given(graphs_with_views())
-@settings(max_examples=80, deadline=None)
 def test_edges_of_the_induced_graph_are_paths_through_hidden_nodes(case):
     pattern, observed, _ = case
     whole, found = as_networkx(pattern), induced_graph(pattern, observed)
@@ -51,7 +50,6 @@ def test_edges_of_the_induced_graph_are_paths_through_hidden_nodes(case):
 
 
 @given(graphs_with_views())
-@settings(max_examples=80, deadline=None)
 def test_the_structural_zeros_are_the_zeros_of_a_generic_world(case):
     pattern, observed, rng = case
     weights = np.where(pattern, rng.choice([-1, 1], pattern.shape) * rng.uniform(0.5, 1.5), 0.0)
@@ -64,7 +62,6 @@ def test_the_structural_zeros_are_the_zeros_of_a_generic_world(case):
 
 
 @given(graphs_with_views())
-@settings(max_examples=80, deadline=None)
 def test_the_marginal_order_is_the_restriction_of_the_global_one(case):
     pattern, observed, _ = case
     closure = nx.transitive_closure_dag(as_networkx(pattern))
@@ -74,7 +71,6 @@ def test_the_marginal_order_is_the_restriction_of_the_global_one(case):
 
 
 @given(graphs_with_views())
-@settings(max_examples=80, deadline=None)
 def test_blocks_and_their_order_agree_with_networkx(case):
     pattern, observed, _ = case
     graph = induced_graph(pattern, observed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.regime import fixed_rank_pinv
@@ -14,7 +14,6 @@ from .strategies import worlds
 
 
 @given(worlds)
-@settings(max_examples=60, deadline=None)
 def test_an_intervention_changes_the_precision_by_rank_two_at_most(world):
     for k in range(world.n_clients):
         client = world.client(k)
@@ -27,7 +26,6 @@ def test_an_intervention_changes_the_precision_by_rank_two_at_most(world):
 
 
 @given(worlds)
-@settings(max_examples=40, deadline=None)
 def test_the_precision_is_the_one_of_the_marginal_system(world):
     for k in range(world.n_clients):
         truth, client = world.truth(k), world.client(k)
@@ -37,7 +35,6 @@ def test_the_precision_is_the_one_of_the_marginal_system(world):
 
 
 @given(worlds)
-@settings(max_examples=40, deadline=None)
 def test_each_client_order_is_the_global_one_restricted(world):
     for k in range(world.n_clients):
         truth = world.truth(k)
