@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import replace
 from functools import partial
 
@@ -13,8 +12,6 @@ import jigsaw_crl as jc
 from jigsaw_crl.assembly.linearity import leaning_clients
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.diagnostics.labels import leaning_lines
-
-from .test_agreement import says
 
 
 def curved_clients(world: jc.simulate.World, n: int, curved: bool) -> list[jc.Client]:
@@ -146,18 +143,3 @@ def test_bounded_noise_in_a_linear_system_has_light_tails_and_is_not_withheld():
     assert "light-tails" in found
     assert "not-linear" not in found
     assert jc.metrics.global_f1(world.order, result.order) > 0.8
-
-
-def test_lines_are_judged_with_one_fragment_in_memory():
-    alive = []
-
-    def read():
-        for k in range(4):
-            assert all(known() is None for known in alive)
-            fragment = says(f"lab-{k}", 1.0)
-            alive.append(weakref.ref(fragment))
-            yield fragment
-            del fragment
-
-    assert leaning_clients(read()) == ()
-    assert len(alive) == 4
