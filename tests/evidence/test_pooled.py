@@ -69,7 +69,7 @@ def test_every_field_of_the_evidence_follows_the_labels(seed, order):
     np.testing.assert_array_equal(permuted.district_log_odds, factors.district_log_odds[grid])
     np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
     assert permuted.open_share() == pytest.approx(factors.open_share())
-    same(permuted.averaged(), factors.averaged().of(index), 1e-12)
+    same(Pooled.sum(2, 5, [(1.0, index, permuted.averaged())]), factors.averaged(), 1e-12)
 
 
 def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():

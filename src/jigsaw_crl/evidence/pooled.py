@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,14 +58,9 @@ class Pooled:
     @classmethod
     def zero(cls, n_scales: int, p: int) -> Pooled:
         """No evidence about p labels."""
-        return cls.empty(n_scales, (p, p))
-
-    @classmethod
-    def empty(cls, n_scales: int, shape: tuple[int, ...], dtype: Any = np.float64) -> Pooled:
-        """No evidence about pairs that stand in arrays of any shape."""
-        scales = np.zeros((2, n_scales + 1, *shape), dtype=dtype)
-        counts = np.zeros((3, *shape), dtype=np.int32)
-        return cls(scales[0], scales[1], np.zeros(shape, dtype=dtype), *counts)
+        scales = np.zeros((2, n_scales + 1, p, p))
+        counts = np.zeros((3, p, p), dtype=np.int32)
+        return cls(scales[0], scales[1], np.zeros((p, p)), *counts)
 
     @classmethod
     def of_client(
@@ -100,50 +94,31 @@ class Pooled:
         """Weighted sum over clients: (weight, positions of its labels, evidence) each."""
         total = cls.zero(n_scales, p)
         for weight, members, evidence in parts:
-            total.add_at(_grid(members), evidence, weight)
+            total._add(members, evidence, weight)
         return total
 
     def minus(self, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """The sum without some of its parts."""
         rest = self + Pooled.zero(self.n_scales, len(self.lean))
         for weight, members, evidence in parts:
-            rest.add_at(_grid(members), evidence, weight, sign=-1)
+            rest._add(members, evidence, weight, sign=-1)
         return rest
 
-    def add_at(
-        self,
-        places: tuple[Any, ...],
-        evidence: Pooled,
-        weight: float,
-        sign: int = 1,
-    ) -> None:
-        """Add the evidence of a client at some places of the arrays, in place."""
+    def _add(self, members: IntArray, evidence: Pooled, weight: float, sign: int = 1) -> None:
+        """Add the evidence of a client, in place."""
         if weight == 0.0:
             return
+        places = np.ix_(members, members)
         for name in ("ancestor", "leaning", "lean"):
             getattr(self, name)[(..., *places)] += sign * weight * getattr(evidence, name)
         for name in ("in_doubt", "single", "n_clients"):
             getattr(self, name)[places] += sign * getattr(evidence, name)
-
-    def at(self, places: Any) -> Pooled:
-        """The evidence at some places of the arrays: an index or a mask of pairs."""
-        where = places if isinstance(places, tuple) else (places,)
-        return Pooled(
-            *(
-                np.ascontiguousarray(getattr(self, name)[(..., *where)])
-                for name in self.__dataclass_fields__
-            )
-        )
 
     def __add__(self, other: Pooled) -> Pooled:
         """Evidence of both, about the same labels."""
         return Pooled(
             *(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__)
         )
-
-    def of(self, members: IntArray) -> Pooled:
-        """The evidence about some labels, in that order."""
-        return self.at(_grid(members))
 
     def at_scales(self, n_scales: int) -> Pooled:
         """The same log-odds at every one of `n_scales` scales, for pooling with other clients."""
@@ -185,10 +160,6 @@ class Pooled:
                 both = np.logaddexp(odds[doubted] + np.log1p(-m), leaning + np.log(m))
                 odds[doubted] = both - unrelated(self.lean[doubted], m)
         return np.asarray(odds + np.log(MISSED) * (self.single > 0) if alone else odds)
-
-
-def _grid(members: IntArray) -> tuple[IntArray, IntArray]:
-    return members[:, None], members[None, :]
 
 
 def unrelated(lean: FloatArray, m: float | FloatArray) -> FloatArray:
