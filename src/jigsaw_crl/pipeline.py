@@ -35,7 +35,6 @@ from jigsaw_crl.diagnostics import (
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.latents import in_columns
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery, check_options
-from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.result.provenance import provenance_of
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study.folder import Study
@@ -157,7 +156,7 @@ def recover_client(
             client,
             confounding=options.confounding,
             rank_one=options.rank_one,
-            start=Start(report.spectrum, report.extremes, report.means) if whole else None,
+            white=report.white if whole else None,
             elsewhere=elsewhere,
         )
         report = report.after_recovery(client.labels, recovery.unread)

@@ -192,3 +192,29 @@ def test_a_control_that_is_mostly_drift_is_refused_for_that_reason():
     report = check_client(client(control + trend, regimes))
     (said,) = (f for f in report.findings if f.severity == "error")
     assert (said.check, said.regime) == ("drifting-control", "control")
+
+
+def test_two_doubtful_regimes_of_many_do_not_start_a_search_for_another_control(monkeypatch):
+    rng = np.random.default_rng(0)
+    p, n = 30, 2_000
+    rows = {}
+    for j in range(p):
+        x = rng.normal(size=(n, p))
+        x[:, j] *= 3.0
+        if j < 2:
+            x[:, [10, 20]] *= 2.0
+        rows[f"z{j}"] = x
+    client = jc.Client.from_samples(
+        "lab", observational=rng.normal(size=(n, p)), interventions=rows, n_latent=p
+    )
+    matrices, plain = [], np.linalg.eigvalsh
+
+    def counted(a, *rest):
+        matrices.append(int(np.prod(np.shape(a)[:-2])))
+        return plain(a, *rest)
+
+    monkeypatch.setattr(np.linalg, "eigvalsh", counted)
+    found = check_client(client).findings
+    assert sum(f.check == "several-targets" for f in found) == 2
+    # Each regime once, not against every other one.
+    assert sum(matrices) < 4 * p

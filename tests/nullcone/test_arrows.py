@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import MeanErrors
-from jigsaw_crl.client.extremes import Form, Regimes
+from jigsaw_crl.client.white import whiten
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import READINGS, ZERO, estimate
+from jigsaw_crl.nullcone.pooling import pool
 from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.nullcone.targets import arrow_targets
-from jigsaw_crl.nullcone.whitening import pool, reduce
 from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 
 
@@ -36,11 +38,9 @@ def test_in_the_population_a_mean_shift_is_parallel_to_the_line_of_its_target(ki
     for seed in range(4):
         world = random_world(12, 2, 0.6, seed=70_000 + seed, intervention=kind)
         client = world.client(0)
-        reduced = reduce(client)
-        W = np.linalg.solve(np.linalg.cholesky(reduced.control), reduced.basis.T)
-        d = Regimes.of(client).shifts @ W.T
-        d /= np.linalg.norm(d, axis=1, keepdims=True)
-        Q = true_lines(world, 0, client.labels, W)
+        white = whiten(client)
+        d = white.d / np.linalg.norm(white.d, axis=1, keepdims=True)
+        Q = true_lines(world, 0, client.labels, white.W)
         np.testing.assert_allclose(np.abs(np.einsum("rp,rp->r", d, Q)), 1.0, atol=1e-9)
 
 
@@ -48,15 +48,13 @@ def test_from_exact_moments_one_reading_is_the_line_itself_with_its_c():
     for seed in range(4):
         world = random_world(12, 2, 0.6, seed=71_000 + seed, intervention=hard(1.0))
         client = world.client(0)
-        reduced = reduce(client)
-        W = np.linalg.solve(np.linalg.cholesky(reduced.control), reduced.basis.T)
-        regimes = Regimes.of(client)
-        form = Form(Regimes(regimes.covariances, np.zeros_like(regimes.shifts)), W)
-        M = form.dense
-        vectors = np.swapaxes(np.linalg.eigh(M)[1][:, :, [0, -1]], 1, 2)
+        white = whiten(client)
+        # About its own mean.
+        M = white.M - white.d[:, :, None] * white.d[:, None, :]
         n = np.full(len(M), 1e8)
-        arrows = estimate(form, regimes.shifts @ W.T, vectors, n, MeanErrors.plain(n, 1e8), 1e8)
-        Q = true_lines(world, 0, client.labels, W)
+        rows = {"n": n, "n_control": 1e8, "n_eff": 1e8, "errors": MeanErrors.plain(n, 1e8)}
+        arrows = estimate(replace(white, M=M, **rows))
+        Q = true_lines(world, 0, client.labels, white.W)
         u, c = arrows.u[:, 0], arrows.c[:, 0]
         np.testing.assert_allclose(np.abs(np.einsum("rp,rp->r", u, Q)), 1.0, atol=1e-6)
         lam = arrows.lam[:, 0, None, None]
@@ -72,13 +70,12 @@ def null_scores(intervention, n: int, noise: str, batches: Batches | None = None
         world = random_world(16, 4, 0.6, seed=72_000 + seed, intervention=intervention)
         for k in range(world.n_clients):
             client = world.client(k, n, noise, seed=seed, batches=batches)
-            reduced = reduce(client)
-            whitened = pool(reduced)
-            arrows = arrow_targets(reduced, whitened).arrows
+            white, spikes = pool(whiten(client))
+            arrows = arrow_targets(white, spikes).arrows
             truth = world.truth(k)
             ancestor = truth.order.restrict(client.labels).matrix
             district = {x: i for i, group in enumerate(truth.districts) for x in group}
-            Q = true_lines(world, k, client.labels, whitened.form.W)
+            Q = true_lines(world, k, client.labels, white.W)
             near = np.abs(np.einsum("rsp,rp->rs", arrows.u[:, :ZERO], Q))
             line = np.where(arrows.has[:, :ZERO], near, -1.0).argmax(axis=1)
             clear = np.flatnonzero(arrows.odds > 2)

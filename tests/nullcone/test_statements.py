@@ -134,7 +134,7 @@ def off_truth(world, k, recovery, unit):
     """How far the better of each label's lines is from its q."""
     truth = world.truth(k)
     effects = np.linalg.inv(np.eye(len(truth.labels)) - truth.marginal.A)
-    whiten = np.linalg.solve(recovery.reading.L, recovery.reading.basis.T)
+    whiten = recovery.reading.W
     q = (whiten @ truth.mixing @ effects).T[[truth.labels.index(x) for x in recovery.labels]]
     q /= np.linalg.norm(q, axis=1, keepdims=True)
     along = np.einsum("rsp,rp->rs", unit, q)

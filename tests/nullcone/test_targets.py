@@ -10,12 +10,12 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import MeanErrors
-from jigsaw_crl.client.extremes import Form, Regimes
+from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import estimate
+from jigsaw_crl.nullcone.pooling import pool
 from jigsaw_crl.nullcone.recovery import Recovery
 from jigsaw_crl.nullcone.targets import arrow_targets
-from jigsaw_crl.nullcone.whitening import pool, reduce
 from jigsaw_crl.truth.simulate import Intervention, World, random_world
 
 LATENTS, CONTROL_ROWS = 20, 2_000
@@ -34,8 +34,7 @@ def test_regimes_with_fewer_rows_than_latents_are_read_with_sound_errors():
     usable, scores = [], []
     for seed in range(6):
         world, client = small_regimes(seed)
-        reduced = reduce(client)
-        targets = arrow_targets(reduced, pool(reduced))
+        targets = arrow_targets(*pool(whiten(client)))
         assert targets.means_fit
         usable.append(targets.usable.mean())
         i, j = (
@@ -88,12 +87,11 @@ def test_rows_of_the_control_are_rarely_taken_for_an_intervention(p, n):
     d = rows.mean(axis=1)
     rows -= d[:, None]
     M = np.swapaxes(rows, 1, 2) @ rows / (n - 1)
-    vectors = np.swapaxes(np.linalg.eigh(M)[1][:, :, [0, -1]], 1, 2)
-    form = Form(Regimes(tuple(M), np.zeros((1_000, p))), np.eye(p))
+    n_rows = np.full(1_000, float(n))
+    errors = MeanErrors.plain(n_rows, 1e9)
+    white = White(np.eye(p), M, d, None, n_rows, 1e9, 1e9, np.arange(1_000), errors, exact=False)
     for use_mean in (True, False):
-        rows = np.full(1_000, float(n))
-        errors = MeanErrors.plain(rows, 1e9)
-        arrows = estimate(form, d, vectors, rows, errors, 1e9, use_mean=use_mean)
+        arrows = estimate(white, use_mean=use_mean)
         # One in a thousand; a dozen rows in few dimensions are less Gaussian than that.
         assert arrows.seen.sum() <= (12 if n == 12 else 6)
 

@@ -8,10 +8,10 @@ import numpy as np
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
+from jigsaw_crl.client.white import whiten
 from jigsaw_crl.nullcone.lines import null_lines
 from jigsaw_crl.nullcone.reading import read
-from jigsaw_crl.nullcone.spikes import detect
-from jigsaw_crl.nullcone.whitening import pool, reduce
+from jigsaw_crl.nullcone.spikes import judge
 
 WORLDS = [(p, seed) for p in (6, 12, 20) for seed in range(4)]
 # Exact moments carry rounding only; zeros were measured at 1e-14 to 1e-12, signals from 1e-5 up.
@@ -21,13 +21,11 @@ ZERO = 1e-9
 def planes(world, k):
     """The client's own q and c of every label, in its whitened coordinates, from the truth."""
     client, truth = world.client(k), world.truth(k)
-    reduced = reduce(client)
-    L = pool(reduced).L
+    white = whiten(client)
     marginal = truth.marginal
     effects = np.linalg.inv(np.eye(len(marginal.A)) - marginal.A)
-    mixing = reduced.basis.T @ truth.mixing
-    q = np.linalg.solve(L, mixing @ effects).T  # q_j = L⁻¹ b_j
-    return client, truth, reduced, q
+    q = (white.W @ truth.mixing @ effects).T  # q_j = W b_j
+    return client, truth, white, q
 
 
 def cases():
@@ -51,9 +49,8 @@ def unit(x):
 
 def both_lines(world, k):
     """q and c as the method finds them, the choice of line taken from the truth."""
-    _, truth, reduced, q = planes(world, k)
-    whitened = pool(reduced)
-    lines = null_lines(detect(whitened.M, whitened.n, whitened.n_eff))
+    _, truth, white, q = planes(world, k)
+    lines = null_lines(judge(white))
     first = np.abs(np.einsum("rp,rp->r", unit(lines.n[:, 0]), unit(q)))
     other = np.where(
         lines.rank == 2,

@@ -11,7 +11,7 @@
 `scatter`       leading directions and noise of the columns, from a sketch
 `spectrum`      eigenvalues, leading space and noise floor of a client
 `batches`       means of regimes whose batches are offset, and their errors
-`extremes`      lowest and highest eigenpairs of every regime
+`white`         `White`: all regimes in coordinates in which the control is white
 `nulls`         null distributions of extreme eigenvalues
 ==============  ====================================================================
 """

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
-from jigsaw_crl.client.extremes import Regimes
 from jigsaw_crl.client.sensors import SensorNoise, sensor_noise
+from jigsaw_crl.moments.regime import second_moment_about
 
 __all__ = ["Spectrum", "reduce_to_rank"]
 
@@ -140,24 +140,27 @@ def _scale(noise: SensorNoise) -> FloatArray:
 def _leading(client: Client, scale: FloatArray | None) -> Spectrum:
     """The spectrum of the features times `scale`."""
     exact = client.is_population
-    regimes = Regimes.of(client)
-    if not exact:
-        # A shift of the mean may be an offset of the sensors, which no latent causes.
-        regimes = regimes.about_own_means()
+    moments = [m for label in client.labels for m in client.interventions[label]]
+    # A shift of the mean may be an offset of the sensors, which no latent causes: only exact
+    # moments are taken about the control's mean.
+    regimes = [
+        second_moment_about(m, client.control.mean) if exact else m.covariance for m in moments
+    ]
 
     def scaled(covariance: FloatArray) -> FloatArray:
         return covariance if scale is None else scale[:, None] * covariance * scale
 
     own = client.control_second_moment()
     control = scaled(own)
-    sizes = [m.n for label in client.labels for m in client.interventions[label]]
+    sizes = [m.n for m in moments]
     p, d = client.n_latent, client.n_features
     # Each regime is scaled to the control's trace, so that none dominates the average; one of fewer
     # than 2d rows is mostly noise and counts as much less.
-    shares = float(np.trace(own)) / np.maximum(regimes.traces(), np.finfo(np.float64).tiny)
+    traces = np.array([np.trace(S) for S in regimes])
+    shares = float(np.trace(own)) / np.maximum(traces, np.finfo(np.float64).tiny)
     counts = np.array([1.0 if size is None else min(size / (2.0 * d), 1.0) for size in sizes])
     shares *= counts
-    average = (control + scaled(regimes.weighted(shares))) / (1 + float(counts.sum()))
+    average = (control + scaled(_weighted(regimes, shares))) / (1 + float(counts.sum()))
     values, vectors = np.linalg.eigh(average)
     values, vectors = values[::-1].copy(), vectors[:, ::-1]
     basis = np.ascontiguousarray(vectors[:, :p])
@@ -167,7 +170,7 @@ def _leading(client: Client, scale: FloatArray | None) -> Spectrum:
     floor = 0.0
     if d > p:
         beyond = vectors[:, p:]
-        pooled = (weights[0] * control + scaled(regimes.weighted(weights[1:]))) / weights.sum()
+        pooled = (weights[0] * control + scaled(_weighted(regimes, weights[1:]))) / weights.sum()
         floor = float(np.sum(beyond * (pooled @ beyond))) / (d - p)
         # The trailing directions were chosen for their low variance, which costs p of n degrees of
         # freedom.
@@ -178,6 +181,14 @@ def _leading(client: Client, scale: FloatArray | None) -> Spectrum:
         return Spectrum(basis, values, 0.0, d > p, 0.0, weakest, n, scale=scale)
     subtracted = min(floor, MOST_SUBTRACTED * weakest)
     return Spectrum(basis, values, floor, True, subtracted, weakest, n, scale=scale)
+
+
+def _weighted(matrices: list[FloatArray], weights: FloatArray) -> FloatArray:
+    """`Σ_j w_j S_j`."""
+    total = np.zeros_like(matrices[0])
+    for w, S in zip(weights.tolist(), matrices, strict=True):
+        total += w * S
+    return total
 
 
 def _effective_rows(scales: FloatArray, rows: FloatArray) -> float:

@@ -14,10 +14,10 @@ import numpy as np
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, Unread
-from jigsaw_crl.client.batches import Means, batch_means
+from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.extremes import Extremes
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
+from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.diagnostics.batches import check_batches
 from jigsaw_crl.diagnostics.copies import check_copies
 from jigsaw_crl.diagnostics.coverage import check_coverage
@@ -46,10 +46,8 @@ class ClientReport:
     strength : mapping of str to float
         For each label, how far its regime is from the control: 1 is the edge of chance.
     n_samples : mapping of str to int, or None
-    extremes : Extremes
-        Extreme eigenpairs of each regime, from which recovery starts: see `check_regimes`.
-    means : Means
-        Means of the regimes without the offsets of their batches.
+    white : White or None
+        The client, whitened by its control, from which recovery starts; None after recovery.
     """
 
     client: str
@@ -57,13 +55,12 @@ class ClientReport:
     spectrum: Spectrum
     strength: Mapping[str, float]
     n_samples: Mapping[str, int] | None
-    extremes: Extremes
-    means: Means
+    white: White | None
 
     def after_recovery(self, labels: Iterable[str], unread: Iterable[Unread]) -> ClientReport:
         """The report, in agreement with what recovery could not read of these labels."""
         found = after_recovery(self.client, self.findings, frozenset(labels), tuple(unread))
-        return replace(self, findings=found)
+        return replace(self, findings=found, white=None)
 
     def to_document(self) -> dict[str, Any]:
         """The report as plain JSON values."""
@@ -139,7 +136,8 @@ def check_client(client: Client) -> ClientReport:
     """
     spectrum = reduce_to_rank(client)
     means = batch_means(client, spectrum)
-    about_regimes, strength, extremes = check_regimes(client, spectrum, means)
+    white = whiten(client, spectrum, means)
+    about_regimes, strength = check_regimes(client, spectrum, means, white)
     about_gains = check_gains(client, spectrum)
     about_tails = [] if about_gains else _not_linear(client, about_regimes)
     # Drifting gains look like several targets and like sensors of unequal noise.
@@ -154,7 +152,7 @@ def check_client(client: Client) -> ClientReport:
         *check_drift(client, spectrum),
         *check_batches(client, means),
     )
-    measured = (spectrum, strength, client.n_samples, extremes, means)
+    measured = (spectrum, strength, client.n_samples, white)
     return ClientReport(client.name, findings, *measured)
 
 

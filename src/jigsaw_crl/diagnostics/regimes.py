@@ -26,9 +26,9 @@ import numpy.typing as npt
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.extremes import TOGETHER, Extremes, Form, Regimes, extreme_pairs
 from jigsaw_crl.client.nulls import ratio_edges, shift_edge
 from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.contrasts import (
     FALSE_ALARM,
     Contrast,
@@ -41,7 +41,7 @@ from jigsaw_crl.diagnostics.contrasts import (
 )
 from jigsaw_crl.diagnostics.drift import wandering
 from jigsaw_crl.diagnostics.labels import CLEARLY, several_targets, weak_intervention
-from jigsaw_crl.moments.regime import Moments, solve_lower
+from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_regimes"]
 
@@ -53,37 +53,19 @@ CLEARLY_APART = 16.0
 # Two regimes of this strength that move different directions are told apart: their contrast is at
 # least 1/√2 as strong as the weaker one. Below it, both may simply be weak.
 TELLING = 2.0
-# Eigenvalues are needed to this share of the interval that chance fills.
-CLOSE = 1e-2
-# Rows of a random sketch: distances between regimes are then known to about a half, and those
-# between samples of one law, which differ in all directions, much better.
-SKETCH = 8
 # The same moments to this relative difference are the same rows.
 SAME_ROWS = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class _Whitened:
-    """A client's regimes in the coordinates `L⁻¹ Bᵀ x`, in which the control is white."""
+    """A client's regimes, noise of the sensors included, whitened by the control."""
 
     client: Client
     spectrum: Spectrum
-    form: Form
-    shifts: FloatArray
     means: Means
+    white: White
     level: float
-
-    @classmethod
-    def of(cls, client: Client, spectrum: Spectrum, means: Means, level: float) -> _Whitened:
-        base = _inner(client.control_second_moment(), spectrum)
-        L: FloatArray = np.asarray(np.linalg.cholesky(base), dtype=np.float64)
-        W = np.ascontiguousarray(solve_lower(L, spectrum.basis.T))
-        regimes = Regimes.of(client)
-        shifts = np.zeros((len(regimes), len(W)))
-        if not client.is_population:
-            shifts = means.shifts @ W.T
-            regimes = regimes.about_own_means()
-        return cls(client, spectrum, Form(regimes, W), shifts, means, level)
 
     @cached_property
     def named(self) -> list[tuple[str, Moments]]:
@@ -92,7 +74,7 @@ class _Whitened:
 
     def edges(self) -> list[tuple[float, float]]:
         """For every regime, the interval that holds its eigenvalues by chance."""
-        p, control = self.form.dimension, self.client.control
+        p, control = self.white.dimension, self.client.control
         if control.n is None:
             size = np.linalg.eigvalsh(_inner(control.covariance, self.spectrum))
             rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
@@ -107,8 +89,8 @@ class _Whitened:
         if n0 is None:
             return np.zeros(len(self.named))
         errors = self.means.errors
-        squares = np.einsum("rp,rp->r", self.shifts, self.shifts)
-        edge = shift_edge(self.shifts.shape[1], n0 - 1, self.level)
+        squares = np.einsum("rp,rp->r", self.white.d, self.white.d)
+        edge = shift_edge(self.white.dimension, n0 - 1, self.level)
         moved = np.sqrt(squares / errors.variance / edge)
         return np.where(errors.known, moved, 0.0)
 
@@ -118,9 +100,9 @@ class _Whitened:
         if not (errors.known[i] and errors.known[j]):
             return 0.0
         rows = twin.n or 0
-        if rows <= 2 * self.form.dimension:
+        if rows <= 2 * self.white.dimension:
             # Too few rows for their own covariance: as the control varies.
-            apart = self.shifts[i] - self.shifts[j]
+            apart = self.white.d[i] - self.white.d[j]
             edge = shift_edge(len(apart), (self.client.control.n or 0) - 1, self.level)
             return float(np.sqrt(apart @ apart / errors.between(i, j) / edge))
         between = self.spectrum.basis.T @ (self.means.regimes[i] - self.means.regimes[j])
@@ -128,38 +110,34 @@ class _Whitened:
 
 
 def check_regimes(
-    client: Client, spectrum: Spectrum, means: Means
-) -> tuple[list[Finding], dict[str, float], Extremes]:
-    """Findings about the regimes, the strength of each label, and the regimes' extreme eigenpairs.
+    client: Client, spectrum: Spectrum, means: Means, white: White
+) -> tuple[list[Finding], dict[str, float]]:
+    """Findings about the regimes, and the strength of each label.
 
     A strength of 1 is the edge of chance; it is the larger of that of the covariance and that of
-    the mean. The eigenpairs are the outermost ones of every regime's covariance about its own mean
-    (exact moments: about the control's) in the coordinates `L⁻¹ Bᵀ x`, with `L Lᵀ` the control's
-    covariance, noise included, in the leading space B.
+    the mean.
     """
-    count = sum(len(ms) for ms in client.interventions.values())
-    white = _Whitened.of(client, spectrum, means, FALSE_ALARM / count)
-    intervals = white.edges()
+    count = len(white.n)
+    found = _Whitened(client, spectrum, means, white.rows, FALSE_ALARM / count)
+    intervals = found.edges()
     ends = np.array(intervals)
-    inside = np.broadcast_to(ends.T[:, :, None], (2, count, 4))
-    extremes = extreme_pairs(white.form, (inside[0], inside[1]), CLOSE * (ends[:, 1] - ends[:, 0]))
-    outermost = extremes.values if white.form.dimension > 1 else extremes.values[:, :1]
-    unbias = [1.0 if m.n is None else m.n / (m.n - 1) for _, m in white.named]
-    unbiased = outermost * np.array(unbias)[:, None]
-    strongest = np.maximum(beyond(unbiased, *ends.T), white.shift_strengths()).tolist()
+    unbias = [1.0 if m.n is None else m.n / (m.n - 1) for _, m in found.named]
+    unbiased = white.seen * np.array(unbias)[:, None]
+    unbiased = unbiased if white.dimension > 1 else unbiased[:, :1]
+    strongest = np.maximum(beyond(unbiased, *ends.T), found.shift_strengths()).tolist()
     third: dict[str, float] = {}
     strength: dict[str, float] = {}
-    for (label, _), own in zip(white.named, strongest, strict=True):
+    for (label, _), own in zip(found.named, strongest, strict=True):
         strength[label] = max(strength.get(label, 0.0), own)
     for k in np.flatnonzero(beyond(unbiased[:, 1:-1], *ends.T) > 1).tolist():
-        label, m = white.named[k]
-        left = _without_simpler_reasons(white, m, Contrast(unbiased[k].tolist(), *intervals[k]))
+        label, m = found.named[k]
+        left = _without_simpler_reasons(found, m, Contrast(unbiased[k].tolist(), *intervals[k]))
         if left > 1:
             third.setdefault(label, left)
     several = [
         several_targets(client.name, label, x, left_out=x > CLEARLY) for label, x in third.items()
     ]
-    findings = [*several, *_same_regimes(white, extremes, strength)]
+    findings = [*several, *_same_regimes(found, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
     weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
     for label in weak:
@@ -168,8 +146,8 @@ def check_regimes(
     if len(weak) == len(strength):
         findings.append(_no_signal(client, max(strength.values())))
     if sum(f.severity == "error" for f in several) >= 2:
-        findings += _swapped_control(white)
-    return findings, strength, extremes
+        findings += _swapped_control(found, unbiased)
+    return findings, strength
 
 
 def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float:
@@ -182,7 +160,7 @@ def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float
     if control.n is None or m.n is None:
         return c.third
     sizes = []
-    wander = wandering(control, white.form.W)
+    wander = wandering(control, white.white.W)
     for one in (control, m):
         assert one.n is not None
         worst = excess_spread(one, worst=True)
@@ -190,7 +168,7 @@ def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float
         level = white.level / white.client.n_features
         heavy = 2 * worst + 1 > gaussian_kurtosis(one.rows or 0, level)
         sizes.append((one.n - 1) / (worst if heavy else excess_spread(one)) / wander)
-    return Contrast(c.values, *ratio_edges(white.form.dimension, *sizes, white.level)).third
+    return Contrast(c.values, *ratio_edges(white.white.dimension, *sizes, white.level)).third
 
 
 def _inner(second_moment: FloatArray, spectrum: Spectrum) -> FloatArray:
@@ -211,9 +189,7 @@ def _no_signal(client: Client, strongest: float) -> Finding:
     )
 
 
-def _same_regimes(
-    white: _Whitened, extremes: Extremes, strength: Mapping[str, float]
-) -> Iterator[Finding]:
+def _same_regimes(white: _Whitened, strength: Mapping[str, float]) -> Iterator[Finding]:
     """Findings about regimes with the same rows, or the same law, as another one."""
     client = white.client
     named = [(client.control_name, client.control), *white.named]
@@ -237,8 +213,8 @@ def _same_regimes(
             continue
         if m.n is None or twin.n is None or distance > CLEARLY_APART * (1 / m.n + 1 / twin.n):
             continue
-        interval = edges(white.form.dimension, twin, m, white.level)
-        if _differ_along(white.form, extremes, i - 1, j - 1, interval):
+        interval = edges(white.white.dimension, twin, m, white.level)
+        if _differ_along(white.white, i - 1, j - 1, interval):
             continue
         first, second = (_inner(x.covariance, white.spectrum) for x in (twin, m))
         c = contrast(first, second, interval)
@@ -257,16 +233,14 @@ def _same_regimes(
             )
 
 
-def _differ_along(
-    form: Form, extremes: Extremes, i: int, j: int, edges: tuple[float, float]
-) -> bool:
+def _differ_along(white: White, i: int, j: int, edges: tuple[float, float]) -> bool:
     """Does `vᵀM_i v / vᵀM_j v` leave the interval of chance for an outermost v of either regime?
 
     The extreme eigenvalues of M_i against M_j lie at least as far out, so they need not be found.
     """
-    v = np.concatenate([extremes.vectors[i, ::3], extremes.vectors[j, ::3]])
-    both = form(np.stack([v, v]), np.array([i, j]))
-    along = np.einsum("kvp,vp->kv", both, v)
+    eigen = white.eigen
+    v = np.array([eigen.low[i], eigen.high[i], eigen.low[j], eigen.high[j]])
+    along = np.einsum("kvp,vp->kv", v @ white.M[[i, j]], v)
     ratio = along[0] / along[1]
     return bool((ratio < edges[0]).any() or (ratio > edges[1]).any())
 
@@ -276,25 +250,14 @@ def _nearest_before(white: _Whitened) -> list[tuple[int, int, float]]:
 
     The control is number 0 and whitened to I. The distance is the larger of `‖M_i − M_j‖²` over
     `tr(M_j)² + ‖M_j‖²` and `|δ_i − δ_j|²` over `tr(M_j)`, with δ the shifts of the means: for two
-    samples of one law with Gaussian rows both are `1/n_i + 1/n_j` on average. In many dimensions
-    `‖M‖²` is read off `Ω M`, with Ω a few random rows.
+    samples of one law with Gaussian rows both are `1/n_i + 1/n_j` on average.
     """
-    form = white.form
-    p, r = form.dimension, len(form.regimes)
-    if p <= 4 * SKETCH:
-        flat = np.concatenate([np.eye(p)[None], form.dense]).reshape(r + 1, -1)
-    else:
-        omega = np.random.default_rng(p).normal(size=(SKETCH, p)) / np.sqrt(SKETCH)
-        flat = np.empty((r + 1, SKETCH * p))
-        flat[0] = omega.ravel()
-        for k in range(0, r, TOGETHER):
-            rows = np.arange(k, min(k + TOGETHER, r))
-            start = np.broadcast_to(omega, (len(rows), SKETCH, p))
-            flat[rows + 1] = form(start, rows).reshape(len(rows), -1)
-    traces = np.append(p, form.regimes.inner(form.W.T @ form.W))
+    r, p = white.white.d.shape
+    flat = np.concatenate([np.eye(p)[None], white.white.M]).reshape(r + 1, -1)
+    traces = flat[:, :: p + 1].sum(axis=1)
     products = flat @ flat.T
     spread = _squared_distances(products) / (np.diagonal(products) + traces**2)
-    shifts = np.vstack([np.zeros(p), white.shifts])
+    shifts = np.vstack([np.zeros(p), white.white.d])
     apart = np.maximum(spread, _squared_distances(shifts @ shifts.T) / traces)
     apart[~np.tri(r + 1, k=-1, dtype=bool)] = np.inf
     nearest = apart.argmin(axis=1)[1:]
@@ -323,22 +286,35 @@ def _same_rows(a: Moments, b: Moments) -> bool:
     )
 
 
-def _swapped_control(white: _Whitened) -> Iterator[Finding]:
+def _swapped_control(white: _Whitened, values: FloatArray) -> Iterator[Finding]:
     """Findings about a regime that fits better as control than the given one.
 
-    If the control is swapped with a regime, every other regime moves two nodes against it: its own
-    and that of the swapped regime. Against the true control each moves one. A small sample fits
+    If the control is swapped with a regime, the others move two nodes against it: their own and
+    that of the swapped regime. Against the true control each moves one. A small sample fits
     whatever a large one refuses, so the given control is judged as if it had no more rows than the
-    candidate.
+    candidate. `values` are the outermost eigenvalues against the given control.
     """
-    client, regimes = white.client, white.named
-    control = client.control
-    for label, candidate in regimes:
-        others = [m for _, m in regimes if m is not candidate]
-        given = [_third(white, control, m, candidate.n) for m in others]
-        if sum(x > CLEARLY for x in given) < 2:
+    client, p = white.client, white.white.dimension
+    every = [client.control, *(m for _, m in white.named)]
+    M = np.concatenate([np.eye(p)[None], white.white.M])
+
+    def third(base: int, other: int, found: FloatArray, rows: int | None) -> float:
+        """How far the third direction exceeds chance against a base of at most `rows`."""
+        one, two = every[base], every[other]
+        if one.n is None or two.n is None:
+            interval = white.edges()[0]
+        else:
+            interval = edges(p, one, two, white.level, rows=rows)
+        return Contrast(found.tolist(), *interval).third
+
+    for c, (label, candidate) in enumerate(white.named, start=1):
+        others = [j for j in range(1, len(every)) if j != c]
+        given = [third(0, j, values[j - 1], candidate.n) > CLEARLY for j in others]
+        if sum(given) < max(2, len(others) / 2):
             continue
-        if all(_third(white, candidate, m, control.n) <= 1 for m in (control, *others)):
+        root = inverse_square_root(M[c])
+        against = np.linalg.eigvalsh(root @ M @ root)
+        if all(third(c, j, against[j], client.control.n) <= 1 for j in (0, *others)):
             yield Finding(
                 "swapped-control",
                 "error",
@@ -347,13 +323,3 @@ def _swapped_control(white: _Whitened) -> Iterator[Finding]:
                 "Check which rows are observational.",
                 client=client.name,
             )
-
-
-def _third(white: _Whitened, base: Moments, m: Moments, rows: int | None) -> float:
-    """How far the third direction of a regime exceeds chance against a base of at most `rows`."""
-    first, second = (_inner(x.covariance, white.spectrum) for x in (base, m))
-    if base.n is None or m.n is None:
-        interval = white.edges()[0]
-    else:
-        interval = edges(white.form.dimension, base, m, white.level, rows=rows)
-    return contrast(first, second, interval).third

@@ -1,7 +1,7 @@
 """The null-cone method: from a client's moments to its fragment.
 
 ==============  =============================================================================
-`whitening`     the control covariance that all regimes support, and coordinates whitened by it
+`pooling`       the control covariance that all regimes support
 `spikes`        directions that an intervention moved, told from noise
 `arrows`        estimated moments: a target's line, its c and its mean shift, in several readings
 `arrow_search`  the search for the candidate lines

@@ -14,8 +14,9 @@ from jigsaw_crl.base.arrays import FloatArray, IntArray
 
 __all__ = ["search"]
 
-# Steps of the fixed point and of Newton's method; a step shorter than CLOSE is the last.
-ASCENTS, STEPS, CLOSE = 200, 20, 1e-9
+# Steps of the fixed point and of Newton's method; a step shorter than CLOSE is the last, or shorter
+# than NEAR where Newton's method follows.
+ASCENTS, STEPS, CLOSE, NEAR = 200, 20, 1e-9, 1e-6
 # A shorter vector has no direction.
 SHORT = 1e-12
 # Heights this close, relatively, are equal up to rounding: the earlier start counts as the higher.
@@ -62,6 +63,7 @@ class _Hill:
         K, sign = self.wd * np.swapaxes(self.d, 1, 2) * self.d, 1.0
         if self.free:
             K, sign = K + self.wD * self.B, -1.0
+        close = NEAR if self.free else CLOSE
         regime = np.repeat(np.arange(r), s)
         both, w = np.concatenate([K, self.A], axis=2)[regime], self.wD[regime, 0, 0]
         x = x.reshape(r * s, k)
@@ -76,7 +78,7 @@ class _Hill:
             norm = np.sqrt(np.einsum("mk,mk->m", new, new))
             new /= np.maximum(norm, SHORT)[:, None]
             off = new - x
-            moving = np.einsum("mk,mk->m", off, off) >= CLOSE**2
+            moving = np.einsum("mk,mk->m", off, off) >= close**2
             x = new
             if not moving.all():
                 found[live] = x

@@ -30,7 +30,7 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.batches import MeanErrors
-from jigsaw_crl.client.extremes import Form
+from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.arrow_search import search
 
 __all__ = ["Arrows", "estimate", "shifts_fit"]
@@ -136,22 +136,21 @@ class _Span:
     size: FloatArray
 
 
-def _span(form: Form, d: FloatArray, vectors: FloatArray) -> _Span:
+def _span(M: FloatArray, d: FloatArray, low: FloatArray, high: FloatArray) -> _Span:
     """`B D Bᵀ`, `B D² Bᵀ` and `B d`, B spanning the extreme eigenvectors and powers of D on d."""
     r, p = d.shape
-    rows = np.arange(r)
     if p <= SPAN:
         B = np.broadcast_to(np.eye(p), (r, p, p))
     else:
-        block = [vectors[:, 0], vectors[:, -1], d]
+        block = [low, high, d]
         for _ in range(POWERS - 1):
             last = block[-1]
             size = np.sqrt(np.einsum("rp,rp->r", last, last))[:, None]
             last = last / np.where(size > 0, size, 1.0)
-            block.append(form(last[:, None], rows)[:, 0] - last if size.any() else last)
+            block.append((M @ last[:, :, None])[:, :, 0] - last if size.any() else last)
         Q, _ = np.linalg.qr(np.stack(block, axis=2))
         B = np.ascontiguousarray(np.swapaxes(Q, 1, 2))
-    DB = form(np.ascontiguousarray(B), rows) - B
+    DB = B @ M - B
     first = B @ np.swapaxes(DB, 1, 2)
     return _Span(
         B,
@@ -189,52 +188,22 @@ def _readings(
     return x, value, has
 
 
-def estimate(
-    form: Form,
-    d: FloatArray,
-    vectors: FloatArray,
-    n: FloatArray,
-    errors: MeanErrors,
-    n_eff: float,
-    *,
-    use_mean: bool = True,
-    noise: FloatArray | None = None,
-) -> Arrows:
+def estimate(white: White, *, use_mean: bool = True) -> Arrows:
     """Candidate readings of every regime.
 
     Parameters
     ----------
-    form : Form
-        Whitened covariances of the regimes about their own means.
-    d : array, shape (r, p)
-        Whitened shifts of the regimes' means.
-    vectors : array, shape (r, 4, p)
-        Outermost eigenvectors of the regimes, lowest first.
-    n : array, shape (r,)
-        Rows of the regimes, for the errors of their covariances.
-    errors : MeanErrors
-        Of the shifts.
-    n_eff : float
-        Rows behind the whitening.
+    white : White
+        Regimes about their own means.
     use_mean : bool
         False where the means do not fit the lines (see `shifts_fit`).
-    noise : array, shape (p, p), optional
-        Covariance of the sensors' noise in these coordinates.
     """
-    span = _span(form, d, vectors)
-    w_mean = errors.precision * float(use_mean)
-    return replace(_describe(span, d, n, errors, n_eff, w_mean), noise=noise)
+    span = _span(white.M, white.d, white.eigen.low, white.eigen.high)
+    return _describe(span, white, white.errors.precision * float(use_mean))
 
 
-def _describe(
-    span: _Span,
-    d: FloatArray,
-    n: FloatArray,
-    errors: MeanErrors,
-    n_eff: float,
-    w_mean: FloatArray,
-) -> Arrows:
-    p = d.shape[1]
+def _describe(span: _Span, white: White, w_mean: FloatArray) -> Arrows:
+    p, n, n_eff = white.dimension, white.n, white.n_eff
     free = max(p - 1, 1)
     w_cov, fitted = _covariance_weight(n, n_eff, p)
     spread = (1.0 / n + 1.0 / n_eff)[:, None]
@@ -287,8 +256,9 @@ def _describe(
         n=n,
         w_mean=w_mean,
         w_cov=w_cov,
-        errors=errors,
+        errors=white.errors,
         n_eff=n_eff,
+        noise=white.noise,
     )
 
 
@@ -320,16 +290,7 @@ def _likelihoods(
     return value, fitted * free * (0.5 + 0.5 * loose)
 
 
-def shifts_fit(
-    form: Form,
-    d: FloatArray,
-    vectors: FloatArray,
-    n: FloatArray,
-    errors: MeanErrors,
-    n_eff: float,
-    *,
-    noise: FloatArray | None = None,
-) -> tuple[bool, FloatArray, Arrows]:
+def shifts_fit(white: White) -> tuple[bool, FloatArray, Arrows]:
     """Do the mean shifts lie on lines that the covariances allow? And the readings that follow.
 
     For each regime whose covariance fixes its line, the shift off the line costs
@@ -347,23 +308,23 @@ def shifts_fit(
     arrows : Arrows
         What `estimate` returns with the means if they fit, and without them otherwise.
     """
-    p = d.shape[1]
+    p, errors = white.dimension, white.errors
     free = max(p - 1, 1)
-    span = _span(form, d, vectors)
+    span = _span(white.M, white.d, white.eigen.low, white.eigen.high)
     w_mean = errors.precision
     best, found = [], []
     # Without any shift, the readings are the same with and without the means.
-    for w in (np.zeros_like(w_mean), w_mean) if d.any() else (w_mean,):
-        a = _describe(span, d, n, errors, n_eff, w)
-        found.append(replace(a, noise=noise))
+    for w in (np.zeros_like(w_mean), w_mean) if white.d.any() else (w_mean,):
+        a = _describe(span, white, w)
+        found.append(a)
         gain = np.maximum(a.odds, 0.0)
         best.append(np.maximum(a.log_likelihood[:, 0] - gain, 0.0) + gain)
     alone, joint = best[0], best[-1]
-    spread = np.ones(p) if noise is None else 1.0 + np.linalg.eigvalsh(noise)
+    spread = np.ones(p) if white.noise is None else 1.0 + np.linalg.eigvalsh(white.noise)
     misfit = 2.0 * (alone + 0.5 * w_mean * span.size - joint) / (free * float(spread.mean()))
     # The covariance fixes the line where it says three times what noise alone does: about p for
     # many rows, and more for few.
-    chance = free * (1.0 + 0.5 * np.sqrt(p * (1.0 / n + 1.0 / n_eff))) ** 2
+    chance = free * (1.0 + 0.5 * np.sqrt(p / white.size)) ** 2
     misfit[(alone <= 3.0 * chance) | ~errors.known] = np.nan
     known = ~np.isnan(misfit)
     fit = True

@@ -1,6 +1,6 @@
 """Rows of Q̂: the functional of the features that reads each latent.
 
-In whitened coordinates the functional of target i is `q_i`, so on features it is `q_iᵀ L⁻¹`. The
+In whitened coordinates the functional of target i is `q_i`, so on features it is `q_iᵀ W`. The
 structure says which inner products ⟨q_i, q_j⟩ and ⟨q_i, c_j⟩ are exactly zero. Given the errors
 (N_i of each regime, H of the whitening) are Gaussian, the lines are replaced by their conditional
 mean given that those products vanish: with `δT = 𝓛(N, H)` the first-order error of the products,
@@ -14,6 +14,8 @@ its ancestor blocks, scaled to unit length (block RQ of the paper).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator, cg
@@ -25,7 +27,8 @@ from jigsaw_crl.nullcone.structure import Structure
 
 __all__ = ["constrained_functionals", "orthogonal_rows"]
 
-Single = npt.NDArray[np.float32]
+# In single precision.
+Single = npt.NDArray[Any]
 
 # The problem is mildly non-linear: a second round removes the second-order remainder.
 ROUNDS = 2
@@ -38,7 +41,7 @@ DEPENDENT = 1e-7
 
 
 def constrained_functionals(
-    L: FloatArray,
+    W: FloatArray,
     lines: Lines,
     choice: IntArray,
     n: FloatArray,
@@ -48,11 +51,11 @@ def constrained_functionals(
     *,
     exact: bool = False,
 ) -> FloatArray:
-    """Functionals on reduced space, one per regime, shape (r, p).
+    """Functionals on features, one per regime, shape (r, n_features).
 
     Parameters
     ----------
-    L : array, shape (p, p)
+    W : array, shape (p, n_features)
     lines, choice, n, n_eff, owner
         As in a `Reading`.
     structure : Structure
@@ -65,9 +68,9 @@ def constrained_functionals(
     for _ in range(0 if exact else ROUNDS):
         problem = _Problem(vectors, lines.rank, form, n, n_eff, free)
         vectors, step = problem.corrected()
-        L = L @ step
+        W = solve_lower(step, W)
     rows = np.arange(len(choice))
-    return np.asarray(solve_lower(L, vectors[rows, choice].T, transposed=True).T)
+    return np.asarray(vectors[rows, choice] @ W)
 
 
 def _vanishing(structure: Structure, owner: IntArray, choice: IntArray, lines: Lines) -> BoolArray:
@@ -113,12 +116,12 @@ class _Problem:
         self.F: Single = form.astype(np.float32) @ self.vectors
         self.h = np.where(rank == 2, np.float32(0.5), np.float32(1.0))[:, None, None]
         self.m = self._duals(rank, (form[:, 0, 0] / 2).astype(np.float32))
-        self.Mm = self.m + (self.m @ _turned(self.vectors)) @ self.F
+        self.Mm: Single = self.m + (self.m @ _turned(self.vectors)) @ self.F
         self.mMm = self.m @ _turned(self.Mm)
         self.m_and_n = np.concatenate([self.m, self.vectors]).reshape(4 * r, p)
 
     def corrected(self) -> tuple[FloatArray, FloatArray]:
-        """Corrected lines in re-whitened coordinates, and the factor that L gets."""
+        """Corrected lines in re-whitened coordinates, and the Cholesky factor of their control."""
         r, _, p = self.vectors.shape
         d, H = self._errors(self._multipliers())
         step = _cholesky(np.eye(p) - H)
@@ -197,13 +200,13 @@ def _cholesky(matrix: FloatArray) -> FloatArray:
 
 
 def orthogonal_rows(functionals: FloatArray, structure: Structure) -> FloatArray:
-    """Rows of Q̂ in reduced space: each minus its projection on its ancestor blocks' rows.
+    """Rows of Q̂: each functional minus its projection on its ancestor blocks' rows.
 
     The span of the ancestors' rows is the span of their functionals, whatever their own order.
 
     Parameters
     ----------
-    functionals : array, shape (p_labels, p)
+    functionals : array, shape (p_labels, n_features)
         One per label.
     """
     above = structure.strict_block_ancestors()

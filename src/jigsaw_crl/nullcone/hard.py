@@ -15,11 +15,11 @@ from scipy.stats import norm
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.effects import effects_of
 from jigsaw_crl.nullcone.reading import Reading, read
-from jigsaw_crl.nullcone.whitening import Start
 
 __all__ = ["Contradicted", "effect_tables", "functionals", "read_claimed", "representatives"]
 
@@ -51,13 +51,13 @@ class Contradicted:
 
 
 def read_claimed(
-    client: Client, hypotheses: Hypotheses, hard: BoolArray, start: Start | None
+    client: Client, hypotheses: Hypotheses, hard: BoolArray, white: White | None
 ) -> tuple[Reading, tuple[Contradicted, ...]]:
     """Read a client whose interventions on some labels are said to be hard.
 
     Labels for which the data contradict this are read as soft.
     """
-    reading = read(client, hypotheses=hypotheses, hard=hard, start=start)
+    reading = read(client, hypotheses=hypotheses, hard=hard, white=white)
     if not hard.any():
         return reading, ()
     found = _contradictions(client, reading)
@@ -65,7 +65,7 @@ def read_claimed(
         return reading, ()
     wrong = {c.label for c in found}
     rest = hard & ~np.array([label in wrong for label in client.labels])
-    return read(client, hypotheses=hypotheses, hard=rest, start=start), found
+    return read(client, hypotheses=hypotheses, hard=rest, white=white), found
 
 
 def _contradictions(client: Client, reading: Reading) -> tuple[Contradicted, ...]:

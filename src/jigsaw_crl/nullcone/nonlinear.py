@@ -19,13 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.client.extremes import Form
+from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import Hypotheses
-from jigsaw_crl.moments.regime import solve_lower
 from jigsaw_crl.nullcone.peeling import Changes, Peeled, fits, peel
-from jigsaw_crl.nullcone.whitening import Reduced
 
 __all__ = ["BENT", "Nonlinear", "read_nonlinear"]
 
@@ -53,8 +51,8 @@ class Nonlinear:
     peeled : Peeled
         Of the labels that were peeled, `which`.
     which : array of int
-    functionals : array, shape (len(which), d)
-        Readers in reduced space.
+    functionals : array, shape (len(which), n_features)
+        Readers of the features.
     """
 
     read: BoolArray
@@ -101,7 +99,7 @@ class Nonlinear:
 
 
 def read_nonlinear(
-    reduced: Reduced,
+    white: White,
     hard: BoolArray,
     scales: tuple[float, ...],
     *,
@@ -112,7 +110,7 @@ def read_nonlinear(
 
     Parameters
     ----------
-    reduced : Reduced
+    white : White
     hard : array of bool, shape (p,)
         Labels whose intervention is hard.
     scales : tuple of float
@@ -122,9 +120,9 @@ def read_nonlinear(
     elsewhere : bool
         The system is not linear at another client.
     """
-    if reduced.exact or reduced.means is None or hard.sum() < 2:
+    if white.exact or hard.sum() < 2:
         return None
-    changes, W = _changes(reduced, np.flatnonzero(hard).tolist())
+    changes, W = _changes(white, np.flatnonzero(hard).tolist())
     if changes.d.shape[1] < 2:
         return None
     tail, whole = fits(changes)
@@ -149,35 +147,29 @@ def read_nonlinear(
     return Nonlinear(read, bends, unexplained, peeled, which.tolist(), peeled.readers @ W)
 
 
-def _changes(reduced: Reduced, labels: list[int]) -> tuple[Changes, FloatArray]:
-    """What the regimes of some labels changed, and the whitening of reduced space.
+def _changes(white: White, labels: list[int]) -> tuple[Changes, FloatArray]:
+    """What the regimes of some labels changed, and the whitening that was used.
 
     Of several strengths of one label, the covariances are averaged (a mixture of hard interventions
     is hard about its own means) and the clearest shift counts.
     """
-    assert reduced.means is not None
-    L = np.asarray(np.linalg.cholesky(reduced.control), dtype=np.float64)
-    form = Form(reduced.regimes, solve_lower(L, reduced.basis.T), reduced.noise)
-    p = len(L)
     # Rows carry the sensors' noise: coordinates in which their covariance is I.
-    total = np.eye(p) if form.noise is None else np.eye(p) + form.noise
-    root = np.linalg.inv(np.linalg.cholesky(total))
-    every = root @ (form.dense - np.eye(p)) @ root.T
-    shifts = reduced.means.shifts @ form.W.T @ root.T
-    errors = reduced.means.errors
+    rows, errors, p = white.rows, white.errors, white.dimension
+    every = rows.M - np.eye(p)
+    signal = np.eye(p) if white.noise is None else np.linalg.inv(np.eye(p) + white.noise)
     D, d, n, n_mean, base = [], [], [], [], []
     for label in labels:
-        own = np.flatnonzero(reduced.owner == label)
-        weight = reduced.n[own] / reduced.n[own].sum()
-        length = errors.precision[own] * np.einsum("rp,rp->r", shifts[own], shifts[own])
+        own = np.flatnonzero(white.owner == label)
+        weight = white.n[own] / white.n[own].sum()
+        length = errors.precision[own] * np.einsum("rp,rp->r", rows.d[own], rows.d[own])
         best = int(own[length.argmax()])
         D.append(np.einsum("r,rab->ab", weight, every[own]))
-        d.append(shifts[best] * float(errors.known[best]))
-        n.append(float(reduced.n[own].sum()))
+        d.append(rows.d[best] * float(errors.known[best]))
+        n.append(float(white.n[own].sum()))
         n_mean.append(float(errors.n[best]))
         base.append(float(errors.base[best] / errors.n_control))
     changes = Changes(
-        np.array(D), np.array(d), root @ root.T, np.array(n), reduced.n_control,
+        np.array(D), np.array(d), signal, np.array(n), white.n_control,
         np.array(n_mean), np.array(base),
     )  # fmt: skip
-    return changes, np.asarray(root @ np.linalg.inv(L))
+    return changes, rows.W

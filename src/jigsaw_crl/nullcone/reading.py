@@ -12,15 +12,16 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, hard_hypotheses, quantities
 from jigsaw_crl.evidence.mixture import Densities, by_label, densities
 from jigsaw_crl.nullcone.choice import choose_readings
 from jigsaw_crl.nullcone.effects import Arrow
 from jigsaw_crl.nullcone.lines import Lines
+from jigsaw_crl.nullcone.pooling import pool
 from jigsaw_crl.nullcone.second_targets import second_targets
 from jigsaw_crl.nullcone.spread import excess_spread
 from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
-from jigsaw_crl.nullcone.whitening import Start, Whitened, pool, reduce
 
 __all__ = ["Reading", "read"]
 
@@ -35,10 +36,8 @@ class Reading:
     Parameters
     ----------
     exact : bool
-    basis : array, shape (n_features, d)
-        Orthonormal basis of the reduced space.
-    L : array, shape (d, d)
-        Factor of the pooled control covariance.
+    W : array, shape (d, n_features)
+        Takes features to coordinates in which the pooled control is white.
     n : array, shape (r,)
     n_eff : float
     owner : array of int, shape (r,)
@@ -91,8 +90,7 @@ class Reading:
     """
 
     exact: bool
-    basis: FloatArray
-    L: FloatArray
+    W: FloatArray
     n: FloatArray
     n_eff: float
     owner: IntArray
@@ -126,7 +124,7 @@ def read(
     *,
     hypotheses: Hypotheses = HYPOTHESES,
     hard: BoolArray | None = None,
-    start: Start | None = None,
+    white: White | None = None,
 ) -> Reading:
     """Run the client's inference up to the evidence of each pair.
 
@@ -137,54 +135,51 @@ def read(
         What may be true of a pair.
     hard : array of bool, shape (p,), optional
         Labels whose intervention is hard; none by default.
-    start : Start, optional
-        Spectrum and extreme eigenpairs of the client; computed if None.
+    white : White, optional
+        The client, whitened by its control; computed if None.
     """
-    reduced = reduce(client, start)
-    whitened = pool(reduced, None if start is None else start.extremes)
-    spread = excess_spread(reduced, whitened)
+    given = whiten(client) if white is None else white
+    white, spikes = pool(given)
+    spread = excess_spread(white)
     if spread > 1:
-        reduced = reduced.counting(spread)
-        whitened = pool(reduced)
-    third = whitened.spikes.third
-    second, whitened = second_targets(reduced, whitened)
+        white, spikes = pool(given.counting(spread))
+    third = spikes.third
+    second, white, spikes = second_targets(white, spikes)
     hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard.copy()
-    if second is None:
-        make = exact_targets if reduced.exact else arrow_targets
-        targets = make(reduced, whitened, hard[reduced.owner])
-    else:
+    if second is not None:
         # What is lost of c is a part of the effects on it.
-        hard[reduced.owner[second.found]] = False
-        targets = arrow_targets(reduced, whitened, hard[reduced.owner], second)
+        hard[white.owner[second.found]] = False
+    if white.exact:
+        targets = exact_targets(white, spikes, hard[white.owner])
+    else:
+        targets = arrow_targets(white, spikes, hard[white.owner], second)
     statistics = targets.statistics
     i, j = statistics.first, statistics.second
     # A c that is zero by its exact moments is known; one that seems to be zero is not.
-    known = hard[reduced.owner] & (~targets.single | reduced.exact)
+    known = hard[white.owner] & (~targets.single | white.exact)
     ratio = targets.length[j] / targets.length[i]
-    sizes = quantities(targets.size[i], targets.size[j], len(whitened.L), ratio)
+    sizes = quantities(targets.size[i], targets.size[j], white.dimension, ratio)
     density = densities(statistics, hypotheses, sizes)
     claimed = _with_effects(targets, hypotheses, sizes, density, known) if hard.any() else density
     # A swapped line and its c can pass for effects that no intervention had: in samples the lines
     # are chosen without the claim. In exact moments the claim breaks ties inside districts.
-    agreed = claimed if reduced.exact else density
-    F = _agreement(targets, agreed.total, reduced.owner, whitened)
+    agreed = claimed if white.exact else density
+    F = _agreement(targets, agreed.total, white)
     choice = choose_readings(F, targets.log_likelihood)
     weight = choice.log_weight(F, i, j)
 
     def factors(rows: FloatArray) -> FloatArray:
-        labels = reduced.owner, len(client.labels)
+        labels = white.owner, len(client.labels)
         return by_label(statistics, rows, weight, hypotheses, *labels)
 
     soft = factors(density.rows)
     lines, q = targets.basis_lines(choice.reading)
-    spikes = whitened.spikes
     return Reading(
-        exact=reduced.exact,
-        basis=reduced.basis,
-        L=whitened.L,
-        n=whitened.n,
-        n_eff=whitened.n_eff,
-        owner=reduced.owner,
+        exact=white.exact,
+        W=white.W,
+        n=white.n,
+        n_eff=white.n_eff,
+        owner=white.owner,
         lines=lines,
         choice=q,
         strength=targets.strength,
@@ -207,7 +202,7 @@ def read(
         claimed=factors(claimed.rows) if hard.any() else soft,
         hard=hard,
         arrow=targets.chosen(choice.reading),
-        sizes=_sizes(targets, choice.reading, reduced.owner, len(client.labels)),
+        sizes=_sizes(targets, choice.reading, white.owner, len(client.labels)),
     )
 
 
@@ -261,9 +256,7 @@ def _sizes(targets: Targets, reading: IntArray, owner: IntArray, p: int) -> Floa
     return out
 
 
-def _agreement(
-    targets: Targets, total: FloatArray, owner: IntArray, whitened: Whitened
-) -> FloatArray:
+def _agreement(targets: Targets, total: FloatArray, white: White) -> FloatArray:
     """`F[i, j, s, t]` for the choice of readings, shape (r, r, s, s)."""
     r, s, p = targets.lines.shape
     F = np.zeros((r, r, s, s))
@@ -274,11 +267,11 @@ def _agreement(
     F[j, i] = np.swapaxes(pairs, 1, 2)
     # Regimes of one label have one q: their chosen lines must be parallel. A direction in p
     # dimensions is known to about √(p/n).
-    alike = owner[:, None] == owner[None, :]
+    alike = white.owner[:, None] == white.owner[None, :]
     np.fill_diagonal(alike, False)
     for a, b in np.argwhere(alike):
         cosine = targets.lines[a] @ targets.lines[b].T
-        F[a, b] = -0.5 * min(whitened.n[a], whitened.n[b]) / p * (1.0 - cosine**2)
+        F[a, b] = -0.5 * min(white.n[a], white.n[b]) / p * (1.0 - cosine**2)
     return F
 
 

@@ -15,11 +15,11 @@ from jigsaw_crl.base.findings import Unread
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, Statements
-from jigsaw_crl.moments.regime import solve_lower
 from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
@@ -30,7 +30,6 @@ from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.spread import spread_edge
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
-from jigsaw_crl.nullcone.whitening import Start, reduce
 
 __all__ = ["Confounding", "RankOne", "Recovery", "check_options", "recover_fragment"]
 
@@ -89,7 +88,7 @@ class Recovery:
         *,
         confounding: Confounding = "allow",
         rank_one: RankOne = "no-ancestor",
-        start: Start | None = None,
+        white: White | None = None,
         elsewhere: bool = False,
     ) -> Recovery:
         """Read a client.
@@ -99,20 +98,21 @@ class Recovery:
         client : Client
         confounding, rank_one
             As for `recover_fragment`.
-        start : Start, optional
-            Spectrum and extreme eigenpairs of the client; computed if None.
+        white : White, optional
+            The client, whitened by its control; computed if None.
         elsewhere : bool
             The system is not linear at another client of the study.
         """
         check_options(confounding, rank_one)
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
-        reading, contradicted = read_claimed(client, possible, hard, start)
+        reading, contradicted = read_claimed(client, possible, hard, white)
         sizes = client.n_samples, client.n_latent
         bent = None
         if hard.any():
             signs = {"both_ways": bool(contradicted), "elsewhere": elsewhere}
-            bent = read_nonlinear(reduce(client, start), hard, possible.scales, **signs)
+            given = whiten(client) if white is None else white
+            bent = read_nonlinear(given, hard, possible.scales, **signs)
         if bent is not None:
             contradicted = ()
         return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted, bent)
@@ -298,7 +298,7 @@ class Recovery:
     def _basis(self, structure: Structure) -> FloatArray:
         reading = self.reading
         functionals = constrained_functionals(
-            reading.L,
+            reading.W,
             reading.lines,
             reading.choice,
             reading.n,
@@ -320,8 +320,8 @@ class Recovery:
             rows[self.nonlinear.which] = self.nonlinear.functionals
         elif reading.hard.any():
             h, known = latent_functionals(reading, len(self.labels))
-            rows[known] = solve_lower(reading.L, h[known].T, transposed=True).T
-        return np.asarray(rows @ reading.basis.T)
+            rows[known] = h[known] @ reading.W
+        return rows
 
     @cached_property
     def unread(self) -> tuple[Unread, ...]:
@@ -336,7 +336,7 @@ class Recovery:
             value = float(reading.lean[reading.owner == i].max())
             found.append(Unread(self.labels[i], "leaning-lines", round(value, 2), LEANS))
         if reading.spread > 1:
-            edge = spread_edge(len(reading.L), len(reading.owner))
+            edge = spread_edge(len(reading.W), len(reading.owner))
             found.append(Unread(None, "excess-spread", round(reading.spread, 2), edge))
         for claim in self.contradicted:
             found.append(Unread(claim.label, "not-hard", claim.value, claim.threshold))

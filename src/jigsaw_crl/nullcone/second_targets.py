@@ -28,11 +28,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.client.extremes import Form
+from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
-from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL, bulk_edges, detect
-from jigsaw_crl.nullcone.whitening import Reduced, Whitened
+from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL, Spikes, bulk_edges, judge
 
 __all__ = ["Second", "second_targets"]
 
@@ -103,30 +102,30 @@ class Second:
         return replace(statistics, covariance=covariance)
 
 
-def second_targets(reduced: Reduced, whitened: Whitened) -> tuple[Second | None, Whitened]:
+def second_targets(white: White, spikes: Spikes) -> tuple[Second | None, White, Spikes]:
     """The second targets of the regimes that have several, and the regimes without them.
 
     None if no regime has several targets.
     """
-    third = whitened.spikes.third
-    if reduced.exact or reduced.means is None or not (third > SEVERAL).any():
-        return None, whitened
-    shifts = reduced.means.shifts @ whitened.form.W.T
+    third = spikes.third
+    if white.exact or not (third > SEVERAL).any():
+        return None, white, spikes
     chosen = third > MARGIN
-    moved = [_Moved.of(whitened, j) for j in np.flatnonzero(chosen).tolist()]
+    moved = [_Moved.of(white, j, float(third[j])) for j in np.flatnonzero(chosen).tolist()]
     moved = [m for m in moved if 1 < len(m.values) <= MOST]
-    second = Second(np.zeros_like(shifts), np.full(len(third), -1), chosen)
-    clean, arrows = whitened, _arrows(reduced, whitened, shifts)
+    second = Second(np.zeros_like(white.d), np.full(len(third), -1), chosen)
+    clean, arrows = white, shifts_fit(white)[2]
     for _ in range(len(moved) + TURNS):
         before = second
-        second = _turn(moved, arrows, reduced.owner, second)
-        clean = _without(whitened, second)
-        arrows = _arrows(reduced, clean, second.off(shifts))
+        second = _turn(moved, arrows, white.owner, second)
+        clean = _without(white, second)
+        arrows = shifts_fit(clean)[2]
         along = np.abs(np.einsum("rp,rp->r", before.line, second.line))
         if (along > 1.0 - STILL)[second.found].all():
             break
-    second = _sure(moved, arrows, reduced.owner, second, clean.spikes.third)
-    return second, _without(whitened, second)
+    second = _sure(moved, arrows, white.owner, second, judge(clean).third)
+    clean = _without(white, second)
+    return second, clean, judge(clean)
 
 
 def _turn(moved: list[_Moved], arrows: Arrows, owner: IntArray, before: Second) -> Second:
@@ -199,12 +198,6 @@ def _candidates(arrows: Arrows, owner: IntArray, j: int) -> tuple[FloatArray, In
     return arrows.u[regime, slot], regime
 
 
-def _arrows(reduced: Reduced, whitened: Whitened, shifts: FloatArray) -> Arrows:
-    assert reduced.means is not None
-    given = (whitened.form, shifts, whitened.spikes.outer, whitened.n, reduced.means.errors)
-    return shifts_fit(*given, whitened.n_eff, noise=whitened.noise)[2]
-
-
 @dataclass(frozen=True, eq=False)
 class _Moved:
     """The directions that a regime moves: `M − I` is nearly `Vᵀ diag(values) V`.
@@ -219,14 +212,11 @@ class _Moved:
     edges: tuple[float, ...]
 
     @classmethod
-    def of(cls, whitened: Whitened, j: int) -> _Moved:
-        M = _matrix(whitened.form, j)
-        size = 1.0 / (1.0 / whitened.n[j : j + 1] + 1.0 / whitened.n_eff)
-        edges = tuple(float(x[0]) for x in bulk_edges(len(M) - 1, size))
+    def of(cls, white: White, j: int, third: float) -> _Moved:
+        edges = tuple(float(x[0]) for x in bulk_edges(white.dimension - 1, white.size[j : j + 1]))
         lower, below, upper, above = edges
-        values, vectors = np.linalg.eigh(M)
+        values, vectors = np.linalg.eigh(white.M[j])
         out = (values > upper + MARGIN * above) | (values < lower - MARGIN * below)
-        third = float(whitened.spikes.third[j])
         return cls(j, third, values[out] - 1.0, vectors.T[out], edges)
 
     def _without(self, lines: FloatArray) -> FloatArray:
@@ -254,26 +244,13 @@ class _Moved:
         return float(np.trace(K @ K) / np.sum(self.values**2))
 
 
-def _matrix(form: Form, j: int) -> FloatArray:
-    """`M_j`, exactly symmetric."""
-    M = form(np.eye(form.dimension)[None], np.array([j]))[0]
-    return np.asarray((M + M.T) / 2)
-
-
-def _without(whitened: Whitened, second: Second) -> Whitened:
+def _without(white: White, second: Second) -> White:
     """The regimes with `P M P + vvᵀ` in place of M, v the line of their second target."""
     found = np.flatnonzero(second.found)
     if not len(found):
-        return whitened
-    form = whitened.form
-    noise = np.zeros((form.dimension,) * 2) if whitened.noise is None else whitened.noise
-    back, covariances, own = np.linalg.pinv(form.W), list(form.regimes.covariances), []
+        return white
+    M = white.M.copy()
     for j in found.tolist():
-        v, M = second.line[j], _matrix(form, j)
-        Mv = M @ v
-        own.append(M - np.outer(v, Mv) - np.outer(Mv, v) + (v @ Mv + 1.0) * np.outer(v, v))
-        covariances[j] = back @ (own[-1] + noise) @ back.T
-    spikes = detect(np.array(own), whitened.n[found], whitened.n_eff, whitened.noise)
-    regimes = replace(form.regimes, covariances=tuple(covariances))
-    form = replace(form, regimes=regimes)
-    return replace(whitened, form=form, spikes=whitened.spikes.changed(found, spikes))
+        v, Mv = second.line[j], M[j] @ second.line[j]
+        M[j] += (v @ Mv + 1.0) * np.outer(v, v) - np.outer(v, Mv) - np.outer(Mv, v)
+    return replace(white, M=M, d=second.off(white.d))

@@ -8,15 +8,14 @@ largest eigenvalue are real when they leave it by more than `MARGIN` Tracy–Wid
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.client.extremes import DENSE, Extremes, Form, dense_pairs, extreme_pairs
-from jigsaw_crl.moments.regime import inverse_square_root
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.client.white import White
 
-__all__ = ["Spikes", "bulk_edges", "detect", "find", "judge"]
+__all__ = ["Spikes", "bulk_edges", "judge"]
 
 Edges = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
@@ -26,8 +25,6 @@ MARGIN = 3.3
 # A regime is left out only on clear evidence: heavy tails push single eigenvalues out of the
 # bulk.
 SEVERAL = 10.0
-# Share of the sampling error that a computation may add to it.
-NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +64,6 @@ class Spikes:
         """Regimes in which more than one target moved."""
         return self.third > SEVERAL
 
-    @property
-    def outer(self) -> FloatArray:
-        """The lowest and the highest eigenvector of each regime, shape (r, 2, p)."""
-        return np.stack([self.low_vector, self.high_vector], axis=1)
-
-    def changed(self, regimes: IntArray, others: Spikes) -> Spikes:
-        """The same, with those of some regimes replaced."""
-        both = {f.name: getattr(self, f.name).copy() for f in fields(self)}
-        for name, value in both.items():
-            value[regimes] = getattr(others, name)
-        return Spikes(**both)
-
 
 def bulk_edges(d: int, n: FloatArray) -> Edges:
     """Interval that the null eigenvalues of an estimated identity of dimension d fill.
@@ -97,102 +82,47 @@ def bulk_edges(d: int, n: FloatArray) -> Edges:
     return lower, np.maximum(lower_scale, 1e-3 * upper_scale), upper, upper_scale
 
 
-def ratio_edges(d: int, n: FloatArray, n_base: float) -> Edges:
+def two_sample_edges(d: int, n: FloatArray, n_base: float) -> Edges:
     """The same when the whitening itself comes from `n_base` rows.
 
     The ratio of two samples fills `((1 ± √(x + y − xy))/(1 − y))²` with x = d/n and y = d/n_base;
     scales as for one sample of the joint size.
     """
-    _, lower_scale, _, upper_scale = bulk_edges(d, _size(n, n_base))
+    _, lower_scale, _, upper_scale = bulk_edges(d, 1.0 / (1.0 / n + 1.0 / n_base))
     x, y = np.minimum(d / n, 1.0), min(d / n_base, 0.9)
     root = np.sqrt(x + y - x * y)
     lower, upper = ((1 - root) / (1 - y)) ** 2, ((1 + root) / (1 - y)) ** 2
     return np.asarray(lower), lower_scale, np.asarray(upper), upper_scale
 
 
-def detect(M: FloatArray, n: FloatArray, n_eff: float, noise: FloatArray | None = None) -> Spikes:
-    """Extreme eigenpairs of every `M_j` against the null interval, from the matrices themselves.
-
-    Sensor noise that was taken off is added back for the comparison: `M_j + noise` against
-    `I + noise` is the ratio of two covariances of rows, whose null is known.
-    """
-    own = dense_pairs(M)
-    if noise is None:
-        return judge(own, own.values, n, n_eff)
-    root = inverse_square_root(np.eye(M.shape[-1]) + noise)
-    return judge(own, dense_pairs(root @ (M + noise) @ root).values, n, n_eff)
-
-
-def find(
-    form: Form,
-    n: FloatArray,
-    n_eff: float,
-    before: FloatArray | None = None,
-    *,
-    ratio: bool = False,
-    known: Extremes | None = None,
-) -> tuple[Spikes, Extremes]:
-    """The same for matrices that need not be formed; `before` are rows close to the answer.
-
-    `ratio` when the whitening comes from a sample no larger than the regimes' own: see
-    `ratio_edges`. `known` are the eigenpairs of this form, precomputed; in many dimensions
-    they are too imprecise, and only serve as a start.
-    """
-    p = form.dimension
-    size = _size(n, n_eff)
-    edges = ratio_edges(p - 1, n, n_eff) if ratio else bulk_edges(p - 1, size)
-    if known is not None and p < DENSE:
-        return _judged(known, known.values, edges), known
+def judge(white: White) -> Spikes:
+    """Which extreme eigenpairs of each regime are real."""
+    p = white.dimension
+    if white.exact or white.n_eff != white.n_control:
+        edges = bulk_edges(p - 1, white.size)
+    else:
+        # Whitened by the control alone, a sample no larger than the regimes' own.
+        edges = two_sample_edges(p - 1, white.n, white.n_control)
     lower, lower_scale, upper, upper_scale = edges
-    # Sampling moves an eigenvector as an error of norm √(p/n) does; a hundredth of it adds nothing.
-    tolerance = NEGLIGIBLE * np.sqrt(p / size)
-    margin = np.array([MARGIN, SEVERAL, SEVERAL, MARGIN])
-    inside = (
-        lower[:, None] - margin * lower_scale[:, None],
-        upper[:, None] + margin * upper_scale[:, None],
-    )
-    own = extreme_pairs(form, inside, tolerance, before)
-    seen = own
-    if form.noise is not None:
-        root = inverse_square_root(np.eye(p) + form.noise)
-        seen = extreme_pairs(Form(form.regimes, root @ form.W), inside, tolerance, own.vectors)
-    return _judged(own, seen.values, edges), own
-
-
-def judge(own: Extremes, seen: FloatArray, n: FloatArray, n_eff: float) -> Spikes:
-    """Which eigenpairs are real, given the values `seen` with the sensors' noise, shape (r, 4)."""
-    return _judged(own, seen, bulk_edges(own.vectors.shape[2] - 1, _size(n, n_eff)))
-
-
-def _judged(own: Extremes, seen: FloatArray, edges: Edges) -> Spikes:
-    r, _, p = own.vectors.shape
-    lower, lower_scale, upper, upper_scale = edges
+    eigen, seen = white.eigen, white.seen
 
     def beyond(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         return (lower - low) / lower_scale, (high - upper) / upper_scale
 
     below, above = beyond(seen[:, 0], seen[:, 3])
-    third = np.full(r, -np.inf)
+    third = np.full(len(seen), -np.inf)
     if p > 2:
         third = np.maximum(*beyond(seen[:, 1], seen[:, 2]))
     has_low, has_high = below > MARGIN, above > MARGIN
-    low_vector, high_vector = own.vectors[:, 0], own.vectors[:, 3]
     return Spikes(
-        high=own.values[:, 3] - 1.0,
-        low=own.values[:, 0] - 1.0,
-        high_vector=high_vector,
-        low_vector=low_vector,
+        high=eigen.values[:, 3] - 1.0,
+        low=eigen.values[:, 0] - 1.0,
+        high_vector=eigen.high,
+        low_vector=eigen.low,
         has_high=has_high,
         has_low=has_low,
-        directions=np.stack(
-            [high_vector * has_high[:, None], low_vector * has_low[:, None]], axis=1
-        ),
+        directions=np.stack([eigen.high * has_high[:, None], eigen.low * has_low[:, None]], axis=1),
         excess=np.maximum(below, above),
         second=np.minimum(below, above),
         third=third,
     )
-
-
-def _size(n: FloatArray, n_eff: float) -> FloatArray:
-    """Size of one sample as uncertain as the ratio of two."""
-    return np.asarray(1.0 / (1.0 / n + 1.0 / n_eff))

@@ -13,9 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.nullcone.spikes import Spikes
-from jigsaw_crl.nullcone.whitening import Reduced, Whitened
+from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.client.white import White
 
 __all__ = ["excess_spread", "spread_edge"]
 
@@ -32,40 +31,23 @@ NUMBERS, DRAWS = 500_000, 200
 FITTED = 0.8
 
 
-def excess_spread(reduced: Reduced, whitened: Whitened) -> float:
+def excess_spread(white: White) -> float:
     """How many times the error of independent rows most regimes show; 1 if that is within chance.
 
     One regime in two may differ in other ways. Few directions show nothing, and give 1.
     """
-    p, r = len(whitened.L), len(whitened.n)
-    if reduced.exact or p < FEWEST:
+    p, r = white.dimension, len(white.n)
+    if white.exact or p < FEWEST:
         return 1.0
     chosen = np.unique(np.linspace(0, r - 1, min(r, MOST_REGIMES)).astype(np.intp))
     mean, edge = _null(p, len(chosen))
-    size = 1.0 / (1.0 / whitened.n + 1.0 / whitened.n_eff)
-    M = whitened.form.some(chosen)
-    if whitened.noise is None:
-        most = float(np.median(size[chosen] * _most(M, whitened.spikes, chosen)))
-        if most <= edge * mean:
-            return 1.0
-    value = float(np.median(size[chosen] * _bulk(M, whitened.noise))) / mean
+    value = float(np.median(white.size[chosen] * _bulk(white.M[chosen], white.noise))) / mean
     return value / FITTED if edge < value < MOST else 1.0
 
 
 def spread_edge(p: int, regimes: int) -> float:
     """The factor that chance allows in p dimensions."""
     return _null(p, min(regimes, MOST_REGIMES))[1]
-
-
-def _most(M: FloatArray, spikes: Spikes, chosen: IntArray) -> FloatArray:
-    """What `_bulk` is at most, without a diagonalisation, shape (len(chosen),).
-
-    The outermost eigenvalues are known. If they are approximations, they lie inside the spectrum,
-    so that no more is taken off than belongs to them.
-    """
-    squares = np.einsum("rab,rab->r", M, M) - 2.0 * np.einsum("raa->r", M) + M.shape[-1]
-    low, high = np.minimum(spikes.low[chosen], 0.0), np.maximum(spikes.high[chosen], 0.0)
-    return np.asarray(squares - low**2 - high**2)
 
 
 def _bulk(M: FloatArray, noise: FloatArray | None) -> FloatArray:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
@@ -26,8 +27,7 @@ from jigsaw_crl.nullcone.effects import Arrow, chosen_arrows
 from jigsaw_crl.nullcone.lines import Lines, duals, null_lines
 from jigsaw_crl.nullcone.pairs import by_reading, pair_statistics, untold
 from jigsaw_crl.nullcone.second_targets import Second
-from jigsaw_crl.nullcone.spikes import MARGIN
-from jigsaw_crl.nullcone.whitening import Reduced, Whitened
+from jigsaw_crl.nullcone.spikes import MARGIN, Spikes
 
 __all__ = ["Targets", "arrow_targets", "exact_targets"]
 
@@ -141,29 +141,27 @@ def _pairs(
     return i[keep], j[keep]
 
 
-def exact_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None = None) -> Targets:
+def exact_targets(white: White, spikes: Spikes, hard: BoolArray | None = None) -> Targets:
     """Targets of exact moments, which show the rank itself.
 
     `hard` are the regimes of hard interventions: where their covariance does not change, c is zero.
     """
-    spikes = whitened.spikes
     planes = null_lines(spikes)
     usable = (planes.rank > 0) & ~spikes.several
-    pairs = _pairs(reduced.owner, usable)
-    found = pair_statistics(planes, whitened.n, whitened.n_eff, *pairs, whitened.noise)
-    change = _change_beside_shift(reduced, whitened)
+    pairs = _pairs(white.owner, usable)
+    found = pair_statistics(planes, white.n, white.n_eff, *pairs, white.noise)
+    change = _change_beside_shift(white, spikes)
     mean_alone = usable & (planes.rank == 1) & spikes.has_high & (change <= 1.0)
     if hard is not None:
         mean_alone &= ~hard
-    complete = len(np.unique(reduced.owner[usable])) == len(whitened.L)
-    rounding = 1.0 / np.sqrt(whitened.n)
+    complete = len(np.unique(white.owner[usable])) == white.dimension
+    rounding = 1.0 / np.sqrt(white.n)
     told = ~untold(found, planes, rounding, complete)
     statistics = _without_unmoved(by_reading(found, planes).of(told), mean_alone)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
     unit = np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0)
-    shifts = whitened.form.regimes.shifts @ whitened.form.W.T
-    fit = _fit_of_shifts(unit, shifts, whitened.n, planes.errors(rounding))
+    fit = _fit_of_shifts(unit, white.d, white.n, planes.errors(rounding))
     between = np.einsum("rp,rp->r", unit[:, 0], unit[:, 1])
     natural = np.where(planes.rank == 2, norm.prod(axis=(1, 2)) * np.sqrt(1 - between**2), 1.0)
     return Targets(
@@ -178,7 +176,7 @@ def exact_targets(reduced: Reduced, whitened: Whitened, hard: BoolArray | None =
         statistics=statistics,
         identified=bool((planes.rank[usable] == 2).any()),
         planes=planes,
-        shifts=shifts,
+        shifts=white.d,
         unseen=np.zeros(len(usable)),
         natural=natural,
         length=np.sqrt(1.0 + np.where(planes.rank == 2, natural, 0.0) ** 2),
@@ -200,8 +198,8 @@ def _fit_of_shifts(
 
 
 def arrow_targets(
-    reduced: Reduced,
-    whitened: Whitened,
+    white: White,
+    spikes: Spikes,
     hard: BoolArray | None = None,
     second: Second | None = None,
 ) -> Targets:
@@ -209,12 +207,7 @@ def arrow_targets(
 
     `second` are the second targets that were taken off the regimes.
     """
-    assert reduced.means is not None
-    spikes = whitened.spikes
-    shifts = reduced.means.shifts @ whitened.form.W.T
-    shifts = shifts if second is None else second.off(shifts)
-    given = (whitened.form, shifts, spikes.outer, whitened.n, reduced.means.errors, whitened.n_eff)
-    fit, misfit, arrows = shifts_fit(*given, noise=whitened.noise)
+    fit, misfit, arrows = shifts_fit(white)
     usable = arrows.seen & ~spikes.several & (True if second is None else ~second.refused)
     size, low = _sizes(arrows, usable)
     identified = not np.isnan(low)
@@ -222,7 +215,7 @@ def arrow_targets(
     if identified:
         visible = np.sqrt(arrows.null[:, 0]) < UNSEEN * low
         single = (arrows.odds < 0) & ~arrows.held & visible
-    change = _change_along(whitened, shifts)
+    change = _change_along(white)
     mean_alone = usable & arrows.held & (change <= 1.0) & fit
     if hard is not None:
         mean_alone &= ~hard
@@ -230,7 +223,7 @@ def arrow_targets(
     has[:, ZERO] &= single
     arrows = arrows.keep(has)
     own = arrows.log_likelihood - arrows.log_likelihood.max(axis=1, keepdims=True)
-    statistics = arrow_statistics(arrows, *_pairs(reduced.owner, usable, second))
+    statistics = arrow_statistics(arrows, *_pairs(white.owner, usable, second))
     if second is not None:
         statistics = second.widened(statistics, arrows, size)
     return Targets(
@@ -244,7 +237,7 @@ def arrow_targets(
         change=change,
         statistics=_without_unmoved(statistics, mean_alone),
         identified=identified,
-        shifts=shifts if fit else np.zeros_like(shifts),
+        shifts=white.d if fit else np.zeros_like(white.d),
         unseen=np.sqrt(arrows.null[:, 0] / max(arrows.u.shape[2] - 1, 1)),
         natural=np.ones(len(usable)),
         length=np.sqrt(1.0 + arrows.signal[:, 0]),
@@ -301,16 +294,14 @@ def _without_unmoved(statistics: Statistics, mean_alone: BoolArray) -> Statistic
     return replace(statistics, values=values, covariance=covariance, free=free)
 
 
-def _change_beside_shift(reduced: Reduced, whitened: Whitened) -> FloatArray:
+def _change_beside_shift(white: White, spikes: Spikes) -> FloatArray:
     """How far D of exact moments exceeds `d dᵀ`, d the shift of the mean; 1 is rounding."""
-    d = reduced.regimes.shifts @ whitened.form.W.T
-    spikes = whitened.spikes
-    left = spikes.high - np.einsum("rp,rp->r", spikes.high_vector, d) ** 2
-    rounding = MARGIN * np.sqrt(len(whitened.L) / whitened.n) * (1.0 + spikes.high)
+    left = spikes.high - np.einsum("rp,rp->r", spikes.high_vector, white.d) ** 2
+    rounding = MARGIN * np.sqrt(white.dimension / white.n) * (1.0 + spikes.high)
     return np.asarray(np.abs(left) / rounding)
 
 
-def _change_along(whitened: Whitened, shifts: FloatArray) -> FloatArray:
+def _change_along(white: White) -> FloatArray:
     """How far each covariance about its own mean differs from the control's along the shift.
 
     Up to 1 it is chance, with probability 1 − `MEAN_ALONE`.
@@ -318,21 +309,21 @@ def _change_along(whitened: Whitened, shifts: FloatArray) -> FloatArray:
     With u the direction of the shift, which does not depend on the covariance of Gaussian rows,
     `w_D (½λ² + ‖c‖²)` is χ² with p degrees of freedom if D = 0, and its first term with one.
     """
-    r, p = shifts.shape
+    r, p = white.d.shape
+    shifts = white.d
     if not shifts.any():
         return np.zeros(r)
     norm = np.linalg.norm(shifts, axis=1, keepdims=True)
     u = np.divide(shifts, norm, out=np.zeros_like(shifts), where=norm > 0)
-    image = whitened.form(u[:, None], np.arange(r))[:, 0] - u
+    image = (white.M @ u[:, :, None])[:, :, 0] - u
     lam = np.einsum("rp,rp->r", u, image)
     c = image - lam[:, None] * u
     along, across = np.ones(r), 1.0
-    if whitened.noise is not None:
-        along = 1.0 + np.einsum("rp,pq,rq->r", u, whitened.noise, u)
-        across = 1.0 + float(np.trace(whitened.noise)) / p
-    size = 1.0 / (1.0 / whitened.n + 1.0 / whitened.n_eff)
-    own = size * 0.5 * (lam / along) ** 2
-    rest = size * np.einsum("rp,rp->r", c, c) / (along * across)
+    if white.noise is not None:
+        along = 1.0 + np.einsum("rp,pq,rq->r", u, white.noise, u)
+        across = 1.0 + float(np.trace(white.noise)) / p
+    own = white.size * 0.5 * (lam / along) ** 2
+    rest = white.size * np.einsum("rp,rp->r", c, c) / (along * across)
     both = np.stack([own / chdtri(1, MEAN_ALONE / 2), (own + rest) / chdtri(p, MEAN_ALONE / 2)])
     return np.asarray(both.max(axis=0))
 
