@@ -19,8 +19,9 @@ import numpy as np
 from reporting import header, options, row
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.more_rows import EVEN, more_rows
-from jigsaw_crl.assembly.site_search import SiteSearch
+from jigsaw_crl.assembly.design import EVEN, SiteSearch
+from jigsaw_crl.assembly.futures import usual_rows
+from jigsaw_crl.assembly.plan import rows_needed
 from jigsaw_crl.truth.simulate.world import View
 
 KINDS = {
@@ -53,9 +54,8 @@ def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
         others = sorted(rng.choice(order.labels, 6, replace=False).tolist())
         for labels in (list(jc.next_client(order).labels), others):
             left = order.add(new_site(world, labels, n, seed)).undetermined()
-            search = SiteSearch.of(order, None, 0)
-            assert search is not None
-            for pair, chance in search.chances(np.isin(order.labels, labels)).items():
+            search = SiteSearch(order, usual_rows(order), 0)
+            for pair, chance in search.named(np.flatnonzero(np.isin(order.labels, labels))).items():
                 if set(pair) <= set(labels):
                     yield chance, pair not in left, seed
 
@@ -71,13 +71,13 @@ def client(world: jc.simulate.World, k: int, n: int, factor: float) -> jc.Client
 
 
 def of_even(kind: str, seed: int, n: int = 1_000) -> Iterator[Outcome]:
-    """Pairs at the site and the rows that `more_rows` names for an even chance."""
+    """Pairs at the site and the rows that `rows_needed` names for an even chance."""
     world = jc.simulate.random_world(10, 3, 0.6, seed=seed, intervention=KINDS[kind])
     order = jc.recover([client(world, k, n, 1) for k in range(3)]).order
     number = {view.name: k for k, view in enumerate(world.views)}
     # Factors are rounded up to powers of √2, so that pairs share a recovery.
     asked: dict[tuple[str, float], list[tuple[str, str]]] = {}
-    for m in more_rows(order):
+    for m in rows_needed(order):
         if m.site is not None and m.even is not None:
             factor = float(2.0 ** (np.ceil(2.0 * np.log2(m.even / n) - 0.2) / 2.0))
             asked.setdefault((m.site, factor), []).append((m.ancestor, m.descendant))
@@ -94,7 +94,7 @@ def reliability(outcomes: list[Outcome]) -> None:
     chance, settled, world = (np.array(x) for x in zip(*outcomes, strict=True))
     header("stated", "pairs", "mean stated", "settled", "standard error over worlds")
     for low, high in pairwise(BINS):
-        inside = (chance > low) & (chance <= high)
+        inside = (chance > low - (low == 0)) & (chance <= high)
         if not inside.any():
             continue
         # A ratio estimate: pairs of one world stand or fall together.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl import InputError, assemble, next_client
-from jigsaw_crl.assembly import districts
 from jigsaw_crl.assembly.design import propose
-from jigsaw_crl.assembly.districts import chances
+from jigsaw_crl.assembly.districts import Graphs
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
 from jigsaw_crl.truth.simulate.world import View, World
@@ -35,34 +35,12 @@ def test_predicted_districts_are_the_true_ones_if_the_graph_is_true():
     for seed in range(20):
         world = random_world(12, 1, 0.5, seed=seed)
         truth = world.truth(0)
-        edge = (world.sem.A != 0).T
-        depth = world.order.restrict(world.names).matrix.sum(axis=1)
-        s, t = np.nonzero(edge)
-        last_first = np.argsort(depth[s], kind="stable")
-        accessed = np.array([name in truth.labels for name in world.names])
-        a, d = (np.ascontiguousarray(i) for i in np.nonzero(~np.eye(12, dtype=bool)))
-        apart = chances(s[last_first], t[last_first], np.array([0, len(s)]), accessed, a, d)
+        graphs = Graphs.of(((world.sem.A != 0).T)[None])
+        labels = sorted(truth.labels)
+        accessed = np.array([[world.node(label) for label in labels]])
         of = {label: i for i, group in enumerate(truth.districts) for label in group}
-        names = world.names
-        wanted = [
-            names[i] in of and names[j] in of and of[names[i]] != of[names[j]]
-            for i, j in zip(a, d, strict=True)
-        ]
-        np.testing.assert_array_equal(apart, np.array(wanted, dtype=float))
-
-
-def test_compiled_functions_are_called_with_one_layout_whatever_is_open():
-    """Processes that fill numba's cache at the same time can mix up two layouts of one function."""
-    for seed in range(3):
-        _, order = start(seed)
-        many = next_client(order, 8)
-        verdicts = np.maximum(order.verdicts, 0)
-        a, d = (order.index(label) for label in min(order.undetermined()))
-        verdicts[a, d] = -1
-        one = next_client(replace(order, verdicts=verdicts), 8)
-        assert many.undetermined > one.undetermined == 1
-    for compiled in (districts.chances, districts.swap_gains, districts.mismatch):
-        assert len(compiled.signatures) == 1
+        wanted = [[of[a] != of[d] for d in labels] for a in labels]
+        np.testing.assert_array_equal(graphs.apart(accessed)[0, 0], wanted)
 
 
 def test_designed_clients_settle_everything_sooner_than_random_ones():
@@ -167,10 +145,14 @@ def test_two_labels_are_enough_if_two_roots_are_open():
     assert "with one more it would be" in found.reason
 
 
-def test_the_expected_number_is_the_sum_of_the_chances():
-    _, order = start(2)
-    found, chances = propose(order, 6, None, 0)
-    assert set(chances) == order.undetermined()
-    assert abs(sum(chances.values()) - found.expected) < 0.1 * found.expected
-    assert found.chances == tuple(sorted(found.chances, reverse=True))
-    assert max(chances.values()) < 1
+def test_the_figures_of_a_proposal_add_up():
+    for seed in range(4):
+        _, order = start(seed)
+        found, chances = propose(order, None, None, 0)
+        assert set(chances) == order.undetermined()
+        assert found.expected == pytest.approx(sum(chances.values()), abs=0.01)
+        size, share = re.match(r"(\d+) labels settle ([\d.]+) open", found.reason).groups()
+        assert int(size) == len(found.labels)
+        assert float(share) * int(size) == pytest.approx(found.expected, rel=0.06)
+        assert found.chances == tuple(sorted(found.chances, reverse=True))
+        assert max(chances.values()) < 1

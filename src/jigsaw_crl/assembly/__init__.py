@@ -15,7 +15,7 @@
 `order`         `GlobalOrder`: the result
 `effects`, `directions`, `apart`, `graph`, `bounds`  sizes of effects
 `explanation`, `certificate`, `checking`  why a pair has its verdict, and is that right?
-`design`, `site_search`, `futures`, `more_rows`, `effect_design`, `plan`, `districts`
+`design`, `districts`, `futures`, `effect_design`, `plan`
                 what further data would settle
 ==============  ====================================================================
 """

@@ -1,27 +1,39 @@
 """Which latents should the next client access?
 
-`site_search` finds the labels and the chances. Without a size, labels are added as long as the
-expected number of settled pairs per label grows, up to the size of the largest client.
+Orders that agree with what is known are sampled, each with a graph that implies it and fits the
+districts the clients reported. A client can say something about the pairs that it sees in different
+districts; where interventions are hard, about all of them. Labels are added one by one, then
+exchanged, such that the bits that are expected from these pairs grow. Without a size there are as
+many labels as settle the most open pairs per label, and at most as many as the largest client has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import entr
 
-from jigsaw_crl.assembly.site_search import Pair, SiteSearch
+from jigsaw_crl.assembly.districts import Graphs, likely_graphs, trust_in_graphs
+from jigsaw_crl.assembly.futures import Outlook, Words, new_site, usual_rows
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Proposal", "next_client", "propose", "site_chances"]
+__all__ = ["EVEN", "Pair", "Proposal", "SiteSearch", "next_client", "propose"]
 
-# A pair is settled more likely than not above LIKELY, and cannot be settled below UNLIKELY.
-LIKELY, UNLIKELY = 0.5, 0.05
+Pair = tuple[str, str]
+
+# A pair is settled more likely than not above EVEN, and cannot be settled below UNLIKELY.
+EVEN, UNLIKELY = 0.5, 0.05
+# Futures per set of labels: the standard error of a chance is at most 0.045.
+N_FUTURES = 128
+# Sets that are compared exactly at a time: those that promise most if nothing is confounded.
+MOST_SETS = 64
 
 
 @dataclass(frozen=True)
@@ -121,26 +133,24 @@ def propose(
     order: GlobalOrder, size: int | None, rows: int | None, seed: int
 ) -> tuple[Proposal, dict[Pair, float]]:
     """The proposal, and the chance that it settles each open pair: see `next_client`."""
-    if size is not None and (
-        isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2
-    ):
+    if size is not None and not _whole_number(size):
         raise InputError(
             f"a client of {size!r} latent{'' if size == 1 else 's'} settles nothing",
             "Ask for two latents or more.",
         )
-    search = SiteSearch.of(order, rows, seed)
-    if search is None:
+    if rows is not None and not _whole_number(rows):
+        raise InputError(f"{rows!r} rows are not a number of rows", "Ask for two rows or more.")
+    if not order.undetermined():
         return Proposal((), 0.0, (), (), (), 0), {}
-    largest = max(len(f.labels) for f in order.fragments)
-    most = min(int(size) if size is not None else max(largest, 2), len(order.labels))
-    chosen, reason = search.choose(most, fixed=size is not None)
-    chances = search.chances(chosen)
-    labels = tuple(order.labels[i] for i in np.flatnonzero(chosen))
+    search = SiteSearch(order, usual_rows(order) if rows is None else int(rows), seed)
+    chosen, reason = search.choose(size)
+    labels = tuple(order.labels[i] for i in chosen)
+    chances = search.named(chosen)
     ranked = sorted(chances, key=lambda pair: -chances[pair])
-    likely = [pair for pair in ranked if chances[pair] > LIKELY and set(pair) <= set(labels)]
+    likely = [pair for pair in ranked if chances[pair] > EVEN and set(pair) <= set(labels)]
     proposal = Proposal(
         labels=labels,
-        expected_gain=float(search.gains(chosen, search.worth)[0]),
+        expected_gain=float((search.bits * search.chances(chosen)).sum()),
         settles=tuple(likely),
         chances=tuple(chances[pair] for pair in likely),
         cannot=tuple(pair for pair, chance in chances.items() if chance < UNLIKELY),
@@ -152,17 +162,142 @@ def propose(
     return proposal, chances
 
 
-def site_chances(
-    order: GlobalOrder, labels: Iterable[str], *, rows: int | None = None, seed: int = 0
-) -> dict[Pair, float]:
-    """The chance that a client with these labels settles each open pair.
+def _whole_number(given: object) -> bool:
+    """Is it a whole number from 2 on?"""
+    return isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 2
 
-    Parameters are those of `next_client`. Pairs that others imply count as settled, so a pair may
-    have a chance although the client lacks one of its labels.
+
+class SiteSearch:
+    """The search for the labels of a client, and the chances of what it finds.
+
+    Parameters
+    ----------
+    order : GlobalOrder
+    rows : int or None
+        Rows per regime of the client; None for exact moments.
+    seed : int
     """
-    accessed = np.zeros(len(order.labels), dtype=bool)
-    accessed[[order.index(label) for label in labels]] = True
-    search = SiteSearch.of(order, rows, seed)
-    if search is None:
-        return {}
-    return search.chances(accessed)
+
+    def __init__(self, order: GlobalOrder, rows: int | None, seed: int) -> None:
+        self.order, self.rows = order, rows
+        self.outlook = Outlook.of(order, seed)
+        self.words = Words.of(self.outlook) if order.mode == "evidence" else None
+        hard = _hard_labels(order)
+        self.hard = hard[:, None] & hard
+        self.graphs = Graphs.of(np.zeros_like(self.outlook.orders))
+        self.trust = np.ones(self.hard.shape)
+        if not hard.all():
+            rng = np.random.default_rng([order.seed, seed])
+            self.graphs = likely_graphs(order.panel, self.outlook.orders, rng)
+            self.trust = np.where(self.hard, 1.0, trust_in_graphs(order.panel, self.graphs))
+        self._found: dict[tuple[int, ...], FloatArray] = {}
+
+    @cached_property
+    def bits(self) -> FloatArray:
+        """Uncertainty about each open pair, in bits, shape (p, p)."""
+        # Half an order is added to each side, so that no open pair is certain.
+        P = (self.outlook.orders.sum(axis=0) + 0.5) / (len(self.outlook.orders) + 1.0)
+        return np.where(self.outlook.open, (entr(P) + entr(1.0 - P)) / np.log(2), 0.0)
+
+    @cached_property
+    def worth(self) -> FloatArray:
+        """Bits that are expected from each open pair, if a client has it and has it apart."""
+        if self.words is None:
+            return self.bits * self.trust
+        a, d = self._asked(np.arange(len(self.order)))
+        always = np.ones((len(self.outlook.orders), len(a)))
+        future = new_site(self.outlook, a, d, always, self.words, self.rows)
+        return self.bits * self.trust * self.outlook.chance(future, N_FUTURES, implied=False)
+
+    def _asked(self, labels: IntArray) -> tuple[IntArray, IntArray]:
+        """Positions of the pairs of labels that are open in either direction, each once."""
+        grid = np.ix_(labels, labels)
+        i, j = np.nonzero(np.triu(self.outlook.open[grid] | self.outlook.open.T[grid]))
+        return i, j
+
+    def chances(self, labels: IntArray) -> FloatArray:
+        """Probability that a client with these labels settles each open pair, shape (p, p)."""
+        key = tuple(labels.tolist())
+        if key not in self._found:
+            i, j = self._asked(labels)
+            a, d = labels[i], labels[j]
+            tells = self.graphs.apart(labels[None])[:, 0, i, j] | self.hard[a, d]
+            future = new_site(self.outlook, a, d, tells * self.trust[a, d], self.words, self.rows)
+            self._found[key] = self.outlook.chance(future, N_FUTURES)
+        return self._found[key]
+
+    def named(self, labels: IntArray) -> dict[Pair, float]:
+        """The same by the names of the pairs."""
+        chance, names = self.chances(labels), self.order.labels
+        opened = np.argwhere(self.outlook.open).tolist()
+        return {(names[a], names[d]): round(float(chance[a, d]), 3) for a, d in opened}
+
+    # -- the set --------------------------------------------------------------------------------
+
+    def choose(self, size: int | None) -> tuple[IntArray, str]:
+        """The best set of labels that was found, sorted, and why it has so many."""
+        p = len(self.order)
+        largest = max(len(f.labels) for f in self.order.fragments)
+        most = min(max(largest, 2) if size is None else int(size), p)
+        worth = np.where(self.outlook.open, self.worth + self.worth.T, -1.0)
+        first = np.unravel_index(np.argmax(worth), (p, p))
+        sets = [np.sort(np.array(first))]
+        while len(sets[-1]) < most:
+            outside = np.setdiff1d(np.arange(p), sets[-1])
+            sets.append(self._best([np.append(sets[-1], new) for new in outside]))
+        if size is not None:
+            return self._exchanged(sets[-1]), "as many labels as asked for"
+        per_label = [self._expected(labels) / len(labels) for labels in sets]
+        best = int(np.argmax(per_label))
+        chosen = self._exchanged(sets[best])
+        share = self._expected(chosen) / len(chosen)
+        reason = f"{len(chosen)} labels settle {share:.2g} open pairs per label"
+        if best + 1 < len(sets):
+            reason += f"; with one more it would be {per_label[best + 1]:.2g}"
+        elif len(chosen) < p:
+            reason += "; the largest site so far has no more labels than that"
+        else:
+            reason += "; there are no more labels"
+        return chosen, reason
+
+    def _expected(self, labels: IntArray) -> float:
+        return float(self.chances(labels).sum())
+
+    def _exchanged(self, labels: IntArray) -> IntArray:
+        """The set after exchanges of one label for another, while they gain; never a worse one."""
+        found = labels
+        while len(labels) < len(self.order):
+            outside = np.setdiff1d(np.arange(len(self.order)), found)
+            other = self._best(
+                [np.append(found[found != x], new) for x in found for new in outside]
+            )
+            before, after = self._gains(np.array([found, other]))
+            if after <= before + 1e-9:
+                break
+            found = other
+        return max(labels, found, key=self._expected)
+
+    def _best(self, sets: list[IntArray]) -> IntArray:
+        """The most promising of several sets of one size, sorted."""
+        tried = np.sort(np.array(sets), axis=1)
+        if len(tried) > MOST_SETS:
+            plain = self.worth[tried[:, :, None], tried[:, None, :]].sum(axis=(1, 2))
+            tried = tried[np.argsort(-plain, kind="stable")[:MOST_SETS]]
+        return np.asarray(tried[int(np.argmax(self._gains(tried)))])
+
+    def _gains(self, sets: IntArray) -> FloatArray:
+        """Bits that are expected from each set of labels, shape (n_sets, size)."""
+        a, d = sets[:, :, None], sets[:, None, :]
+        apart = np.where(self.hard[a, d], 1.0, self.graphs.apart(sets).mean(axis=0))
+        return np.asarray((self.worth[a, d] * apart).sum(axis=(1, 2)))
+
+
+def _hard_labels(order: GlobalOrder) -> BoolArray:
+    """Labels whose interventions are hard at most of their clients, shape (p,)."""
+    hard, seen = np.zeros((2, len(order)))
+    for fragment in order.fragments:
+        at = [order.index(label) for label in fragment.labels]
+        seen[at] += 1
+        if fragment.hard is not None:
+            hard[at] += np.array(fragment.hard.hard)
+    return np.asarray(2 * hard > seen)

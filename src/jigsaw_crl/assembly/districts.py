@@ -1,4 +1,4 @@
-"""Which labels would share a district if a client accessed a given set? Compiled.
+"""Which labels would share a district if a client accessed a given set?
 
 In a directed graph, two accessed labels are joined if some label that is not accessed reaches both
 through labels that are not accessed. Districts are the connected components.
@@ -6,118 +6,104 @@ through labels that are not accessed. Districts are the connected components.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
-from jigsaw_crl.base.compiled import compiled
+from jigsaw_crl.assembly.panel import Panel, Rows
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.order import cover_matrix
 
-__all__ = ["chances", "mismatch", "swap_gains"]
+__all__ = ["Graphs", "likely_graphs", "trust_in_graphs"]
 
-
-@compiled(kept=False)
-def _root(parent, i):  # type: ignore[no-untyped-def]
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
+# Shares of the pairs without a label between, beside the covers, that have an edge in the graphs
+# that are tried for an order.
+EXTRA_EDGES = (0.0, 0.1, 0.25, 0.5) * 6
 
 
-@compiled(kept=False)
-def _districts(source, target, first, last, accessed, touched, parent):  # type: ignore[no-untyped-def]
-    """Fill `parent` with a union-find of districts.
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """Edges of several graphs on p labels: graph, source and target of each."""
 
-    Edges `first` to `last` run from `source` to `target`, descendants before their ancestors, so
-    that what a hidden label reaches is complete before its parents need it. All that one hidden
-    label reaches is one district, so `touched` keeps one representative.
-    """
-    for i in range(parent.shape[0]):
-        parent[i] = i
-        touched[i] = -1
-    for e in range(first, last):
-        s, t = source[e], target[e]
-        if accessed[s]:
-            continue
-        reached = t if accessed[t] else touched[t]
-        if reached < 0:
-            continue
-        if touched[s] < 0:
-            touched[s] = reached
-        else:
-            parent[_root(parent, touched[s])] = _root(parent, reached)
+    number: int
+    p: int
+    graph: IntArray
+    source: IntArray
+    target: IntArray
 
+    @classmethod
+    def of(cls, matrices: BoolArray) -> Graphs:
+        """From matrices of shape (number, p, p), rows the source."""
+        return cls(*matrices.shape[:2], *np.nonzero(matrices))
 
-@compiled()
-def chances(source, target, bounds, accessed, a, d):  # type: ignore[no-untyped-def]
-    """Share of the graphs in which labels a[i] and d[i] are accessed and in different districts.
+    def apart(self, sets: IntArray) -> BoolArray:
+        """Are two labels of a set in different districts, if a client accesses this set?
 
-    Parameters
-    ----------
-    source, target : array of int, shape (n_edges,)
-        Edges of all graphs, one graph after the other; within each, descendants come first.
-    bounds : array of int, shape (n_graphs + 1,)
-    accessed : array of bool, shape (p,)
-    a, d : array of int, shape (n_pairs,)
-    """
-    p = accessed.shape[0]
-    touched, parent = np.empty(p, dtype=np.int64), np.empty(p, dtype=np.int64)
-    out = np.zeros(a.shape[0])
-    for g in range(bounds.shape[0] - 1):
-        _districts(source, target, bounds[g], bounds[g + 1], accessed, touched, parent)
-        for i in range(a.shape[0]):
-            if accessed[a[i]] and accessed[d[i]]:
-                out[i] += _root(parent, a[i]) != _root(parent, d[i])
-    return out / (bounds.shape[0] - 1)
+        Parameters
+        ----------
+        sets : array of int, shape (n_sets, size)
 
+        Returns
+        -------
+        array of bool, shape (number, n_sets, size, size)
+        """
+        # Imported here for start-up time.
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
 
-@compiled()
-def swap_gains(source, target, bounds, accessed, a, d, worth, leave, enter):  # type: ignore[no-untyped-def]
-    """Expected worth of the separated pairs after label leave[i] is replaced by enter[i].
-
-    -1 stands for no label, so that labels can also be added.
-    """
-    p = accessed.shape[0]
-    touched, parent = np.empty(p, dtype=np.int64), np.empty(p, dtype=np.int64)
-    out = np.zeros(leave.shape[0])
-    trial = accessed.copy()
-    for c in range(leave.shape[0]):
-        if leave[c] >= 0:
-            trial[leave[c]] = False
-        if enter[c] >= 0:
-            trial[enter[c]] = True
-        total = 0.0
-        for g in range(bounds.shape[0] - 1):
-            _districts(source, target, bounds[g], bounds[g + 1], trial, touched, parent)
-            for i in range(a.shape[0]):
-                if trial[a[i]] and trial[d[i]] and _root(parent, a[i]) != _root(parent, d[i]):
-                    total += worth[i]
-        out[c] = total / (bounds.shape[0] - 1)
-        if enter[c] >= 0:
-            trial[enter[c]] = False
-        if leave[c] >= 0:
-            trial[leave[c]] = True
-    return out
+        accessed = np.zeros((len(sets), self.p), dtype=bool)
+        np.put_along_axis(accessed, sets, True, axis=1)
+        first = (self.graph * len(sets) + np.arange(len(sets))[:, None]) * self.p
+        reaches = np.tile(accessed.ravel(), self.number)
+        hidden = ~reaches[first + self.source]
+        source, target = (first + self.source)[hidden], (first + self.target)[hidden]
+        # Hidden labels that reach nothing join nothing.
+        while (more := reaches[target] & ~reaches[source]).any():
+            reaches[source[more]] = True
+        joins = reaches[target]
+        size = self.number * accessed.size
+        edges = np.ones(int(joins.sum()), dtype=bool), (source[joins], target[joins])
+        _, found = connected_components(coo_array(edges, shape=(size, size)), directed=False)
+        found = np.take_along_axis(found.reshape(self.number, *accessed.shape), sets[None], axis=2)
+        return np.asarray(found[..., :, None] != found[..., None, :])
 
 
-@compiled()
-def mismatch(source, target, bounds, views, found):  # type: ignore[no-untyped-def]
-    """Number of pairs on which each graph and the clients' districts differ, shape (n_graphs,).
+def likely_graphs(panel: Panel, orders: BoolArray, rng: np.random.Generator) -> Graphs:
+    """One graph per order: its covers, and the further edges that fit the clients' districts best.
 
     Parameters
     ----------
-    views : array of bool, shape (n_clients, p)
-        The labels each client accesses.
-    found : array of int, shape (n_clients, p)
-        The district the client found for each of them.
+    panel : Panel
+    orders : array of bool, shape (n, p, p)
+    rng : numpy.random.Generator
     """
-    p = views.shape[1]
-    touched, parent = np.empty(p, dtype=np.int64), np.empty(p, dtype=np.int64)
-    out = np.zeros(bounds.shape[0] - 1)
-    for g in range(bounds.shape[0] - 1):
-        for k in range(views.shape[0]):
-            _districts(source, target, bounds[g], bounds[g + 1], views[k], touched, parent)
-            for i in range(p):
-                if views[k, i]:
-                    for j in range(i + 1, p):
-                        if views[k, j]:
-                            one = _root(parent, i) == _root(parent, j)
-                            out[g] += one != (found[k, i] == found[k, j])
-    return out
+
+    def fitting() -> Iterator[BoolArray]:
+        density = np.array(EXTRA_EDGES)[:, None, None]
+        for order in orders:
+            extra = rng.random((len(density), *order.shape)) < density
+            tries = cover_matrix(order) | (order & extra)
+            graphs = Graphs.of(tries)
+            differ = [(_apart_at(graphs, r) == r.together).sum(axis=(1, 2)) for r in panel.rows]
+            yield tries[int(np.argmin(np.sum(differ, axis=0)))]
+
+    return Graphs.of(np.array(list(fitting())))
+
+
+def trust_in_graphs(panel: Panel, graphs: Graphs) -> FloatArray:
+    """Factor per pair: halved for each client that found it in one district against expectation.
+
+    Such a pair may be confounded by a latent that has no label; without this factor the same client
+    would be proposed again and again.
+    """
+    trust = np.ones((graphs.p, graphs.p))
+    for rows in panel.rows:
+        unexpected = rows.together * _apart_at(graphs, rows).mean(axis=0)
+        trust[np.ix_(rows.members, rows.members)] *= 1.0 - 0.5 * unexpected
+    return trust
+
+
+def _apart_at(graphs: Graphs, rows: Rows) -> BoolArray:
+    """Are two labels of a client in different districts there? Shape (number, p_k, p_k)."""
+    return graphs.apart(rows.members[None])[:, 0]

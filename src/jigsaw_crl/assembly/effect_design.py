@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jigsaw_crl.assembly.effects import PooledEffects
-from jigsaw_crl.assembly.graph import DirectEffects, EdgeVerdict
+from jigsaw_crl.assembly.graph import EdgeVerdict
 from jigsaw_crl.assembly.verdict import NO
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
@@ -28,13 +28,6 @@ __all__ = ["EffectNeed", "effect_needs"]
 
 # Factors on all rows that are tried for an edge.
 FACTORS = tuple(float(x) for x in np.geomspace(1.1, 1000.0, 120))
-OPEN_EDGE: EdgeVerdict = "undetermined"
-NEVER_TOGETHER = "no site has both labels: only a new site can measure it"
-SOFT = "needs a hard intervention on {}"
-THROUGH_OPEN = (
-    "edge: pairs that no site has measured may lie between, so more rows do not decide it"
-)
-TOO_SMALL = f"edge: more than {FACTORS[-1]:,.0f} times the rows"
 
 
 @dataclass(frozen=True)
@@ -137,16 +130,26 @@ def _need(
     new = float(at_new[a, d]) if accessed[a] and accessed[d] else None
     direct = order.direct_effects
     assert direct is not None
-    edge = direct.verdict(a, d)
+    edge, missing = direct.verdict(a, d), ""
     if not effects.known[a, d]:
-        missing = SOFT.format(names[1]) if order.panel.seen_by(a, d) else NEVER_TOGETHER
+        missing = "no site has both labels: only a new site can measure it"
+        if order.panel.seen_by(a, d):
+            missing = f"needs a hard intervention on {names[1]}"
         return EffectNeed(*names, None, None, new, None, None, edge, None, missing)
     error = float(effects.error[a, d])
     own = np.where(effects.set_aside[:, a, d], np.nan, effects.by_site.error[:, a, d])
     best = int(np.nanargmin(own))
-    factor, missing = _factor(direct, a, d) if edge == OPEN_EDGE else None, ""
-    if edge == OPEN_EDGE and factor is None:
-        missing = THROUGH_OPEN if direct.rests_on_open[a, d] else TOO_SMALL
+    factor = None
+    if edge == "undetermined":
+        decided = (f for f in FACTORS if direct.verdict_at(a, d, f) != edge)
+        factor = next(decided, None)
+        if factor is None:
+            missing = f"edge: more than {FACTORS[-1]:,.0f} times the rows"
+            if direct.rests_on_open[a, d]:
+                missing = (
+                    "edge: pairs that no site has measured may lie between, so more rows do not "
+                    "decide it"
+                )
     return EffectNeed(
         *names,
         float(effects.estimate[a, d]),
@@ -155,7 +158,7 @@ def _need(
         effects.by_site.clients[best],
         _with(error, float(own[best])),
         edge,
-        factor,
+        None if factor is None else round(factor, 1),
         missing,
     )
 
@@ -163,10 +166,3 @@ def _need(
 def _with(error: float, further: float) -> float:
     """The error once a further estimate is there."""
     return float((1.0 / error**2 + 1.0 / further**2) ** -0.5) if error and further else 0.0
-
-
-def _factor(direct: DirectEffects, a: int, d: int) -> float | None:
-    """The smallest factor on all rows that decides an edge; None if none does."""
-    decided = (f for f in FACTORS if direct.verdict_at(a, d, f) != OPEN_EDGE)
-    factor = next(decided, None)
-    return None if factor is None else round(factor, 1)

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jigsaw_crl.assembly.design import Proposal, propose
+import numpy as np
+
+from jigsaw_crl.assembly.design import EVEN, Pair, Proposal, propose
 from jigsaw_crl.assembly.effect_design import EffectNeed, effect_needs
-from jigsaw_crl.assembly.more_rows import MoreRows, more_rows
-from jigsaw_crl.assembly.site_search import Pair
+from jigsaw_crl.assembly.futures import N_ORDERS, Outlook, more_rows, own_rows
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 
@@ -18,7 +20,45 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Design", "design"]
+__all__ = ["Design", "MoreRows", "design", "rows_needed"]
+
+# Factors on a site's rows that are tried.
+FACTORS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+# The chance that is called good.
+GOOD = 0.8
+# Futures over all sites, for each factor: a few seconds for any study.
+ROW_FUTURES = 512
+
+
+@dataclass(frozen=True)
+class MoreRows:
+    """The rows that would settle one open pair at the site that needs the fewest more.
+
+    Parameters
+    ----------
+    ancestor, descendant : str
+    site : str or None
+        None if more rows do not help.
+    rows : int or None
+        Rows per regime that the site has now.
+    even, good : int or None
+        Rows per regime, in total, at which the chance to settle the pair is one half and four
+        fifths; None if `FACTORS` does not reach that.
+    reason : str
+        Why more rows do not help; empty if they do.
+    joined : bool
+        With the rows there are, every site that has both labels puts them in one district. Where
+        `site` is given, that is not sure, and more rows may show that it is not so.
+    """
+
+    ancestor: str
+    descendant: str
+    site: str | None = None
+    rows: int | None = None
+    even: int | None = None
+    good: int | None = None
+    reason: str = ""
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +110,7 @@ class Design:
         columns += ["rows_even", "rows_good", "reason"]
         found = []
         for pair in sorted(self.chances, key=lambda pair: -self.chances[pair]):
-            m = needs.get(pair, MoreRows(*pair, None, None, None, None))
+            m = needs.get(pair, MoreRows(*pair))
             found.append((*pair, self.chances[pair], m.site, m.rows, m.even, m.good, m.reason))
         frame = pd.DataFrame(found, columns=columns)
         whole = dict.fromkeys(("rows", "rows_even", "rows_good"), "Int64")
@@ -114,4 +154,71 @@ def design(
     """What further data would settle; parameters as for `next_client`."""
     proposal, chances = propose(order, size, rows, seed)
     needs = effect_needs(order, proposal.labels, rows=proposal.rows)
-    return Design(proposal, chances, more_rows(order, seed=seed), needs)
+    return Design(proposal, chances, rows_needed(order, seed=seed), needs)
+
+
+# -- more rows ------------------------------------------------------------------------------------
+
+
+def rows_needed(order: GlobalOrder, *, seed: int = 0) -> tuple[MoreRows, ...]:
+    """For every open pair, the rows that would settle it; those that need the fewest first.
+
+    Empty from exact moments, whose open pairs no number of rows settles, and from Algorithm 3.
+    """
+    if order.mode != "evidence" or not order.undetermined():
+        return ()
+    outlook = Outlook.of(order, seed)
+    sites = [k for k, c in enumerate(order.said.claims) if c.bayes is not None]
+    n = int(np.clip(ROW_FUTURES // max(len(sites), 1), N_ORDERS, 2 * N_ORDERS))
+    chances = {
+        k: np.stack([outlook.chance(more_rows(outlook, k, factor), n) for factor in FACTORS])
+        for k in sites
+    }
+    found = [_needed(order, chances, a, d) for a, d in np.argwhere(outlook.open).tolist()]
+    return tuple(sorted(found, key=lambda m: (m.even is None, (m.even or 0) - (m.rows or 0))))
+
+
+def _needed(order: GlobalOrder, chances: dict[int, FloatArray], a: int, d: int) -> MoreRows:
+    """The site that needs the fewest more rows for one pair; `chances` by site and factor."""
+    pair = (order.labels[a], order.labels[d])
+    seen = [(k, i, j) for k, i, j in order.panel.seen_by(a, d) if k in chances]
+    sent, claims = order.panel.rows, order.said.claims
+    joined = bool(seen) and all(sent[k].together[i, j] for k, i, j in seen)
+    helped = []
+    for k, _, _ in seen:
+        rows = int(own_rows(order, k))
+        even, good = (_rows(chances[k][:, a, d], rows, level) for level in (EVEN, GOOD))
+        if even is not None:
+            helped.append(MoreRows(*pair, sent[k].client, rows, even, good, "", joined))
+    if helped:
+        return min(helped, key=lambda m: (m.even or 0) - (m.rows or 0))
+    reading = [(k, i, j) for k, i, j in seen if claims[k].says[i, j]]
+    if not seen:
+        reason = "no site has both labels: only a new site can settle it"
+    elif not reading:
+        reason = (
+            "no site reads it: an intervention on one of the two is too weak or moves the mean "
+            "alone"
+        )
+    elif all(sent[k].together[i, j] for k, i, j in reading):
+        reason = (
+            "in one district (joined by hidden causes) wherever it is seen: more rows do not help, "
+            "a new site may"
+        )
+    else:
+        reason = f"more than {FACTORS[-1]:g} times the rows at any one site"
+    return MoreRows(*pair, reason=reason, joined=joined)
+
+
+def _rows(chances: FloatArray, rows: int, level: float) -> int | None:
+    """Rows at which a chance reaches a level, between the factors by logarithm; in two digits."""
+    # Without further rows, the pair is open.
+    chances = np.maximum.accumulate(np.append(0.0, chances))
+    if chances[-1] < level:
+        return None
+    at = int(np.searchsorted(chances, level))
+    factors = np.append(1.0, FACTORS)
+    part = (level - chances[at - 1]) / (chances[at] - chances[at - 1])
+    needed = float(factors[at - 1] * (factors[at] / factors[at - 1]) ** part) * rows
+    step = 10 ** max(int(np.floor(np.log10(needed))) - 1, 0)
+    return int(np.ceil(needed / step) * step)
