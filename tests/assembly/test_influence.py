@@ -155,7 +155,7 @@ def test_a_verdict_that_others_would_decide_the_other_way_is_contested(tmp_path,
     jc.Result({f.client: f for f in labs}, contested).save(tmp_path / "result")
     capsys.readouterr()
     assert run(["explain", str(tmp_path / "result"), "x", "y"]) == 0
-    assert "Contested: the clients that contradict this" in capsys.readouterr().out
+    assert "It is contested: the clients that speak against it" in capsys.readouterr().out
     assert run(["explain", str(tmp_path / "result"), "x", "y", "--rests-on"]) == 0
     assert "rests on lab-0: without it" in capsys.readouterr().out
     assert run(["explain", str(tmp_path / "result"), "x", "y", "--rests-on", "--json"]) == 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.verdict import SAYS_NO, SAYS_YES, Verdict
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import chance, pluralise
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly.panel import Panel
@@ -171,6 +171,8 @@ class Certificate:
     rests_on : str
         The client without which the others would not decide the pair; empty if there is none, or if
         the order has not looked (`GlobalOrder.with_rests_on`).
+    contested : bool
+        The clients that speak against the verdict would decide the opposite on their own.
 
     Examples
     --------
@@ -204,6 +206,7 @@ class Certificate:
     bound_unit: str = ""
     effect: TotalEffect | None = None
     rests_on: str = ""
+    contested: bool = False
 
     @property
     def weakest(self) -> Step | None:
@@ -238,7 +241,7 @@ class Certificate:
         }[self.verdict]
         if self.mode == "evidence" and self.probability is not None:
             so = "" if self.verdict is Verdict.ANCESTOR else " that it is"
-            head += f" (probability{so} {self.probability:.3f})"
+            head += f" (probability{so} {chance(self.probability)})"
         if self.reason:
             head += f": {self.reason}"
         lines = [f"{head}."]
@@ -252,6 +255,11 @@ class Certificate:
             lines.append("  The data give no bound on the size of an effect.")
         if self.rests_on:
             lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
+        if self.contested:
+            lines.append(
+                "  It is contested: the clients that speak against it would decide the opposite on "
+                "their own."
+            )
         return "\n".join(lines)
 
     def _why(self, step: Step) -> str:

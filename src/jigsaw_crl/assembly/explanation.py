@@ -68,6 +68,7 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
         smallest_effect=order.smallest_effect,
         effect=None if said == NO else _effect(order, a, d),
         rests_on=(order.resting or {}).get((order.labels[a], order.labels[d]), ""),
+        contested=(order.labels[a], order.labels[d]) in order.contested,
         **_bound(order, a, d, said),
     )
 

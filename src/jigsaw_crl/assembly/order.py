@@ -187,8 +187,9 @@ class GlobalOrder(ReadOnlyArrays):
 
         Columns: ancestor, descendant, verdict, probability, the numbers of clients whose own data
         say yes (supporting) and no (contradicting), for pairs that are not ancestors the size of
-        effect that the data exclude (excludes_above, in excludes_unit; see `bound`), and the
-        probability that one truth holds at all sites (agreement; NaN for fewer than two).
+        effect that the data exclude (excludes_above, in excludes_unit; see `bound`), the
+        probability that one truth holds at all sites (agreement; NaN for fewer than two), and
+        whether the verdict is `contested`.
         """
         from jigsaw_crl.assembly.tables import order_frame
 

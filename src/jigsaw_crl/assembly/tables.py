@@ -49,6 +49,9 @@ def order_frame(order: GlobalOrder) -> pd.DataFrame:
     bounds, in_sd = order.bounds.value[a, d], order.bounds.in_sd[a, d]
     bounds = np.where((order.verdicts[a, d] == YES) | (~in_sd & (bounds > WHOLE)), np.nan, bounds)
     units = np.where(in_sd, SD, SHARE)
+    contested = np.zeros((p, p), dtype=bool)
+    for pair in order.contested:
+        contested[order.indices(*pair)] = True
     return pd.DataFrame(
         {
             "ancestor": names[a],
@@ -60,6 +63,7 @@ def order_frame(order: GlobalOrder) -> pd.DataFrame:
             "excludes_above": bounds,
             "excludes_unit": np.where(np.isnan(bounds), "", units),
             "agreement": agreement(order.panel)[a, d],
+            "contested": contested[a, d],
         }
     )
 

@@ -45,7 +45,6 @@ def explain(
     if rests_on:
         order = order.with_rests_on()
     certificate = order.explain(ancestor, descendant)
-    pair = ancestor, descendant
     if as_json:
         print_json(
             {
@@ -59,14 +58,12 @@ def explain(
                 "excludes_above": certificate.bound if certificate.excluded else None,
                 "excludes_unit": certificate.bound_unit if certificate.excluded else "",
                 "effect": None if certificate.effect is None else asdict(certificate.effect),
-                "contested": pair in order.contested,
+                "contested": certificate.contested,
                 "rests_on": certificate.rests_on or None,
                 "certificate": str(certificate),
             }
         )
         return
     say(str(certificate))
-    if pair in order.contested:
-        say("Contested: the clients that contradict this would decide the opposite on their own.")
     if rests_on and not certificate.rests_on:
         say("Rests on no single client.")

@@ -1,6 +1,6 @@
 """The page's pictures as shapes: the global diagram, and one picture per client.
 
-They are plain data: the template turns them into SVG, `figures` into matplotlib.
+They are plain data, which the template and `notebook` turn into SVG.
 """
 
 from __future__ import annotations
@@ -8,26 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.tables import direct_graph
-from jigsaw_crl.assembly.verdict import SAYS_YES, YES
+from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
-__all__ = [
-    "Chip",
-    "Edge",
-    "Outline",
-    "Picture",
-    "Weight",
-    "draw_graph",
-    "draw_hasse",
-    "draw_piece",
-    "smooth_path",
-]
+__all__ = ["Edge", "Picture", "draw_graph", "draw_hasse", "draw_piece"]
 
 CHIP_HEIGHT, PADDING, SPACE = 26.0, 9.0, 8.0
 WIDEST_GROUP = 230.0
@@ -255,8 +242,11 @@ def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def draw_piece(fragment: Fragment) -> Picture:
-    """A client's blocks in their order, with districts and labels inside them."""
+def draw_piece(fragment: Fragment, says: set[tuple[str, str]]) -> Picture:
+    """A client's blocks in their order, with districts and labels inside them.
+
+    `says` are the pairs on which the client says yes; other arrows between labels are guesses.
+    """
     blocks = list(fragment.block_order.topological())
     number = {block: i for i, block in enumerate(blocks)}
     covers = sorted((number[a], number[d]) for a, d in fragment.block_order.covers())
@@ -268,10 +258,6 @@ def draw_piece(fragment: Fragment) -> Picture:
         moved = _moved(group, *box.corner)
         chips += moved.chips
         outlines += moved.outlines
-    (claims,) = read_fragments([fragment]).claims
-    names = sorted(fragment.labels)
-    said = np.argwhere(claims.stance == SAYS_YES).tolist()
-    says = {(names[i], names[j]) for i, j in said}
     edges = tuple(
         _block_edge(says, blocks[a], blocks[d], route)
         for (a, d), route in zip(covers, drawing.routes, strict=True)
@@ -285,7 +271,7 @@ def _block_edge(
     below: frozenset[str],
     route: tuple[tuple[float, float], ...],
 ) -> Edge:
-    """The edge between two blocks; `says` are the pairs on which the client says yes."""
+    """The edge between two blocks, and what it means."""
 
     def one_of(block: frozenset[str]) -> str:
         return ("at least one of " if len(block) > 1 else "") + ", ".join(sorted(block))
