@@ -63,7 +63,6 @@ FOREIGN = {
     "fragment": ("fragment lab.parquet -o notes.md", "notes.md"),
     "moments": ("moments lab.parquet -o notes.md", "notes.md"),
     "report": ("report result -o notes.md", "notes.md"),
-    "figures": ("report result --figures mine", "mine/hasse.svg"),
     "result": ("recover lab.parquet --out mine", "mine/result.json"),
     "page": ("recover lab.parquet --out mine", "mine/report.html"),
     "table": ("assemble lab.fragment.json --out mine", "mine/order.csv"),

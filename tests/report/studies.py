@@ -91,6 +91,31 @@ def hostile_result() -> Result:
     )
 
 
+def weighing_fragment(client: str, ancestor: str, descendant: str, evidence: float) -> Fragment:
+    """A client with evidence that one label is an ancestor of the other, and not the reverse."""
+    blocks = (frozenset([ancestor]), frozenset([descendant]))
+    return Fragment(
+        client,
+        "null-cone",
+        (ancestor, descendant),
+        blocks,
+        PartialOrder.from_pairs(blocks, []),
+        n_samples={"control": 99},
+        bayes=BayesFactors(
+            (0.5,),
+            np.array([[[0.0, evidence], [-9.0, 0.0]]]),
+            np.array([[0.0, -30.0], [-30.0, 0.0]]),
+        ),
+    )
+
+
+def contested_result() -> Result:
+    """Two clients, of which the second speaks against the verdict on (x, y)."""
+    return assembled(
+        weighing_fragment("one", "x", "y", 9.0), weighing_fragment("two", "x", "y", -3.2)
+    )
+
+
 def plant_world() -> jc.simulate.World:
     """Six sites of a plant, with hard interventions."""
     effects = np.zeros((6, 6))

@@ -7,9 +7,11 @@ import re
 import pytest
 
 from jigsaw_crl.cli import app as cli
+from jigsaw_crl.report import render_report
 
 from .conftest import HANG
-from .studies import HOSTILE
+from .studies import HOSTILE, contested_result
+from .test_page import data_of, unpacked
 
 
 def certificate_on(page) -> str:
@@ -193,14 +195,15 @@ def test_asking_about_unknown_or_equal_labels_is_answered(visit, tunnel):
         assert answer in page.locator("#ask-no").inner_text()
 
 
-@pytest.mark.parametrize("name", ["order.csv", "hasse.graphml"])
-def test_downloads_work_under_the_policy(visit, tunnel, folder, name):
+@pytest.mark.parametrize("name", ["order.csv", "hasse.graphml", "diagram.svg"])
+def test_downloads_work_under_the_policy(visit, tunnel, name):
     page = visit(tunnel, accept_downloads=True)
     with page.expect_download() as waiting:
         page.click(f"[data-file='{name}']")
     saved = waiting.value
     assert saved.suggested_filename == name
-    assert saved.path().read_bytes() == (folder(tunnel) / name).read_bytes()
+    given = unpacked(data_of(render_report(tunnel))["files"][name])
+    assert saved.path().read_bytes() == given
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -286,3 +289,30 @@ def test_the_paper_s_pairs_are_stated_or_not_and_have_no_probability(visit):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     assert "probab" not in page.locator("#cell").inner_text()
+
+
+def test_contested_verdicts_are_marked_and_can_be_filtered(visit):
+    page = visit(contested_result())
+    assert page.locator("#rows .badge").all_inner_texts() == ["contested"]
+    page.select_option("#who", "contested")
+    page.wait_for_function("document.querySelectorAll('#rows tr').length === 1")
+    ask(page, "x", "y")
+    assert page.locator(".verdict-line .badge").inner_text() == "contested"
+    assert "It is contested" in certificate_on(page)
+
+
+def test_no_probability_is_shown_as_certain_unless_moments_are_exact(visit, middling, exact):
+    told = visit(middling).locator("#rows td.num:nth-child(4)").all_inner_texts()
+    assert "> 0.999" in told
+    assert not {"1.000", "0.000"} & set(told)
+    assert "1" in visit(exact).locator("#rows td.num:nth-child(4)").all_inner_texts()
+
+
+def test_marks_and_the_lead_keep_their_size(visit, tunnel):
+    page = visit(tunnel.with_influence())
+    page.locator("#rows tr:has(.badge)").first.click()
+    certificate_on(page)
+    for badge in page.locator(".badge.one").all():
+        assert badge.bounding_box()["height"] < 26
+    lines = "e => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight)"
+    assert page.locator(".lead").evaluate(lines) < 3.5

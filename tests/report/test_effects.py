@@ -1,4 +1,4 @@
-"""Effects and bounds in the page's text, in its diagram and in the figures."""
+"""Effects and bounds in the page's text and in its diagram."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-import jigsaw_crl as jc
+from jigsaw_crl.base.text import signed
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import describe
 from jigsaw_crl.report.drawing import draw_graph, draw_hasse
-from jigsaw_crl.report.figures import write_figures
 
 from .studies import HOSTILE, assembled, chain_fragment, sized_fragment
-from .test_page import Reader, data_of, unpacked, words_of
+from .test_page import Reader, data_of, table_of, unpacked, words_of
 
 
 def drawn(picture):
@@ -84,7 +83,7 @@ def test_a_full_diagram_keeps_the_likeliest_open_edges():
 def test_without_hard_interventions_the_diagram_and_page_stay_as_they_were(tunnel):
     assert draw_graph(tunnel.order) == draw_hasse(tunnel.order)
     page = render_report(tunnel)
-    assert data_of(page)["effects"] is None
+    assert data_of(page)["interval"] is None
     told = words_of(page)
     assert "What if" not in told
     assert "what if" not in told
@@ -93,40 +92,56 @@ def test_without_hard_interventions_the_diagram_and_page_stay_as_they_were(tunne
     assert not any(attributes.get("id") == "effects" for _, attributes in Reader(page).elements)
 
 
+def texts_of(result, a, d):
+    """The certificate of a pair and the sentences about it, as the page has them."""
+    i, j = result.order.indices(a, d)
+    return json.loads(unpacked(data_of(render_report(result))["texts"][i]))[j]
+
+
 def test_the_page_carries_the_effects_of_all_sites_and_of_each(plant):
     order = plant.order
-    page = data_of(render_report(plant))
-    data, p = page["effects"], len(order.labels)
-    total, error, chance = np.frombuffer(unpacked(data["total"]), "<f4").reshape(3, p, p)
-    assert np.allclose(total, order.effects.estimate, equal_nan=True, atol=1e-6)
-    assert np.allclose(error, order.effects.error, equal_nan=True, atol=1e-6)
-    assert np.allclose(chance, order.effects.heterogeneity, equal_nan=True, atol=1e-6)
-    for k, packed in data["sites"]:
-        members = page["clients"][k]["members"]
-        raw, n = unpacked(packed), len(members)
-        value = np.frombuffer(raw[: 4 * n * n], "<f4").reshape(n, n)
-        aside = np.frombuffer(raw[8 * n * n :], np.uint8).reshape(n, n)
+    data = data_of(render_report(plant))
+    table = table_of(data)
+    assert np.array_equal(table["total"], order.effects.estimate, equal_nan=True)
+    assert np.array_equal(table["error"], order.effects.error, equal_nan=True)
+    for client in data["clients"]:
+        members = client["members"]
+        n = len(members)
+        tables = np.frombuffer(unpacked(client["table"]), "<f8").reshape(5, n, n)
         for (i, a), (j, d) in permutations(enumerate(members), 2):
             frame = plant.site_effects(order.labels[a], order.labels[d]).set_index("site")
-            own = frame.loc[page["clients"][k]["name"]]
-            assert value[i, j] == pytest.approx(own["total"], abs=1e-6)
-            assert bool(aside[i, j]) == own["set_aside"]
+            own = frame.loc[client["name"]]
+            assert tables[2, i, j] == own["total"]
+            assert bool(tables[4, i, j]) == own["set_aside"]
 
 
-def test_the_page_carries_direct_effects_and_bounds(plant):
+def test_sentences_about_an_effect_say_what_the_tables_say(plant):
     order = plant.order
-    data = data_of(render_report(plant))
-    p = len(order.labels)
-    raw = unpacked(data["effects"]["direct"])
-    verdict = np.frombuffer(raw[8 * p * p : 9 * p * p], np.uint8).reshape(p, p)
-    words = ("undetermined", "not direct", "direct")
-    for a in range(p):
-        for d in range(p):
-            assert words[verdict[a, d]] == order.direct_effects.verdict(a, d)
-    limits = unpacked(data["bounds"])
-    value = np.frombuffer(limits[: 4 * p * p], "<f4").reshape(p, p)
-    assert np.allclose(value, order.bounds.value, equal_nan=True, rtol=1e-6)
-    assert (np.frombuffer(limits[4 * p * p :], np.uint8) == order.bounds.in_sd.ravel()).all()
+    certificate, *about = texts_of(plant, "pump", "valve")
+    assert certificate == str(order.explain("pump", "valve"))
+    assert "Total effect of pump on valve: +0.66" in certificate
+    assert about[0] == "The effect is direct: it does not pass through other labels."
+    assert about[1].startswith("The sites agree: ")
+    assert about[2].startswith("×: set aside")
+    weight = plant.graph["pump"]["flow"]["weight"]
+    total = plant.effects.set_index(["cause", "effect"]).loc[("pump", "flow"), "total"]
+    assert abs(weight - total) > 0.01
+    assert f"labels: {signed(weight)} (" in texts_of(plant, "pump", "flow")[1]
+    measured = plant.effects.set_index(["cause", "effect"]).loc[("valve", "pump")]
+    interval = f"({signed(measured.low)} to {signed(measured.high)})"
+    _, told, _ = texts_of(plant, "valve", "pump")
+    assert interval in told
+    assert "It counts as zero, because valve is not an ancestor of pump." in told
+    assert "no site with hard interventions" in texts_of(plant, "pump", "heater")[1]
+
+
+def test_a_no_that_nobody_measured_excludes_no_size(plant, exact):
+    assert texts_of(plant, "mixer", "pump")[1].startswith("No client measured this pair")
+    order = exact.order
+    a, d = next(
+        pair for pair in permutations(order.labels, 2) if order.verdicts[order.indices(*pair)] == 0
+    )
+    assert texts_of(exact, a, d)[1:] == ["Exact moments exclude an effect of any size."]
 
 
 def test_sites_that_were_set_aside_are_named_in_the_page(plant):
@@ -153,79 +168,9 @@ def test_a_table_of_effects_is_json_without_nan(plant):
     assert json.loads(text, parse_constant=pytest.fail)
 
 
-# -- figures --------------------------------------------------------------------------------------
-
-
-def test_the_figures_of_effects_are_written_with_the_others(plant, tmp_path):
-    names = {path.name for path in write_figures(plant, tmp_path)}
-    assert {"graph.svg", "graph.pdf", "effects.svg", "effects.pdf"} <= names
-    svg = (tmp_path / "graph.svg").read_text()
-    assert all(f">{label}<" in svg for label in plant.order.labels)
-
-
-def test_the_heat_map_shows_what_the_table_says(plant):
-    ax = plant.plot_effects().axes[0]
-    shown = np.ma.masked_invalid(ax.images[0].get_array())
-    rows = [text.get_text() for text in ax.get_yticklabels()]
-    frame = plant.effects
-    kept = frame[frame["verdict"] != "not ancestor"]
-    assert shown.count() == len(kept)
-    for row in kept.itertuples():
-        cell = shown[rows.index(row.cause), rows.index(row.effect)]
-        assert cell == pytest.approx(row.total)
-    assert ax.get_legend().get_texts()[0].get_text() == "unknown"
-    assert len(ax.texts) == len(kept)
-
-
-def test_the_forest_has_every_site_and_all_together(plant):
-    ax = plant.plot_forest("pump", "valve").axes[0]
-    names = [text.get_text() for text in ax.get_yticklabels()]
-    frame = plant.site_effects("pump", "valve")
-    assert frame.site[frame.set_aside].tolist() == ["coast"]
-    assert names == ["coast (set aside)", *frame.site[~frame.set_aside], "all sites"]
-    marks = [line.get_xdata()[0] for line in ax.lines if line.get_marker() not in ("None", "")]
-    pooled = plant.order.effects.estimate[plant.order.indices("pump", "valve")]
-    assert marks == pytest.approx([*frame.total, pooled])
-
-
-def test_the_graph_draws_direct_edges_in_the_colour_of_their_sign(plant):
-    from matplotlib.colors import to_hex
-    from matplotlib.patches import FancyArrowPatch
-
-    arrows = [x for x in plant.plot_graph().axes[0].patches if isinstance(x, FancyArrowPatch)]
-    edges = draw_graph(plant.order).edges
-    assert len(arrows) == len(edges)
-    colours = {"plus": "#0072b2", "minus": "#d55e00", "unclear": "#8593a8"}
-    for arrow, edge in zip(arrows, edges, strict=True):
-        sign = "unclear" if edge.weight is None else edge.weight.sign
-        assert to_hex(arrow.get_edgecolor()) == colours[sign]
-        dashed = edge.weight is not None and not edge.weight.decided
-        assert (arrow.get_linestyle() == "--") == dashed
-
-
-def test_figures_draw_effects_into_given_axes(plant):
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    one, two, three = figure.subplots(1, 3)
-    assert plant.plot_graph(one) is figure
-    assert plant.plot_effects(two) is figure
-    assert plant.plot_forest("pump", "valve", ax=three) is figure
-
-
-def test_figures_of_effects_are_refused_in_one_line_without_them(tunnel, plant):
-    for draw in (tunnel.plot_graph, tunnel.plot_effects):
-        with pytest.raises(jc.InputError, match="no effects"):
-            draw()
-    with pytest.raises(jc.InputError, match="no effects"):
-        tunnel.plot_forest("blue", "green")
-    with pytest.raises(jc.InputError, match="no site measured the effect of 'pump' on 'heater'"):
-        plant.plot_forest("pump", "heater")
-
-
 def test_a_label_without_a_direction_is_said_to_be_unoriented():
     fragment = sized_fragment("one", "a", "b")
     sizes = Sizes(fragment.hard.total.value, fragment.hard.total.error)
     turned = replace(fragment, hard=Effects((True, True), (1, 0), sizes, sizes))
-    data = data_of(render_report(assembled(turned)))
-    assert data["effects"]["oriented"] == [True, False]
+    assert texts_of(assembled(turned), "a", "b")[-1].endswith("in which direction it moved b.")
+    assert "sign" not in texts_of(assembled(fragment), "a", "b")[-1]

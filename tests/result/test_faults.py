@@ -20,7 +20,6 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.cli.simulated import write_study
 from jigsaw_crl.federated.keys import generate_key
-from jigsaw_crl.report.figures import write_figures
 from jigsaw_crl.result.folder import write_folder
 from jigsaw_crl.study import write_moments
 
@@ -194,7 +193,6 @@ WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, jc.Result]], object]]] =
     "key": ("a.key", lambda path, _: generate_key("lab-1", path)),
     "report": ("a.html", lambda path, results: results["exact"].report(path)),
     "graph": ("a.dot", lambda path, results: jc.export_graph(results["exact"].order, path)),
-    "figures": ("figures", lambda path, results: write_figures(results["exact"], path)),
     "study": (
         "study",
         lambda path, _: write_study(_world(), path, 20, "gaussian", "csv", seed=0),
@@ -233,7 +231,7 @@ def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, 
     assert reached - {SURVIVED} == {DONE, KILLED if kill else REFUSED}
 
 
-@pytest.mark.parametrize("writer", ["moments", "report", "graph", "study", "h5ad", "figures"])
+@pytest.mark.parametrize("writer", ["moments", "report", "graph", "study", "h5ad"])
 def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, results, tmp_path):
     if writer == "h5ad":
         pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")

@@ -112,11 +112,7 @@ def test_the_terminal_names_what_was_left_out(study, tmp_path, capsys):
     assert {part["client"] for part in document["left_out"]} == {"copied", "broken"}
 
 
-def test_the_demo_and_a_notebook_name_what_was_left_out(result, capsys):
-    from jigsaw_crl.report.terminal import print_result
-
-    print_result(result)
-    assert "left out: z1 of copied" in capsys.readouterr().out
+def test_a_notebook_names_what_was_left_out(result):
     assert "left out: z1 of copied" in result_html(result)
 
 

@@ -99,7 +99,7 @@ def test_a_write_that_fails_leaves_the_old_result(results, tmp_path, monkeypatch
     def broken(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("jigsaw_crl.result.exports.to_graphml", broken)
+    monkeypatch.setattr("jigsaw_crl.result.folder.write_text", broken)
     with pytest.raises(jc.InputError, match="No space left"):
         results["evidence"].save(root)
     assert _files(root) == before

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.verdict import Verdict
-from jigsaw_crl.base.text import pluralise, probability_text
+from jigsaw_crl.base.text import chance, pluralise
 
 __all__ = ["RULES", "Certificate", "Fact", "Step", "TotalEffect", "say"]
 
@@ -203,7 +203,7 @@ class Certificate:
         }[self.verdict]
         if self.mode == "evidence" and self.probability is not None:
             so = "" if self.verdict is Verdict.ANCESTOR else " that it is"
-            head += f" (probability{so} {probability_text(self.probability)})"
+            head += f" (probability{so} {chance(self.probability)})"
         if self.reason:
             head += f": {self.reason}"
         lines = [f"{head}."]

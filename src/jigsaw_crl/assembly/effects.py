@@ -116,8 +116,8 @@ def pool_effects(
 ) -> PooledEffects | None:
     """Pool the effects of all clients that count; None if no client has any.
 
-    Clients that are trusted less than half are left out, and of several that sent the same
-    evidence all but the first.
+    Clients that are trusted less than half are set aside; of several that sent the same evidence
+    all but the first are left out.
 
     Parameters
     ----------
@@ -134,7 +134,8 @@ def pool_effects(
     value, error, moved, hard = _tables(panel, use, "total")
     sign, turned = directions(value, error, moved)
     pairs = sign[:, :, None] * sign[:, None, :]
-    outside = sites_apart(value * pairs, error)
+    apart_in_many = sites_apart(value * pairs, error)
+    outside = apart_in_many | (use.weights < MOSTLY * use.shares)
     inside = np.where(outside[:, None, None], np.nan, value)
     if outside.any():
         again, turned = directions(inside, error, moved & ~outside[:, None])
@@ -148,7 +149,7 @@ def pool_effects(
         return None
     value = value * pairs
     aside = outside[:, None, None] & ~np.isnan(value)
-    apart = _counted(names, value, error, outside)
+    apart = _counted(names, value, error, apart_in_many)
     aside |= pairs_apart(np.where(aside, np.nan, value), error)
     used = np.where(aside, np.nan, value)
     unsure = np.zeros(used.shape[1:], dtype=bool)
@@ -184,9 +185,8 @@ def _tables(
     shape = (len(panel.fragments), p, p)
     value, error = np.full(shape, np.nan), np.full(shape, np.nan)
     moved, hard = np.zeros((2, *shape[:2]), dtype=bool)
-    believed = use.weights >= MOSTLY * use.shares
     for k, fragment in enumerate(panel.fragments):
-        if fragment.hard is None or not believed[k] or use.with_copies(k)[0] != k:
+        if fragment.hard is None or use.with_copies(k)[0] != k:
             continue
         members = np.array([panel.position[label] for label in fragment.labels])
         claimed = fragment.hard.without(np.array([x in use.soft for x in fragment.labels]))

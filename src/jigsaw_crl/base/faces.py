@@ -22,13 +22,6 @@ FACES = {
     "result.html": "jigsaw_crl.report.notebook:result_html",
     "result.page": "jigsaw_crl.report.writing:render_report",
     "result.report": "jigsaw_crl.report.writing:write_report",
-    "result.plot_hasse": "jigsaw_crl.report.figures:plot_hasse",
-    "result.plot_pairs": "jigsaw_crl.report.figures:plot_pairs",
-    "result.plot_graph": "jigsaw_crl.report.effect_figures:plot_graph",
-    "result.plot_effects": "jigsaw_crl.report.effect_figures:plot_effects",
-    "result.plot_forest": "jigsaw_crl.report.effect_figures:plot_forest",
-    "result.plot_spectrum": "jigsaw_crl.report.figures:plot_spectrum",
-    "result.plot_calibration": "jigsaw_crl.report.figures:plot_calibration",
 }
 """Method to function: the class and method, and `module:function` of the package above."""
 

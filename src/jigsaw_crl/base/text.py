@@ -1,11 +1,11 @@
-"""Plural forms, short lists, and suggestions for mistyped names."""
+"""Plural forms, short lists, numbers for people, and suggestions for mistyped names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["did_you_mean", "few", "pluralise", "probability_text"]
+__all__ = ["chance", "did_you_mean", "few", "pluralise", "signed"]
 
 # difflib's similarity, between 0 and 1: "contrl" and "control" have 0.92, "ctrl" and "control"
 # 0.73; other words have less: "duration" and "perturbation" 0.70, "time" and "regime" 0.60.
@@ -24,20 +24,6 @@ def pluralise(number: int, singular: str, plural: str = "") -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
-def probability_text(probability: float) -> str:
-    """A probability with three decimals; what rounds to 0 or 1 is a bound.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.text import probability_text
-    >>> probability_text(0.25), probability_text(0.99996), probability_text(0.0)
-    ('0.250', '> 0.999', '< 0.001')
-    """
-    if probability < 0.0005:
-        return "< 0.001"
-    return "> 0.999" if probability >= 0.9995 else f"{probability:.3f}"
-
-
 def few(names: Iterable[object], most: int = 8) -> str:
     """The first names, and the number of the others.
 
@@ -50,6 +36,32 @@ def few(names: Iterable[object], most: int = 8) -> str:
     listed = [str(name) for name in names]
     shown = ", ".join(listed[:most])
     return shown + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def chance(probability: float) -> str:
+    """A probability with three decimals; never as certain as 1 or 0, which rounding would show.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.text import chance
+    >>> chance(0.25), chance(0.99997), chance(0.0)
+    ('0.250', '> 0.999', '< 0.001')
+    """
+    text = f"{probability:.3f}"
+    return {"1.000": "> 0.999", "0.000": "< 0.001"}.get(text, text)
+
+
+def signed(value: float) -> str:
+    """The number with two decimals and its sign; zero has none.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.text import signed
+    >>> signed(0.5), signed(-0.001)
+    ('+0.50', '0.00')
+    """
+    text = f"{abs(value):.2f}"
+    return text if text == "0.00" else f"{'−' if value < 0 else '+'}{text}"
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

@@ -18,7 +18,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output
 from jigsaw_crl.base.locking import locked
 from jigsaw_crl.base.terminal import print_json, say, working
-from jigsaw_crl.base.text import few, pluralise, probability_text
+from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.design import design
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
@@ -231,37 +231,20 @@ def report(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="HTML file to write.")
     ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for figures as SVG and PDF.")
-    ] = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Write the one-file HTML report of a result.
-
-    By default into the result folder. With --figures, writes its figures for a paper.
-    """
+    """Write the one-file HTML report of a result, by default into the result folder."""
     from jigsaw_crl.result.folder import REPORT, is_report
     from jigsaw_crl.result.loading import load_result
 
-    if output is None and figures is None:
-        output = folder / REPORT
-    if output is not None:
-        check_output(output, is_report, inputs=[folder], force=force, what="a report")
-    result = load_result(folder)
-    drawn: list[Path] = []
-    if output is not None:
-        result.report(output, force=force)
-    if figures is not None:
-        from jigsaw_crl.report.figures import write_figures
-
-        drawn = write_figures(result, figures, force=force)
+    target = folder / REPORT if output is None else output
+    check_output(target, is_report, inputs=[folder], force=force, what="a report")
+    load_result(folder).report(target, force=force)
     if as_json:
-        written = None if output is None else str(output)
-        print_json({"output": written, "figures": [str(path) for path in drawn]})
-        return
-    for path in ([] if output is None else [output]) + drawn:
-        typer.echo(f"written to {path}")
+        print_json({"output": str(target)})
+    else:
+        typer.echo(f"written to {target}")
 
 
 def _check_out(out: Path | None, inputs: Iterable[Path | None], force: bool) -> None:
@@ -315,9 +298,7 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         # Algorithm 3 states pairs; it gives them no probability.
         print_table("Order that Algorithm 3 states (Hasse diagram)", columns[:2], covers)
     else:
-        edges: list[tuple[str, ...]] = [
-            (a, d, probability_text(order.probability(a, d))) for a, d in covers
-        ]
+        edges: list[tuple[str, ...]] = [(a, d, chance(order.probability(a, d))) for a, d in covers]
         alone = [order.table.resting(*order.indices(*pair)) for pair in covers]
         if any(alone):
             columns = [*columns, "rests on"]

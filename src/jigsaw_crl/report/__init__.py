@@ -1,4 +1,4 @@
-"""Views of a result: the one-file page, static figures, notebook and terminal output."""
+"""Views of a result: the one-file page, and what notebooks show."""
 
 from __future__ import annotations
 

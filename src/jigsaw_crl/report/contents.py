@@ -11,31 +11,20 @@ from typing import Any
 import numpy as np
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.assembly import Certificate, GlobalOrder
-from jigsaw_crl.assembly.verdict import YES, Verdict
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_graph, draw_piece
+from jigsaw_crl.report.summary import Remark, likely_right, news, remarks, title
 from jigsaw_crl.result.result import Result
 
-__all__ = [
-    "Contents",
-    "FindingCard",
-    "Piece",
-    "client_log_odds",
-    "describe",
-    "relation_no_client_states",
-]
-
-Pair = tuple[str, str]
+__all__ = ["Contents", "FindingCard", "Piece", "describe"]
 
 BARS = 48
 # A number of a remedy, not one that is part of a name.
 _NUMBER = re.compile(r"(?<![\w.'`–-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w'`])")
-# Certificates that `relation_no_client_states` looks at, and steps after which it stops looking.
-MOST_ASKED, LONG_ENOUGH = 300, 5
 
 
 @dataclass(frozen=True)
@@ -97,17 +86,16 @@ class Contents:
     known, those with most effects first; empty without hard interventions.
     """
 
-    result: Result
     title: str
+    news: Remark
+    trust: str
+    remarks: tuple[Remark, ...]
+    warnings: str
     diagram: Picture
+    pushable: tuple[str, ...]
     pieces: tuple[Piece, ...]
     cards: tuple[FindingCard, ...]
-    warnings: str
-    roots: tuple[str, ...]
     provenance: tuple[tuple[str, str], ...]
-    size: int
-    across: tuple[str, str, str] | None
-    pushable: tuple[str, ...]
     version: str = __version__
 
 
@@ -115,17 +103,16 @@ def describe(result: Result) -> Contents:
     """The contents of the page of a result."""
     order = result.order
     return Contents(
-        result=result,
-        title=str(result.provenance.get("study") or "study"),
+        title=title(result),
+        news=news(result),
+        trust=likely_right(order),
+        remarks=remarks(order),
+        warnings=_how_many(result.diagnostics),
         diagram=draw_graph(order),
+        pushable=_pushable(order),
         pieces=tuple(_piece(result, k) for k in range(len(order.fragments))),
         cards=_cards(result.diagnostics),
-        warnings=_how_many(result.diagnostics),
-        roots=tuple(x for x in order.labels if not order.ancestors(x) and order.descendants(x)),
         provenance=tuple(_provenance(result)),
-        size=result.usual_size,
-        across=_across(result),
-        pushable=_pushable(order),
     )
 
 
@@ -138,18 +125,6 @@ def _pushable(order: GlobalOrder) -> tuple[str, ...]:
     changes = (order.effects.known & (order.verdicts == YES)).sum(axis=1)
     ranked = sorted(range(len(order.labels)), key=lambda i: (-changes[i], order.labels[i]))
     return tuple(order.labels[i] for i in ranked if known[i])
-
-
-def _across(result: Result) -> tuple[str, str, str] | None:
-    """A pair that only several clients together decide, and the sentence that says so."""
-    pair = relation_no_client_states(result)
-    if pair is None:
-        return None
-    order = result.order
-    is_not = "is" if order.verdict(*pair) is Verdict.ANCESTOR else "is not"
-    seen = order.panel.seen_by(*order.indices(*pair))
-    why = "no client could tell alone" if seen else "no client has both"
-    return (*pair, f"{pair[0]} {is_not} an ancestor of {pair[1]}, though {why}")
 
 
 def _cards(findings: Sequence[Finding]) -> tuple[FindingCard, ...]:
@@ -195,50 +170,6 @@ def _how_many(findings: Sequence[Finding]) -> str:
     return " and ".join(pluralise(n, severity) for n, severity in counts if n)
 
 
-def relation_no_client_states(result: Result) -> Pair | None:
-    """A decided pair that follows only from several clients together; None if there is none.
-
-    No client supports every direct step of its certificate. Ancestor pairs come first, among them
-    pairs that no client has, then those with the longest chain.
-    """
-    order = result.order
-    yes, no = order.said.counts
-    off = ~np.eye(len(order.labels), dtype=bool)
-    for candidates in ((order.verdicts == 1) & (yes == 0), (order.verdicts == 0) & (no == 0)):
-        best: tuple[tuple[bool, int], Pair] | None = None
-        for a, d in np.argwhere(candidates & off)[:MOST_ASKED].tolist():
-            pair = (order.labels[a], order.labels[d])
-            certificate = order.explain(*pair)
-            rank = (not order.panel.seen_by(a, d), min(len(certificate.steps), LONG_ENOUGH))
-            if _needs_several(certificate) and (best is None or rank > best[0]):
-                best = (rank, pair)
-            if best is not None and best[0] == (True, LONG_ENOUGH):
-                break
-        if best is not None:
-            return best[1]
-    return None
-
-
-def _needs_several(certificate: Certificate) -> bool:
-    """Whether no single client supports all the direct steps of a certificate."""
-    direct = [set(s.supporting) for s in certificate.steps if s.rule in ("stated", "weighed")]
-    return len(direct) > 1 and not set.intersection(*direct)
-
-
-def client_log_odds(order: GlobalOrder, k: int) -> FloatArray:
-    """What client k brings to the pool, rows and columns as `order.said.claims[k].members`.
-
-    NaN where it says nothing. A client that states keeps the log-odds of its fragment.
-    """
-    fragment, claims = order.panel.fragments[k], order.said.claims[k]
-    if claims.bayes is not None:
-        brought = np.where(claims.says, claims.log_factor, np.nan)
-        np.fill_diagonal(brought, np.nan)
-        return brought
-    rows = [fragment.index(order.labels[i]) for i in claims.members]
-    return fragment.evidence[np.ix_(rows, rows)]
-
-
 def _piece(result: Result, k: int) -> Piece:
     order = result.order
     claims = order.said.claims[k]
@@ -254,9 +185,7 @@ def _piece(result: Result, k: int) -> Piece:
     rows = fragment.n_samples
     return Piece(
         fragment=fragment,
-        picture=draw_piece(
-            fragment, {(names[i], names[j]) for i, j in np.argwhere(stance > 0).tolist()}
-        ),
+        picture=draw_piece(fragment, {(names[i], names[j]) for i, j in np.argwhere(stance > 0)}),
         hidden=tuple(sorted(set(order.labels) - set(fragment.labels))),
         alone=tuple(sorted(found, key=lambda item: (not item[2], item))),
         says={

@@ -1,11 +1,11 @@
 """The page's pictures as shapes: the global diagram, and one picture per client.
 
-They are plain data: the template turns them into SVG, `figures` into matplotlib.
+They are plain data, which the template and `notebook` turn into SVG.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jigsaw_crl.assembly import GlobalOrder
@@ -14,17 +14,7 @@ from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
-__all__ = [
-    "Chip",
-    "Edge",
-    "Outline",
-    "Picture",
-    "Weight",
-    "draw_graph",
-    "draw_hasse",
-    "draw_piece",
-    "smooth_path",
-]
+__all__ = ["Edge", "Picture", "draw_graph", "draw_hasse", "draw_piece"]
 
 CHIP_HEIGHT, PADDING, SPACE = 26.0, 9.0, 8.0
 WIDEST_GROUP = 230.0
@@ -252,10 +242,10 @@ def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def draw_piece(fragment: Fragment, says: Collection[tuple[str, str]]) -> Picture:
+def draw_piece(fragment: Fragment, says: set[tuple[str, str]]) -> Picture:
     """A client's blocks in their order, with districts and labels inside them.
 
-    `says` are the pairs (ancestor, descendant) that the client itself states.
+    `says` are the pairs on which the client says yes; other arrows between labels are guesses.
     """
     blocks = list(fragment.block_order.topological())
     number = {block: i for i, block in enumerate(blocks)}
@@ -276,12 +266,12 @@ def draw_piece(fragment: Fragment, says: Collection[tuple[str, str]]) -> Picture
 
 
 def _block_edge(
-    says: Collection[tuple[str, str]],
+    says: set[tuple[str, str]],
     above: frozenset[str],
     below: frozenset[str],
     route: tuple[tuple[float, float], ...],
 ) -> Edge:
-    """The edge between two blocks; `says` are the pairs on which the client says yes."""
+    """The edge between two blocks, and what it means."""
 
     def one_of(block: frozenset[str]) -> str:
         return ("at least one of " if len(block) > 1 else "") + ", ".join(sorted(block))

@@ -9,16 +9,17 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import count
 from typing import Any
 
 import networkx as nx
 import numpy as np
 from fast_sugiyama import from_edges
+from scipy.optimize import isotonic_regression
 
 from jigsaw_crl.base.arrays import FloatArray
 
-__all__ = ["Box", "Drawing", "lay_out", "shorten", "signed", "text_width"]
+__all__ = ["Box", "Drawing", "lay_out", "shorten", "text_width"]
 
 Size = tuple[float, float]
 Point = tuple[float, float]
@@ -95,18 +96,6 @@ def shorten(text: str, most: int = 22) -> str:
     return kept + "…"
 
 
-def signed(value: float) -> str:
-    """The number with two decimals and its sign; zero has none.
-
-    Examples
-    --------
-    >>> signed(0.5), signed(-0.001)
-    ('+0.50', '0.00')
-    """
-    text = f"{abs(value):.2f}"
-    return text if text == "0.00" else f"{'−' if value < 0 else '+'}{text}"
-
-
 def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     """Layered positions of boxes, ancestors on top.
 
@@ -129,16 +118,22 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     >>> drawing.boxes[0].y < drawing.boxes[1].y
     True
     """
-    rows, chains = _layers(len(sizes), edges)
+    rows, beside = _layers(len(sizes), edges)
+    chains = {}
+    for start in (node for node in beside if node < len(sizes)):
+        for following in beside[start]:
+            chain = [start, following]
+            while chain[-1] >= len(sizes):
+                chain.append(next(node for node in beside[chain[-1]] if node != chain[-2]))
+            chains[start, chain[-1]] = chain
     width = {node: size[0] for node, size in enumerate(sizes)}
-    links = [pair for chain in chains.values() for pair in pairwise(chain)]
-    x = _across(rows, width, links)
-    y, bottom = _down(rows, sizes, x, {node for link in links for node in link})
+    x = _across(rows, width, beside)
+    y, bottom = _down(rows, sizes, x, beside)
     left = min((x[n] - width.get(n, LANE) / 2 for n in x), default=0.0) - MARGIN
     boxes = tuple(Box(x[n] - left, y[n], *sizes[n]) for n in range(len(sizes)))
     routes = []
     for edge in edges:
-        inner = [(x[n] - left, y[n]) for n in chains.get(edge, edge)[1:-1]]
+        inner = [(x[n] - left, y[n]) for n in chains.get(edge, [])[1:-1]]
         routes.append(_route(boxes[edge[0]], inner, boxes[edge[1]]))
     right = max((x[n] - left + width.get(n, LANE) / 2 for n in x), default=0.0)
     layer = {node: number for number, row in enumerate(rows) for node in row}
@@ -147,7 +142,7 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
 
 
 def _down(
-    rows: list[list[int]], sizes: Sequence[Size], x: dict[int, float], linked: set[int]
+    rows: list[list[int]], sizes: Sequence[Size], x: dict[int, float], beside: nx.Graph[int]
 ) -> tuple[dict[int, float], float]:
     """Coordinates of the rows, and where the last one ends."""
     width = {node: size[0] for node, size in enumerate(sizes)}
@@ -163,7 +158,7 @@ def _down(
         y |= dict.fromkeys(row, (top + bottom) / 2)
         for place, node in enumerate(n for n in row if n in width):
             y[node] = top + tall / 2 + (place % fold) * (tall + GAP_X / 2)
-        top = bottom + (gap if linked.intersection(row) else GAP_X / 2)
+        top = bottom + (gap if any(node in beside for node in row) else GAP_X / 2)
     return y, bottom
 
 
@@ -175,10 +170,8 @@ def _route(start: Box, inner: list[Point], end: Box) -> tuple[Point, ...]:
     return (first, *inner, last)
 
 
-def _layers(
-    n: int, edges: Sequence[tuple[int, int]]
-) -> tuple[list[list[int]], dict[tuple[int, int], tuple[int, ...]]]:
-    """Boxes and bends per layer from left to right, and for each edge those on its way.
+def _layers(n: int, edges: Sequence[tuple[int, int]]) -> tuple[list[list[int]], nx.Graph[int]]:
+    """Boxes and bends per layer from left to right, and which of them are linked.
 
     Bends are numbered from n on. Boxes without an edge close the first layer when they are few,
     else they come last, in layers of their own.
@@ -189,7 +182,7 @@ def _layers(
     down = sorted({(a, d) if left[a] > left[d] else (d, a) for a, d in graph.edges})
     parts = [sorted(part) for part in nx.weakly_connected_components(graph)]
     rows: list[list[int]] = []
-    links: list[tuple[int, int]] = []
+    beside: nx.Graph[int] = nx.Graph()
     bends = count(n)
     for part in sorted(parts, key=lambda part: (-len(part), part)):
         # The library numbers its bends after the boxes of a part, as if these were 0, 1, 2, ...
@@ -204,35 +197,14 @@ def _layers(
             depth = round(highest - y)
             rows.extend([] for _ in range(depth + 1 - len(rows)))
             rows[depth].append(name[node])
-        links += [(name[a], name[d]) for a, d in steps]
+        beside.add_edges_from((name[a], name[d]) for a, d in steps)
     alone = [i for i in range(n) if i not in graph]
     if rows and len(alone) <= FEW:
         rows[0] += alone
         alone = []
     per_row = max(8, int(np.ceil(np.sqrt(3 * len(alone)))))
     rows += [alone[i : i + per_row] for i in range(0, len(alone), per_row)]
-    return rows, _chains(links, n)
-
-
-def _chains(links: list[tuple[int, int]], n: int) -> dict[tuple[int, int], tuple[int, ...]]:
-    """Join the links through bends into one chain per edge, keyed in both directions."""
-    beside = _neighbours(links)
-    chains = {}
-    for start in (node for node in beside if node < n):
-        for following in beside[start]:
-            chain = [start, following]
-            while chain[-1] >= n:
-                chain.append(next(b for b in beside[chain[-1]] if b != chain[-2]))
-            chains[start, chain[-1]] = tuple(chain)
-    return chains
-
-
-def _neighbours(links: list[tuple[int, int]]) -> dict[int, list[int]]:
-    beside: dict[int, list[int]] = {}
-    for a, d in links:
-        beside.setdefault(a, []).append(d)
-        beside.setdefault(d, []).append(a)
-    return beside
+    return rows, beside
 
 
 def _fold(row: Sequence[int], width: dict[int, float]) -> int:
@@ -241,7 +213,7 @@ def _fold(row: Sequence[int], width: dict[int, float]) -> int:
 
 
 def _across(
-    rows: list[list[int]], width: dict[int, float], links: list[tuple[int, int]]
+    rows: list[list[int]], width: dict[int, float], beside: nx.Graph[int]
 ) -> dict[int, float]:
     """Coordinates that keep each row's order and its gaps, close to the mean of the neighbours."""
     x: dict[int, float] = {}
@@ -251,7 +223,6 @@ def _across(
         gaps.append(np.diff(start))
         for node, place in zip(row, start - start.mean(), strict=True):
             x[node] = float(place)
-    beside = _neighbours(links)
     for sweep in range(SWEEPS):
         turn = range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1)
         for number in turn:
@@ -285,19 +256,6 @@ def _packed(row: Sequence[int], width: dict[int, float]) -> FloatArray:
 
 
 def _spread(wish: FloatArray, gap: FloatArray) -> FloatArray:
-    """argmin Σ (x_i − wish_i)² with x_{i+1} − x_i ≥ gap_i: isotonic regression after a shift.
-
-    By pool-adjacent-violators: to import `scipy.optimize` for it takes longer than all its calls.
-    """
+    """argmin Σ (x_i − wish_i)² with x_{i+1} − x_i ≥ gap_i: isotonic regression after a shift."""
     shift = np.concatenate([[0.0], np.cumsum(gap)])
-    means: list[float] = []
-    counts: list[int] = []
-    for value in wish - shift:
-        means.append(float(value))
-        counts.append(1)
-        while len(means) > 1 and means[-2] > means[-1]:
-            many = counts[-2] + counts[-1]
-            means[-2] = (means[-2] * counts[-2] + means[-1] * counts[-1]) / many
-            counts[-2] = many
-            del means[-1], counts[-1]
-    return np.asarray(np.repeat(means, counts) + shift, dtype=np.float64)
+    return np.asarray(isotonic_regression(wish - shift).x + shift, dtype=np.float64)

@@ -21,15 +21,13 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.effects import UNEQUAL
-from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.files import check_output, write_text
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import pluralise, signed
 from jigsaw_crl.evidence.effects import INTERVAL
-from jigsaw_crl.report.certificates import pack, pack_certificates
-from jigsaw_crl.report.contents import Contents, client_log_odds, describe
-from jigsaw_crl.report.drawing import Edge
-from jigsaw_crl.report.layout import signed
+from jigsaw_crl.report.contents import describe
+from jigsaw_crl.report.drawing import Edge, Picture
+from jigsaw_crl.report.notebook import svg
+from jigsaw_crl.report.pairs import LEFT_OUT, pack, pack_texts
 from jigsaw_crl.result.exports import order_csv, to_graphml
 from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
@@ -48,10 +46,6 @@ SCRIPTS = (
     "whatif.js",
     "start.js",
 )
-# Evidence in hundredths as int16; the ends of the range mean certainty and no statement.
-HUNDREDTHS, SURE, SILENT = 100.0, 32_000, -32_768
-# The codes of `order.verdicts + 1`.
-EDGE_CODES = {"undetermined": 0, "not direct": 1, "direct": 2}
 
 
 def write_report(result: Result, path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -91,108 +85,78 @@ def render_report(result: Result) -> str:
             policy=policy,
             style=style,
             script=script,
-            data=_as_json(_data(contents)),
+            data=_as_json(_data(result, contents.diagram)),
         )
     )
 
 
-def _data(contents: Contents) -> dict[str, Any]:
+def _data(result: Result, diagram: Picture) -> dict[str, Any]:
     """The data that the page's script needs."""
-    order = contents.result.order
+    order = result.order
+    p = len(order.labels)
     yes, no = order.said.counts
-    off = order.probabilities
-    table = b"".join(
-        [
-            (order.verdicts + 1).astype(np.uint8).tobytes(),
-            np.clip(yes, 0, 255).astype(np.uint8).tobytes(),
-            np.clip(no, 0, 255).astype(np.uint8).tobytes(),
-            # Not rounded, so that the page rounds as certificates do.
-            (off * 10_000).astype("<f4").tobytes(),
-        ]
-    )
-    layers = contents.diagram.layers
-    across = [chip.x for chip in contents.diagram.chips]
-    layered = sorted(range(len(order.labels)), key=lambda i: (layers[i], across[i]))
+    silent = np.full((p, p), np.nan)
+    effects = order.effects
+    table: dict[str, npt.NDArray[Any]] = {
+        "verdict": order.verdicts + 1,
+        "yes": yes,
+        "no": no,
+        "probability": order.probabilities,
+        "evidence": order.evidence if order.mode == "evidence" else silent,
+        "total": silent if effects is None else effects.estimate,
+        "error": silent if effects is None else effects.error,
+    }
+    number = {f.client: k for k, f in enumerate(order.fragments)}
+    place = {label: i for i, label in enumerate(order.labels)}
+    across = [chip.x for chip in diagram.chips]
     return {
         "mode": order.mode,
         "labels": list(order.labels),
-        "layered": layered,
-        "table": pack(table),
-        "certificates": pack_certificates(order),
-        "clients": [
-            {
-                "name": claims.client,
-                "members": claims.members.tolist(),
-                "stance": pack((claims.stance + 1).astype(np.uint8).tobytes()),
-                "evidence": pack(_hundredths(client_log_odds(order, k))),
-            }
-            for k, claims in enumerate(order.said.claims)
+        "layered": sorted(range(p), key=lambda i: (diagram.layers[i], across[i])),
+        "columns": list(table),
+        "table": _tables(*table.values()),
+        "texts": pack_texts(order),
+        "left_out": LEFT_OUT,
+        "clients": [_client(order, k) for k in range(len(order.fragments))],
+        # Pairs are numbered by their place in the table.
+        "rests": [
+            (place[a] * p + place[d], number[client]) for (a, d), client in (order.rests_on).items()
         ],
-        "pooled": pack(_hundredths(order.evidence)) if order.mode == "evidence" else None,
-        "rests": _rests(order),
-        "bounds": pack(_floats(order.table.bounds.value) + _bytes(order.table.bounds.in_sd)),
-        "effects": _effects(order),
+        "contested": sorted(place[a] * p + place[d] for a, d in order.contested),
+        "interval": None if effects is None else INTERVAL,
         "files": {
             "order.csv": pack(order_csv(order).encode()),
             "hasse.graphml": pack(to_graphml(order).encode()),
+            "diagram.svg": pack(svg(diagram).encode()),
         },
     }
 
 
-def _rests(order: GlobalOrder) -> list[tuple[int, int]]:
-    """Pairs that rest on one client, as their place in the table and the client's number."""
-    number = {f.client: k for k, f in enumerate(order.fragments)}
-    p = len(order.labels)
-    return [
-        (order.index(a) * p + order.index(d), number[client])
-        for (a, d), client in order.rests_on.items()
-    ]
-
-
-def _effects(order: GlobalOrder) -> dict[str, Any] | None:
-    """Total and direct effects, over all sites and by site; None without hard interventions."""
-    effects, direct = order.effects, order.direct_effects
-    if effects is None or direct is None:
-        return None
-    p = len(order.labels)
-    verdicts = [[EDGE_CODES[direct.verdict(a, d)] for d in range(p)] for a in range(p)]
-    sites = []
-    for k, claims in enumerate(order.said.claims):
-        own = np.ix_(claims.members, claims.members)
-        value = effects.by_site.value[k][own]
-        if not np.isnan(value).all():
-            parts = _floats(value), _floats(effects.by_site.error[k][own])
-            sites.append([k, pack(b"".join(parts) + _bytes(effects.set_aside[k][own]))])
-    total = effects.estimate, effects.error, effects.heterogeneity
+def _client(order: GlobalOrder, k: int) -> dict[str, Any]:
+    """What one client brings: stance and evidence, and its effects if it measured any."""
+    fragment, claims = order.panel.fragments[k], order.said.claims[k]
+    if claims.bayes is not None:
+        brought = np.where(claims.says, claims.log_factor, np.nan)
+        np.fill_diagonal(brought, np.nan)
+    else:
+        rows = [fragment.index(order.labels[i]) for i in claims.members]
+        brought = fragment.evidence[np.ix_(rows, rows)]
+    tables = [claims.stance, brought]
+    effects, own = order.effects, np.ix_(claims.members, claims.members)
+    if effects is not None and not np.isnan(effects.by_site.value[k][own]).all():
+        sizes = effects.by_site.value[k], effects.by_site.error[k], effects.set_aside[k]
+        tables += [table[own] for table in sizes]
     return {
-        "interval": INTERVAL,
-        "unequal": UNEQUAL,
-        "oriented": effects.oriented.tolist(),
-        "total": pack(b"".join(_floats(table) for table in total)),
-        "direct": pack(
-            _floats(direct.weight)
-            + _floats(direct.error)
-            + _bytes(np.array(verdicts))
-            + _bytes(direct.rests_on_open)
-        ),
-        "sites": sites,
+        "name": claims.client,
+        "members": claims.members.tolist(),
+        "sized": len(tables) > 2,
+        "table": _tables(*tables),
     }
 
 
-def _floats(table: FloatArray) -> bytes:
-    return table.astype("<f4").tobytes()
-
-
-def _bytes(table: npt.NDArray[Any]) -> bytes:
-    return table.astype(np.uint8).tobytes()
-
-
-def _hundredths(log_odds: FloatArray) -> bytes:
-    """Log-odds as int16, row by row."""
-    hundredths = np.round(np.nan_to_num(log_odds, posinf=0, neginf=0) * HUNDREDTHS)
-    out = np.clip(hundredths, 1 - SURE, SURE - 1)
-    out = np.where(np.isposinf(log_odds), SURE, np.where(np.isneginf(log_odds), -SURE, out))
-    return np.where(np.isnan(log_odds), SILENT, out).astype("<i2").tobytes()
+def _tables(*tables: npt.NDArray[Any]) -> str:
+    """Tables as floats, row by row and one after the other."""
+    return pack(b"".join(table.astype("<f8").tobytes() for table in tables))
 
 
 # -- assets ---------------------------------------------------------------------------------------

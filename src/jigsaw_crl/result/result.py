@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,8 +36,6 @@ from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from jigsaw_crl.client.client import Client
 
@@ -284,49 +282,6 @@ class Result:
         """Write the one-file HTML report; with `force` also over a file that is no report."""
         target: Path = face("result.report")(self, path, force=force)
         return target
-
-    def plot_hasse(self, ax: Axes | None = None) -> Figure:
-        """The Hasse diagram; `savefig` writes it as SVG or PDF."""
-        figure: Figure = face("result.plot_hasse")(self.order, ax)
-        return figure
-
-    def plot_pairs(self, ax: Axes | None = None) -> Figure:
-        """The pair matrix: verdicts and probabilities."""
-        figure: Figure = face("result.plot_pairs")(self.order, ax)
-        return figure
-
-    def plot_graph(self, ax: Axes | None = None) -> Figure:
-        """Direct effects as a graph: sign by colour, size by width. Needs hard interventions."""
-        figure: Figure = face("result.plot_graph")(self.order, ax)
-        return figure
-
-    def plot_effects(self, ax: Axes | None = None) -> Figure:
-        """Total effects as a heat map, with their intervals. Needs hard interventions."""
-        figure: Figure = face("result.plot_effects")(self.order, ax)
-        return figure
-
-    def plot_forest(self, cause: str, effect: str, ax: Axes | None = None) -> Figure:
-        """One effect at every site, and at all together. Needs hard interventions."""
-        figure: Figure = face("result.plot_forest")(self.order, cause, effect, ax)
-        return figure
-
-    def plot_spectrum(self, ax: Axes | None = None) -> Figure:
-        """The eigenvalues of each client's data; filled marks carry latents."""
-        figure: Figure = face("result.plot_spectrum")(self, ax)
-        return figure
-
-    def plot_calibration(
-        self, truth: Iterable[tuple[str, str]] | None = None, ax: Axes | None = None
-    ) -> Figure:
-        """Calibration of the probabilities against `truth`, or of each client against the verdicts.
-
-        Parameters
-        ----------
-        truth : iterable of (ancestor, descendant), optional
-        ax : Axes, optional
-        """
-        figure: Figure = face("result.plot_calibration")(self.order, truth, ax)
-        return figure
 
     def _repr_html_(self) -> str:
         return str(face("result.html")(self))

@@ -9,20 +9,23 @@ the tunnel's; the numbers are simulated from a fixed seed.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 from rich.console import Console
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import print_json, working
+from jigsaw_crl.base.text import few
 from jigsaw_crl.pipeline import recover
-from jigsaw_crl.report.contents import relation_no_client_states
-from jigsaw_crl.report.terminal import plain_table, print_certificate, print_result
+from jigsaw_crl.report.summary import relation_no_client_states
 from jigsaw_crl.result.folder import check_folder
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
@@ -130,7 +133,7 @@ def run_demo(
         _compare("jigsaw", world, result.order),
         _compare("the paper's method", world, paper.order),
     ]
-    across = relation_no_client_states(result)
+    across = relation_no_client_states(result.order)
     result = result.with_proposal()
     folder = result.save(out, force=force)
     spent = time.perf_counter() - start
@@ -178,23 +181,55 @@ def _tell(
         f"{world.n_clients} clients, {ROWS:,} rows in every regime. Each client sees only some of "
         f"the {len(order.labels)}\nlatents, mixed by its own sensors; none shares its data.\n"
     )
-    print_result(result, console)
+    _print_result(result, console)
     if across is not None:
         seen = order.panel.seen_by(*order.indices(*across))
         who = "No client has both labels" if not seen else "No client could tell this alone"
         console.print(Rule(Text("What no single client could establish"), align="left"))
         console.print(Text(f"{who}; together they know:", style="dim"))
-        print_certificate(order.explain(*across), console)
+        console.print(Text(str(order.explain(*across))))
         console.print()
     console.print(Rule(Text("Compared with the truth, which the simulator knows"), align="left"))
     numbers = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in rows]
     columns = ("method", "ancestor pairs found", "wrong", "missed", "F1")
-    console.print(plain_table(columns, numbers))
+    console.print(_table(columns, numbers))
     console.print()
     # Not wrapped at the width of the terminal, so that the paths can be copied.
     console.print(f"Result folder: {folder}", soft_wrap=True)
     console.print(f"Report:        {(folder / 'report.html').resolve()}", soft_wrap=True)
     console.print(f"Done in {spent:.1f} s. Open the report in a browser.", style="dim")
+
+
+def _print_result(result: Result, console: Console) -> None:
+    """Print the clients, each label with those directly below it, ancestors first, and findings."""
+    order, graph = result.order, result.order.hasse()
+    rows = []
+    for fragment in order.fragments:
+        blocks = (sorted(block) for block in fragment.block_order.topological())
+        shown = "  ".join(f"{{{', '.join(b)}}}" if len(b) > 1 else b[0] for b in blocks)
+        weight = f"{order.client_weights[fragment.client]:.2f}"
+        rows.append((fragment.client, ", ".join(sorted(fragment.labels)), shown, weight))
+    console.print(_table(("client", "labels it accesses", "blocks", "trust"), rows))
+    console.print()
+    for label in nx.lexicographical_topological_sort(graph):
+        below = (f"{d} {graph.edges[label, d]['probability']:.2f}" for d in sorted(graph[label]))
+        arrow = " → " if graph[label] else ""
+        console.print(Text(f"  {label}", style="bold").append(arrow + ", ".join(below), "cyan"))
+    opened = [f"{a} → {d}?" for a, d in sorted(order.undetermined())]
+    if opened:
+        console.print(Text(f"  undetermined: {few(opened)}", style="yellow"))
+    for note in order.notes:
+        console.print(Text(f"  note: {note}", style="yellow"))
+    for finding in result.diagnostics:
+        console.print(Text(str(finding), style="cyan" if finding.severity == "info" else "yellow"))
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+    """A table without lines; cells are text, not markup."""
+    table = Table(*columns, header_style="bold", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    return table
 
 
 def _print_json(

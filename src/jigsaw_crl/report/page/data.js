@@ -15,50 +15,49 @@ async function unpack(text) {
 
 const unpackText = async (text) => new TextDecoder().decode(await unpack(text));
 
-// One number per ordered pair, at a * P + d.
-const pairs = { verdict: null, yes: null, no: null, probability: null };
+// Several tables of n numbers each, one after the other.
+async function unpackTables(text, n) {
+  const numbers = new Float64Array((await unpack(text)).buffer);
+  return Array.from({ length: numbers.length / n }, (_, k) => numbers.subarray(k * n, (k + 1) * n));
+}
+
+// One number per ordered pair, at a * P + d, in every column of the table of pairs.
+const pairs = {};
 
 async function readPairs() {
-  const bytes = await unpack(raw.table);
-  const n = P * P;
-  ["verdict", "yes", "no"].forEach((name, k) => {
-    pairs[name] = bytes.subarray(k * n, (k + 1) * n);
-  });
-  pairs.probability = new Float32Array(bytes.slice(3 * n, 7 * n).buffer);
+  const tables = await unpackTables(raw.table, P * P);
+  raw.columns.forEach((name, k) => { pairs[name] = tables[k]; });
 }
 
-// Verdicts that would be undetermined without one client: its number by pair.
+// Marks of a verdict: it rests on one client, whose number is kept, or it is contested.
 const rests = new Map(raw.rests);
-const restsOn = (pair) => raw.clients[rests.get(pair)].name;
+const contested = new Set(raw.contested);
 
-function restsMark(pair) {
-  if (!rests.has(pair)) return "";
-  return element("span", { class: "badge one", title: `Rests on ${restsOn(pair)}: without it, the others do not decide this pair.` },
-    "one client", element("span", { class: "sr" }, `: rests on ${restsOn(pair)}`));
+function marks(pair) {
+  const badge = (text, title) => element("span", { class: "badge one", title }, text);
+  return [
+    ...(rests.has(pair) ? [badge("one client", `rests on ${raw.clients[rests.get(pair)].name}`)] : []),
+    ...(contested.has(pair) ? [badge("contested", "see the certificate")] : []),
+  ];
 }
 
-const certificateRows = new Map();
+// The texts about a pair: its certificate, and sentences about it.
+const textRows = new Map();
 
-async function certificate(a, d) {
-  if (!certificateRows.has(a)) {
-    certificateRows.set(a, unpackText(raw.certificates[a]).then(JSON.parse));
-  }
-  return (await certificateRows.get(a))[d];
+async function textsOf(a, d) {
+  if (!textRows.has(a)) textRows.set(a, unpackText(raw.texts[a]).then(JSON.parse));
+  return (await textRows.get(a))[d];
 }
 
-const SURE = 32000;
-const SILENT = -32768;
+// What one client brings, by pair of its own labels; sizes of effects only where it measured some.
 const clientCache = new Map();
 
 function readClient(k) {
   if (!clientCache.has(k)) {
-    const given = raw.clients[k];
-    const row = new Map(given.members.map((label, i) => [label, i]));
-    clientCache.set(k, Promise.all([unpack(given.stance), unpack(given.evidence)]).then(
-      ([stance, evidence]) => ({
-        name: given.name, members: given.members, row, stance,
-        evidence: new Int16Array(evidence.buffer),
-      })));
+    const { name, members, table } = raw.clients[k];
+    const row = new Map(members.map((label, i) => [label, i]));
+    clientCache.set(k, unpackTables(table, members.length ** 2).then(
+      ([stance, evidence, total, error, aside]) => ({ name, members, row, stance, evidence, total, error, aside })));
   }
   return clientCache.get(k);
 }
@@ -70,32 +69,27 @@ async function testimony(a, d) {
     if (!raw.clients[k].members.includes(a) || !raw.clients[k].members.includes(d)) continue;
     const c = await readClient(k);
     const at = c.row.get(a) * c.members.length + c.row.get(d);
-    out.push({ name: c.name, stance: c.stance[at] - 1, evidence: c.evidence[at] });
+    out.push({ name: c.name, stance: c.stance[at], evidence: c.evidence[at],
+      size: c.total && !Number.isNaN(c.total[at]) ? { ...around(c.total[at], c.error[at]), aside: c.aside[at] === 1 } : null });
   }
   return out;
 }
 
-// The pooled log-odds of a pair, which its certificate quotes; null where there are none.
-let pooled = null;
-
-async function together(a, d) {
-  if (!raw.pooled) return null;
-  if (!pooled) pooled = new Int16Array((await unpack(raw.pooled)).buffer);
-  return pooled[a * P + d];
-}
-
-function logOdds(value) {
-  if (value === SILENT) return "none";
-  if (Math.abs(value) >= SURE) return value > 0 ? "certain: yes" : "certain: no";
-  const text = (Math.abs(value) / 100).toFixed(1);
+function evidenceText(value) {
+  if (Number.isNaN(value)) return "none";
+  if (!Number.isFinite(value)) return value > 0 ? "certain: yes" : "certain: no";
+  const text = Math.abs(value).toFixed(1);
   return text === "0.0" ? text : `${value < 0 ? "−" : "+"}${text}`;
 }
 
 // Algorithm 3 gives no probabilities: it states a pair, or says nothing about it.
 const STATES = raw.mode === "paper";
+const ALMOST = { "1.000": "> 0.999", "0.000": "< 0.001" };
 const chance = (pair) => {
   if (STATES) return pairs.verdict[pair] === 2 ? "stated" : "not stated";
-  return (pairs.probability[pair] / 10000).toFixed(3);
+  const text = pairs.probability[pair].toFixed(3);
+  if (raw.mode === "exact" && pairs.verdict[pair]) return text[0];
+  return ALMOST[text] ?? text;
 };
 const chanceText = (pair) => (STATES ? chance(pair) : `probability ${chance(pair)}`);
 

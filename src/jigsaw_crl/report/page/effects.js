@@ -1,56 +1,12 @@
-// Sizes of effects: the bound of a "no", the panel "effect of a on d", and the marks of intervals.
-const sized = raw.effects;
-const effects = { total: null, error: null, chance: null, direct: null };
-const bounds = { value: null, inSd: null };
-const SIZE_UNIT = "standard deviations";
-
-const floats = (bytes, first, n) => new Float32Array(bytes.slice(4 * first, 4 * (first + n)).buffer);
-
-async function readEffects() {
-  const n = P * P;
-  const limits = await unpack(raw.bounds);
-  bounds.value = floats(limits, 0, n);
-  bounds.inSd = limits.subarray(4 * n);
-  if (!sized) return;
-  const [total, direct] = await Promise.all([unpack(sized.total), unpack(sized.direct)]);
-  ["total", "error", "chance"].forEach((name, k) => { effects[name] = floats(total, k * n, n); });
-  effects.direct = {
-    weight: floats(direct, 0, n), error: floats(direct, n, n),
-    verdict: direct.subarray(8 * n, 9 * n), open: direct.subarray(9 * n),
-  };
-}
-
-const siteCache = new Map();
-
-function readSite(k, packed) {
-  if (!siteCache.has(k)) siteCache.set(k, unpack(packed));
-  return siteCache.get(k);
-}
-
-// What every site measured of one effect.
-async function siteEffects(a, d) {
-  const out = [];
-  for (const [k, packed] of sized.sites) {
-    const members = raw.clients[k].members;
-    const [i, j] = [members.indexOf(a), members.indexOf(d)];
-    if (i < 0 || j < 0) continue;
-    const bytes = await readSite(k, packed);
-    const n = members.length * members.length;
-    const at = i * members.length + j;
-    const [value, error] = [floats(bytes, at, 1)[0], floats(bytes, n + at, 1)[0]];
-    if (!Number.isNaN(value)) {
-      out.push({ name: raw.clients[k].name, ...around(value, error), aside: bytes[8 * n + at] === 1 });
-    }
-  }
-  return out;
-}
+// Sizes of effects: the forest of one effect, and the marks of intervals.
+const sized = raw.interval !== null;
 
 function around(value, error) {
-  const half = sized.interval * error;
+  const half = raw.interval * error;
   return { value, low: value - half, high: value + half };
 }
 
-const known = (pair) => Boolean(sized) && !Number.isNaN(effects.total[pair]);
+const known = (pair) => !Number.isNaN(pairs.total[pair]);
 
 // Two decimals and a sign; zero has none.
 function signed(value) {
@@ -60,91 +16,21 @@ function signed(value) {
 
 const range = ({ low, high }) => (low === high ? "exact" : `${signed(low)} to ${signed(high)}`);
 
-// How large an effect a "no" excludes, in words and rounded up; empty for other verdicts.
-function boundText(pair) {
-  if (pairs.verdict[pair] !== 1) return "";
-  if (raw.mode === "exact") return "Exact moments exclude an effect of any size.";
-  const value = bounds.value[pair];
-  if (Number.isNaN(value)) return "No client measured this pair: the verdict follows from other pairs, and excludes no size of effect by itself.";
-  // Two digits, as in the certificate.
-  const step = 10 ** (Math.floor(Math.log10(Math.max(value, 1e-12))) - 1);
-  const up = Math.ceil(value / step - 1e-4) * step;
-  const digits = (number) => String(Number(number.toPrecision(2)));
-  if (bounds.inSd[pair]) return `An effect above ${digits(up)} standard deviations is excluded (95 %).`;
-  if (up > 0.995) return "The data exclude no size of effect: the verdict rests on how improbable the pair is.";
-  return `An effect above ${digits(100 * up)} % of what the intervention on ${labels[pair % P]} changed is excluded (95 %).`;
-}
-
-// -- the panel of one effect --
-
-function agreement(pair, sites) {
-  const used = sites.filter((site) => !site.aside).length;
-  if (used < 2) return "Only one site measured it, so that agreement between sites cannot be tested.";
-  const p = effects.chance[pair];
-  const odds = p < 0.001 ? "less than 0.001" : p.toFixed(p < 0.1 ? 3 : 2);
-  if (p < sized.unequal) return `The sites differ: by chance, differences as large as theirs have a probability of ${odds}. The interval includes the spread between sites.`;
-  if (p < 0.1) return `The sites differ somewhat more than usual: by chance, differences as large as theirs have a probability of ${odds}.`;
-  return `The sites agree: by chance, differences as large as theirs have a probability of ${odds}.`;
-}
-
-function directText(a, d) {
-  const pair = a * P + d;
-  const { weight, error, verdict, open } = effects.direct;
-  if (pairs.verdict[pair] === 1) return "";
-  const size = around(weight[pair], error[pair]);
-  if (verdict[pair] === 2) return `Direct effect, not through other labels: ${signed(size.value)} (${range(size)}).`;
-  if (verdict[pair] === 1) return "The effect is not direct: it passes through other labels.";
-  const why = open[pair] ? " Pairs that no site measured may lie between." : "";
-  return `Whether it is direct is undetermined: the direct part is ${signed(size.value)} (${range(size)}).${why}`;
-}
-
-function arbitrary(a, d) {
-  const names = [a, d].filter((i) => !sized.oriented[i]).map((i) => labels[i]);
-  if (!names.length) return "";
-  return `The sign says nothing: no intervention shows in which direction it moved ${names.join(" and ")}.`;
-}
-
-function totalText(a, d) {
-  const pair = a * P + d;
-  const size = around(effects.total[pair], effects.error[pair]);
-  const numbers = `${signed(size.value)} (${size.low === size.high ? "" : "95 % interval "}${range(size)})`;
-  if (pairs.verdict[pair] === 1) return `Measured: ${numbers} ${SIZE_UNIT}. It counts as zero, because ${labels[a]} is not an ancestor of ${labels[d]}.`;
-  return `Moving ${labels[a]} by one standard deviation changes ${labels[d]} by ${numbers} ${SIZE_UNIT}.`;
-}
-
-async function effectPanel(a, d) {
-  if (!sized) return [];
-  const pair = a * P + d;
-  const panel = element("section", { id: "effect", class: "effect", "aria-label": `Effect of ${labels[a]} on ${labels[d]}` },
-    element("h3", {}, "Effect of ", element("bdi", {}, labels[a]), " on ", element("bdi", {}, labels[d])));
-  if (!known(pair)) {
-    panel.append(element("p", {}, pairs.verdict[pair] === 1 ? "None, by the verdict." : "Undetermined: no site with hard interventions on both labels measured it."));
-    return [panel];
-  }
-  const sites = await siteEffects(a, d);
-  panel.append(element("p", { class: "big" }, totalText(a, d)));
-  const [direct, sign] = [directText(a, d), arbitrary(a, d)];
-  if (direct) panel.append(element("p", {}, direct));
-  panel.append(forest(pair, sites), element("p", { class: "tiny" }, agreement(pair, sites)));
-  if (sites.some((site) => site.aside)) {
-    panel.append(element("p", { class: "tiny" }, "×: set aside, because it stands far apart from the other sites. It is no part of “all sites”."));
-  }
-  if (sign) panel.append(element("p", { class: "tiny" }, sign));
-  return [panel];
-}
-
-function forest(pair, sites) {
-  const all = around(effects.total[pair], effects.error[pair]);
-  const scale = scaleOf([...sites, all]);
+// One effect at every site, and at all together; nothing where fewer than two sites measured it.
+function forest(pair, said) {
+  const sites = said.filter((s) => s.size !== null);
+  if (sites.length < 2 || !known(pair)) return [];
+  const all = around(pairs.total[pair], pairs.error[pair]);
+  const scale = scaleOf([...sites.map((s) => s.size), all]);
   const row = (name, size, kind) => element("tr", { class: kind },
     element("th", { scope: "row", title: name }, element("bdi", {}, name)),
     element("td", { class: "plot" }, mark(scale, size, kind)),
     element("td", { class: "num" }, `${kind === "aside" ? "× " : ""}${signed(size.value)}`, element("span", { class: "sr" }, ` (${range(size)})${kind === "aside" ? ", set aside" : ""}`)));
-  return element("table", { id: "forest", class: "forest" },
+  return [element("table", { id: "forest", class: "forest" },
     element("caption", { class: "sr" }, "Effect at every site, and at all together"),
     element("thead", {}, element("tr", {}, ...["site", "95 % interval", "effect"].map((x) => element("th", { scope: "col" }, x)))),
-    element("tbody", {}, ...sites.map((site) => row(site.name, site, site.aside ? "aside" : "site")),
-      row("all sites", all, "sum"), axisRow(scale)));
+    element("tbody", {}, ...sites.map((s) => row(s.name, s.size, s.size.aside ? "aside" : "site")),
+      row("all sites", all, "sum"), axisRow(scale)))];
 }
 
 // -- marks: intervals in table cells, on one scale --

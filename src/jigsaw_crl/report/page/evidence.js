@@ -1,11 +1,11 @@
 // What one client says: filled discs yes, rings no, dashes cannot say; the larger, the stronger.
-const STRONG = 800;
+const STRONG = 8;
 const heat = emptyGrid([]);
 let heatClient = null;
 
 function said(a, d) {
   const at = heatClient.row.get(a) * heat.order.length + heatClient.row.get(d);
-  return { value: heatClient.evidence[at], stance: heatClient.stance[at] - 1 };
+  return { value: heatClient.evidence[at], stance: heatClient.stance[at] };
 }
 
 async function chooseHeat() {
@@ -46,7 +46,9 @@ function drawSaid(pen, ink, { value, stance }, x, y) {
     pen.stroke();
     return;
   }
-  const size = (heat.cell / 2 - 1.5) * Math.sqrt(Math.min(1, Math.abs(value) / STRONG));
+  // A client that only states has no number.
+  const share = Number.isNaN(value) ? 1 : Math.min(1, Math.abs(value) / STRONG);
+  const size = (heat.cell / 2 - 1.5) * Math.sqrt(share);
   pen.arc(x, y, Math.max(size, 0.8), 0, 7);
   pen.fillStyle = pen.strokeStyle = stance > 0 ? ink.yes : ink.no;
   if (stance > 0) pen.fill();
@@ -56,7 +58,7 @@ function drawSaid(pen, ink, { value, stance }, x, y) {
 function saidText(a, d) {
   if (a === d) return labels[a];
   const { value, stance } = said(a, d);
-  return `Is ${labels[a]} an ancestor of ${labels[d]}? ${heatClient.name}: ${SAYS[stance + 1]} (log-odds ${logOdds(value)}).`;
+  return `Is ${labels[a]} an ancestor of ${labels[d]}? ${heatClient.name}: ${SAYS[stance + 1]} (evidence ${evidenceText(value)}).`;
 }
 
 answerCells($("heat"), heat, drawHeat, (a, d) => { $("heat-cell").textContent = saidText(a, d); });

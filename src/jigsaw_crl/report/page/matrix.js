@@ -70,10 +70,10 @@ function drawCell(pen, ink, pair, x, y, size) {
   pen.fillRect(x, y, size, size);
   if (code === 0) {
     // Striped, and filled from below to its probability.
-    const high = STATES ? 0 : Math.max(1, (size * pairs.probability[pair]) / 10000);
+    const high = STATES ? 0 : Math.max(1, size * pairs.probability[pair]);
     pen.fillStyle = ink.open;
     if (size < 8 && !STATES) {
-      if (pairs.probability[pair] >= 5000) pen.fillRect(x, y, size, size);
+      if (pairs.probability[pair] >= 0.5) pen.fillRect(x, y, size, size);
       else pen.fillRect(x, y, size, size / 2);
     } else for (let k = 0; k < high; k += 4) pen.fillRect(x, y + size - k - 2, size, 2);
   } else if (code === 2 && size > 12) {
@@ -88,8 +88,8 @@ function drawCell(pen, ink, pair, x, y, size) {
 function cellText(a, d) {
   if (a === d) return labels[a];
   const pair = a * P + d;
-  const effect = known(pair) && pairs.verdict[pair] !== 1 ? `, total effect ${signed(effects.total[pair])}` : "";
-  return `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}${effect}. ${boundText(pair)}`.trim();
+  const effect = known(pair) && pairs.verdict[pair] !== 1 ? `, total effect ${signed(pairs.total[pair])}` : "";
+  return `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}${effect}.`;
 }
 
 let waiting = false;

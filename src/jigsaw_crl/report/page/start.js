@@ -18,7 +18,7 @@ theme.addEventListener("click", () => setTheme(theme.getAttribute("aria-pressed"
 document.querySelectorAll("[data-file]").forEach((button) => {
   button.addEventListener("click", async () => {
     const name = button.dataset.file;
-    const type = name.endsWith(".csv") ? "text/csv" : "application/xml";
+    const type = { csv: "text/csv", svg: "image/svg+xml", graphml: "application/xml" }[name.split(".").pop()];
     const address = URL.createObjectURL(new Blob([await unpack(raw.files[name])], { type }));
     const link = element("a", { href: address, download: name });
     link.click();
@@ -62,7 +62,7 @@ if (!("DecompressionStream" in window)) {
   document.querySelector("main").prepend(element("p", { class: "note warn" },
     "This browser is too old to unpack the pairs and certificates: use one from 2023 or later."));
 }
-Promise.all([readPairs(), readEffects()]).then(async () => {
+readPairs().then(async () => {
   startWhatIf();
   await filterPairs();
   await chooseHeat();

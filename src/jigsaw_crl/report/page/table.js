@@ -17,13 +17,14 @@ async function whoFits(who) {
     return (pair) => (pairs.verdict[pair] === 2 && !pairs.yes[pair]) || (pairs.verdict[pair] === 1 && !pairs.no[pair]);
   }
   if (who === "rests") return (pair) => rests.has(pair);
+  if (who === "contested") return (pair) => contested.has(pair);
   if (!who.startsWith("only:")) return () => true;
   const client = await readClient(Number(who.slice(5)));
   const n = client.members.length;
   return (pair) => {
     const [i, j] = [client.row.get(Math.floor(pair / P)), client.row.get(pair % P)];
     if (i === undefined || j === undefined) return false;
-    const stance = client.stance[i * n + j] - 1;
+    const stance = client.stance[i * n + j];
     return (stance > 0 && pairs.verdict[pair] === 2 && pairs.yes[pair] === 1)
       || (stance < 0 && pairs.verdict[pair] === 1 && pairs.no[pair] === 1);
   };
@@ -58,12 +59,12 @@ const KEYS = {
 // Pairs without a known effect come last.
 function effectSize(pair) {
   if (pairs.verdict[pair] === 1) return 0;
-  return known(pair) ? Math.abs(effects.total[pair]) : -1;
+  return known(pair) ? Math.abs(pairs.total[pair]) : -1;
 }
 
 function effectCell(pair) {
   if (pairs.verdict[pair] === 1) return "none";
-  return known(pair) ? signed(effects.total[pair]) : "unknown";
+  return known(pair) ? signed(pairs.total[pair]) : "unknown";
 }
 
 function sortPairs() {
@@ -81,7 +82,7 @@ function drawRows() {
     const row = element("tr", { "data-pair": pair, class: pair === picked ? "picked" : "" },
       element("td", { class: "label", title: labels[a] }, element("bdi", {}, labels[a])),
       element("td", { class: "label", title: labels[d] }, element("bdi", {}, labels[d])),
-      element("td", {}, element("span", { class: `say v${pairs.verdict[pair]}` }, WORDS[pairs.verdict[pair]]), " ", restsMark(pair)),
+      element("td", {}, element("span", { class: `say v${pairs.verdict[pair]}` }, WORDS[pairs.verdict[pair]]), " ", ...marks(pair)),
       element("td", { class: "num" }, chance(pair)),
       element("td", { class: "num" }, String(pairs.yes[pair])),
       element("td", { class: `num${pairs.yes[pair] && pairs.no[pair] ? " hot" : ""}` }, String(pairs.no[pair])),

@@ -12,16 +12,24 @@ function expectedChanges() {
     }
     const pair = j * P + i;
     const no = pairs.verdict[pair] === 1;
-    const [estimate, error] = [effects.total[pair], effects.error[pair]];
+    const [estimate, error] = [pairs.total[pair], pairs.error[pair]];
     out.value += amount * (no ? 0 : estimate);
     if (no && Number.isNaN(estimate)) return;
     out.offset += no ? amount * estimate : 0;
     out.variance += (amount * error) ** 2;
   }));
   return list.map(({ value, offset, variance }) => {
-    const half = sized.interval * Math.sqrt(variance);
+    const half = raw.interval * Math.sqrt(variance);
     return { value, low: Math.min(value + offset - half, value), high: Math.max(value + offset + half, value) };
   });
+}
+
+// The interval. A value at its end is that of a pair without an effect, of which the data exclude less.
+function between(size) {
+  const { value, low, high } = size;
+  if (low === high) return "";
+  if (value === low) return ` (at most ${signed(high)})`;
+  return value === high ? ` (at least ${signed(low)})` : ` (${range(size)})`;
 }
 
 function drawShifts() {
@@ -31,8 +39,7 @@ function drawShifts() {
     const size = changes[i];
     const open = Number.isNaN(size.value);
     const kind = size.low > 0 ? "up" : size.high < 0 ? "down" : "zero";
-    const exact = pushes.has(i) && size.low === size.high;
-    const text = open ? ["undetermined"] : [signed(size.value), exact ? "" : element("span", { class: "between" }, ` (${range(size)})`)];
+    const text = open ? ["undetermined"] : [signed(size.value), element("span", { class: "between" }, between(size))];
     return element("tr", { "data-label": labels[i] },
       element("th", { scope: "row", title: labels[i] }, element("bdi", {}, labels[i])),
       element("td", { class: "plot" }, mark(scale, size, kind)),

@@ -1,6 +1,6 @@
 // The panel with explanations: a label with its relatives, or a pair with its certificate.
 const why = $("why");
-const WIDE = window.matchMedia("(min-width: 1081px)");
+const hint = $("why-body").firstElementChild;
 let returnTo = null;
 let asked = 0;
 // The pair that is explained, and marked wherever it is shown; null if none is.
@@ -18,8 +18,7 @@ function closeWhy() {
   why.classList.remove("open");
   document.body.classList.remove("asked");
   $("why-title").textContent = "Why?";
-  $("why-body").replaceChildren(
-    element("p", { class: "hint" }, "Select a label, a line, a cell or a pair anywhere on this page to read the reasons here."));
+  $("why-body").replaceChildren(hint);
   markPair(null);
   if (returnTo && returnTo.isConnected) returnTo.focus({ preventScroll: true });
   returnTo = null;
@@ -51,35 +50,33 @@ async function explain(a, d, from = null) {
   const turn = asked += 1;
   if (from) returnTo = from;
   const pair = a * P + d;
-  const code = pairs.verdict[pair];
-  const [text, said, sum, effect] = await Promise.all([certificate(a, d), testimony(a, d), together(a, d), effectPanel(a, d)]);
+  const [[proof = raw.left_out, ...sentences], said] = await Promise.all([textsOf(a, d), testimony(a, d)]);
   if (turn !== asked) return;
   const gauge = element("i");
-  gauge.style.width = `${pairs.probability[pair] / 100}%`;
+  gauge.style.width = `${100 * pairs.probability[pair]}%`;
+  const code = pairs.verdict[pair];
   const line = element("p", { class: "verdict-line" },
-    element("span", { class: `say v${code}` }, WORDS[code]), restsMark(pair), element("span", {}, chanceText(pair)));
-  const proof = element("pre", { id: "certificate", tabindex: "0" });
-  proof.textContent = text || "This certificate is too long for the page. Read it with: jigsaw explain DIR ANCESTOR DESCENDANT";
-  const table = element("table", {}, element("thead", {}, element("tr", {},
-    ...["client", "says", "log-odds"].map((x) => element("th", { scope: "col" }, x)))));
-  const body = element("tbody");
-  said.forEach((s) => body.append(element("tr", {},
-    element("td", {}, element("bdi", {}, s.name)),
-    element("td", {}, SAYS[s.stance + 1]),
-    element("td", { class: "num" }, logOdds(s.evidence)))));
-  if (sum !== null) body.append(element("tr", { class: "sum" },
-    element("td", { colspan: "2" }, "all together"), element("td", { class: "num" }, logOdds(sum))));
-  table.append(body);
-  const note = element("p", { class: "tiny" }, sum === null
-    ? "A client with exact moments is certain, or cannot say."
-    : "Log-odds: 0 is no evidence, ±1.1 three to one, ±4.6 a hundred to one. “All together” is the pooled evidence about this pair, which certificates quote. A client’s line is what it brings, with the chance counted in that it cannot tell the direction. “All together” is not the sum of the lines above: clients are weighted, and doubts about a label are judged over all its clients.");
-  const bound = boundText(pair) ? element("p", { id: "bound" }, boundText(pair)) : "";
-  openWhy(`${labels[a]} → ${labels[d]}?`, line, STATES ? "" : element("div", { class: "gauge", "aria-hidden": "true" }, gauge), bound, ...effect, proof,
-    element("h3", {}, said.length ? `What ${said.length === 1 ? "the client that has both labels says" : `the ${said.length} clients that have both labels say`}` : "No client has both labels"),
-    ...(said.length ? [table, STATES ? "" : note] : []),
+    element("span", { class: `say v${code}` }, WORDS[code]), ...marks(pair), element("span", {}, chanceText(pair)));
+  openWhy(`${labels[a]} → ${labels[d]}?`, line, STATES ? "" : element("div", { class: "gauge", "aria-hidden": "true" }, gauge),
+    element("pre", { id: "certificate", tabindex: "0" }, proof), ...forest(pair, said),
+    element("div", { id: "about" }, ...sentences.map((text) => element("p", {}, text))),
+    ...whoSays(pair, said),
     element("button", { type: "button", class: "tool", onclick: () => explain(d, a) }, "The other way round"));
   markPair(a, d);
   $("why-title").focus({ preventScroll: true });
+}
+
+function whoSays(pair, said) {
+  if (!said.length) return [element("h3", {}, "No client has both labels")];
+  const title = said.length === 1 ? "the client that has both labels says" : `the ${said.length} clients that have both labels say`;
+  const lines = said.map((s) => element("tr", {}, element("td", {}, element("bdi", {}, s.name)),
+    element("td", {}, SAYS[s.stance + 1]), element("td", { class: "num" }, evidenceText(s.evidence))));
+  if (raw.mode === "evidence") lines.push(element("tr", { class: "sum" },
+    element("td", { colspan: "2" }, "all together"), element("td", { class: "num" }, evidenceText(pairs.evidence[pair]))));
+  return [element("h3", {}, `What ${title}`),
+    element("table", {}, element("thead", {}, element("tr", {},
+      ...["client", "says", "evidence"].map((x) => element("th", { scope: "col" }, x)))), element("tbody", {}, ...lines)),
+    STATES ? "" : $("about-evidence").content.cloneNode(true)];
 }
 
 function markPair(a, d) {

@@ -1,0 +1,138 @@
+"""What the page says about every pair: its certificate, and sentences about its effect.
+
+The certificate is the text of `str(order.explain(a, d))`. Texts are compressed per ancestor, so
+that a click decompresses one row. A proof from exact moments can have thousands of steps: such a
+proof is not in the page, which then says how to print it.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from contextlib import suppress
+
+import numpy as np
+
+from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects
+from jigsaw_crl.assembly.exact.proof import TooLong
+from jigsaw_crl.assembly.verdict import NO, OPEN
+from jigsaw_crl.base.text import signed
+from jigsaw_crl.evidence.effects import INTERVAL
+
+__all__ = ["LEFT_OUT", "pack", "pack_texts"]
+
+# Ordered pairs whose texts go into the page; 300 labels have 89,700. Of more, "not ancestor" is
+# left out, and then what is undetermined.
+MOST_PAIRS = 120_000
+# Steps of one proof.
+MOST_STEPS = 60
+# Stands in the page for a text that is not in it.
+LEFT_OUT = (
+    "This certificate is not in the page, which would be too long. Print it with: jigsaw explain "
+    "DIR ANCESTOR DESCENDANT"
+)
+
+
+def pack(data: bytes) -> str:
+    """Bytes compressed with gzip, in base64; the same bytes always give the same text."""
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode("ascii")
+
+
+def pack_texts(order: GlobalOrder) -> list[str]:
+    """For each ancestor, a compressed JSON list with the texts of each descendant.
+
+    The first text of a pair is its certificate, the others are sentences about it. A pair without
+    a certificate in the page has no texts.
+    """
+    wanted = ~np.eye(len(order.labels), dtype=bool)
+    for said in (NO, OPEN):
+        if wanted.sum() > MOST_PAIRS:
+            wanted &= order.verdicts != said
+    rows = []
+    for a in range(len(order.labels)):
+        texts: list[list[str]] = [[] for _ in order.labels]
+        for d in np.flatnonzero(wanted[a]).tolist():
+            with suppress(TooLong):
+                proof = str(order.certificate(a, d, most_steps=MOST_STEPS))
+                texts[d] = [proof, *_about(order, a, d)]
+        rows.append(pack(json.dumps(texts, ensure_ascii=False).encode()))
+    return rows
+
+
+def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
+    """What the certificate of a pair does not say: about its bound, and about its effect."""
+    said = order.verdicts[a, d]
+    sentences = []
+    if said == NO and order.mode == "exact":
+        sentences.append("Exact moments exclude an effect of any size.")
+    elif said == NO and np.isnan(order.table.bounds.value[a, d]):
+        sentences.append(
+            "No client measured this pair: the verdict follows from other pairs, and excludes no "
+            "size of effect by itself."
+        )
+    effects = order.effects
+    if effects is None:
+        return sentences
+    if not effects.known[a, d]:
+        if said != NO:
+            sentences.append(
+                "The size of its effect is unknown: no site with hard interventions on both labels "
+                "measured it."
+            )
+        return sentences
+    if said == NO:
+        measured = _with_interval(effects.estimate[a, d], effects.error[a, d])
+        sentences.append(
+            f"Measured: {measured} standard deviations. It counts as zero, because "
+            f"{order.labels[a]} is not an ancestor of {order.labels[d]}."
+        )
+    else:
+        sentences.append(_direct(order, a, d))
+    sentences.append(_agreement(effects, a, d))
+    if effects.set_aside[:, a, d].any():
+        sentences.append("×: set aside, because it stands far apart from the other sites.")
+    loose = [order.labels[i] for i in (a, d) if not effects.oriented[i]]
+    if loose:
+        sentences.append(
+            "The sign says nothing: no intervention shows in which direction it moved "
+            f"{' and '.join(loose)}."
+        )
+    return sentences
+
+
+def _with_interval(value: float, error: float) -> str:
+    if error == 0:
+        return f"{signed(value)} (exact)"
+    half = INTERVAL * error
+    return f"{signed(value)} ({signed(value - half)} to {signed(value + half)})"
+
+
+def _direct(order: GlobalOrder, a: int, d: int) -> str:
+    effects, direct = order.effects, order.direct_effects
+    assert effects is not None
+    assert direct is not None
+    size = _with_interval(direct.weight[a, d], direct.error[a, d])
+    verdict = direct.verdict(a, d)
+    if verdict == "direct":
+        if signed(direct.weight[a, d]) == signed(effects.estimate[a, d]):
+            return "The effect is direct: it does not pass through other labels."
+        return f"There is a direct effect, which does not pass through other labels: {size}."
+    if verdict == "not direct":
+        return "The effect is not direct: it passes through other labels."
+    why = " Pairs that no site measured may lie between." if direct.rests_on_open[a, d] else ""
+    return f"Whether it is direct is undetermined: the direct part is {size}.{why}"
+
+
+def _agreement(effects: PooledEffects, a: int, d: int) -> str:
+    if effects.sites[a, d] < 2:
+        return "Only one site measured it, so that agreement between sites cannot be tested."
+    p = float(effects.heterogeneity[a, d])
+    odds = "less than 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    by_chance = f"by chance, differences as large as theirs have a probability of {odds}."
+    if p < UNEQUAL:
+        return f"The sites differ: {by_chance} The interval includes the spread between sites."
+    if p < 0.1:
+        return f"The sites differ somewhat more than usual: {by_chance}"
+    return f"The sites agree: {by_chance}"
