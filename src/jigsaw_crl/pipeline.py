@@ -35,6 +35,7 @@ from jigsaw_crl.diagnostics import (
 )
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.latents import in_columns
+from jigsaw_crl.nullcone.reading import Sight
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery, check_options
 from jigsaw_crl.result.provenance import provenance_of
 from jigsaw_crl.result.result import Result
@@ -117,7 +118,12 @@ class Recovered:
 
 
 def recover_client(
-    client: Client, report: ClientReport, options: Options, *, basis: bool = True
+    client: Client,
+    report: ClientReport,
+    options: Options,
+    sight: Sight | None = None,
+    *,
+    basis: bool = True,
 ) -> Recovered:
     """Recover one client: the only way from a client to its fragment.
 
@@ -128,6 +134,8 @@ def recover_client(
     report : ClientReport
         The checks of the client as it was given.
     options : Options
+    sight : Sight, optional
+        What was seen of the client before: see `Recovery.of`.
     basis : bool
         Compute the latent basis as well.
     """
@@ -151,6 +159,7 @@ def recover_client(
             confounding=options.confounding,
             rank_one=options.rank_one,
             white=report.white if whole else None,
+            sight=sight,
         )
         report = report.after_recovery(client.labels, recovery.unread)
         fragment = recovery.fragment(basis=basis, **beside())
@@ -242,9 +251,16 @@ def recover_fragment(
 
 
 def recover_clients(
-    study: Study, report: StudyReport, options: Options, *, n_jobs: int = 1
+    study: Study,
+    report: StudyReport,
+    options: Options,
+    *,
+    before: Iterable[Recovered] = (),
+    n_jobs: int = 1,
 ) -> tuple[list[Recovered], StudyReport]:
     """Recover every client of a checked study that can be used, each on its own.
+
+    What was seen of the clients `before`, under other claims, is not computed again.
 
     Returns
     -------
@@ -261,8 +277,11 @@ def recover_clients(
     clients = _readable(study.clients, report.findings, options)
     reports = {r.client: r for r in report.clients}
     without_basis = partial(recover_client, basis=False)
+    seen = {r.fragment.client: r.recovery.sight for r in before if r.recovery is not None}
     recovered: list[Recovered] = in_parallel(
-        n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
+        n_jobs,
+        without_basis,
+        [(c, reports[c.name], options, seen.get(c.name)) for c in clients],
     )
     report = report.with_clients(r.report for r in recovered)
     left = {c.name for c in usable(study.clients, report.findings)}
@@ -345,7 +364,7 @@ def recover(
     doubted, across = claims_across(r.fragment for r in recovered)
     if doubted:
         soft = given.with_interventions(dict.fromkeys(doubted, "soft"))
-        recovered, report = recover_clients(soft, checks, options, n_jobs=n_jobs)
+        recovered, report = recover_clients(soft, checks, options, before=recovered, n_jobs=n_jobs)
     report = replace(report, across=(*report.across, *across))
     assembly: dict[str, Any] = {"method": method}
     if method == "null-cone":

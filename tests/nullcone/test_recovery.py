@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import jigsaw_crl as jc
 from jigsaw_crl.nullcone import Recovery, recover_fragment
-from jigsaw_crl.nullcone.reading import read
+
+from .readings import read
 
 
 def same_structure(fragment, truth):

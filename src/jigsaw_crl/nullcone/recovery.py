@@ -23,7 +23,7 @@ from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
-from jigsaw_crl.nullcone.reading import Reading
+from jigsaw_crl.nullcone.reading import Reading, Sight, see
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.spread import spread_edge
 from jigsaw_crl.nullcone.statements import certain_statements
@@ -71,6 +71,7 @@ class Recovery:
     n_latent: int
     rank_one: RankOne
     reading: Reading
+    sight: Sight
     contradicted: tuple[Contradicted, ...] = ()
 
     @classmethod
@@ -81,6 +82,7 @@ class Recovery:
         confounding: Confounding = "allow",
         rank_one: RankOne = "no-ancestor",
         white: White | None = None,
+        sight: Sight | None = None,
     ) -> Recovery:
         """Read a client.
 
@@ -91,13 +93,16 @@ class Recovery:
             As for `recover_fragment`.
         white : White, optional
             The client, whitened by its control; computed if None.
+        sight : Sight, optional
+            What was seen of the client before, under another claim on which interventions are hard.
         """
         check_options(confounding, rank_one)
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
-        reading, contradicted = read_claimed(client, possible, hard, white)
+        sight = see(client, white) if sight is None else sight
+        reading, contradicted = read_claimed(sight, client.labels, possible, hard)
         sizes = client.n_samples, client.n_latent
-        return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted)
+        return cls(client.name, client.labels, *sizes, rank_one, reading, sight, contradicted)
 
     @cached_property
     def seen(self) -> BoolArray:
