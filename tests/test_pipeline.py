@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import run
+from jigsaw_crl.nullcone.pooling import pool
 from jigsaw_crl.study import write_moments
 
 
@@ -148,3 +149,31 @@ def test_an_option_that_means_nothing_is_refused_before_any_work(option, monkeyp
     monkeypatch.setattr("jigsaw_crl.pipeline.check_client", None)
     with pytest.raises(jc.InputError, match=f"{next(iter(option))} is"):
         jc.recover(clients, **option)
+
+
+def test_each_client_is_seen_once_although_a_claim_is_false(monkeypatch):
+    hard, soft = (
+        jc.simulate.random_world(
+            7, 5, 0.8, seed=32, intervention=jc.simulate.Intervention(kind, shift=1)
+        )
+        for kind in ("hard", "mild")
+    )
+    liar = "z1"
+    clients = []
+    for k in range(5):
+        own, other = (w.client(k, 20_000, seed=k) for w in (hard, soft))
+        regimes = {x: (other if x == liar else own).interventions[x] for x in own.labels}
+        clients.append(
+            jc.Client.from_moments(
+                own.name,
+                control=own.control,
+                interventions=regimes,
+                hard=True,
+                n_latent=own.n_latent,
+            )
+        )
+    calls = []
+    monkeypatch.setattr("jigsaw_crl.nullcone.reading.pool", lambda w: calls.append(1) or pool(w))
+    result = jc.recover(clients)
+    assert any(f.check == "not-hard" and f.regime == liar for f in result.diagnostics)
+    assert len(calls) == 5

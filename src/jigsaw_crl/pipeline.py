@@ -34,6 +34,7 @@ from jigsaw_crl.diagnostics import (
 )
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.latents import in_columns
+from jigsaw_crl.nullcone.reading import Sight
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery, check_options
 from jigsaw_crl.result.provenance import provenance_of
 from jigsaw_crl.result.result import Result
@@ -119,6 +120,7 @@ def recover_client(
     client: Client,
     report: ClientReport,
     options: Options,
+    sight: Sight | None = None,
     *,
     basis: bool = True,
     elsewhere: bool = False,
@@ -132,6 +134,8 @@ def recover_client(
     report : ClientReport
         The checks of the client as it was given.
     options : Options
+    sight : Sight, optional
+        What was seen of the client before: see `Recovery.of`.
     basis : bool
         Compute the latent basis as well.
     elsewhere : bool
@@ -157,6 +161,7 @@ def recover_client(
             confounding=options.confounding,
             rank_one=options.rank_one,
             white=report.white if whole else None,
+            sight=sight,
             elsewhere=elsewhere,
         )
         report = report.after_recovery(client.labels, recovery.unread)
@@ -273,9 +278,13 @@ def recover_clients(
     )
     if any(_is_bent(r) for r in recovered):
         # There is one system: where effects run both ways at another client, it bends there too.
-        again = [k for k, r in enumerate(recovered) if r.recovery and r.recovery.contradicted]
+        again = {
+            k: r.recovery.sight
+            for k, r in enumerate(recovered)
+            if r.recovery is not None and r.recovery.contradicted
+        }
         informed = partial(without_basis, elsewhere=True)
-        given = [(clients[k], reports[clients[k].name], options) for k in again]
+        given = [(clients[k], reports[clients[k].name], options, x) for k, x in again.items()]
         for k, new in zip(again, in_parallel(n_jobs, informed, given), strict=True):
             recovered[k] = new
     report = report.with_clients(r.report for r in recovered)

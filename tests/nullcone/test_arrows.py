@@ -13,9 +13,10 @@ from jigsaw_crl.client.white import whiten
 from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
 from jigsaw_crl.nullcone.arrows import READINGS, ZERO, estimate
 from jigsaw_crl.nullcone.pooling import pool
-from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.nullcone.targets import arrow_targets
 from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
+
+from .readings import read
 
 
 def hard(shift: float) -> Intervention:

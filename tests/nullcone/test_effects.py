@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.truth.simulate import Intervention
+
+from .readings import read
 
 
 def hard_world(seed, p=10, clients=5, shift=1.0, kind="hard"):

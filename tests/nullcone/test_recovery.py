@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl.fragment.fragment import CANNOT_SAY
 from jigsaw_crl.nullcone import Recovery, recover_fragment
-from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.truth.simulate import FAMILIES, INTERVENTIONS
+
+from .readings import read
 
 
 def same_structure(fragment, truth):

@@ -7,8 +7,9 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
-from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.nullcone.recovery import Recovery
+
+from .readings import read
 
 MANY = 10**6
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.nullcone.recovery import Recovery
+
+from .readings import read
 
 
 def reading(seed, n, *, noise="gaussian", departures=()):

@@ -10,8 +10,9 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.client.white import whiten
 from jigsaw_crl.nullcone.lines import null_lines
-from jigsaw_crl.nullcone.reading import read
 from jigsaw_crl.nullcone.spikes import judge
+
+from .readings import read
 
 WORLDS = [(p, seed) for p in (6, 12, 20) for seed in range(4)]
 # Exact moments carry rounding only; zeros were measured at 1e-14 to 1e-12, signals from 1e-5 up.

@@ -14,12 +14,10 @@ import numpy as np
 from scipy.stats import norm
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.effects import effects_of
-from jigsaw_crl.nullcone.reading import Reading, read
+from jigsaw_crl.nullcone.reading import Reading, Sight, read
 
 __all__ = ["Contradicted", "effect_tables", "functionals", "read_claimed", "representatives"]
 
@@ -51,30 +49,28 @@ class Contradicted:
 
 
 def read_claimed(
-    client: Client, hypotheses: Hypotheses, hard: BoolArray, white: White | None
+    sight: Sight, labels: tuple[str, ...], hypotheses: Hypotheses, hard: BoolArray
 ) -> tuple[Reading, tuple[Contradicted, ...]]:
     """Read a client whose interventions on some labels are said to be hard.
 
     Labels for which the data contradict this are read as soft.
     """
-    reading = read(client, hypotheses=hypotheses, hard=hard, white=white)
-    if not hard.any():
-        return reading, ()
-    found = _contradictions(client, reading)
+    reading = read(sight, len(labels), hypotheses=hypotheses, hard=hard)
+    found = _contradictions(labels, reading) if hard.any() else ()
     if not found:
         return reading, ()
     wrong = {c.label for c in found}
-    rest = hard & ~np.array([label in wrong for label in client.labels])
-    return read(client, hypotheses=hypotheses, hard=rest, white=white), found
+    rest = hard & ~np.array([label in wrong for label in labels])
+    return read(sight, len(labels), hypotheses=hypotheses, hard=rest), found
 
 
-def _contradictions(client: Client, reading: Reading) -> tuple[Contradicted, ...]:
-    regime, known = representatives(reading, len(client.labels))
+def _contradictions(labels: tuple[str, ...], reading: Reading) -> tuple[Contradicted, ...]:
+    regime, known = representatives(reading, len(labels))
     known = known & reading.hard
-    labels = np.flatnonzero(known)
-    if len(labels) < 2:
+    own = np.flatnonzero(known)
+    if len(own) < 2:
         return ()
-    i, j = (labels[x] for x in np.triu_indices(len(labels), 1))
+    i, j = (own[x] for x in np.triu_indices(len(own), 1))
     z = []
     for a, b in ((i, j), (j, i)):
         value, error = effects_of(reading.arrow, regime[a], regime[b])
@@ -90,12 +86,12 @@ def _contradictions(client: Client, reading: Reading) -> tuple[Contradicted, ...
         count = np.bincount(i[open_], minlength=len(known))
         count = count + np.bincount(j[open_], minlength=len(known))
         for label in np.flatnonzero(count == count.max()).tolist():
-            own = open_ & ((i == label) | (j == label))
-            if not own.any():
+            here = open_ & ((i == label) | (j == label))
+            if not here.any():
                 continue
-            worst = int(np.where(own, least, -1.0).argmax())
+            worst = int(np.where(here, least, -1.0).argmax())
             other = int(j[worst] if i[worst] == label else i[worst])
-            names = client.labels[label], client.labels[other]
+            names = labels[label], labels[other]
             clear = f"{min(least[worst].item(), 1e6):.2f}"
             out[label] = Contradicted(*names, float(clear), round(threshold, 2))
         open_ &= ~np.isin(i, list(out)) & ~np.isin(j, list(out))

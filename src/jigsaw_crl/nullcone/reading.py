@@ -1,7 +1,8 @@
 """From a client's moments to log Bayes factors: pooling, targets, pairs, choice of readings.
 
-`read` runs the client's inference in the order of the modules beside this one and keeps what the
-later steps (structure, basis, statements, findings) need. The moments are not kept.
+`see` runs the client's inference in the order of the modules beside this one, up to the statistics
+of each pair. `read` takes it from there for a given claim on which interventions are hard, and
+keeps what the later steps (structure, basis, statements, findings) need.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from jigsaw_crl.nullcone.second_targets import second_targets
 from jigsaw_crl.nullcone.spread import excess_spread
 from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
 
-__all__ = ["Reading", "read"]
+__all__ = ["Reading", "Sight", "read", "see"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,24 +120,37 @@ class Reading:
     sizes: FloatArray
 
 
-def read(
-    client: Client,
-    *,
-    hypotheses: Hypotheses = HYPOTHESES,
-    hard: BoolArray | None = None,
-    white: White | None = None,
-) -> Reading:
-    """Run the client's inference up to the evidence of each pair.
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """What a client's moments show of its targets, whichever interventions are hard.
 
     Parameters
     ----------
-    client : Client
-    hypotheses : Hypotheses
-        What may be true of a pair.
-    hard : array of bool, shape (p,), optional
-        Labels whose intervention is hard; none by default.
-    white : White, optional
-        The client, whitened by its control; computed if None.
+    white : White
+        Without the matrices M.
+    targets : Targets
+    third : array, shape (r,)
+        See `Spikes`; second targets included.
+    several : array of bool, shape (r,)
+        Regimes that are left out: more than one target moved.
+    second : array of int, shape (r,)
+        A regime of the label on which the regime acts as well; −1 where there is none.
+    spread : float
+        See `excess_spread`.
+    """
+
+    white: White
+    targets: Targets
+    third: FloatArray
+    several: BoolArray
+    second: IntArray
+    spread: float
+
+
+def see(client: Client, white: White | None = None) -> Sight:
+    """Run the client's inference up to the statistics of each pair.
+
+    `white` is the client, whitened by its control; computed if None.
     """
     given = whiten(client) if white is None else white
     white, spikes = pool(given)
@@ -145,14 +159,34 @@ def read(
         white, spikes = pool(given.counting(spread))
     third = spikes.third
     second, white, spikes = second_targets(white, spikes)
-    hard = np.zeros(len(client.labels), dtype=bool) if hard is None else hard.copy()
-    if second is not None:
-        # What is lost of c is a part of the effects on it.
-        hard[white.owner[second.found]] = False
-    if white.exact:
-        targets = exact_targets(white, spikes, hard[white.owner])
-    else:
-        targets = arrow_targets(white, spikes, hard[white.owner], second)
+    exact = white.exact
+    targets = exact_targets(white, spikes) if exact else arrow_targets(white, spikes, second)
+    white = replace(white, M=white.M[:, :0, :0])
+    if second is None:
+        return Sight(white, targets, third, spikes.several, np.full(len(third), -1), spread)
+    return Sight(white, targets, third, second.refused, second.regime, spread)
+
+
+def read(
+    sight: Sight, labels: int, *, hypotheses: Hypotheses = HYPOTHESES, hard: BoolArray | None = None
+) -> Reading:
+    """The evidence of each pair.
+
+    Parameters
+    ----------
+    sight : Sight
+    labels : int
+        Number of labels, p.
+    hypotheses : Hypotheses
+        What may be true of a pair.
+    hard : array of bool, shape (p,), optional
+        Labels whose intervention is hard; none by default.
+    """
+    white = sight.white
+    hard = np.zeros(labels, dtype=bool) if hard is None else hard.copy()
+    # What a second target hides of c is a part of the effects on it.
+    hard[white.owner[sight.second >= 0]] = False
+    targets = sight.targets.claimed(hard[white.owner])
     statistics = targets.statistics
     i, j = statistics.first, statistics.second
     # A c that is zero by its exact moments is known; one that seems to be zero is not.
@@ -169,8 +203,7 @@ def read(
     weight = choice.log_weight(F, i, j)
 
     def factors(rows: FloatArray) -> FloatArray:
-        labels = white.owner, len(client.labels)
-        return by_label(statistics, rows, weight, hypotheses, *labels)
+        return by_label(statistics, rows, weight, hypotheses, white.owner, labels)
 
     soft = factors(density.rows)
     lines, q = targets.basis_lines(choice.reading)
@@ -183,9 +216,9 @@ def read(
         lines=lines,
         choice=q,
         strength=targets.strength,
-        third=third,
-        several=spikes.several if second is None else second.refused,
-        second=np.full(len(third), -1) if second is None else second.regime,
+        third=sight.third,
+        several=sight.several,
+        second=sight.second,
         usable=targets.usable,
         single=targets.single,
         mean_alone=targets.mean_alone,
@@ -194,7 +227,7 @@ def read(
         means_fit=targets.means_fit,
         misfit=targets.misfit,
         lean=targets.lean,
-        spread=spread,
+        spread=sight.spread,
         margin=choice.margin,
         z=_standard_scores(targets, choice.reading),
         hypotheses=hypotheses,
@@ -202,7 +235,7 @@ def read(
         claimed=factors(claimed.rows) if hard.any() else soft,
         hard=hard,
         arrow=targets.chosen(choice.reading),
-        sizes=_sizes(targets, choice.reading, white.owner, len(client.labels)),
+        sizes=_sizes(targets, choice.reading, white.owner, labels),
     )
 
 

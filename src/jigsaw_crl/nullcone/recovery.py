@@ -25,7 +25,7 @@ from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
 from jigsaw_crl.nullcone.nonlinear import BENT, Nonlinear, read_nonlinear
-from jigsaw_crl.nullcone.reading import Reading
+from jigsaw_crl.nullcone.reading import Reading, Sight, see
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.spread import spread_edge
 from jigsaw_crl.nullcone.statements import certain_statements
@@ -78,6 +78,7 @@ class Recovery:
     n_latent: int
     rank_one: RankOne
     reading: Reading
+    sight: Sight
     contradicted: tuple[Contradicted, ...] = ()
     nonlinear: Nonlinear | None = None
 
@@ -89,6 +90,7 @@ class Recovery:
         confounding: Confounding = "allow",
         rank_one: RankOne = "no-ancestor",
         white: White | None = None,
+        sight: Sight | None = None,
         elsewhere: bool = False,
     ) -> Recovery:
         """Read a client.
@@ -100,13 +102,16 @@ class Recovery:
             As for `recover_fragment`.
         white : White, optional
             The client, whitened by its control; computed if None.
+        sight : Sight, optional
+            What was seen of the client before.
         elsewhere : bool
             The system is not linear at another client of the study.
         """
         check_options(confounding, rank_one)
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
-        reading, contradicted = read_claimed(client, possible, hard, white)
+        sight = see(client, white) if sight is None else sight
+        reading, contradicted = read_claimed(sight, client.labels, possible, hard)
         sizes = client.n_samples, client.n_latent
         bent = None
         if hard.any():
@@ -115,7 +120,8 @@ class Recovery:
             bent = read_nonlinear(given, hard, possible.scales, **signs)
         if bent is not None:
             contradicted = ()
-        return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted, bent)
+        read = reading, sight, contradicted, bent
+        return cls(client.name, client.labels, *sizes, rank_one, *read)
 
     @cached_property
     def seen(self) -> BoolArray:

@@ -107,6 +107,15 @@ class Targets:
     arrows: Arrows | None = None
     planes: Lines | None = None
 
+    def claimed(self, hard: BoolArray) -> Targets:
+        """The targets if the interventions of some regimes (a mask) are hard.
+
+        If such a regime does not change the covariance, c is zero. Of any other, nothing is known.
+        """
+        alone = self.mean_alone & ~hard
+        statistics = _without_unmoved(self.statistics, alone)
+        return replace(self, mean_alone=alone, single=self.single & ~alone, statistics=statistics)
+
     def chosen(self, reading: IntArray) -> Arrow:
         """The chosen readings in natural lengths, each line in the direction of its shift."""
         if self.arrows is not None:
@@ -141,23 +150,17 @@ def _pairs(
     return i[keep], j[keep]
 
 
-def exact_targets(white: White, spikes: Spikes, hard: BoolArray | None = None) -> Targets:
-    """Targets of exact moments, which show the rank itself.
-
-    `hard` are the regimes of hard interventions: where their covariance does not change, c is zero.
-    """
+def exact_targets(white: White, spikes: Spikes) -> Targets:
+    """Targets of exact moments, which show the rank itself."""
     planes = null_lines(spikes)
     usable = (planes.rank > 0) & ~spikes.several
     pairs = _pairs(white.owner, usable)
     found = pair_statistics(planes, white.n, white.n_eff, *pairs, white.noise)
     change = _change_beside_shift(white, spikes)
     mean_alone = usable & (planes.rank == 1) & spikes.has_high & (change <= 1.0)
-    if hard is not None:
-        mean_alone &= ~hard
     complete = len(np.unique(white.owner[usable])) == white.dimension
     rounding = 1.0 / np.sqrt(white.n)
     told = ~untold(found, planes, rounding, complete)
-    statistics = _without_unmoved(by_reading(found, planes).of(told), mean_alone)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
     unit = np.divide(planes.n, norm, out=np.zeros_like(planes.n), where=norm > 0)
@@ -170,10 +173,10 @@ def exact_targets(white: White, spikes: Spikes, hard: BoolArray | None = None) -
         size=np.ones(len(usable)),
         strength=spikes.excess / MARGIN,
         usable=usable,
-        single=(planes.rank == 1) & ~mean_alone,
+        single=planes.rank == 1,
         mean_alone=mean_alone,
         change=change,
-        statistics=statistics,
+        statistics=by_reading(found, planes).of(told),
         identified=bool((planes.rank[usable] == 2).any()),
         planes=planes,
         shifts=white.d,
@@ -197,13 +200,8 @@ def _fit_of_shifts(
     return np.asarray(np.maximum(fit, 0.5 * IMPOSSIBLE))
 
 
-def arrow_targets(
-    white: White,
-    spikes: Spikes,
-    hard: BoolArray | None = None,
-    second: Second | None = None,
-) -> Targets:
-    """Targets of estimated moments, from means and covariances together; `hard` as above.
+def arrow_targets(white: White, spikes: Spikes, second: Second | None = None) -> Targets:
+    """Targets of estimated moments, from means and covariances together.
 
     `second` are the second targets that were taken off the regimes.
     """
@@ -217,8 +215,6 @@ def arrow_targets(
         single = (arrows.odds < 0) & ~arrows.held & visible
     change = _change_along(white)
     mean_alone = usable & arrows.held & (change <= 1.0) & fit
-    if hard is not None:
-        mean_alone &= ~hard
     has = arrows.has.copy()
     has[:, ZERO] &= single
     arrows = arrows.keep(has)
@@ -232,10 +228,10 @@ def arrow_targets(
         size=size,
         strength=arrows.strength,
         usable=usable,
-        single=single & usable & ~mean_alone,
+        single=single & usable,
         mean_alone=mean_alone,
         change=change,
-        statistics=_without_unmoved(statistics, mean_alone),
+        statistics=statistics,
         identified=identified,
         shifts=white.d if fit else np.zeros_like(white.d),
         unseen=np.sqrt(arrows.null[:, 0] / max(arrows.u.shape[2] - 1, 1)),
