@@ -31,7 +31,7 @@ from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
-from jigsaw_crl.assembly.posterior.weights import TRUCE, Trust, weigh_clients
+from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
 from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
 from jigsaw_crl.base.findings import Finding
@@ -370,12 +370,7 @@ def _about_trust(panel: Panel, trust: Trust) -> list[str]:
     ]
     names = [panel.clients[k] for k in trust.distrusted]
     listed = f" ({', '.join(names)})" if names else ""
-    if trust.disagreement and trust.typical < TRUCE:
-        notes.append(
-            f"the clients disagree{listed}: they agree with each other less than they claim to be "
-            "right; it cannot be told who is right"
-        )
-    elif trust.disagreement:
+    if trust.disagreement:
         notes.append(
             f"the clients disagree: {len(names)} of {len(panel.rows)} contradict the rest{listed}; "
             "from about a third on, it cannot be told who is right"
