@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from jigsaw_crl.assembly.decision import decide
@@ -111,8 +112,9 @@ class Outlook:
         ).verdicts
         if not implied:
             return np.asarray(verdicts != OPEN)
-        above = transitive_closure(verdicts == YES)
-        return np.asarray((verdicts != OPEN) | above | refuted(above, verdicts == NO))
+        return np.asarray(
+            (verdicts != OPEN) | (_follows(verdicts) & ~_follows(self.order.verdicts))
+        )
 
     @cached_property
     def _relations(self) -> tuple[FloatArray, FloatArray]:
@@ -152,6 +154,12 @@ class Outlook:
     def log_factor(self, pooled: Pooled, a: IntArray, d: IntArray) -> FloatArray:
         """Log Bayes factors of the pairs (a, d), about which this is said."""
         return pooled.log_odds(self.shares, self.order.said.missed.leans[a, d])
+
+
+def _follows(verdicts: npt.NDArray[np.int8]) -> BoolArray:
+    """The pairs whose answer follows from these verdicts."""
+    above = transitive_closure(verdicts == YES)
+    return np.asarray(above | refuted(above, verdicts == NO))
 
 
 # -- futures --------------------------------------------------------------------------------------
