@@ -112,15 +112,18 @@ class Outlook:
         ).verdicts
         if not implied:
             return np.asarray(verdicts != OPEN)
-        return np.asarray(
-            (verdicts != OPEN) | (_follows(verdicts) & ~_follows(self.order.verdicts))
-        )
+        return np.asarray((verdicts != OPEN) | (_follows(verdicts) & ~self._implied))
 
     @cached_property
     def _relations(self) -> tuple[FloatArray, FloatArray]:
         """Log probabilities of "row is an ancestor of column", and of neither direction."""
         P = np.clip(self.order.probabilities, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
         return np.log(P), np.log(np.clip(1.0 - P - P.T, LEAST_CHANCE, 1.0))
+
+    @cached_property
+    def _implied(self) -> BoolArray:
+        """The pairs whose answer follows from today's verdicts."""
+        return _follows(self.order.verdicts)
 
     @cached_property
     def _single(self) -> FloatArray:
