@@ -48,8 +48,8 @@ N_ORDERS = 32
 SAME = 6.0
 # Further data change what is estimated from the whole study (trust, shares of scales, missed
 # directions). This is the spread of the log factors from that, for pairs that the data are about.
-# Chosen on seeds 1000 to 1002 of `benchmarks/design_chances.py`: with 0, 0.6 and 1 the Brier score
-# is 0.176, 0.169 and 0.172.
+# On seeds 1000 to 1002 of `benchmarks/design_chances.py` the Brier score is 0.172 with it and 0.176
+# without.
 UNSTEADY = 0.6
 
 
@@ -132,7 +132,7 @@ class Outlook:
         See `OrderModel.log_factor`.
         """
         alone = (self.order.probabilities.max(axis=0) < 0.5) & (self.pooled.n_clients == 0)
-        return np.minimum(self.order.said.missed.ancestry, 0.0) * alone
+        return np.asarray(np.minimum(self.order.said.missed.ancestry, 0.0) * alone)
 
     @cached_property
     def _kept(self) -> tuple[FloatArray, FloatArray]:
@@ -383,10 +383,12 @@ class Words:
         entry = np.clip(np.searchsorted(self.total, at, side="right") - 1 - start, 0, n - 1)
         factor = 1.0 if rows is None else np.nan_to_num(rows / self.rows[entry], nan=1.0)
         word = self.said.at(entry)
-        scaled = {
-            name: _at_rows(getattr(word, name), factor) for name in ("ancestor", "leaning", "lean")
-        }
-        return replace(word, **scaled)
+        return replace(
+            word,
+            ancestor=_at_rows(word.ancestor, factor),
+            leaning=_at_rows(word.leaning, factor),
+            lean=_at_rows(word.lean, factor),
+        )
 
 
 def _at_rows(x: FloatArray, factor: float | FloatArray) -> FloatArray:
