@@ -145,7 +145,8 @@ def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_im
     assert found[2, 0]
     change[1, 2], change[2, 1] = -9.0, -9.0
     found = outlook.chance(lambda *_: change, 1) > 0
-    assert np.argwhere(found).tolist() == [[1, 2], [2, 1]]
+    # Were tank an ancestor of pump, it would be one of valve.
+    assert np.argwhere(found).tolist() == [[1, 2], [2, 0], [2, 1]]
 
 
 def test_chances_do_not_change_from_call_to_call():
@@ -185,7 +186,7 @@ def test_a_pair_in_one_district_gets_no_number_of_rows():
     order = jc.recover(world.clients(n_samples=20_000)).order
     assert {("a", "b"), ("b", "a")} <= order.undetermined()
     reasons = {(m.ancestor, m.descendant): m.reason for m in rows_needed(order)}
-    assert reasons["a", "b"] == reasons["b", "a"]
+    # More rows may still show that a, and not b, is an ancestor of c: then b is none of a.
     assert reasons["a", "b"].startswith("in one district")
 
 

@@ -162,9 +162,10 @@ def propose(
     return proposal, chances
 
 
-def _whole_number(given: object) -> bool:
+def _whole_number(given: float) -> bool:
     """Is it a whole number from 2 on?"""
-    return isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 2
+    whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    return whole and given >= 2
 
 
 class SiteSearch:
