@@ -114,6 +114,10 @@ class Pooled:
         for name in ("in_doubt", "single", "n_clients"):
             getattr(self, name)[places] += sign * getattr(evidence, name)
 
+    def at(self, pairs: tuple[IntArray, IntArray]) -> Pooled:
+        """The evidence about some pairs, shape (n_scales + 1, n) and (n,)."""
+        return Pooled(*(getattr(self, name)[(..., *pairs)] for name in self.__dataclass_fields__))
+
     def __add__(self, other: Pooled) -> Pooled:
         """Evidence of both, about the same labels."""
         return Pooled(
