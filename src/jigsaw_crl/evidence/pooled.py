@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -114,9 +116,14 @@ class Pooled:
         for name in ("in_doubt", "single", "n_clients"):
             getattr(self, name)[places] += sign * getattr(evidence, name)
 
-    def at(self, pairs: tuple[IntArray, IntArray]) -> Pooled:
-        """The evidence about some pairs, shape (n_scales + 1, n) and (n,)."""
-        return Pooled(*(getattr(self, name)[(..., *pairs)] for name in self.__dataclass_fields__))
+    def at(self, places: Any) -> Pooled:
+        """The evidence at some places of the arrays: an index or a mask of pairs."""
+        where = places if isinstance(places, tuple) else (places,)
+        return Pooled(*(getattr(self, name)[(..., *where)] for name in self.__dataclass_fields__))
+
+    def of(self, members: IntArray) -> Pooled:
+        """The evidence about some labels, in that order."""
+        return self.at(np.ix_(members, members))
 
     def __add__(self, other: Pooled) -> Pooled:
         """Evidence of both, about the same labels."""
