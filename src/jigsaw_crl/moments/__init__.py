@@ -2,8 +2,12 @@
 
 ==============  ====================================================================
 `regime`        `Moments`: size, mean, covariance and higher moments of one regime
+`summary`       moments of some rows as plain numbers, and how those of two sets are merged
 `stream`        `MomentStream`: moments of rows that arrive in chunks, in constant memory
-`power_sums`    the compiled sums behind `stream`
+`groups`        the same for rows that come in groups
+`trimming`      the same without the rows that lie farthest out
+`incomplete`    moments of rows with missing values, by EM
+`asked`         what a user asks of rows: trimming, missing values, groups, batches
 `checks`        checks of rows and covariance matrices
 ==============  ====================================================================
 """

@@ -26,8 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
@@ -47,6 +49,8 @@ NO_VARIANCE = 100 * RIDGE
 MOST_ROUNDS = 500
 # Random directions F, and the relative precision of J⁻¹F.
 PROBES, PROBE_PRECISION, MOST_STEPS = 4, 1e-2, 40
+# Rows that are filled at once, each with a matrix of its own.
+TOGETHER = 1000
 
 
 @dataclass(frozen=True)
@@ -83,24 +87,47 @@ class Filled:
     cost: Incomplete
 
 
-@dataclass(frozen=True, eq=False)
-class _Patterns:
-    """Rows in the order of their patterns of missing values; see `incomplete_loops`."""
+class _Gaps(NamedTuple):
+    """Rows that miss equally many values, u patterns of m features each.
 
-    order: IntArray
-    first: IntArray
-    missing: IntArray
-    start: IntArray
+    Parameters
+    ----------
+    features : array of int, shape (u, m)
+        What each pattern misses.
+    weight : array, shape (u,)
+        Its share of all rows.
+    rows : array of int, shape (k,)
+    pattern : array of int, shape (k,)
+        The pattern of each of these rows.
+    """
 
-    @classmethod
-    def of(cls, gaps: BoolArray) -> _Patterns:
-        _, code = np.unique(np.packbits(gaps, axis=1), axis=0, return_inverse=True)
-        code = code.ravel()
-        order = np.argsort(code, kind="stable")
-        first = np.concatenate([[0], np.cumsum(np.bincount(code))])
-        heads = gaps[order[first[:-1]]]
-        start = np.concatenate([[0], np.cumsum(heads.sum(axis=1))])
-        return cls(order, first, np.nonzero(heads)[1], start)
+    features: IntArray
+    weight: FloatArray
+    rows: IntArray
+    pattern: IntArray
+
+    def at(self, K: FloatArray) -> FloatArray:
+        """K at the features of each pattern, shape (u, m, m)."""
+        return np.asarray(K[self.features[:, :, None], self.features[:, None, :]])
+
+    def added(self, of_patterns: FloatArray, total: FloatArray) -> None:
+        """Add `weight · of_patterns`, shape (u, m, m), to `total` at the patterns' features."""
+        where = self.features[:, :, None], self.features[:, None, :]
+        np.add.at(total, where, self.weight[:, None, None] * of_patterns)
+
+
+def _patterns(gaps: BoolArray) -> list[_Gaps]:
+    """Patterns of missing values, by their number; complete rows are in none."""
+    heads, code, count = np.unique(gaps, axis=0, return_inverse=True, return_counts=True)
+    code, missing = code.ravel(), heads.sum(axis=1)
+    found = []
+    for m in np.unique(missing[missing > 0]).tolist():
+        which = np.flatnonzero(missing == m)
+        rows = np.flatnonzero(missing[code] == m)
+        features = np.nonzero(heads[which])[1].reshape(-1, m)
+        weight = count[which] / len(gaps)
+        found.append(_Gaps(features, weight, rows, np.searchsorted(which, code[rows])))
+    return found
 
 
 def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
@@ -135,9 +162,8 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
     _refuse_too_few(gaps)
     centre, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
     scale[scale == 0] = 1.0
-    patterns = _Patterns.of(gaps)
-    order = patterns.order
-    x, gaps, parts = (x[order] - centre) / scale, gaps[order], parts[order]
+    patterns = _patterns(gaps)
+    x = (x - centre) / scale
     x[gaps] = 0.0
     mean, C = _settled(x, gaps, patterns)
     of_means, of_covariances = _factors(C, scale, patterns, rank)
@@ -149,9 +175,7 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
     own = []
     for part in np.unique(parts).tolist():
         at = np.flatnonzero(parts == part)
-        here = _Patterns.of(gaps[at])
-        at = at[here.order]
-        m, S, _ = _expected(x[at], gaps[at], here, mean, C)
+        m, S, _ = _expected(x[at], gaps[at], _patterns(gaps[at]), mean, C)
         m = mean + np.sqrt(of_means * of_covariances) * (m - mean)
         S = _cut(C + of_covariances * (S - C), 0.0)
         own.append(summary(len(at), m, S, None, None))
@@ -182,7 +206,9 @@ def _refuse_too_few(gaps: BoolArray) -> None:
 # -- EM -------------------------------------------------------------------------------------------
 
 
-def _settled(x: FloatArray, gaps: BoolArray, patterns: _Patterns) -> tuple[FloatArray, FloatArray]:
+def _settled(
+    x: FloatArray, gaps: BoolArray, patterns: list[_Gaps]
+) -> tuple[FloatArray, FloatArray]:
     """Mean and covariance by EM; missing entries of x are zero."""
     n, d = x.shape
     mean, C = np.zeros(d), _start(x, gaps)
@@ -208,19 +234,23 @@ def _start(x: FloatArray, gaps: BoolArray) -> FloatArray:
 
 
 def _expected(
-    x: FloatArray, gaps: BoolArray, patterns: _Patterns, mean: FloatArray, C: FloatArray
+    x: FloatArray, gaps: BoolArray, patterns: list[_Gaps], mean: FloatArray, C: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """One round of EM: the next mean and covariance, and T with `T C Tᵀ = I`."""
-    # Imported here because it loads numba.
-    from jigsaw_crl.moments.incomplete_loops import expect_values
-
     n = len(x)
     T, K = _inverses(C)
     away = np.where(gaps, 0.0, x - mean)
     spread = np.zeros_like(C)
-    expect_values(K, patterns.missing, patterns.start, patterns.first, away @ K, away, spread)
+    pulls = away @ K
+    for own in patterns:
+        V = np.linalg.inv(own.at(K))
+        own.added(V, spread)
+        for k in range(0, len(own.rows), TOGETHER):
+            rows, pattern = own.rows[k : k + TOGETHER], own.pattern[k : k + TOGETHER]
+            where = rows[:, None], own.features[pattern]
+            away[where] = -(V[pattern] @ pulls[where][:, :, None])[:, :, 0]
     step = away.sum(axis=0) / n
-    return mean + step, (away.T @ away + spread) / n - np.outer(step, step), T
+    return mean + step, away.T @ away / n + spread - np.outer(step, step), T
 
 
 def _inverses(C: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -233,18 +263,16 @@ def _inverses(C: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _factors(
-    C: FloatArray, scale: FloatArray, patterns: _Patterns, rank: int
+    C: FloatArray, scale: FloatArray, patterns: list[_Gaps], rank: int
 ) -> tuple[float, float]:
     """The factors of the variances of means and of covariances, averaged over directions."""
-    # Imported here because it loads numba.
-    from jigsaw_crl.moments.incomplete_loops import sum_of_spreads
-
     T, K = _inverses(C)
-    d, weight = len(C), np.diff(patterns.first) / patterns.first[-1]
+    d, inverses = len(C), [np.linalg.inv(own.at(K)) for own in patterns]
 
     def hidden(middle: FloatArray) -> FloatArray:
         total = np.zeros((d, d))
-        sum_of_spreads(K, patterns.missing, patterns.start, weight, middle, total)
+        for own, V in zip(patterns, inverses, strict=True):
+            own.added(V @ own.at(middle) @ V, total)
         return np.asarray(T @ total @ T.T)
 
     # The average of B, since V K_MM V = V.
@@ -274,19 +302,12 @@ def _leading(T: FloatArray, C: FloatArray, scale: FloatArray, rank: int) -> Floa
 
 def _solved(operator: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
     """The solution of `operator X = right` by conjugate gradients."""
-    X = np.zeros_like(right)
-    residual = right.copy()
-    direction, size = residual, float(np.vdot(residual, residual))
-    enough = PROBE_PRECISION**2 * size
-    for _ in range(MOST_STEPS):
-        image = operator(direction)
-        step = size / float(np.vdot(direction, image))
-        X, residual = X + step * direction, residual - step * image
-        before, size = size, float(np.vdot(residual, residual))
-        if size < enough:
-            break
-        direction = residual + size / before * direction
-    return X
+    shape = right.shape
+    system = LinearOperator(
+        (right.size, right.size), matvec=lambda x: operator(x.reshape(shape)).ravel(), dtype=float
+    )
+    found, _ = cg(system, right.ravel(), rtol=PROBE_PRECISION, maxiter=MOST_STEPS)
+    return np.asarray(found.reshape(shape))
 
 
 def _powers(away: FloatArray, gaps: BoolArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -47,8 +47,8 @@ MOST_BLOCK_ROWS = 8192
 # where blocks end.
 _STRETCHES_PER_BLOCK = 64
 _FEWEST_STRETCH_ROWS = 16
-# Rows shorter than this are summed several at a time: short inner loops are slow.
-_LONG_ROW = 256
+# Partial sums of a column.
+_TOGETHER = 64
 # If the typical value and all distances from it are below a tenth of the largest value allowed, so
 # are the values; the sums show this without another pass over the rows.
 _SURELY_ALLOWED = LARGEST_VALUE / 10
@@ -91,11 +91,16 @@ class _Workspace:
     """Buffers that consecutive blocks of up to `n` rows share."""
 
     def __init__(self, n: int, n_features: int) -> None:
-        self.together = k = max(_LONG_ROW // max(n_features, 1), 1)
-        self.shifted = np.empty((n, n_features))
+        self.shifted, self.powers = np.empty((2, n, n_features))
         self.product = np.empty((n_features, n_features))
-        self.typical = np.empty((k, n_features))
-        self.sums = np.empty((3, k, n_features))
+
+
+def _column_sums(x: FloatArray) -> FloatArray:
+    """Sums of columns, in `_TOGETHER` partial sums: one long sum would lose digits."""
+    n, d = x.shape
+    even = n - n % _TOGETHER
+    sums = x[:even].reshape(-1, _TOGETHER, d).sum(axis=0).sum(axis=0)
+    return np.asarray(sums + x[even:].sum(axis=0))
 
 
 class _Block:
@@ -107,25 +112,14 @@ class _Block:
     """
 
     def __init__(self, rows: FloatArray, work: _Workspace) -> None:
-        # Imported here because it loads numba.
-        from jigsaw_crl.moments.power_sums import add_powers
-
-        n, d = rows.shape
-        shifted, k = work.shifted[:n], work.together
-        even = n - n % k
-        long_rows = (even // k, k * d)
+        n, _ = rows.shape
         typical = _median(rows[0], rows[n // 2], rows[n - 1])
-        work.typical[:] = typical
-        work.sums.fill(0)
-        add_powers(
-            rows[:even].reshape(long_rows),
-            work.typical.reshape(k * d),
-            shifted[:even].reshape(long_rows),
-            work.sums.reshape(3, k * d),
-        )
-        sums = np.add.reduce(work.sums, axis=1)
-        if even < n:
-            add_powers(rows[even:], typical, shifted[even:], sums)
+        with np.errstate(over="ignore", invalid="ignore"):  # such values are refused below
+            shifted = np.subtract(rows, typical, out=work.shifted[:n])
+            powers = np.multiply(shifted, shifted, out=work.powers[:n])
+            squares = powers * powers
+            powers *= shifted
+            sums = np.stack([_column_sums(x) for x in (shifted, powers, squares)])
         # Written with <= so that NaN fails the test.
         allowed = np.maximum.reduce(abs(typical), initial=0) <= _SURELY_ALLOWED
         if not (allowed and np.maximum.reduce(sums[2], initial=0) <= _SURELY_ALLOWED**4):
@@ -134,6 +128,14 @@ class _Block:
         self.typical = typical
         self.sums = sums
         self.product = np.matmul(shifted.T, shifted, out=work.product)
+
+
+def _add(sums: FloatArray, term: FloatArray) -> None:
+    """Add to `sums[0]`, and its rounding error to `sums[1]` (Knuth's two-sum)."""
+    old = sums[0].copy()
+    sums[0] += term
+    back = sums[0] - old
+    sums[1] += (old - (sums[0] - back)) + (term - back)
 
 
 class _RunningSums:
@@ -150,16 +152,28 @@ class _RunningSums:
         self._seconds = np.zeros((2, n_features, n_features))
 
     def add(self, block: _Block) -> None:
-        # Imported here because it loads numba.
-        from jigsaw_crl.moments.power_sums import merge_block
-
+        """Merge the sums of a block, about the common mean."""
         if self.n == 0:
             self._origin = block.typical
-        merge_block(
-            self.n, block.n, block.typical, self._origin, block.sums, block.product,
-            self._vectors, self._seconds,
-        )  # fmt: skip
-        self.n += block.n
+        n, (sum1, q3, q4), q2 = block.n, block.sums, np.diagonal(block.product)
+        # Means of the block's shifted rows, and of its rows less the running mean.
+        mean = sum1 / n
+        running = self._vectors[0] + self._vectors[1]
+        shift = (block.typical - self._origin) - running[0] + mean
+        here, there = self.n / (self.n + n), n / (self.n + n)
+        weight = here * n
+        va, vb = np.diagonal(self._seconds[0] + self._seconds[1]), q2 - n * mean**2
+        tb = q3 - 3 * mean * q2 + 2 * n * mean**3
+        fb = q4 - 4 * mean * q3 + 6 * mean**2 * q2 - 3 * n * mean**4
+        third = tb + weight * (here - there) * shift**3 + 3 * shift * (here * vb - there * va)
+        fourth = fb + weight * (here**2 - here * there + there**2) * shift**4
+        fourth += 6 * shift**2 * (here**2 * vb + there**2 * va)
+        fourth += 4 * shift * (here * tb - there * running[1])
+        # Products of two vectors are symmetric to the last bit.
+        second = block.product - n * np.outer(mean, mean) + weight * np.outer(shift, shift)
+        _add(self._vectors, np.stack([there * shift, third, fourth]))
+        _add(self._seconds, second)
+        self.n += n
 
     def copy(self) -> _RunningSums:
         """Sums that can be added to without changing these."""
