@@ -35,6 +35,7 @@ from jigsaw_crl.diagnostics import (
 )
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.latents import in_columns
+from jigsaw_crl.nullcone.nonlinear import DOUBTED, combined
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.nullcone.whitening import Start
 from jigsaw_crl.result.provenance import provenance_of
@@ -122,7 +123,7 @@ def recover_client(
     options: Options,
     *,
     basis: bool = True,
-    elsewhere: bool = False,
+    doubted: float = DOUBTED,
 ) -> Recovered:
     """Recover one client: the only way from a client to its fragment.
 
@@ -135,8 +136,8 @@ def recover_client(
     options : Options
     basis : bool
         Compute the latent basis as well.
-    elsewhere : bool
-        The system is not linear at another client of the study.
+    doubted : float
+        See `Recovery.of`.
     """
     recovery: Recovery | None = None
 
@@ -158,7 +159,7 @@ def recover_client(
             confounding=options.confounding,
             rank_one=options.rank_one,
             start=Start(report.spectrum, report.extremes, report.means) if whole else None,
-            elsewhere=elsewhere,
+            doubted=doubted,
         )
         report = report.after_recovery(client.labels, recovery.unread)
         fragment = recovery.fragment(basis=basis, **beside())
@@ -268,24 +269,31 @@ def recover_clients(
     """
     clients = _readable(study.clients, report.findings, options)
     reports = {r.client: r for r in report.clients}
-    without_basis = partial(recover_client, basis=False)
-    recovered: list[Recovered] = in_parallel(
-        n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
-    )
-    if any(_is_bent(r) for r in recovered):
-        # There is one system: where effects run both ways at another client, it bends there too.
-        again = [k for k, r in enumerate(recovered) if r.recovery and r.recovery.contradicted]
-        informed = partial(without_basis, elsewhere=True)
-        given = [(clients[k], reports[clients[k].name], options) for k in again]
-        for k, new in zip(again, in_parallel(n_jobs, informed, given), strict=True):
-            recovered[k] = new
+    given = [(c, reports[c.name], options) for c in clients]
+    # There is one system: whether it bends is decided for all clients together.
+    alone = partial(recover_client, basis=False, doubted=0.0)
+    recovered: list[Recovered] = in_parallel(n_jobs, alone, given)
+    again = _bent_too([r.recovery for r in recovered if r.recovery is not None])
+    informed = partial(recover_client, basis=False, doubted=1.0)
+    some = [k for k, r in enumerate(recovered) if r.fragment.client in again]
+    for k, new in zip(some, in_parallel(n_jobs, informed, [given[k] for k in some]), strict=True):
+        recovered[k] = new
     report = report.with_clients(r.report for r in recovered)
     left = {c.name for c in usable(study.clients, report.findings)}
     return [r for r in recovered if r.fragment.client in left], report
 
 
-def _is_bent(recovered: Recovered) -> bool:
-    return recovered.recovery is not None and recovered.recovery.nonlinear is not None
+def _bent_too(recoveries: Iterable[Recovery]) -> set[str]:
+    """Clients whose effects run both ways because the system is not linear.
+
+    It is not if that is clear at another client, or by the misfits of these together (Fisher's
+    test).
+    """
+    own = list(recoveries)
+    open_ = [r for r in own if r.contradicted]
+    chance = combined([r.chance_linear for r in open_])
+    bent = any(r.nonlinear is not None for r in own) or chance < DOUBTED
+    return {r.client for r in open_} if bent else set()
 
 
 def _readable(

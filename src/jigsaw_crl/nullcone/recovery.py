@@ -24,7 +24,7 @@ from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
-from jigsaw_crl.nullcone.nonlinear import BENT, Nonlinear, read_nonlinear
+from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.spread import spread_edge
@@ -81,6 +81,7 @@ class Recovery:
     reading: Reading
     contradicted: tuple[Contradicted, ...] = ()
     nonlinear: Nonlinear | None = None
+    chance_linear: float = 1.0
 
     @classmethod
     def of(
@@ -90,7 +91,7 @@ class Recovery:
         confounding: Confounding = "allow",
         rank_one: RankOne = "no-ancestor",
         start: Start | None = None,
-        elsewhere: bool = False,
+        doubted: float = DOUBTED,
     ) -> Recovery:
         """Read a client.
 
@@ -101,8 +102,9 @@ class Recovery:
             As for `recover_fragment`.
         start : Start, optional
             Spectrum and extreme eigenpairs of the client; computed if None.
-        elsewhere : bool
-            The system is not linear at another client of the study.
+        doubted : float
+            Where effects run both ways: the chance of the misfits to a linear system below which
+            the client is read without linearity.
         """
         _check_choice("confounding", confounding, ("allow", "none"))
         _check_choice("rank_one", rank_one, ("no-ancestor", "unsure"))
@@ -110,13 +112,13 @@ class Recovery:
         hard = np.array([label in client.hard for label in client.labels])
         reading, contradicted = read_claimed(client, possible, hard, start)
         sizes = client.n_samples, client.n_latent
-        bent = None
-        if hard.any():
-            signs = {"both_ways": bool(contradicted), "elsewhere": elsewhere}
-            bent = read_nonlinear(reduce(client, start), hard, possible.scales, **signs)
-        if bent is not None:
-            contradicted = ()
-        return cls(client.name, client.labels, *sizes, rank_one, reading, contradicted, bent)
+        if not hard.any():
+            return cls(client.name, client.labels, *sizes, rank_one, reading)
+        given, both_ways = (reduce(client, start), hard, possible.scales), bool(contradicted)
+        bent, chance = read_nonlinear(*given, both_ways=both_ways, doubted=doubted)
+        contradicted = () if bent is not None else contradicted
+        own = (rank_one, reading, contradicted, bent, chance)
+        return cls(client.name, client.labels, *sizes, *own)
 
     @cached_property
     def seen(self) -> BoolArray:
