@@ -189,7 +189,8 @@ def recover_checked(
             if refused is None:
                 raise
             refused(refusal)
-        recovered = recover_client(client, report, options)
+        doubted = 1.0 if _has_light_tails(report) else DOUBTED
+        recovered = recover_client(client, report, options, doubted=doubted)
         if refused is None:
             usable([client], recovered.report.findings)  # raises if recovery leaves nothing
         return recovered.fragment
@@ -273,7 +274,7 @@ def recover_clients(
     # There is one system: whether it bends is decided for all clients together.
     alone = partial(recover_client, basis=False, doubted=0.0)
     recovered: list[Recovered] = in_parallel(n_jobs, alone, given)
-    again = _bent_too([r.recovery for r in recovered if r.recovery is not None])
+    again = _bent_too(recovered)
     informed = partial(recover_client, basis=False, doubted=1.0)
     some = [k for k, r in enumerate(recovered) if r.fragment.client in again]
     for k, new in zip(some, in_parallel(n_jobs, informed, [given[k] for k in some]), strict=True):
@@ -283,17 +284,22 @@ def recover_clients(
     return [r for r in recovered if r.fragment.client in left], report
 
 
-def _bent_too(recoveries: Iterable[Recovery]) -> set[str]:
+def _bent_too(recovered: Iterable[Recovered]) -> set[str]:
     """Clients whose effects run both ways because the system is not linear.
 
-    It is not if that is clear at another client, or by the misfits of these together (Fisher's
-    test).
+    It is not if that is clear at another client, if features of these have light tails, or by the
+    misfits of these together (Fisher's test).
     """
-    own = list(recoveries)
-    open_ = [r for r in own if r.contradicted]
-    chance = combined([r.chance_linear for r in open_])
-    bent = any(r.nonlinear is not None for r in own) or chance < DOUBTED
-    return {r.client for r in open_} if bent else set()
+    both = [(r.recovery, r.report) for r in recovered if r.recovery is not None]
+    open_ = [(own, report) for own, report in both if own.contradicted]
+    bent = any(own.nonlinear is not None for own, _ in both)
+    bent |= any(_has_light_tails(report) for _, report in open_)
+    bent |= combined([own.chance_linear for own, _ in open_]) < DOUBTED
+    return {own.client for own, _ in open_} if bent else set()
+
+
+def _has_light_tails(report: ClientReport) -> bool:
+    return any(f.check == "light-tails" for f in report.findings)
 
 
 def _readable(

@@ -36,15 +36,15 @@ __all__ = ["BENT", "DOUBTED", "Nonlinear", "combined", "read_nonlinear"]
 
 # Chance that a linear client is peeled, over all its regimes; and the same where effects run both
 # ways, which is then the chance that a false claim is not named.
-BENT, DOUBTED = 1e-4, 0.02
+BENT, DOUBTED = 1e-4, 0.05
 # A clear misfit is at least this many times its expectation: heavy tails of single latents, which
 # the rows count for on average only, reach 1.7.
 RATIO = 2.0
 # A shift of the mean in standard errors from which a label can be read.
 SHIFTED = 5.0
-# A label depends on another by less than this share of what the shift of its mean suggests, with
-# two standard errors to spare, and the shift is clear by this many: it was moved directly.
-ASIDE, CLEARLY = 0.5, 6.0
+# A label was moved directly if its shift is clear by CLEARLY standard errors, its dependence on the
+# target is within CHANCE of them, and ASIDE of the dependence that the shift suggests is not.
+CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
 # Peeling is used if it leaves at most this share of the misfits unexplained.
 EXPLAINED = 0.5
 
@@ -189,10 +189,11 @@ def _aside(changes: Changes, peeled: Peeled) -> BoolArray:
     inside = C[rows, rows] / own
     of_inside = np.hypot(error / dose, np.sqrt(np.einsum("rdd->rd", C) / own / changes.n[:, None]))
     of_control = np.hypot(error / dose, np.sqrt(1.0 / changes.n_control))
-    most = ASIDE * np.abs(t) / dose
+    seen = ASIDE * np.abs(t) / dose
     with np.errstate(invalid="ignore"):  # NaN where a was removed before d
-        found = (np.abs(inside) + 2.0 * of_inside < most) & (np.abs(t) > CLEARLY * error)
-        found &= np.abs(h @ K @ h.T) + 2.0 * of_control < most
+        found = np.abs(t) > CLEARLY * error
+        for slope, of in ((inside, of_inside), (h @ K @ h.T, of_control)):
+            found &= (np.abs(slope) < CHANCE * of) & (CHANCE * of < seen)
     np.fill_diagonal(found, False)
     return np.asarray(found)
 
