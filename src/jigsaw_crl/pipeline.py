@@ -34,6 +34,7 @@ from jigsaw_crl.diagnostics import (
 )
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.latents import in_columns
+from jigsaw_crl.nullcone.nonlinear import DOUBTED, combined
 from jigsaw_crl.nullcone.reading import Sight
 from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery, check_options
 from jigsaw_crl.result.provenance import provenance_of
@@ -123,7 +124,7 @@ def recover_client(
     sight: Sight | None = None,
     *,
     basis: bool = True,
-    elsewhere: bool = False,
+    doubted: float = DOUBTED,
 ) -> Recovered:
     """Recover one client: the only way from a client to its fragment.
 
@@ -138,8 +139,8 @@ def recover_client(
         What was seen of the client before: see `Recovery.of`.
     basis : bool
         Compute the latent basis as well.
-    elsewhere : bool
-        The system is not linear at another client of the study.
+    doubted : float
+        See `Recovery.of`.
     """
     recovery: Recovery | None = None
 
@@ -162,7 +163,7 @@ def recover_client(
             rank_one=options.rank_one,
             white=report.white if whole else None,
             sight=sight,
-            elsewhere=elsewhere,
+            doubted=doubted,
         )
         report = report.after_recovery(client.labels, recovery.unread)
         fragment = recovery.fragment(basis=basis, **beside())
@@ -192,7 +193,8 @@ def recover_checked(
             if refused is None:
                 raise
             refused(refusal)
-        recovered = recover_client(client, report, options)
+        doubted = 1.0 if _has_light_tails(report) else DOUBTED
+        recovered = recover_client(client, report, options, doubted=doubted)
         if refused is None:
             usable([client], recovered.report.findings)  # raises if recovery leaves nothing
         return recovered.fragment
@@ -272,28 +274,41 @@ def recover_clients(
     """
     clients = _readable(study.clients, report.findings, options)
     reports = {r.client: r for r in report.clients}
-    without_basis = partial(recover_client, basis=False)
-    recovered: list[Recovered] = in_parallel(
-        n_jobs, without_basis, [(c, reports[c.name], options) for c in clients]
-    )
-    if any(_is_bent(r) for r in recovered):
-        # There is one system: where effects run both ways at another client, it bends there too.
-        again = {
-            k: r.recovery.sight
-            for k, r in enumerate(recovered)
-            if r.recovery is not None and r.recovery.contradicted
-        }
-        informed = partial(without_basis, elsewhere=True)
-        given = [(clients[k], reports[clients[k].name], options, x) for k, x in again.items()]
-        for k, new in zip(again, in_parallel(n_jobs, informed, given), strict=True):
-            recovered[k] = new
+    given = [(c, reports[c.name], options) for c in clients]
+    # There is one system: whether it bends is decided for all clients together.
+    alone = partial(recover_client, basis=False, doubted=0.0)
+    recovered: list[Recovered] = in_parallel(n_jobs, alone, given)
+    again = _bent_too(recovered)
+    informed = partial(recover_client, basis=False, doubted=1.0)
+    some = {
+        k: r.recovery.sight
+        for k, r in enumerate(recovered)
+        if r.fragment.client in again and r.recovery is not None
+    }
+    once_more = [(*given[k], sight) for k, sight in some.items()]
+    for k, new in zip(some, in_parallel(n_jobs, informed, once_more), strict=True):
+        recovered[k] = new
     report = report.with_clients(r.report for r in recovered)
     left = {c.name for c in usable(study.clients, report.findings)}
     return [r for r in recovered if r.fragment.client in left], report
 
 
-def _is_bent(recovered: Recovered) -> bool:
-    return recovered.recovery is not None and recovered.recovery.nonlinear is not None
+def _bent_too(recovered: Iterable[Recovered]) -> set[str]:
+    """Clients whose effects run both ways because the system is not linear.
+
+    It is not if that is clear at another client, if features of these have light tails, or by the
+    misfits of these together (Fisher's test).
+    """
+    both = [(r.recovery, r.report) for r in recovered if r.recovery is not None]
+    open_ = [(own, report) for own, report in both if own.contradicted]
+    bent = any(own.nonlinear is not None for own, _ in both)
+    bent |= any(_has_light_tails(report) for _, report in open_)
+    bent |= combined([own.chance_linear for own, _ in open_]) < DOUBTED
+    return {own.client for own, _ in open_} if bent else set()
+
+
+def _has_light_tails(report: ClientReport) -> bool:
+    return any(f.check == "light-tails" for f in report.findings)
 
 
 def _readable(

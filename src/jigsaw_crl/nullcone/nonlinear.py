@@ -5,6 +5,10 @@ moved" is chance, and T8 reads the client. Where some regimes do not fit, and ha
 shift the means of their targets, labels are read by peeling (T9, `peeling`). It is used if it
 explains most of the misfits: those of several targets, batches or gains stay.
 
+An intervention that acts on a second label as well also moves more than one latent. But then the
+two labels need not depend on each other: where an intervention clearly moved a label that depends
+on its target neither in the control nor inside the regime, the client is not peeled (`_aside`).
+
 A slight bend shows more clearly in the effects: by T8 they then run both ways between two labels,
 as they do where an intervention is called hard and is not. If so, a smaller misfit decides.
 
@@ -17,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtrc
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.white import White
@@ -25,13 +30,19 @@ from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.peeling import Changes, Peeled, fits, peel
 
-__all__ = ["BENT", "Nonlinear", "read_nonlinear"]
+__all__ = ["BENT", "DOUBTED", "Nonlinear", "combined", "read_nonlinear"]
 
 # Chance that a linear client is peeled, over all its regimes; and the same where effects run both
 # ways, which is then the chance that a false claim is not named.
 BENT, DOUBTED = 1e-4, 0.05
+# A clear misfit is at least this many times its expectation: heavy tails of single latents, which
+# the rows count for on average only, reach 1.7.
+RATIO = 2.0
 # A shift of the mean in standard errors from which a label can be read.
 SHIFTED = 5.0
+# A label was moved directly if its shift is clear by CLEARLY standard errors, its dependence on the
+# target is within CHANCE of them, and ASIDE of the dependence that the shift suggests is not.
+CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
 # Peeling is used if it leaves at most this share of the misfits unexplained.
 EXPLAINED = 0.5
 
@@ -104,9 +115,9 @@ def read_nonlinear(
     scales: tuple[float, ...],
     *,
     both_ways: bool = False,
-    elsewhere: bool = False,
-) -> Nonlinear | None:
-    """Peel a client whose hard interventions contradict a linear system; None if none does.
+    doubted: float = DOUBTED,
+) -> tuple[Nonlinear | None, float]:
+    """Peel a client whose hard interventions contradict a linear system.
 
     Parameters
     ----------
@@ -117,34 +128,72 @@ def read_nonlinear(
         Effect scales of the hypotheses.
     both_ways : bool
         By T8, effects run both ways between some labels.
-    elsewhere : bool
-        The system is not linear at another client.
+    doubted : float
+        The chance of the misfits below which the client is then peeled.
+
+    Returns
+    -------
+    nonlinear : Nonlinear or None
+        None if nothing contradicts a linear system, or peeling does not explain what does.
+    chance : float
+        Probability of misfits as large as these in a linear system.
     """
-    if white.exact or hard.sum() < 2:
-        return None
+    if white.exact or hard.sum() < 2 or white.dimension < 2:
+        return None, 1.0
     changes, W = _changes(white, np.flatnonzero(hard).tolist())
-    if changes.d.shape[1] < 2:
-        return None
-    tail, whole = fits(changes)
-    limit = BENT / len(tail)
-    bent = tail < limit
-    sign = both_ways and (elsewhere or min(len(tail) * float(tail.min()), whole) < DOUBTED)
-    if not (bent.any() or sign):
-        return None
+    fit = fits(changes)
+    limit = BENT / len(fit.tail)
+    bent = (fit.tail < limit) & (fit.ratio > RATIO)
+    if not (bent.any() or (both_ways and fit.chance < doubted)):
+        return None, fit.chance
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
     clear = shift > SHIFTED + np.sqrt(changes.d.shape[1])
     which = np.flatnonzero(hard)[clear]
     if len(which) < 2:
-        return None
-    peeled = peel(changes.of(clear), scales)
+        return None, fit.chance
+    changes = changes.of(clear)
+    peeled = peel(changes, scales)
     left = peeled.fit < limit
-    if left.sum() + (bent & ~clear).sum() > EXPLAINED * bent.sum():
-        return None
-    bends, unexplained = np.full((2, len(hard)), np.nan)
-    bends[hard], unexplained[which] = tail, peeled.fit
+    unexplained = left.sum() + (bent & ~clear).sum() > EXPLAINED * bent.sum()
+    if unexplained or _aside(changes, peeled).any():
+        return None, fit.chance
+    bends, rest = np.full((2, len(hard)), np.nan)
+    bends[hard], rest[which] = fit.tail, peeled.fit
     read = np.zeros(len(hard), dtype=bool)
     read[which] = ~left
-    return Nonlinear(read, bends, unexplained, peeled, which.tolist(), peeled.readers @ W)
+    found = Nonlinear(read, bends, rest, peeled, which.tolist(), peeled.readers @ W)
+    return found, fit.chance
+
+
+def combined(chances: list[float]) -> float:
+    """Fisher's combination of independent tail probabilities; 1 of none."""
+    if not chances:
+        return 1.0
+    return float(chdtrc(2.0 * len(chances), -2.0 * np.log(np.maximum(chances, 1e-300)).sum()))
+
+
+def _aside(changes: Changes, peeled: Peeled) -> BoolArray:
+    """`[a, d]`: the intervention on a moved d, and d does not depend on a; shape (r, r).
+
+    With m the dose, t/m is the slope of d on a by their means. Inside the regime of a, whose target
+    depends on nothing, the slope is `h_dᵀ(K + D_a)h_a / h_aᵀ(K + D_a)h_a`; in the control it is
+    the correlation `h_dᵀ K h_a`.
+    """
+    h, K, t, error = peeled.readers, changes.signal, peeled.value, peeled.error
+    dose = np.abs(np.diagonal(t))[:, None]
+    C = np.einsum("ap,rpq,dq->rad", h, K + changes.D, h)
+    rows = np.arange(len(h))
+    own = C[rows, rows, rows][:, None]
+    inside = C[rows, rows] / own
+    of_inside = np.hypot(error / dose, np.sqrt(np.einsum("rdd->rd", C) / own / changes.n[:, None]))
+    of_control = np.hypot(error / dose, np.sqrt(1.0 / changes.n_control))
+    seen = ASIDE * np.abs(t) / dose
+    with np.errstate(invalid="ignore"):  # NaN where a was removed before d
+        found = np.abs(t) > CLEARLY * error
+        for slope, of in ((inside, of_inside), (h @ K @ h.T, of_control)):
+            found &= (np.abs(slope) < CHANCE * of) & (CHANCE * of < seen)
+    np.fill_diagonal(found, False)
+    return np.asarray(found)
 
 
 def _changes(white: White, labels: list[int]) -> tuple[Changes, FloatArray]:

@@ -38,7 +38,7 @@ from scipy.special import chdtrc, chdtri, expit, logsumexp
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Changes", "Peeled", "fits", "peel"]
+__all__ = ["Changes", "Fits", "Peeled", "fits", "peel"]
 
 # Tail probability of a fit from which it counts as bad rather than good.
 DOUBT = 1e-3
@@ -174,11 +174,33 @@ def _tail(chi: FloatArray, m: int) -> FloatArray:
     return np.asarray(np.maximum(chdtrc(m * (m - 1) / 2.0, chi), 1e-300))
 
 
-def fits(changes: Changes) -> tuple[FloatArray, float]:
-    """Tail probability of each regime's misfit to "one latent moved", and of their sum."""
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """How well each regime fits "one latent moved".
+
+    Parameters
+    ----------
+    tail : array, shape (r,)
+        Tail probability of its misfit.
+    ratio : array, shape (r,)
+        Misfit over its expectation.
+    chance : float
+        Tail probability of the largest misfit and of the sum of all, together.
+    """
+
+    tail: FloatArray
+    ratio: FloatArray
+    chance: float
+
+
+def fits(changes: Changes) -> Fits:
+    """How well each regime fits "one latent moved", as every regime of a linear system does."""
     _, chi = _ascend(changes.d, changes.D, changes.w_mean, changes.w_cov)
     r, p = changes.d.shape
-    return _tail(chi, p), float(chdtrc(r * p * (p - 1) / 2.0, chi.sum())) if p > 1 else 1.0
+    free = max(p * (p - 1) / 2.0, 1.0)
+    tail = _tail(chi, p)
+    least = min(r * float(tail.min()), float(chdtrc(r * free, chi.sum())))
+    return Fits(tail, chi / free, min(2.0 * least, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

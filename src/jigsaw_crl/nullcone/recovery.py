@@ -24,7 +24,7 @@ from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
-from jigsaw_crl.nullcone.nonlinear import BENT, Nonlinear, read_nonlinear
+from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.spread import spread_edge
@@ -81,6 +81,7 @@ class Recovery:
     sight: Sight
     contradicted: tuple[Contradicted, ...] = ()
     nonlinear: Nonlinear | None = None
+    chance_linear: float = 1.0
 
     @classmethod
     def of(
@@ -91,7 +92,7 @@ class Recovery:
         rank_one: RankOne = "no-ancestor",
         white: White | None = None,
         sight: Sight | None = None,
-        elsewhere: bool = False,
+        doubted: float = DOUBTED,
     ) -> Recovery:
         """Read a client.
 
@@ -104,8 +105,9 @@ class Recovery:
             The client, whitened by its control; computed if None.
         sight : Sight, optional
             What was seen of the client before.
-        elsewhere : bool
-            The system is not linear at another client of the study.
+        doubted : float
+            Where effects run both ways: the chance of the misfits to a linear system below which
+            the client is read without linearity.
         """
         check_options(confounding, rank_one)
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
@@ -113,15 +115,14 @@ class Recovery:
         sight = see(client, white) if sight is None else sight
         reading, contradicted = read_claimed(sight, client.labels, possible, hard)
         sizes = client.n_samples, client.n_latent
-        bent = None
-        if hard.any():
-            signs = {"both_ways": bool(contradicted), "elsewhere": elsewhere}
-            given = whiten(client) if white is None else white
-            bent = read_nonlinear(given, hard, possible.scales, **signs)
-        if bent is not None:
-            contradicted = ()
-        read = reading, sight, contradicted, bent
-        return cls(client.name, client.labels, *sizes, rank_one, *read)
+        if not hard.any():
+            return cls(client.name, client.labels, *sizes, rank_one, reading, sight)
+        given = whiten(client) if white is None else white
+        signs = {"both_ways": bool(contradicted), "doubted": doubted}
+        bent, chance = read_nonlinear(given, hard, possible.scales, **signs)
+        contradicted = () if bent is not None else contradicted
+        own = (rank_one, reading, sight, contradicted, bent, chance)
+        return cls(client.name, client.labels, *sizes, *own)
 
     @cached_property
     def seen(self) -> BoolArray:
