@@ -76,7 +76,7 @@ class Outlook:
     @classmethod
     def of(cls, order: GlobalOrder) -> Outlook:
         weights = np.array([order.client_weights[f.client] for f in order.fragments])
-        model = OrderModel.of(order.panel, weights, order.rate).informed(order.sampled)
+        model = OrderModel.of(order.panel, weights, order.rate)
         return cls(model, order.evidence, order.probabilities)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""From pooled evidence to a posterior: rounds of sampling, between which doubts are re-estimated.
+"""From pooled evidence to a posterior: a short round estimates the doubts, a long one samples.
 
     log posterior(R) = Σ_{covers} (E_c − C) + Σ_{implied pairs} (E_i − c) + Σ_{d with ancestors} S_d
 
@@ -24,7 +24,6 @@ from jigsaw_crl.assembly.posterior.doubts import (
     CommonCause,
     common_cause,
     invisible_share,
-    joined_pairs,
 )
 from jigsaw_crl.assembly.posterior.posterior import Posterior
 from jigsaw_crl.assembly.posterior.walk import Weights
@@ -45,9 +44,8 @@ VISIBLE_SHARES = (0.6, 0.4)
 # an implied pair costs more.
 MANY = 64
 IMPLIED_COST, IMPLIED_COST_OF_MANY = 0.6, 0.8
-# Rounds before the last, and how long and how many chains they take; of many labels two chains, one
-# per core.
-ROUNDS, SWEEPS, CHAINS, CHAINS_OF_MANY = 1, 50, 4, 2
+# Sweeps and chains of the short round; of many labels two chains, one per core.
+SWEEPS, CHAINS, CHAINS_OF_MANY = 50, 4, 2
 
 
 def cover_cost(p: int) -> float:
@@ -78,13 +76,6 @@ class OrderModel:
     def of(cls, panel: Panel, trust: FloatArray, rate: float) -> OrderModel:
         """What the clients say, pooled."""
         return cls(panel, trust, pool(panel, trust, rate), rate)
-
-    def informed(self, probability: FloatArray | None) -> OrderModel:
-        """The model in which clients know of the common causes that are hidden from them."""
-        if probability is None:
-            return self
-        panel = self.panel.joined(joined_pairs(self.panel, probability, self._above(probability)))
-        return OrderModel.of(panel, self.trust, self.rate)
 
     def _above(self, probability: FloatArray) -> FloatArray:
         """Probabilities that count for common causes: of pairs that some client has."""
@@ -120,9 +111,6 @@ class OrderModel:
 
     def weights(self, probability: FloatArray | None) -> Weights:
         """What an order is worth, given the probabilities of the round before."""
-        return self.informed(probability)._weights(probability)
-
-    def _weights(self, probability: FloatArray | None) -> Weights:
         p = len(self.panel.labels)
         few = p <= MANY
         cost = cover_cost(p)
@@ -154,9 +142,6 @@ class OrderModel:
         where no ancestor of the label is likely: beside a likely one, a second costs nothing more.
         It says nothing about labels that no client has beside it: a hidden ancestor need not show.
         """
-        return self.informed(probability)._evidence(probability)
-
-    def _evidence(self, probability: FloatArray | None) -> FloatArray:
         evidence, _ = self._direct(probability)
         if probability is not None:
             alone = (probability.max(axis=0) < 0.5) & (self.pooled.n_clients > 0)
@@ -170,7 +155,6 @@ def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Posterior:
     few = len(model.panel.labels) <= MANY
     chains = CHAINS if few else CHAINS_OF_MANY
     short = sample_orders(model.weights(None), rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
-    informed = model.informed(short.probability)
-    judged = np.abs(informed._evidence(short.probability)) >= SILENT
-    weights = informed._weights(short.probability)
+    judged = np.abs(model.evidence(short.probability)) >= SILENT
+    weights = model.weights(short.probability)
     return sample_orders(weights, rng, before=short if few else None, judged=judged)
