@@ -1,20 +1,15 @@
-"""A common cause that a client lacks joins its effects there, and is counted once."""
+"""A common cause that a client lacks makes its effects look related there: counted once."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from jigsaw_crl import Fragment, Verdict, assemble
-from jigsaw_crl.assembly.posterior.doubts import JOINS, joined_pairs
 from jigsaw_crl.evidence.factors import BayesFactors
 
 from .clients import lab
-from .test_agreement import evidence_of
-
-ONE_CAUSE = JOINS * (1.0 - np.exp(-1.0))
 
 
 def weighing(name: str, labels: str, odds: dict[str, tuple[float, float]]) -> Fragment:
@@ -28,33 +23,6 @@ def weighing(name: str, labels: str, odds: dict[str, tuple[float, float]]) -> Fr
         district[i, j] = district[j, i] = inside
     bayes = BayesFactors((0.5, 0.08), ancestor, district)
     return replace(lab(name, labels), statements=None, bayes=bayes, n_samples={"control": 1000})
-
-
-def joined(labels: str, pairs: list[str], seen: str) -> dict[str, float]:
-    """What `joined_pairs` says at a client that has `seen`, the order being certain."""
-    everything = weighing("all", labels, {})
-    said = evidence_of([everything, weighing("some", seen, {})])
-    order = np.zeros((len(labels), len(labels)))
-    for a, d in pairs:
-        order[said.panel.position[a], said.panel.position[d]] = 1.0
-    found = list(joined_pairs(said, order, order))[1]
-    return {seen[i] + seen[j]: found[i, j] for i in range(len(seen)) for j in range(i)}
-
-
-def test_a_hidden_parent_of_two_labels_joins_them_and_nothing_else_does():
-    assert joined("hijk", ["hi", "hj"], "ijk") == pytest.approx({"ji": ONE_CAUSE, "ki": 0, "kj": 0})
-    assert joined("hij", ["hi", "hj"], "hij") == pytest.approx({"ih": 0, "jh": 0, "ji": 0})
-
-
-def test_a_label_of_the_client_between_cause_and_effect_makes_a_district_less_probable():
-    blocked = joined("hijz", ["hz", "zi", "hi", "hj"], "ijz")
-    assert blocked["ji"] == pytest.approx(JOINS * (1.0 - np.exp(-np.exp(-1.0))))
-    assert blocked["zj"] == pytest.approx(ONE_CAUSE)
-
-
-def test_that_one_label_is_above_the_other_does_not_make_it_a_label_between():
-    # Otherwise a false ancestor would explain away the cause that makes it look like one.
-    assert joined("hij", ["hi", "hj", "ij"], "ij")["ji"] == pytest.approx(ONE_CAUSE)
 
 
 def test_clients_without_the_cause_cannot_outvote_those_that_have_it():

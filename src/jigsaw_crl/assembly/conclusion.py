@@ -246,9 +246,8 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
     model = OrderModel(Evidence.of(panel, use))
     draws = _sampled(model, options.seed)
     probability = draws.probability
-    informed = model.informed(probability)
-    log_factor, effects = informed.log_factor(probability), pool_effects(panel, use)
-    bounds = effect_bounds(informed.said, effects)
+    log_factor, effects = model.log_factor(probability), pool_effects(panel, use)
+    bounds = effect_bounds(model.said, effects)
     decided = decide(
         probability,
         log_factor,
@@ -256,7 +255,7 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
         bound=bounds.value,
         smallest=options.smallest_effect,
     )
-    table = PairTable.of(informed.said, effects, probability, log_factor, decided, bounds)
+    table = PairTable.of(model.said, effects, probability, log_factor, decided, bounds)
     possible = np.where(table.verdict == NO, 0.0, probability)
     decoded = decode(possible, np.random.default_rng([options.seed, 2]))
     order = GlobalOrder(
@@ -273,7 +272,7 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
         disagreement=trust.disagreement,
         convergence=draws.convergence,
     )
-    order.__dict__.update(table=table, said=informed.said, posterior=draws)
+    order.__dict__.update(table=table, said=model.said, posterior=draws)
     return order
 
 

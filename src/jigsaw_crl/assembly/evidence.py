@@ -1,8 +1,7 @@
 """What the clients of a panel say under a use: one client's evidence on each pair, and the sum.
 
 Some unknowns are the same at all clients (`missed`: had a label a second direction?), so a client's
-evidence depends on the others a little, and on the order (`informed`: which common causes are
-hidden from it?). This is where the two enter.
+evidence depends on the others a little. This is where that enters.
 """
 
 from __future__ import annotations
@@ -116,14 +115,6 @@ class Evidence:
         """The same claims with other weights; what is set aside must not differ."""
         return replace(self, use=use)
 
-    def informed(self, joined: Iterable[FloatArray]) -> Evidence:
-        """The evidence if each client knows how probably a cause hidden from it joins each pair."""
-        claims = (
-            one if one.bayes is None else _weighed(one, self.panel, self.missed, here)
-            for one, here in zip(self.claims, joined, strict=True)
-        )
-        return replace(self, claims=tuple(claims))
-
     @property
     def labels(self) -> tuple[str, ...]:
         return self.panel.labels
@@ -183,9 +174,9 @@ def _factors(panel: Panel, use: Use, k: int) -> BayesFactors | None:
 def _claims(
     rows: Rows, bayes: BayesFactors | None, panel: Panel, use: Use, missed: Missed
 ) -> Claims:
-    none = np.zeros(len(rows.members), dtype=bool)
     if bayes is None:
         assert rows.certain is not None
+        none = np.zeros(len(rows.members), dtype=bool)
         certain = _believed(rows, panel, use)
         says = np.asarray(certain != CANNOT_SAY)
         np.fill_diagonal(says, False)
@@ -194,27 +185,12 @@ def _claims(
         scales = np.broadcast_to(stated, (panel.n_scales, *stated.shape))
         evidence = Pooled.of_client(scales, np.zeros_like(stated), none, says)
         return Claims(rows.client, rows.members, certain, None, None, evidence, says)
-    empty = Pooled.zero(panel.n_scales, 0)
-    raw = Claims(rows.client, rows.members, None, bayes, None, empty, none)
-    return _weighed(raw, panel, missed, None)
-
-
-def _weighed(claims: Claims, panel: Panel, missed: Missed, joined: FloatArray | None) -> Claims:
-    """With the probabilities of districts, and the evidence averaged over them."""
-    assert claims.bayes is not None
-    log_open = claims.bayes.log_open(missed.excuse[claims.members], joined)
-    evidence = claims.bayes.averaged(log_open)
+    log_open = bayes.log_open(missed.excuse[rows.members])
+    evidence = bayes.averaged(log_open)
     if evidence.n_scales != panel.n_scales:
         evidence = evidence.at_scales(panel.n_scales)
-    return Claims(
-        claims.client,
-        claims.members,
-        None,
-        claims.bayes,
-        log_open,
-        evidence,
-        np.asarray(evidence.n_clients > 0),
-    )
+    says = np.asarray(evidence.n_clients > 0)
+    return Claims(rows.client, rows.members, None, bayes, log_open, evidence, says)
 
 
 def _believed(rows: Rows, panel: Panel, use: Use) -> npt.NDArray[np.int8]:

@@ -285,11 +285,8 @@ class GlobalOrder(ReadOnlyArrays):
 
     @cached_property
     def said(self) -> Evidence:
-        """What each client brings to the pool, in the state in which it gave the answers."""
-        evidence = Evidence.of(self.panel, self.use)
-        if self.mode != "evidence":
-            return evidence
-        return OrderModel(evidence).informed(self.probabilities).said
+        """What each client brings to the pool."""
+        return Evidence.of(self.panel, self.use)
 
     @cached_property
     def table(self) -> PairTable:

@@ -198,14 +198,11 @@ class BayesFactors(ReadOnlyArrays):
             against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-share))
             return np.asarray(np.round(for_it - against, DECIMALS))
 
-    def open_share(
-        self, missed: float | FloatArray = MISSED, joined: FloatArray | None = None
-    ) -> float:
+    def open_share(self, missed: float | FloatArray = MISSED) -> float:
         """Share of the client's pairs that lie in one district, by a few steps of EM.
 
         A client at which no two lines lean on each other has few hidden causes, and a pair that
-        looks like ancestry there is one. With `joined`, the share among pairs that no known cause
-        joins: see `log_open`.
+        looks like ancestry there is one.
         """
         with np.errstate(invalid="ignore"):
             ancestor = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
@@ -215,16 +212,10 @@ class BayesFactors(ReadOnlyArrays):
         logs = np.stack(
             [np.zeros(int(upper.sum())), ancestor[upper], ancestor.T[upper], district[upper]]
         )
-        by_cause = np.zeros(logs.shape[1]) if joined is None else joined[upper]
         shares = np.full(4, OPEN_SHARE)
         for _ in range(10):
-            own = shares[3]
-            inside = own + (1.0 - own) * by_cause
-            prior = np.vstack([shares[:3, None] * (1.0 - by_cause), inside])
-            each = logs + np.log(prior)
+            each = logs + np.log(shares)[:, None]
             each = np.exp(each - np.logaddexp.reduce(each, axis=0))
-            # A district that a known cause explains says nothing about other causes.
-            each[3] *= own / inside
             shares = (OPEN_PAIRS * OPEN_SHARE + each.sum(axis=1)) / (OPEN_PAIRS + each.sum())
             shares[1:3] = shares[1:3].mean()
         # In large districts about half of the pairs look like ancestry or like nothing.
@@ -239,22 +230,15 @@ class BayesFactors(ReadOnlyArrays):
         own = np.log(missed) * np.array(self.single)
         return np.asarray(np.fmin(own[:, None], own))
 
-    def log_open(
-        self, missed: float | FloatArray = MISSED, joined: FloatArray | None = None
-    ) -> FloatArray:
+    def log_open(self, missed: float | FloatArray = MISSED) -> FloatArray:
         """Log prior probability π that each pair lies in one district, shape (p, p).
 
         Parameters
         ----------
         missed : float or array of shape (p,)
             Probability that the second direction of a target with a spouse was missed.
-        joined : array, shape (p, p), optional
-            Probability that a known cause, hidden from the client, joins the pair; zeros by
-            default. With s the share of pairs that other causes join, `π = s + (1 − s) joined`.
         """
-        share = self.open_share(missed, joined)
-        inside = share if joined is None else share + (1.0 - share) * joined
-        return np.asarray(np.log(inside) + self.log_missed(missed))
+        return np.asarray(np.log(self.open_share(missed)) + self.log_missed(missed))
 
     def averaged(self, log_open: FloatArray | None = None) -> Pooled:
         """The client's evidence with districts averaged over.

@@ -1,14 +1,12 @@
 """Reasons to doubt what clients see of a pair, each estimated from the study.
 
 - The effect of an implied pair is a product and may be too small to see (`invisible_share`).
-- A common cause that a client lacks puts the pair in one district there (`joined_pairs`).
 - A hidden common cause with unequal loadings looks like ancestry at every client that lacks it
   (`common_cause`): once per pair, and only for a cause that has a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +16,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled, Shares, mixed
 
-__all__ = ["CommonCause", "common_cause", "invisible_share", "joined_pairs"]
+__all__ = ["CommonCause", "common_cause", "invisible_share"]
 
 
 # Implied pairs: prior share of invisible effects, worth ten pairs; a label's own share is shrunk to
@@ -27,10 +25,6 @@ INVISIBLE, PRIOR_PAIRS, ROW_PAIRS, EXCUSED = 0.08, 10.0, 3.0, 0.9
 # A common ancestor that is hidden from a client shows there with this probability, as a district or
 # looking like ancestry; otherwise its effects are too small to see.
 SHOWS = 0.9
-# For how much of that the order is believed when a client's own data are weighed: it is uncertain
-# itself. .9 cost a tenth of E1 on one published network, .4 next to nothing, with as few wrong
-# verdicts.
-JOINS = 0.4
 # How often a hidden common cause looks like ancestry in one direction (.06 to .08 in simulations).
 MIMIC = 0.05
 # Common causes are weighed one by one: labels³ × clients operations, not beyond this.
@@ -78,37 +72,6 @@ def invisible_share(
     return np.where(excused, EXCUSED, own), excused
 
 
-def joined_pairs(
-    said: Evidence, probability: FloatArray, above: FloatArray
-) -> Iterator[FloatArray]:
-    """Probability that a label hidden from a client joins each pair of its labels, (p_k, p_k) each.
-
-    A label h that the client lacks puts i and j in one district there if it is an ancestor of both
-    and no label of the client lies between. With `a_i = above[h, i]` and B the probabilities among
-    the client's labels, the way from h to i is free with probability `f_i = a_i exp −Σ_z a_z B_zi`,
-    and h joins i and j with `f_i f_j`. Whether i lies between h and j, or j between h and i, is the
-    question, so these two terms are left out of the sums: `f_j` is multiplied by
-    `exp(a_i B_ij) ≈ 1 + a_i (exp B_ij − 1)`. The number of such h is about Poisson.
-
-    Parameters
-    ----------
-    said : Evidence
-    probability : array, shape (p, p)
-        Probability of every pair.
-    above : array, shape (p, p)
-        The same, and 0 where no client has both labels: a cause that is above j only because i
-        seems to be is no reason to doubt that i is.
-    """
-    for own in (claims.members for claims in said.claims):
-        hidden = np.flatnonzero(~np.isin(np.arange(len(probability)), own))
-        a, B = above[np.ix_(hidden, own)], probability[np.ix_(own, own)]
-        free = a * np.exp(-a @ B)
-        through, gain = a * free, np.exp(B) - 1.0
-        by_i = gain * (through.T @ free)
-        number = free.T @ free + by_i + by_i.T + gain * gain.T * (through.T @ through)
-        yield JOINS * (1.0 - np.exp(-number))
-
-
 @dataclass(frozen=True, eq=False)
 class CommonCause:
     """The most probable common cause of every pair that would look like ancestry.
@@ -138,9 +101,15 @@ def common_cause(said: Evidence, above: FloatArray) -> CommonCause | None:
     At a client without h, `H_k = log[1 − s + s e^max(l_A, l_A', l_D)] − log[1 − π + π e^{l_D}]`,
     with s = `SHOWS` and π the probability that the pair lies in one district there. Where a hard
     intervention settles the pair, no hidden cause looks like an effect (T8), and only l_D counts in
-    the first term. The weight of h
-    is `MIMIC` times `above[h, i] above[h, j]` over the expected number of common ancestors; `above`
-    as in `joined_pairs`.
+    the first term. The weight of h is `MIMIC` times `above[h, i] above[h, j]` over the expected
+    number of common ancestors.
+
+    Parameters
+    ----------
+    said : Evidence
+    above : array, shape (p, p)
+        Probability of every pair, and 0 where no client has both labels: a cause that is above j
+        only because i seems to be is no reason to doubt that i is.
     """
     p, n, trust = len(above), len(said.claims), said.use.weights
     if float(p) ** 3 * n > MOST_WORK:

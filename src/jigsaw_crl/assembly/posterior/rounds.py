@@ -1,4 +1,4 @@
-"""From pooled evidence to a posterior: rounds of sampling, between which doubts are re-estimated.
+"""From pooled evidence to a posterior: a short round estimates the doubts, a long one samples.
 
     log posterior(R) = Σ_{covers} (E_c − C) + Σ_{implied pairs} (E_i − c) + Σ_{d with ancestors} S_d
 
@@ -25,7 +25,6 @@ from jigsaw_crl.assembly.posterior.doubts import (
     CommonCause,
     common_cause,
     invisible_share,
-    joined_pairs,
 )
 from jigsaw_crl.assembly.posterior.posterior import Posterior
 from jigsaw_crl.assembly.posterior.walk import Weights
@@ -44,7 +43,7 @@ VISIBLE_SHARES = (0.6, 0.4)
 # an implied pair costs more.
 MANY = 64
 IMPLIED_COST, IMPLIED_COST_OF_MANY = 0.6, 0.8
-# Sweeps and chains of the first round; of many labels two chains, one per core.
+# Sweeps and chains of the short round; of many labels two chains, one per core.
 SWEEPS, CHAINS, CHAINS_OF_MANY = 50, 4, 2
 
 
@@ -68,13 +67,6 @@ class OrderModel:
     @property
     def pooled(self) -> Pooled:
         return self.said.pooled
-
-    def informed(self, probability: FloatArray | None) -> OrderModel:
-        """The model in which clients know of the common causes that are hidden from them."""
-        if probability is None:
-            return self
-        above = self._above(probability)
-        return OrderModel(self.said.informed(joined_pairs(self.said, probability, above)))
 
     def _above(self, probability: FloatArray) -> FloatArray:
         """Probabilities that count for common causes: of pairs that some client has."""
@@ -110,9 +102,6 @@ class OrderModel:
 
     def weights(self, probability: FloatArray | None) -> Weights:
         """What an order is worth, given the probabilities of the round before."""
-        return self.informed(probability)._weights(probability)
-
-    def _weights(self, probability: FloatArray | None) -> Weights:
         p = len(self.said.labels)
         few = p <= MANY
         cost = cover_cost(p)
@@ -143,7 +132,6 @@ class OrderModel:
         A single direction counts against a label's having any ancestor, and so against each of them
         where no ancestor of the label is likely: beside a likely one, a second costs nothing more.
         It says nothing about labels that no client has beside it: a hidden ancestor need not show.
-        The model must be `informed` by the same probabilities.
         """
         evidence, _ = self._direct(probability)
         if probability is not None:
@@ -158,7 +146,6 @@ def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Posterior:
     few = len(model.said.labels) <= MANY
     chains = CHAINS if few else CHAINS_OF_MANY
     short = sample_orders(model.weights(None), rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
-    informed = model.informed(short.probability)
-    judged = np.abs(informed.log_factor(short.probability)) >= LEAST_FOR
-    weights = informed._weights(short.probability)
+    judged = np.abs(model.log_factor(short.probability)) >= LEAST_FOR
+    weights = model.weights(short.probability)
     return sample_orders(weights, rng, before=short if few else None, judged=judged)
