@@ -85,7 +85,8 @@ def malice(world: jc.simulate.World, result: jc.Result) -> Record:
         use = Use.all_of(told)
         first = pool_effects(told, use)
         assert first is not None
-        after = pool_effects(told, replace(use, soft=frozenset(labels_not_hard(first))))
+        doubted = frozenset(labels_not_hard(first))
+        after = pool_effects(told, replace(use, soft=doubted))
         known = honest.known & ~np.eye(len(honest.labels), dtype=bool)
         if after is None:
             out[name] = {"pairs": int(known.sum()), "withdrawn": int(known.sum())}

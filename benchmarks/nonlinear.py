@@ -17,6 +17,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,7 @@ def measure(cell: Cell, system: str, seed: int) -> dict[str, object]:
     }
 
 
-def table(rows: list[dict]) -> str:
+def table(rows: list[dict[str, Any]]) -> str:
     """A line for each system."""
     lines = ["system          F1 yes  best guess  wrong yes    wrong no     decided  not-hard"]
     for system in SYSTEMS:
@@ -119,7 +120,7 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def calibration(rows: list[dict]) -> str:
+def calibration(rows: list[dict[str, Any]]) -> str:
     """Stated probabilities against the share that is true, over all systems."""
     own = [r for r in rows if "refused" not in r]
     lines = ["stated          pairs   mean stated  true"]

@@ -205,7 +205,8 @@ def _changes(white: White, labels: list[int]) -> tuple[Changes, FloatArray]:
     # Rows carry the sensors' noise: coordinates in which their covariance is I.
     rows, errors, p = white.rows, white.errors, white.dimension
     every = rows.M - np.eye(p)
-    signal = np.eye(p) if white.noise is None else np.linalg.inv(np.eye(p) + white.noise)
+    share = np.zeros((p, p)) if white.noise is None else white.noise
+    signal = np.asarray(np.linalg.inv(np.eye(p) + share), dtype=np.float64)
     D, d, n, n_mean, base = [], [], [], [], []
     for label in labels:
         own = np.flatnonzero(white.owner == label)

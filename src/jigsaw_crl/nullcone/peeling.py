@@ -336,7 +336,8 @@ def _log_factor(
     def tailed(a: FloatArray, b: FloatArray) -> FloatArray:
         error = C[:, :, 1, 1]
         wide = density(a, b, WIDER**2 * error)
-        return np.logaddexp(np.log1p(-WIDE) + density(a, b, error), np.log(WIDE) + wide)
+        narrow = np.log1p(-WIDE) + density(a, b, error)
+        return np.asarray(np.logaddexp(narrow, np.log(WIDE) + wide))
 
     none = np.zeros_like(t)
     a, b = none + of_t**2, none + of_v**2

@@ -118,11 +118,21 @@ class Recovery:
         if not hard.any():
             return cls(client.name, client.labels, *sizes, rank_one, reading, sight)
         given = whiten(client) if white is None else white
-        signs = {"both_ways": bool(contradicted), "doubted": doubted}
-        bent, chance = read_nonlinear(given, hard, possible.scales, **signs)
-        contradicted = () if bent is not None else contradicted
-        own = (rank_one, reading, sight, contradicted, bent, chance)
-        return cls(client.name, client.labels, *sizes, *own)
+        both_ways = bool(contradicted)
+        bent, chance = read_nonlinear(
+            given, hard, possible.scales, both_ways=both_ways, doubted=doubted
+        )
+        return cls(
+            client.name,
+            client.labels,
+            *sizes,
+            rank_one,
+            reading,
+            sight,
+            contradicted=contradicted if bent is None else (),
+            nonlinear=bent,
+            chance_linear=chance,
+        )
 
     @cached_property
     def seen(self) -> BoolArray:
