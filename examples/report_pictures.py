@@ -87,7 +87,7 @@ def _top(height: int) -> Callable[[Page], dict[str, float]]:
 
 # Name, width of the window, colour scheme, pair that is asked about, and part of the page.
 SHOTS = (
-    ("report", 1280, "light", ("pump", "mixer"), _top(1010)),
+    ("report", 1280, "light", ("pump", "mixer"), _top(1_030)),
     ("report-effects", 1280, "light", None, _section("effects")),
     ("report-pieces", 1280, "light", None, _section("pieces", below=780)),
     ("report-pairs", 1280, "light", None, _section("pairs", below=1_150)),

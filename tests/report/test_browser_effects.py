@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+
+from jigsaw_crl.evidence.effects import Sizes
 
 from .conftest import HANG
 from .studies import HOSTILE, assembled, sized_fragment
@@ -139,6 +142,22 @@ def test_what_if_says_what_predict_shift_computes(visit, plant):
     says_as_predicted(page, plant, {"tank": -2.0})
     page.click("#push-add")
     assert page.locator("#pushes li").count() == 1
+
+
+def test_what_if_says_how_large_an_excluded_effect_may_be(visit):
+    fragment = sized_fragment("one", "a", "b")
+    value = fragment.hard.total.value.copy()
+    value[1, 0] = 0.3
+    sizes = Sizes(value, fragment.hard.total.error)
+    result = assembled(replace(fragment, hard=replace(fragment.hard, total=sizes)))
+    page = visit(result)
+    page.select_option("#push", "b")
+    page.click("#push-add")
+    page.locator("#pushes li button").first.click()
+    says_as_predicted(page, result, {"b": 1.0})
+    assert table_of(page)["a"] == "0.00 (at most +0.40)"
+    page.locator("#pushes input").fill("-1")
+    assert table_of(page)["a"] == "0.00 (at least −0.40)"
 
 
 def test_a_no_says_which_effect_it_excludes(visit, plant, tunnel):

@@ -94,7 +94,8 @@ def svg(picture: Picture) -> str:
         if edge.weight is not None and edge.number_at is not None:
             x, y = edge.number_at
             parts.append(
-                f'<text x="{x:.1f}" y="{y:.1f}" dy="0.35em" font-size="11" stroke="white" '
-                f'stroke-width="3" paint-order="stroke">{signed(edge.weight.value)}</text>'
+                f'<text x="{x:.1f}" y="{y:.1f}" dy="0.35em" font-size="11" fill="#17202c" '
+                'stroke="white" stroke-width="3" paint-order="stroke">'
+                f"{signed(edge.weight.value)}</text>"
             )
     return "".join([*parts, "</svg>"])

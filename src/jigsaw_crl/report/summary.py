@@ -102,7 +102,7 @@ def remarks(order: GlobalOrder) -> tuple[Remark, ...]:
             )
         )
     if order.convergence is not None:
-        found.append(Remark(f"Probabilities: {order.convergence}."))
+        found.append(Remark(f"Convergence: {order.convergence}."))
     return tuple(remark for remark in found if remark.text)
 
 
