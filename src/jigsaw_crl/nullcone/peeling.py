@@ -265,7 +265,7 @@ def _stage(
     lam = np.einsum("la,la->l", u, Du)
     c = Du - lam[:, None] * u
     shift = np.einsum("la,la->l", u, d)
-    inverse = np.linalg.inv(K + D)
+    inverse = np.asarray(np.linalg.inv(K + D), dtype=np.float64)
     raw = np.einsum("lab,lb->la", inverse, u)
     size = np.sqrt(np.einsum("la,ab,lb->l", raw, K, raw))
     h = raw / size[:, None]
