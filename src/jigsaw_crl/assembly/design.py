@@ -201,14 +201,19 @@ class SiteSearch:
         return np.where(self.outlook.open, (entr(P) + entr(1.0 - P)) / np.log(2), 0.0)
 
     @cached_property
-    def worth(self) -> FloatArray:
-        """Bits that are expected from each open pair, if a client has it and has it apart."""
+    def power(self) -> FloatArray:
+        """Chance that a client that has an open pair, and has it apart, settles it by itself."""
         if self.words is None:
-            return self.bits * self.trust
+            return self.trust * self.outlook.open
         a, d = self._asked(np.arange(len(self.order)))
         always = np.ones((len(self.outlook.orders), len(a)))
         future = new_site(self.outlook, a, d, always, self.words, self.rows)
-        return self.bits * self.trust * self.outlook.chance(future, N_FUTURES, implied=False)
+        return self.trust * self.outlook.chance(future, N_FUTURES, implied=False)
+
+    @property
+    def worth(self) -> FloatArray:
+        """Bits that are expected from each open pair, if a client has it and has it apart."""
+        return self.bits * self.power
 
     def _asked(self, labels: IntArray) -> tuple[IntArray, IntArray]:
         """Positions of the pairs of labels that are open in either direction, each once."""
@@ -248,13 +253,15 @@ class SiteSearch:
             sets.append(self._best([np.append(sets[-1], new) for new in outside]))
         if size is not None:
             return self._exchanged(sets[-1]), "as many labels as asked for"
-        per_label = [self._expected(labels) / len(labels) for labels in sets]
-        best = int(np.argmax(per_label))
+        # What pairs imply takes long to draw, so that sizes are compared without it.
+        alone = [self._gains(labels[None], self.power)[0] / len(labels) for labels in sets]
+        best = int(np.argmax(alone))
         chosen = self._exchanged(sets[best])
         share = self._expected(chosen) / len(chosen)
         reason = f"{len(chosen)} labels settle {share:.2g} open pairs per label"
         if best + 1 < len(sets):
-            reason += f"; with one more it would be {per_label[best + 1]:.2g}"
+            more = self._expected(sets[best + 1]) / (len(chosen) + 1)
+            reason += f"; with one more it would be {more:.2g}"
         elif len(chosen) < p:
             reason += "; the largest site so far has no more labels than that"
         else:
@@ -272,7 +279,7 @@ class SiteSearch:
             other = self._best(
                 [np.append(found[found != x], new) for x in found for new in outside]
             )
-            before, after = self._gains(np.array([found, other]))
+            before, after = self._gains(np.array([found, other]), self.worth)
             if after <= before + 1e-9:
                 break
             found = other
@@ -284,13 +291,13 @@ class SiteSearch:
         if len(tried) > MOST_SETS:
             plain = self.worth[tried[:, :, None], tried[:, None, :]].sum(axis=(1, 2))
             tried = tried[np.argsort(-plain, kind="stable")[:MOST_SETS]]
-        return np.asarray(tried[int(np.argmax(self._gains(tried)))])
+        return np.asarray(tried[int(np.argmax(self._gains(tried, self.worth)))])
 
-    def _gains(self, sets: IntArray) -> FloatArray:
-        """Bits that are expected from each set of labels, shape (n_sets, size)."""
+    def _gains(self, sets: IntArray, worth: FloatArray) -> FloatArray:
+        """Worth of the pairs that each set of labels, shape (n_sets, size), has apart."""
         a, d = sets[:, :, None], sets[:, None, :]
         apart = np.where(self.hard[a, d], 1.0, self.graphs.apart(sets).mean(axis=0))
-        return np.asarray((self.worth[a, d] * apart).sum(axis=(1, 2)))
+        return np.asarray((worth[a, d] * apart).sum(axis=(1, 2)))
 
 
 def _hard_labels(order: GlobalOrder) -> BoolArray:

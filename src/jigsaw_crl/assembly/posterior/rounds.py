@@ -43,8 +43,10 @@ VISIBLE_SHARES = (0.6, 0.4)
 # an implied pair costs more.
 MANY = 64
 IMPLIED_COST, IMPLIED_COST_OF_MANY = 0.6, 0.8
-# Sweeps and chains of the short round; of many labels two chains, one per core.
-SWEEPS, CHAINS, CHAINS_OF_MANY = 50, 4, 2
+# Short rounds, their sweeps and chains; of many labels one round of two chains, one per core. One
+# round in place of three left .4 % fewer pairs decided, in chains 3 %. Rounds end when no
+# probability changes by more than STEADY.
+ROUNDS, SWEEPS, CHAINS, CHAINS_OF_MANY, STEADY = 3, 50, 4, 2, 0.05
 
 
 def cover_cost(p: int) -> float:
@@ -142,10 +144,18 @@ class OrderModel:
 
 
 def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Posterior:
-    """Probability of every ordered pair; the doubts are estimated from a first, short round."""
+    """Probability of every ordered pair; the doubts are estimated from short rounds before."""
     few = len(model.said.labels) <= MANY
     chains = CHAINS if few else CHAINS_OF_MANY
-    short = sample_orders(model.weights(None), rng, n_chains=chains, first=SWEEPS, most=SWEEPS)
+    short: Posterior | None = None
+    for _ in range(ROUNDS if few else 1):
+        known = None if short is None else short.probability
+        short = sample_orders(
+            model.weights(known), rng, n_chains=chains, first=SWEEPS, most=SWEEPS, before=short
+        )
+        if known is not None and float(np.abs(short.probability - known).max()) < STEADY:
+            break
+    assert short is not None
     judged = np.abs(model.log_factor(short.probability)) >= LEAST_FOR
     weights = model.weights(short.probability)
     return sample_orders(weights, rng, before=short if few else None, judged=judged)
