@@ -6,15 +6,27 @@ BIN := $(VENV)/bin
 # federation wait more than they compute.
 TEST_WORKERS ?= 3
 
-.PHONY: demo install test browser lint format docs pictures bench package clean
+.PHONY: demo install test test-slow test-all test-random browser lint format docs pictures bench package clean
 
 demo: $(VENV)/.installed
 	$(BIN)/jigsaw demo
 
 install: $(VENV)/.installed
 
-test: $(VENV)/.installed-dev lint browser
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope
+
+# Everything but the slow tests: at most four minutes on two cores. Nothing is installed outside .venv.
+test: $(VENV)/.installed-dev lint
+	$(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/.installed-dev
+	$(PYTEST) -m slow
+
+test-all: test test-slow
+
+# Property tests with many other examples than `make test` draws; what it finds is kept as an @example.
+test-random: $(VENV)/.installed-dev
+	$(PYTEST) -m "" --hypothesis-profile=random -k "not live"
 
 # Installs Chromium where possible. Without a browser, the report's browser tests are skipped with a reason.
 browser:

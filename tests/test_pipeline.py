@@ -43,6 +43,7 @@ def everything(result):
     return fragments, frame.to_csv(), result.diagnostics, result.provenance["spectra"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_samples", [None, 2_000])
 def test_any_number_of_workers_gives_the_same_result_to_the_last_bit(n_samples):
     clients = study(n_samples)
@@ -59,12 +60,14 @@ def test_the_number_of_blas_threads_outside_does_not_change_the_result():
         assert everything(jc.recover(clients)) == one
 
 
+@pytest.mark.slow
 def test_the_paper_method_is_the_same_for_any_number_of_workers():
     clients = study(5_000)
     alone = everything(jc.recover(clients, method="paper"))
     assert everything(jc.recover(clients, method="paper", n_jobs=2)) == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "shift"), [("paper", 0), ("hard", 2)])
 @pytest.mark.parametrize("n", [60, 300])
 def test_a_label_that_is_silent_at_every_client_is_in_no_verdict(kind, shift, n):
@@ -112,6 +115,7 @@ def defects(seed: int) -> list[jc.Client]:
     return [as_client(*item) for item in labs.items()]
 
 
+@pytest.mark.slow
 def test_the_checks_and_recovery_name_the_same_things_that_are_left_out(tmp_path, capsys):
     left_out = refused = 0
     for seed in range(16):

@@ -85,6 +85,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_copy_is_equal_in_every_field_and_as_frozen(name, how, objects):

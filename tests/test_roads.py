@@ -22,6 +22,8 @@ from jigsaw_crl.truth.simulate import Intervention
 
 from .assembly.test_meanings import exchanged
 
+pytestmark = pytest.mark.slow
+
 
 def findings(result: jc.Result) -> Counter:
     return Counter((f.check, f.severity, f.client, f.regime) for f in result.diagnostics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def test_every_certificate_of_exact_results_checks():
     assert rules >= {"stated", "chain", "excluded", "one-of"}
 
 
+@pytest.mark.slow
 def test_every_certificate_of_an_evidence_result_checks():
     rules: set[str] = set()
     for seed in range(4):

@@ -30,6 +30,7 @@ def gauge(estimate, true, oriented):
     return y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_no_sign_or_edge_of_exact_moments_is_wrong_in_100_confounded_worlds(shift):
     unsigned = stated = 0

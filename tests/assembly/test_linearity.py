@@ -43,6 +43,7 @@ def curved_clients(world: jc.simulate.World, n: int, curved: bool) -> list[jc.Cl
     return clients
 
 
+@pytest.mark.slow
 def test_what_a_curved_system_seems_to_say_is_withheld():
     world = jc.simulate.random_world(16, 15, 0.6, 401)
     result = jc.recover(curved_clients(world, 10_000, curved=True))
@@ -53,6 +54,7 @@ def test_what_a_curved_system_seems_to_say_is_withheld():
     assert len(result.order.undetermined()) == 16 * 15
 
 
+@pytest.mark.slow
 def test_a_linear_system_of_laplace_noise_is_not_withheld():
     world = jc.simulate.random_world(16, 15, 0.6, 401)
     result = jc.recover(curved_clients(world, 10_000, curved=False))

@@ -84,6 +84,7 @@ def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each
     assert some.share > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])
 def test_a_fifth_of_malicious_clients_is_named_and_does_no_harm(kind):
     lost, named, slandered = [], 0, 0
@@ -107,6 +108,7 @@ def test_a_fifth_of_malicious_clients_is_named_and_does_no_harm(kind):
     assert slandered == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])
 def test_at_two_fifths_the_result_says_that_the_clients_disagree(kind):
     for seed in range(3):
@@ -120,6 +122,7 @@ def test_at_two_fifths_the_result_says_that_the_clients_disagree(kind):
         assert any("clients disagree" in note for note in order.notes)
 
 
+@pytest.mark.slow
 def test_clients_that_err_as_often_as_they_say_keep_their_weight():
     weights = [
         w

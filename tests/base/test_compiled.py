@@ -48,6 +48,7 @@ def test_a_program_that_reads_stderr_is_told_nothing(monkeypatch):
     assert _compile_two(io.StringIO(), monkeypatch) == ""
 
 
+@pytest.mark.slow
 def test_cached_functions_are_not_announced(tmp_path):
     (tmp_path / "halves.py").write_text(
         "import sys\n"
@@ -71,6 +72,7 @@ def test_cached_functions_are_not_announced(tmp_path):
     assert said == [f"{COMPILING}\n", ""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "study",
     [

@@ -27,6 +27,7 @@ def live(faults, tmp_path_factory):
     deployment.close()
 
 
+@pytest.mark.slow
 def test_a_round_goes_on_without_the_person_who_started_it(faults, live):
     found = faults.fault(live, "cut-off", "submitter", "asked")
     assert found["result"]
@@ -34,6 +35,7 @@ def test_a_round_goes_on_without_the_person_who_started_it(faults, live):
     assert found["again"] == 0
 
 
+@pytest.mark.slow
 def test_a_round_whose_process_is_killed_ends_and_can_be_run_again(faults, live):
     found = faults.fault(live, "killed", "coordinator's round", "asked")
     assert (found["exit"], found["result"]) == (2, False)

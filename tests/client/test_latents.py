@@ -66,6 +66,7 @@ def test_exact_moments_give_the_true_number(noise, labels, unlabelled, spare, se
     assert client.counted.reason == ("noise" if noise else "rank")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 1000])
 @pytest.mark.parametrize("features", [12, 80, 400])
 def test_noise_on_many_sensors_is_not_counted_as_latents(n, features):

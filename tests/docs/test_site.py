@@ -12,6 +12,8 @@ import pytest
 
 from .pages import ROOT, documentation_pages
 
+pytestmark = pytest.mark.slow
+
 # Seconds; long enough for a busy machine.
 TIMEOUT = 800
 

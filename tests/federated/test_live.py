@@ -45,6 +45,8 @@ from .deployment import (
     wait_until,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> Path:

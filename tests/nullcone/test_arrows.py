@@ -97,6 +97,7 @@ def null_scores(intervention, n: int, noise: str, batches: Batches | None = None
     return np.concatenate(scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize(
     ("intervention", "n"),

@@ -11,6 +11,7 @@ from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 from .test_arrows import hard, null_scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [0.1, 0.3, 1.0])
 @pytest.mark.parametrize("layout", ["own", "apart", "crossed"])
 def test_standard_scores_have_unit_spread_whatever_the_offsets(layout, offset):
@@ -39,6 +40,7 @@ def scores(batches: Batches | None, worlds: int = 6) -> tuple[np.ndarray, int, f
     return np.array(values), wrong, float(np.mean(decided))
 
 
+@pytest.mark.slow
 def test_the_batch_column_restores_what_offsets_cost_and_costs_nothing_without():
     clean, _, decided = scores(None)
     # Without controls in their batches, the means of the regimes say next to nothing.

@@ -161,6 +161,7 @@ def test_the_scale_of_the_features_and_of_the_noise_does_not_matter():
     np.testing.assert_allclose(after.evidence, before.evidence, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("n", [1_000, 30_000])
 def test_standard_scores_of_unrelated_pairs_have_unit_spread(noise, n):
@@ -179,6 +180,7 @@ def test_standard_scores_of_unrelated_pairs_have_unit_spread(noise, n):
     assert abs(scores.mean()) < 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_what_is_stated_above_95_percent_by_one_client_is_rarely_wrong(noise):
     stated = wrong = 0

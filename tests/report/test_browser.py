@@ -13,6 +13,8 @@ from .conftest import HANG
 from .studies import HOSTILE, contested_result
 from .test_page import data_of, unpacked
 
+pytestmark = pytest.mark.slow
+
 
 def certificate_on(page) -> str:
     page.wait_for_selector("#certificate")

@@ -14,6 +14,8 @@ from .conftest import HANG
 from .studies import HOSTILE, assembled, sized_fragment
 from .test_browser import certificate_on, explained
 
+pytestmark = pytest.mark.slow
+
 
 def ask(page, a: str, d: str) -> None:
     """Ask about a pair through the page's form."""

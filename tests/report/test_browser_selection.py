@@ -10,6 +10,8 @@ import pytest
 
 from .test_browser import ask, certificate_on, explained
 
+pytestmark = pytest.mark.slow
+
 # The contrast of WCAG 2 (AA) between the text of an element and what lies behind it.
 CONTRAST = """e => {
   const rgb = text => text.match(/[\\d.]+/g).map(Number);

@@ -105,6 +105,7 @@ def test_nothing_in_the_page_points_outside_it(tunnel):
     assert not re.search(r"\w+://", text)
 
 
+@pytest.mark.slow
 def test_labels_never_become_markup(hostile):
     page = Reader(render_report(hostile))
     tags = {tag for tag, _ in page.elements}
@@ -199,6 +200,7 @@ def test_downloads_are_the_files_of_the_result_folder(tunnel, folder):
     assert unpacked(data["files"]["diagram.svg"]).startswith(b"<svg ")
 
 
+@pytest.mark.slow
 def test_three_hundred_labels_stay_below_fifteen_megabytes():
     result = large_result(300, 24, 0.15, seed=1)
     assert len(result.order.labels) > 290
@@ -249,6 +251,7 @@ def test_the_headline_example_is_a_sentence_about_an_ancestor_pair(tunnel):
     assert f"{a} is an ancestor of {d}, though no client has both" in words_of(page)
 
 
+@pytest.mark.slow
 def test_the_example_needs_several_clients():
     one = [chain_fragment("one", "a", "b", "c"), chain_fragment("two", "a", "b")]
     assert relation_no_client_states(assembled(*one).order) is None

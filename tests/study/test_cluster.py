@@ -67,6 +67,7 @@ def assert_same_moments(one, other):
                 assert np.allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
 
 
+@pytest.mark.slow
 def test_one_result_on_one_process_and_on_a_cluster(cluster, folder):
     alone, _ = jc.study.read_client_with_findings(folder, ignore=["day"])
     together, findings = read_client_on_cluster(folder, cluster[0], ignore=["day"])

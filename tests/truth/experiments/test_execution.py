@@ -17,6 +17,8 @@ from jigsaw_crl.truth.experiments.execution import progress_bar, results_of
 
 from .tiny_plan import numbers, silent, tiny
 
+pytestmark = pytest.mark.slow
+
 # By default Dask takes a fixed port, which another test may be using.
 ANY_PORT = ":0"
 
