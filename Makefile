@@ -6,15 +6,34 @@ BIN := $(VENV)/bin
 # federation wait more than they compute.
 TEST_WORKERS ?= 3
 
-.PHONY: demo install test browser lint format docs pictures bench package clean
+# Without bytecode, every process that a test starts compiles the package again.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo install test test-slow test-all test-random browser lint format docs pictures bench package clean
 
 demo: $(VENV)/.installed
 	$(BIN)/jigsaw demo
 
 install: $(VENV)/.installed
 
-test: $(VENV)/.installed-dev lint browser
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope
+PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope
+
+# At most 4 minutes on two cores.
+test: lint
+	$(PYTEST) -m "not slow"
+	@echo "Tests that take seconds each were left out; make test-all runs them too."
+
+# What `make test` leaves out.
+test-slow: $(VENV)/.installed-dev
+	$(PYTEST) -m slow
+
+# At most 12 minutes on two cores.
+test-all: lint
+	$(PYTEST)
+
+# A thousand random examples of every property; the other targets draw the same few every time.
+test-random: $(VENV)/.installed-dev
+	$(PYTEST) -m hypothesis --hypothesis-profile random
 
 # Installs Chromium where possible. Without a browser, the report's browser tests are skipped with a reason.
 browser:
