@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 # federation wait more than they compute.
 TEST_WORKERS ?= 3
 
+# Without bytecode, every process that a test starts compiles the package again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo install test test-slow test-all test-random browser lint format docs pictures bench package clean
 
 demo: $(VENV)/.installed
@@ -13,20 +16,24 @@ demo: $(VENV)/.installed
 
 install: $(VENV)/.installed
 
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope
+PYTEST = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadscope
 
-# Everything but the slow tests: at most four minutes on two cores. Nothing is installed outside .venv.
-test: $(VENV)/.installed-dev lint
+# At most 4 minutes on two cores.
+test: lint
 	$(PYTEST) -m "not slow"
+	@echo "Tests that take seconds each were left out; make test-all runs them too."
 
+# What `make test` leaves out.
 test-slow: $(VENV)/.installed-dev
 	$(PYTEST) -m slow
 
-test-all: test test-slow
+# At most 12 minutes on two cores.
+test-all: lint
+	$(PYTEST)
 
-# Property tests with many other examples than `make test` draws; what it finds is kept as an @example.
+# A thousand random examples of every property; the other targets draw the same few every time.
 test-random: $(VENV)/.installed-dev
-	$(PYTEST) -m "" --hypothesis-profile=random -k "not live"
+	$(PYTEST) -m hypothesis --hypothesis-profile random
 
 # Installs Chromium where possible. Without a browser, the report's browser tests are skipped with a reason.
 browser:

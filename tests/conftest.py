@@ -18,6 +18,21 @@ settings.register_profile("random", _PATIENT, max_examples=1_000, print_blob=Tru
 settings.load_profile("same")
 
 
+def _optional(name: str, extra: str):
+    """A fixture with an optional library: imported by the tests that need it, which it may skip."""
+
+    @pytest.fixture(scope="session", name=name)
+    def library():
+        return pytest.importorskip(name, reason=f"the extra {extra!r} is not installed")
+
+    return library
+
+
+nvflare = _optional("nvflare", "federated")
+distributed = _optional("distributed", "cluster")
+anndata = _optional("anndata", "anndata")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_wait_for_the_disk():
     """Tests end processes, never the machine, so that nothing need reach the disk meanwhile."""

@@ -9,8 +9,6 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-import distributed
-
 import jigsaw_crl as jc
 
 PATIENCE = 60  # seconds; a busy machine is slow to start processes
@@ -32,6 +30,8 @@ def started(*arguments, folder):
 @contextmanager
 def two_workers(folder):
     """Address of a scheduler with two workers, and the workers' processes."""
+    import distributed
+
     known = folder / "scheduler.json"
     here = ("--host", "127.0.0.1", "--scheduler-file", str(known), "--no-dashboard")
     scheduler = started("distributed.cli.dask_scheduler", *here, "--port", "0", folder=folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("nvflare", reason="the extra 'federated' is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nvflare")]
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 

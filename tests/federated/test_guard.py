@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
-
-from nvflare.apis.shareable import ReturnCode
-from nvflare.fuel.f3.message import Message
-from nvflare.private.defs import CellMessageHeaderKeys, JobFailureMsgKey
-from nvflare.private.fed.client.client_executor import REPORTABLE_JOB_FAILURES
-from nvflare.private.fed.server.fed_server import FederatedServer
-from nvflare.private.fed.server.server_runner import ServerRunner
-from nvflare.widgets.fed_event import FED_EVENT_TOPIC
-
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.guard import (
-    begin_round,
-    end_round,
-    guard_job,
-    keep_listed,
-    site_failed,
-)
 from jigsaw_crl.federated.round import RoundRecord, Standing
 
 from .conftest import SITES
+
+pytestmark = pytest.mark.usefixtures("nvflare")
+
+
+@pytest.fixture(scope="module")
+def guard():
+    """The module, which imports NVFlare."""
+    return import_module("jigsaw_crl.federated.guard")
 
 
 class Engine:
@@ -48,36 +40,49 @@ class Engine:
         self.lost.append((job, site))
 
 
-def report(code, token="token-1"):
-    body = {JobFailureMsgKey.JOB_ID: "job", JobFailureMsgKey.CODE: code}
+def message(body, token="token-1"):
+    from nvflare.fuel.f3.message import Message
+    from nvflare.private.defs import CellMessageHeaderKeys
+
     return Message({CellMessageHeaderKeys.TOKEN: token}, body)
 
 
-@pytest.mark.parametrize("code", REPORTABLE_JOB_FAILURES)
-def test_the_failure_of_a_site_is_told_to_the_round_and_does_not_end_it(code):
-    engine = Engine()
-    site_failed(report(code), engine)
-    assert engine.lost == [("job", "client-1")]
-    assert engine.passed_on == []
-    assert engine.pending == set()
+def report(code, token="token-1"):
+    from nvflare.private.defs import JobFailureMsgKey
+
+    return message({JobFailureMsgKey.JOB_ID: "job", JobFailureMsgKey.CODE: code}, token)
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        report(0),
-        report(next(iter(REPORTABLE_JOB_FAILURES)), token="unknown"),
-        Message({CellMessageHeaderKeys.TOKEN: "token-1"}, "no report"),
-    ],
-)
-def test_other_reports_are_left_to_nvflare(request_):
-    engine = Engine()
-    site_failed(request_, engine)
-    assert engine.passed_on == [request_]
-    assert engine.lost == []
+@pytest.fixture(scope="module")
+def failures():
+    """The codes that a site's client reports."""
+    from nvflare.private.fed.client.client_executor import REPORTABLE_JOB_FAILURES
+
+    return list(REPORTABLE_JOB_FAILURES)
+
+
+def test_the_failure_of_a_site_is_told_to_the_round_and_does_not_end_it(guard, failures):
+    for code in failures:
+        engine = Engine()
+        guard.site_failed(report(code), engine)
+        assert engine.lost == [("job", "client-1")]
+        assert engine.passed_on == []
+        assert engine.pending == set()
+
+
+def test_other_reports_are_left_to_nvflare(guard, failures):
+    for other in (report(0), report(failures[0], token="unknown"), message("no report")):
+        engine = Engine()
+        guard.site_failed(other, engine)
+        assert engine.passed_on == [other]
+        assert engine.lost == []
 
 
 def test_nvflare_has_the_parts_that_the_guard_replaces():
+    from nvflare.apis.shareable import ReturnCode
+    from nvflare.private.fed.server.fed_server import FederatedServer
+    from nvflare.private.fed.server.server_runner import ServerRunner
+
     assert callable(FederatedServer.process_job_failure)
     assert set(ServerRunner.ABORT_RETURN_CODES) == {
         ReturnCode.RUN_MISMATCH, ReturnCode.TASK_UNKNOWN, ReturnCode.UNSAFE_JOB,
@@ -85,7 +90,10 @@ def test_nvflare_has_the_parts_that_the_guard_replaces():
     assert callable(ServerRunner.handle_dead_job)
 
 
-def test_in_a_round_no_return_code_and_no_event_of_a_site_is_fatal():
+def test_in_a_round_no_return_code_and_no_event_of_a_site_is_fatal(guard):
+    from nvflare.apis.shareable import ReturnCode
+    from nvflare.widgets.fed_event import FED_EVENT_TOPIC
+
     runner = SimpleNamespace(ABORT_RETURN_CODES=["x"], handle_dead_job=None)
     table = {FED_EVENT_TOPIC: "nvflare's handler"}
     engine = SimpleNamespace(
@@ -93,7 +101,7 @@ def test_in_a_round_no_return_code_and_no_event_of_a_site_is_fatal():
         run_manager=SimpleNamespace(aux_runner=SimpleNamespace(topic_table=table)),
     )
     lost = []
-    guard_job(engine, lost.append)
+    guard.guard_job(engine, lost.append)
     assert runner.ABORT_RETURN_CODES == []
     runner.handle_dead_job("client-2", None)
     assert lost == ["client-2"]
@@ -101,45 +109,45 @@ def test_in_a_round_no_return_code_and_no_event_of_a_site_is_fatal():
     assert reply.get_return_code() == ReturnCode.OK
 
 
-def test_a_job_goes_to_listed_sites_only(settings):
+def test_a_job_goes_to_listed_sites_only(guard, settings):
     wanted = dict.fromkeys([*SITES, "client-9"])
-    keep_listed(wanted, settings)
+    guard.keep_listed(wanted, settings)
     assert set(wanted) == set(SITES)
 
 
 # -- round.json around the process of the round ---------------------------------------------------
 
 
-def test_a_submitted_round_has_a_record_before_it_begins(settings):
-    begin_round(settings, "first")
+def test_a_submitted_round_has_a_record_before_it_begins(guard, settings):
+    guard.begin_round(settings, "first")
     record = RoundRecord.read(settings.results / "first")
     assert record.ended_at is None
     assert {site: s.state for site, s in record.sites.items()} == dict.fromkeys(SITES, "missing")
 
 
-def test_a_round_whose_process_was_killed_is_ended_with_the_reason(settings):
-    begin_round(settings, "first")
-    ended = end_round(settings, "first", "FINISHED:ABNORMAL")
+def test_a_round_whose_process_was_killed_is_ended_with_the_reason(guard, settings):
+    guard.begin_round(settings, "first")
+    ended = guard.end_round(settings, "first", "FINISHED:ABNORMAL")
     assert "ABNORMAL" in ended.failure
     assert ended == RoundRecord.read(settings.results / "first")
     # It can be run again.
-    begin_round(settings, "first")
+    guard.begin_round(settings, "first")
 
 
-def test_the_end_of_a_round_is_not_changed_afterwards(settings):
+def test_the_end_of_a_round_is_not_changed_afterwards(guard, settings):
     folder = settings.results / "first"
     folder.mkdir(parents=True)
     sites = {site: Standing("received") for site in SITES}
     done = RoundRecord("first", "2026-01-01", "2026-01-02", None, sites)
     done.save(folder)
-    assert end_round(settings, "first", "FINISHED:ABNORMAL") == done
+    assert guard.end_round(settings, "first", "FINISHED:ABNORMAL") == done
     assert done.complete
     with pytest.raises(InputError, match="has ended on 2026-01-02"):
-        begin_round(settings, "first")
-    begin_round(settings, "first", again=True)
+        guard.begin_round(settings, "first")
+    guard.begin_round(settings, "first", again=True)
 
 
-def test_a_round_without_a_record_gets_one(settings):
+def test_a_round_without_a_record_gets_one(guard, settings):
     (settings.results / "first").mkdir(parents=True)
     (settings.results / "first" / "round.json").write_text("{")
-    assert end_round(settings, "first", "FINISHED:ABORTED").failure
+    assert guard.end_round(settings, "first", "FINISHED:ABORTED").failure

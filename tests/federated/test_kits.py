@@ -8,13 +8,12 @@ import stat
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-
-pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
-
 from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR
 from jigsaw_crl.federated.kits import init_federation
 
 from .conftest import LABS, read_local
+
+pytestmark = pytest.mark.usefixtures("nvflare")
 
 
 def test_a_site_accepts_our_class_and_no_code_no_shell_no_log_streaming(made):

@@ -21,15 +21,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-
-import jigsaw_crl as jc
-from jigsaw_crl.federated.job import RoundOptions, write_job
-
-pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
-
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+
+import jigsaw_crl as jc
+from jigsaw_crl.federated.job import RoundOptions, write_job
 
 from .deployment import (
     ADMIN,
@@ -45,7 +42,7 @@ from .deployment import (
     wait_until,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nvflare")]
 
 
 @pytest.fixture(scope="module")

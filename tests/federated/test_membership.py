@@ -8,24 +8,20 @@ import stat
 from datetime import UTC, datetime, timedelta
 
 import pytest
-
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.cli import app as cli
-
-pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
-
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
-from nvflare.apis.fl_exception import NotAuthenticated
 
-from jigsaw_crl.federated.guard import admit
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.kits import check_hardened
 from jigsaw_crl.federated.membership import add_site, days_left, members, renew, revoke
 from jigsaw_crl.federated.running import check_certificates, run_participant
 from jigsaw_crl.federated.settings import coordinator_settings
 
 from .conftest import LABS, read_local
+
+pytestmark = pytest.mark.usefixtures("nvflare")
 
 
 @pytest.fixture
@@ -97,6 +93,10 @@ def test_a_kit_that_was_handed_over_and_deleted_is_made_anew(folder):
 
 
 def test_a_revoked_site_is_neither_listed_nor_admitted_and_cannot_come_back(folder):
+    from nvflare.apis.fl_exception import NotAuthenticated
+
+    from jigsaw_crl.federated.guard import admit
+
     revoke(folder, "lab-1")
     settings = hub(folder)
     assert settings.sites == ("lab-2",)

@@ -8,15 +8,12 @@ import shutil
 import pytest
 
 from jigsaw_crl.cli import app as cli
-
-pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
-
-from nvflare.fuel.flare_api.flare_api import Session
-
 from jigsaw_crl.federated.round import RoundRecord, Standing
 from jigsaw_crl.federated.running import RoundEnd, find_record, start_command, wait_for_job
 
 from .conftest import read_local
+
+pytestmark = pytest.mark.usefixtures("nvflare")
 
 
 def test_a_coordinator_whose_kit_was_moved_keeps_its_jobs_in_the_kit(made, tmp_path):
@@ -43,10 +40,13 @@ def test_a_folder_that_is_not_a_kit_is_refused_in_one_line(command, tmp_path, ca
 class Hanging:
     """A session whose job does not end unless it is aborted, and a deaf one not even then."""
 
-    monitor_job_and_return_job_meta = Session.monitor_job_and_return_job_meta
-
     def __init__(self, deaf):
         self.deaf, self.aborted = deaf, 0
+
+    def monitor_job_and_return_job_meta(self, *arguments, **options):
+        from nvflare.fuel.flare_api.flare_api import Session
+
+        return Session.monitor_job_and_return_job_meta(self, *arguments, **options)
 
     def get_job_meta(self, _):
         ended = self.aborted and not self.deaf

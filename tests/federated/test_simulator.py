@@ -7,12 +7,11 @@ import json
 import pytest
 
 import jigsaw_crl as jc
-
-pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
-
 from jigsaw_crl.cli import app as cli
 
 from .deployment import HANG, jigsaw
+
+pytestmark = pytest.mark.usefixtures("nvflare")
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def browser() -> Iterator[object]:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip("no Chromium on this machine: scripts/install-chromium.sh installs it")
+        pytest.skip("no Chromium on this machine: `make browser` installs it")
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=HANG)

@@ -14,14 +14,13 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.study.cluster import read_client_on_cluster
 
+from .. import dask_cluster
+from ..dask_cluster import PATIENCE
 from ..malformed.conftest import refused
 
 __all__ = ["refused"]
 
-distributed = pytest.importorskip("distributed", reason="needs the extra 'cluster'")
-
-from .. import dask_cluster  # noqa: E402
-from ..dask_cluster import PATIENCE  # noqa: E402
+pytestmark = pytest.mark.usefixtures("distributed")
 
 N_FILES = 80
 
@@ -113,7 +112,7 @@ def test_a_bad_value_is_named_with_its_file(cluster, folder, tmp_path):
         read_client_on_cluster(tmp_path / "lab-1", cluster[0], ignore=["day"])
 
 
-def test_a_killed_worker_costs_nothing(cluster, folder):
+def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
     address, workers = cluster
     found = []
 

@@ -14,15 +14,21 @@ import jigsaw_crl as jc
 
 from .tables import assert_same, client_of, regimes_of
 
-anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
+pytestmark = pytest.mark.usefixtures("anndata")
+
+
+def write_obs(path: Path, X, obs) -> Path:
+    import anndata
+
+    anndata.AnnData(X, obs=obs).write_h5ad(path)
+    return path
 
 
 def write(path: Path, X, names) -> Path:
     obs = pd.DataFrame({"perturbation": names}, index=[str(i) for i in range(len(names))])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        anndata.AnnData(X, obs=obs).write_h5ad(path)
-    return path
+        return write_obs(path, X, obs)
 
 
 def test_sparse_matrices_give_the_same_client_as_dense_ones(tmp_path):
@@ -50,7 +56,7 @@ def test_the_column_that_holds_the_control_is_suggested(tmp_path):
     regimes = regimes_of(20)
     names = np.repeat(list(regimes), [len(x) for x in regimes.values()])
     obs = pd.DataFrame({"plate": "p", "guide": names}, index=[str(i) for i in range(len(names))])
-    anndata.AnnData(np.vstack(list(regimes.values())), obs=obs).write_h5ad(tmp_path / "a.h5ad")
+    write_obs(tmp_path / "a.h5ad", np.vstack(list(regimes.values())), obs)
     with pytest.raises(jc.InputError, match=r"no column 'perturbation'.* Is it 'guide'"):
         jc.read_client(tmp_path / "a.h5ad")
 
@@ -69,8 +75,7 @@ def _screen(path: Path, control: str) -> Path:
         },
         index=[str(i) for i in range(n)],
     )
-    anndata.AnnData(np.vstack(list(regimes.values())), obs=obs).write_h5ad(path)
-    return path
+    return write_obs(path, np.vstack(list(regimes.values())), obs)
 
 
 def test_columns_of_few_values_are_named_and_a_remote_name_is_not_suggested(tmp_path):

@@ -37,8 +37,7 @@ def test_no_calls_give_no_results():
     assert list(results_of([], workers=2)) == []
 
 
-def test_a_cluster_gives_the_same_numbers(tmp_path):
-    distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
+def test_a_cluster_gives_the_same_numbers(tmp_path, distributed):
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=ANY_PORT
     ) as cluster:
@@ -51,12 +50,11 @@ def test_a_cluster_gives_the_same_numbers(tmp_path):
 
 
 @pytest.fixture
-def two_workers(monkeypatch):
+def two_workers(monkeypatch, distributed):
     """A Dask cluster of two worker processes that are started again when they die."""
     # A busy machine may take longer than a minute to start them again.
     monkeypatch.setattr(execution, "WITHOUT_WORKERS", 600.0)
     monkeypatch.setattr(execution, "PATIENCE", "120s")
-    distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
     cloudpickle = pytest.importorskip("cloudpickle")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with distributed.LocalCluster(
@@ -119,8 +117,7 @@ def test_a_task_that_always_dies_is_named_and_the_others_are_kept(
     assert len(numbers(done)) == len(plan.evaluations())
 
 
-def test_a_cluster_without_workers_raises_an_error_that_names_the_tasks(monkeypatch):
-    distributed = pytest.importorskip("distributed", reason="Dask is an optional extra")
+def test_a_cluster_without_workers_raises_an_error_that_names_the_tasks(monkeypatch, distributed):
     monkeypatch.setattr(execution, "WITHOUT_WORKERS", 3.0)
     monkeypatch.setattr(execution, "LOOK_EVERY", 0.5)
     with (
@@ -141,9 +138,8 @@ def test_a_killed_process_of_this_machine_raises_an_input_error():
         list(results_of([(end_process, (1,)), (double, (1,))], workers=2))
 
 
-def test_an_address_without_a_scheduler_is_named(monkeypatch):
+def test_an_address_without_a_scheduler_is_named(monkeypatch, distributed):
     monkeypatch.setattr(execution, "PATIENCE", "1s")
-    pytest.importorskip("distributed", reason="Dask is an optional extra")
     with pytest.raises(InputError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
         list(results_of([(double, (1,))], cluster="tcp://127.0.0.1:9"))
 
