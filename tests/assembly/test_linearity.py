@@ -12,7 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.linearity import leaning_clients
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.diagnostics.labels import leaning_lines
+from jigsaw_crl.diagnostics.findings import finding
 
 from .test_agreement import says
 
@@ -98,7 +98,7 @@ def test_lines_beside_regimes_with_second_targets_prove_nothing():
 
 
 def with_leaning(fragment: jc.Fragment, label: str) -> jc.Fragment:
-    found = leaning_lines(fragment.client, label, 9.0, 5.0)
+    found = finding("leaning-lines", 9.0, 5.0, client=fragment.client, regime=label)
     return replace(fragment, findings=(*fragment.findings, found))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.diagnostics.findings import finding
 
 __all__ = ["check_gains"]
 
@@ -53,16 +54,5 @@ def check_gains(client: Client, spectrum: Spectrum) -> list[Finding]:
     value = turn * float(rows.mean())
     if value <= MATTERS:
         return []
-    return [
-        Finding(
-            "drifting-gains",
-            "error",
-            f"the sensors' gains differ between regimes, by about {100 * np.sqrt(turn):.2g} %: "
-            "every regime then seems to move all of its labels",
-            "Calibrate the sensors, or take control rows with each intervention and divide by the "
-            "gains that they show.",
-            value=value,
-            threshold=MATTERS,
-            client=client.name,
-        )
-    ]
+    percent = 100 * float(np.sqrt(turn))
+    return [finding("drifting-gains", value, MATTERS, client=client.name, percent=percent)]
