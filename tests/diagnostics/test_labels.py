@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.findings import Finding, Unread
+from jigsaw_crl.base.findings import Finding, ReadingNote
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.labels import after_recovery
 
@@ -67,18 +67,18 @@ def test_a_weak_label_that_recovery_reads_is_not_called_weak():
 
 def test_a_weak_label_that_recovery_cannot_read_keeps_the_finding_of_the_checks():
     seen = finding("weak-intervention", 0.8, 1.0, client="lab", regime="pump", need="")
-    unread = [Unread("pump", "weak-intervention", 2.1, 3.3)]
+    unread = [ReadingNote("pump", "weak-intervention", 2.1, 3.3)]
     assert after_recovery("lab", [seen], PUMP, unread) == (seen,)
 
 
 def test_a_label_whose_mean_alone_moved_gets_a_finding_that_says_what_is_missing():
-    (found,) = after_recovery("lab", [], PUMP, [Unread("pump", "mean-only", 0.4, 1.0)])
+    (found,) = after_recovery("lab", [], PUMP, [ReadingNote("pump", "mean-only", 0.4, 1.0)])
     assert (found.check, found.severity, found.regime) == ("mean-only", "warning", "pump")
     assert "nothing is said about the ancestors" in found.message
 
 
 def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers():
-    (found,) = after_recovery("lab", [], PUMP, [Unread("pump", "weak-intervention", 2.1, 3.3)])
+    (found,) = after_recovery("lab", [], PUMP, [ReadingNote("pump", "weak-intervention", 2.1, 3.3)])
     assert (found.check, found.severity) == ("weak-intervention", "warning")
     assert (found.client, found.regime) == ("lab", "pump")
     assert (found.value, found.threshold) == (2.1, 3.3)
@@ -87,7 +87,9 @@ def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers(
 def test_a_regime_that_recovery_refuses_is_an_error_and_no_longer_a_warning():
     doubt = finding("several-targets/used", 1.2, 1.0, client="lab", regime="pump")
     assert doubt.severity == "warning"
-    (found,) = after_recovery("lab", [doubt], PUMP, [Unread("pump", "several-targets", 12.0, 10.0)])
+    (found,) = after_recovery(
+        "lab", [doubt], PUMP, [ReadingNote("pump", "several-targets", 12.0, 10.0)]
+    )
     assert found.severity == "error"
     assert found.regime == "pump"
 
@@ -95,7 +97,7 @@ def test_a_regime_that_recovery_refuses_is_an_error_and_no_longer_a_warning():
 def test_a_regime_whose_second_target_is_known_is_used_and_the_other_label_named():
     doubt = finding("several-targets", 4.2, 1.0, client="lab", regime="pump")
     assert doubt.severity == "error"
-    told = [Unread("pump", "off-target", 12.0, 3.3, "valve")]
+    told = [ReadingNote("pump", "off-target", 12.0, 3.3, "valve")]
     (found,) = after_recovery("lab", [doubt], PUMP, told)
     assert (found.check, found.severity, found.regime) == ("off-target", "warning", "pump")
     assert "'valve'" in found.message
@@ -115,7 +117,7 @@ def test_a_regime_in_which_recovery_sees_one_target_is_used_with_a_warning():
 )
 def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason):
     other = Finding(sign, "warning", "tails", "Look.", client="lab")
-    told = [Unread("pump", "several-targets", 12.0, 10.0)]
+    told = [ReadingNote("pump", "several-targets", 12.0, 10.0)]
     labels = PUMP | {"tank", "valve"}
     kept, found = after_recovery(
         "lab",
@@ -131,7 +133,7 @@ def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason)
 
 def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system():
     light = Finding("light-tails", "warning", "tails", "Look.", client="lab")
-    told = [Unread("pump", "several-targets", 12.0, 10.0)]
+    told = [ReadingNote("pump", "several-targets", 12.0, 10.0)]
     found = after_recovery("lab", [light], PUMP, told)
     (error,) = [f for f in found if f.check == "not-linear"]
     assert (error.severity, error.client, error.regime) == ("error", "lab", None)

@@ -7,7 +7,7 @@ from math import isnan
 
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import few
-from jigsaw_crl.client.batches import Means, Wander
+from jigsaw_crl.client.batches import BatchVariance, Means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
@@ -28,13 +28,13 @@ def check_batches(client: Client, means: Means) -> list[Finding]:
     return findings
 
 
-def _wandering(client: Client, wander: Wander) -> Finding:
+def _wandering(client: Client, wander: BatchVariance) -> Finding:
     where = ", in the direction where they differ most" if wander.uneven else ""
     words = {"size": wander.size, "where": where}
     return finding("batch-wander", wander.strength, 1.0, client=client.name, **words)
 
 
-def _carried(client: Client, name: str, labels: Iterable[str], wander: Wander) -> Finding:
+def _carried(client: Client, name: str, labels: Iterable[str], wander: BatchVariance) -> Finding:
     """Regimes whose mean is not compared with control rows of its own batch."""
     severity: Severity = "warning"
     if isnan(wander.size):

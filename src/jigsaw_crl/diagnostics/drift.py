@@ -11,8 +11,9 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, contrast, edges
+from jigsaw_crl.diagnostics.contrasts import contrast, edges
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from jigsaw_crl.base.findings import Finding, Unread
+from jigsaw_crl.base.findings import Finding, ReadingNote
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.diagnostics.findings import finding
 
@@ -78,7 +78,7 @@ def sites_differ(
 
 
 def after_recovery(
-    client: str, findings: Iterable[Finding], labels: frozenset[str], unread: Iterable[Unread]
+    client: str, findings: Iterable[Finding], labels: frozenset[str], unread: Iterable[ReadingNote]
 ) -> tuple[Finding, ...]:
     """The findings of the checks, in agreement with what recovery could and could not read.
 
@@ -106,7 +106,7 @@ def after_recovery(
     return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
 
 
-def _not_read(client: str, u: Unread, weak: Finding | None, signs: tuple[str, ...]) -> Finding:
+def _not_read(client: str, u: ReadingNote, weak: Finding | None, signs: tuple[str, ...]) -> Finding:
     """The finding about something that recovery did not use, or used in part."""
     name, words = u.check, {"client": client, "regime": u.label, "other": u.other}
     if name == "weak-intervention":

@@ -26,18 +26,17 @@ import numpy.typing as npt
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.nulls import ratio_edges, shift_edge
+from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges, shift_edge
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.contrasts import (
-    FALSE_ALARM,
     Contrast,
     beyond,
     contrast,
     edges,
-    excess_spread,
     gaussian_kurtosis,
     shift_strength,
+    tail_factor,
 )
 from jigsaw_crl.diagnostics.drift import wandering
 from jigsaw_crl.diagnostics.findings import finding
@@ -82,8 +81,8 @@ class _Whitened:
             size = np.linalg.eigvalsh(_inner(control.covariance, self.spectrum))
             rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
             return [(1 / (1 + rounding), 1 + rounding)] * len(self.named)
-        base = (control.n - 1) / excess_spread(control)
-        own = [((m.n or 0) - 1) / excess_spread(m) for _, m in self.named]
+        base = (control.n - 1) / tail_factor(control)
+        own = [((m.n or 0) - 1) / tail_factor(m) for _, m in self.named]
         return [ratio_edges(p, base, n, self.level) for n in own]
 
     def shift_strengths(self) -> FloatArray:
@@ -173,11 +172,11 @@ def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float
     wander = wandering(control, white.white.W)
     for one in (control, m):
         assert one.n is not None
-        worst = excess_spread(one, worst=True)
+        worst = tail_factor(one, worst=True)
         # Latents have heavier tails than their mixtures; the heaviest feature is nearest to them.
         level = white.level / white.client.n_features
         heavy = 2 * worst + 1 > gaussian_kurtosis(one.rows or 0, level)
-        sizes.append((one.n - 1) / (worst if heavy else excess_spread(one)) / wander)
+        sizes.append((one.n - 1) / (worst if heavy else tail_factor(one)) / wander)
     return Contrast(c.values, *ratio_edges(white.white.dimension, *sizes, white.level)).third
 
 

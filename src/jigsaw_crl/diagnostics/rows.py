@@ -16,7 +16,8 @@ import numpy as np
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, HEAVY, gaussian_kurtosis, kurtosis
+from jigsaw_crl.client.nulls import FALSE_ALARM
+from jigsaw_crl.diagnostics.contrasts import HEAVY, gaussian_kurtosis, kurtosis
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
 
@@ -24,7 +25,7 @@ __all__ = ["check_rows"]
 
 # Rows that carry the variance of a feature are called outliers when they are fewer than a share of
 # 1/27 of all; no sample of Gaussian or Laplace rows comes near that.
-FEW = 3 * HEAVY
+MOST_CARRIERS = 3 * HEAVY
 # Fewer rows than this carry a variance if a single row has more than half of it; the parts of a
 # regime, of which one has that row, do not show how bad that is.
 ALONE = 4.0
@@ -110,7 +111,7 @@ def _is_spoilt(client: Client, tails: _Tails) -> bool:
         along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
         if along > p + 1:
             return False
-    return tails.carrying < min(p + 1.0, tails.rows / FEW)
+    return tails.carrying < min(p + 1.0, tails.rows / MOST_CARRIERS)
 
 
 def _outliers(client: Client, tails: _Tails) -> Finding:
@@ -118,7 +119,7 @@ def _outliers(client: Client, tails: _Tails) -> Finding:
     whole = tails.rows > 2 * client.n_features
     trim = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
     column = "leave the feature out with --ignore, or transform it"
-    least = min(client.n_latent + 1.0, tails.rows / FEW)
+    least = min(client.n_latent + 1.0, tails.rows / MOST_CARRIERS)
     words = {"feature": tails.feature, "what": trim if whole else column}
     return finding(
         "outliers", tails.carrying, least, client=client.name, regime=tails.regime, **words
