@@ -61,8 +61,8 @@ class SensorNoise:
         How far the sensors' noise is from equal; 1 is the edge of chance.
     variance : array, shape (n_features,), or None
         Noise variance of each sensor, up to a common factor near 1, drawn to the typical one in
-        proportion to its error variance; None if the noise is equal up to chance, or if the features are too
-        few to tell.
+        proportion to its error variance; None if the noise is equal up to chance, or if the
+        features are too few to tell.
     fitted : array, shape (n_features,), or None
         The same as fitted.
     """
