@@ -11,7 +11,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.linearity import clients_against_linearity as leaning_clients
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.diagnostics.labels import leaning_lines
+from jigsaw_crl.diagnostics.findings import finding
 
 
 def curved_clients(world: jc.simulate.World, n: int, curved: bool) -> list[jc.Client]:
@@ -95,7 +95,7 @@ def test_lines_beside_regimes_with_second_targets_prove_nothing():
 
 
 def with_leaning(fragment: jc.Fragment, label: str) -> jc.Fragment:
-    found = leaning_lines(fragment.client, label, 9.0, 5.0)
+    found = finding("leaning-lines", 9.0, 5.0, client=fragment.client, regime=label)
     return replace(fragment, findings=(*fragment.findings, found))
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.findings import Finding, Unread
-from jigsaw_crl.diagnostics.labels import after_recovery, several_targets, weak_intervention
+from jigsaw_crl.base.findings import Finding, ReadingNote
+from jigsaw_crl.diagnostics.findings import finding
+from jigsaw_crl.diagnostics.labels import after_recovery
 
 PUMP = frozenset({"pump"})
 
@@ -53,47 +54,59 @@ def test_no_label_gets_two_findings_of_one_kind(fragments):
 
 
 def test_a_weak_label_that_recovery_reads_is_not_called_weak():
-    assert after_recovery("lab", [weak_intervention("lab", "pump", 0.8)], PUMP, []) == ()
+    assert (
+        after_recovery(
+            "lab",
+            [finding("weak-intervention", 0.8, 1.0, client="lab", regime="pump", need="")],
+            PUMP,
+            [],
+        )
+        == ()
+    )
 
 
 def test_a_weak_label_that_recovery_cannot_read_keeps_the_finding_of_the_checks():
-    seen = weak_intervention("lab", "pump", 0.8, more_rows=1.6)
-    unread = [Unread("pump", "weak-intervention", 2.1, 3.3)]
+    seen = finding("weak-intervention", 0.8, 1.0, client="lab", regime="pump", need="")
+    unread = [ReadingNote("pump", "weak-intervention", 2.1, 3.3)]
     assert after_recovery("lab", [seen], PUMP, unread) == (seen,)
 
 
 def test_a_label_whose_mean_alone_moved_gets_a_finding_that_says_what_is_missing():
-    (found,) = after_recovery("lab", [], PUMP, [Unread("pump", "mean-only", 0.4, 1.0)])
+    (found,) = after_recovery("lab", [], PUMP, [ReadingNote("pump", "mean-only", 0.4, 1.0)])
     assert (found.check, found.severity, found.regime) == ("mean-only", "warning", "pump")
     assert "nothing is said about the ancestors" in found.message
 
 
 def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers():
-    (found,) = after_recovery("lab", [], PUMP, [Unread("pump", "weak-intervention", 2.1, 3.3)])
+    (found,) = after_recovery("lab", [], PUMP, [ReadingNote("pump", "weak-intervention", 2.1, 3.3)])
     assert (found.check, found.severity) == ("weak-intervention", "warning")
     assert (found.client, found.regime) == ("lab", "pump")
     assert (found.value, found.threshold) == (2.1, 3.3)
 
 
 def test_a_regime_that_recovery_refuses_is_an_error_and_no_longer_a_warning():
-    doubt = several_targets("lab", "pump", 1.2, left_out=False)
+    doubt = finding("several-targets/used", 1.2, 1.0, client="lab", regime="pump")
     assert doubt.severity == "warning"
-    (found,) = after_recovery("lab", [doubt], PUMP, [Unread("pump", "several-targets", 12.0, 10.0)])
+    (found,) = after_recovery(
+        "lab", [doubt], PUMP, [ReadingNote("pump", "several-targets", 12.0, 10.0)]
+    )
     assert found.severity == "error"
     assert found.regime == "pump"
 
 
 def test_a_regime_whose_second_target_is_known_is_used_and_the_other_label_named():
-    doubt = several_targets("lab", "pump", 4.2, left_out=True)
+    doubt = finding("several-targets", 4.2, 1.0, client="lab", regime="pump")
     assert doubt.severity == "error"
-    told = [Unread("pump", "off-target", 12.0, 3.3, "valve")]
+    told = [ReadingNote("pump", "off-target", 12.0, 3.3, "valve")]
     (found,) = after_recovery("lab", [doubt], PUMP, told)
     assert (found.check, found.severity, found.regime) == ("off-target", "warning", "pump")
     assert "'valve'" in found.message
 
 
 def test_a_regime_in_which_recovery_sees_one_target_is_used_with_a_warning():
-    (found,) = after_recovery("lab", [several_targets("lab", "pump", 4.2, left_out=True)], PUMP, [])
+    (found,) = after_recovery(
+        "lab", [finding("several-targets", 4.2, 1.0, client="lab", regime="pump")], PUMP, []
+    )
     assert (found.check, found.severity) == ("several-targets", "warning")
     assert "the regime is used" in found.remedy
     assert found.value == 4.2
@@ -104,10 +117,13 @@ def test_a_regime_in_which_recovery_sees_one_target_is_used_with_a_warning():
 )
 def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason):
     other = Finding(sign, "warning", "tails", "Look.", client="lab")
-    told = [Unread("pump", "several-targets", 12.0, 10.0)]
+    told = [ReadingNote("pump", "several-targets", 12.0, 10.0)]
     labels = PUMP | {"tank", "valve"}
     kept, found = after_recovery(
-        "lab", [other, several_targets("lab", "pump", 4.2, left_out=True)], labels, told
+        "lab",
+        [other, finding("several-targets", 4.2, 1.0, client="lab", regime="pump")],
+        labels,
+        told,
     )
     assert kept == other
     assert (found.check, found.severity, found.regime) == ("unclear-regime", "error", "pump")
@@ -117,7 +133,7 @@ def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason)
 
 def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system():
     light = Finding("light-tails", "warning", "tails", "Look.", client="lab")
-    told = [Unread("pump", "several-targets", 12.0, 10.0)]
+    told = [ReadingNote("pump", "several-targets", 12.0, 10.0)]
     found = after_recovery("lab", [light], PUMP, told)
     (error,) = [f for f in found if f.check == "not-linear"]
     assert (error.severity, error.client, error.regime) == ("error", "lab", None)
@@ -126,12 +142,12 @@ def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system(
 def test_where_rows_give_another_reason_a_regime_that_is_read_is_not_doubted():
     other = Finding("light-tails", "warning", "tails", "Look.", client="lab")
     assert after_recovery(
-        "lab", [other, several_targets("lab", "pump", 4.2, left_out=True)], PUMP, []
+        "lab", [other, finding("several-targets", 4.2, 1.0, client="lab", regime="pump")], PUMP, []
     ) == (other,)
 
 
 def test_an_error_about_a_label_that_recovery_was_not_given_stays():
-    refused = several_targets("lab", "valve", 4.2, left_out=True)
+    refused = finding("several-targets", 4.2, 1.0, client="lab", regime="valve")
     assert after_recovery("lab", [refused], PUMP, []) == (refused,)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Severity", "Unread", "most_severe_first"]
+__all__ = ["Finding", "ReadingNote", "Severity", "most_severe_first"]
 
 Severity = Literal["info", "warning", "error"]
 
@@ -58,7 +58,7 @@ def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 @dataclass(frozen=True)
-class Unread:
+class ReadingNote:
     """Something that recovery could not use or not tell, and the measurement that decided so.
 
     Parameters

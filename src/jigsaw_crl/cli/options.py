@@ -13,7 +13,7 @@ from jigsaw_crl.base.errors import InputError
 if TYPE_CHECKING:
     from jigsaw_crl.client.checks import Kind, Kinds
     from jigsaw_crl.fragment.fragment import Fragment
-    from jigsaw_crl.moments.asked import Missing
+    from jigsaw_crl.moments.row_options import Missing
 
 Study = Annotated[
     Path, typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file.")

@@ -45,14 +45,12 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.nulls import noise_edge
+from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.moments.regime import Moments, solve_lower
 
-__all__ = ["MeanErrors", "Means", "Wander", "batch_means"]
+__all__ = ["BatchVariance", "MeanErrors", "Means", "batch_means"]
 
-# Chance that batches are said to wander when they do not.
-FALSE_ALARM = 1e-3
 # Chance that offsets are called larger along some directions when they are equal. That only costs
 # precision, and to miss it would state errors too small, so the chance is not small.
 CALLED_UNEVEN = 0.05
@@ -121,7 +119,7 @@ class MeanErrors:
 
 
 @dataclass(frozen=True)
-class Wander:
+class BatchVariance:
     """How far the means of batches wander by themselves.
 
     Parameters
@@ -151,14 +149,14 @@ class Means:
     control : array, shape (d,)
     regimes : array, shape (r, d)
     errors : MeanErrors
-    wander : Wander or None
+    wander : BatchVariance or None
         None where all rows are in one batch, or batches are unknown.
     """
 
     control: FloatArray
     regimes: FloatArray
     errors: MeanErrors
-    wander: Wander | None = None
+    wander: BatchVariance | None = None
 
     @property
     def shifts(self) -> FloatArray:
@@ -235,7 +233,7 @@ def _degrees(L: FloatArray, counts: FloatArray, share: FloatArray) -> FloatArray
     return np.asarray(np.maximum(counts @ np.diagonal(inverse) - within, 0.0))
 
 
-def _wander(L: FloatArray, r: FloatArray, noise: float) -> Wander:
+def _wander(L: FloatArray, r: FloatArray, noise: float) -> BatchVariance:
     """ω from the differences of batches within regimes.
 
     `r` is whitened, shape (batches, p); `noise` is the trace of T without offsets, on average.
@@ -244,7 +242,7 @@ def _wander(L: FloatArray, r: FloatArray, noise: float) -> Wander:
     scaled = _root(L) @ r
     degrees, trace = len(scaled), float(np.trace(L))
     if not degrees:
-        return Wander(float("nan"), 0, False, float("nan"))
+        return BatchVariance(float("nan"), 0, False, float("nan"))
     # Eigenvalues of T are the squares of these.
     sizes = np.linalg.svd(scaled, compute_uv=False) ** 2
     total = float(sizes.sum())
@@ -255,4 +253,4 @@ def _wander(L: FloatArray, r: FloatArray, noise: float) -> Wander:
     unit = noise / (degrees * p)
     omega = max(seen - unit, 0.0) * degrees / trace
     strength = total / (unit * float(chdtri(degrees * p, FALSE_ALARM)))
-    return Wander(float(np.sqrt(omega)), degrees, uneven, strength)
+    return BatchVariance(float(np.sqrt(omega)), degrees, uneven, strength)

@@ -33,7 +33,7 @@ RANK_TOLERANCE = 1e-11
 def hard_labels(
     kinds: Kinds, labels: Sequence[str], before: frozenset[str] = frozenset()
 ) -> frozenset[str]:
-    """Which of a client's labels are hard, by the user's word."""
+    """Which of a client's labels are hard, as declared."""
     given = dict.fromkeys(labels, kinds) if isinstance(kinds, str) else kinds_by_label(kinds)
     for label, kind in given.items():
         if kind not in ("soft", "hard"):

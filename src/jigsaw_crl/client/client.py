@@ -47,8 +47,8 @@ from jigsaw_crl.client.matrices import (
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.client.rows import RowNames, moments_of_given, names_beside
 from jigsaw_crl.client.wide import reduce_given
-from jigsaw_crl.moments.asked import Asked, Missing
 from jigsaw_crl.moments.regime import Moments, second_moment_about
+from jigsaw_crl.moments.row_options import Missing, RowOptions
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -138,7 +138,7 @@ class Client:
         the latents replace the columns (see `jigsaw_crl.client.reduction`); wide tables by default.
         """
         features = column_names(observational) if features is None else features
-        asked = Asked(trim, missing, grouped=group is not None, batched=batch is not None)
+        asked = RowOptions(trim, missing, grouped=group is not None, batched=batch is not None)
 
         rank = len(interventions) if n_latent is None else n_latent
         compute = partial(moments_of_given, name, control_name, features, asked, rank)

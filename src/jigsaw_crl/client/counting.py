@@ -36,13 +36,12 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.moments.regime import Moments, column_space, inverse_square_root
 from jigsaw_crl.moments.summary import MOST_PARTS
 
 __all__ = ["count_rows"]
 
-# Chance that independent Gaussian rows of a client are counted as fewer.
-FALSE_ALARM = 1e-3
 # Chance that one of its regimes is said to differ from the others; smaller, because tails of few
 # rows are not exactly those of χ².
 OWN = 1e-4

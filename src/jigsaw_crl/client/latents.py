@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.client.checks import RANK_TOLERANCE, numerical_rank
-from jigsaw_crl.client.nulls import noise_edge
+from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.sensors import pooled_covariance, sensor_noise
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ __all__ = ["LatentCount", "count_latents"]
 FloatArray = npt.NDArray[np.float64]
 Reason = Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"]
 
-# Chance that noise alone raises the number of latents of one client.
-FALSE_ALARM = 1e-3
 # Share of the directions beyond the labels that must look like equal noise: sensors of unequal
 # noise leave one or two at the end that happen to agree.
 BULK = 1 / 3

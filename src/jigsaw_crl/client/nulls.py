@@ -18,8 +18,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import fdtri, gammaincinv
 
-__all__ = ["noise_edge", "ratio_edges", "shift_edge", "tracy_widom_quantile"]
+__all__ = ["FALSE_ALARM", "noise_edge", "ratio_edges", "shift_edge", "tracy_widom_quantile"]
 
+# Chance of a false alarm of one kind at one client: a finding, a count of rows, a noise of its own
+# for each sensor.
+FALSE_ALARM = 1e-3
 # Tracy–Widom of order 1 is a shifted gamma law to two digits down to tails of 1e-4 (Chiani 2014).
 _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801
 

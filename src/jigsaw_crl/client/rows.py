@@ -16,10 +16,10 @@ from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import LabelData, in_order, matrices_of
-from jigsaw_crl.moments.asked import Asked
 from jigsaw_crl.moments.checks import check_rows
 from jigsaw_crl.moments.groups import GroupedStream
 from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.row_options import RowOptions
 from jigsaw_crl.moments.stream import few_parts
 from jigsaw_crl.moments.summary import MOST_PARTS
 
@@ -90,7 +90,7 @@ def moments_of_given(
     client: str,
     control: str,
     features: Sequence[str] | None,
-    asked: Asked,
+    asked: RowOptions,
     rank: int,
     rows: Any,
     regime: str,
@@ -113,7 +113,7 @@ def moments_of_rows(
     x: npt.NDArray[np.generic],
     *,
     parts: int,
-    asked: Asked,
+    asked: RowOptions,
     rank: int,
     batches: RowNames | None = None,
     groups: RowNames | None = None,
@@ -125,7 +125,7 @@ def moments_of_rows(
     x : array, shape (n, d)
     parts : int
         The largest number of parts: see `MomentStream`.
-    asked : Asked
+    asked : RowOptions
     rank : int
         Number of latents.
     batches, groups : list of str or str, optional

@@ -14,14 +14,12 @@ from functools import cached_property
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.client.nulls import noise_edge
+from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 
 __all__ = ["Leading", "Scatter", "most_visible", "noise_of", "standing_out", "visible_in"]
 
 # Directions that stand out are followed up to this many times those that are wanted, and some more.
 MOST_VISIBLE, AND_MORE = 2, 32
-# Chance that noise alone adds a direction to those that stand out.
-FALSE_ALARM = 1e-3
 # The share of all variance that single precision cannot tell from none.
 SINGLE = 1e-5
 # Steps on Ψ, and the share of its sampling error (on a logarithmic scale) at which they end.

@@ -32,12 +32,11 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.checks import RANK_TOLERANCE
+from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["SensorNoise", "pooled_covariance", "sensor_noise"]
 
-# Chance that sensors of equal noise are taken for unequal ones, in one client.
-FALSE_ALARM = 1e-3
 # Steps on log Ψ: the longest one, their number, and the share of the sampling error (of rounding,
 # for exact moments) at which they end.
 LONGEST, MOST_STEPS, NEGLIGIBLE, ROUNDING = 1.0, 60, 0.05, 1e-12
@@ -61,9 +60,9 @@ class SensorNoise:
     unevenness : float
         How far the sensors' noise is from equal; 1 is the edge of chance.
     variance : array, shape (n_features,), or None
-        Noise variance of each sensor, up to a common factor near 1, drawn to the typical one as far
-        as its error asks for; None if the noise is equal up to chance, or if the features are too
-        few to tell.
+        Noise variance of each sensor, up to a common factor near 1, drawn to the typical one in
+        proportion to its error variance; None if the noise is equal up to chance, or if the
+        features are too few to tell.
     fitted : array, shape (n_features,), or None
         The same as fitted.
     """
@@ -216,7 +215,7 @@ def _equations(
 
 
 def _shrunk(psi: FloatArray, variance: FloatArray) -> FloatArray:
-    """Ψ with each logarithm drawn to their mean as far as its error variance asks for."""
+    """Ψ with each logarithm drawn to their mean in proportion to its error variance."""
     log, typical = np.log(psi), float(np.median(variance))
     weight = 1.0 / (variance + typical)
     mean = float(weight @ log / weight.sum())

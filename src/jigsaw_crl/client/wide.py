@@ -13,8 +13,8 @@ from jigsaw_crl.client.checks import check_features, in_order
 from jigsaw_crl.client.reduction import WIDE, Reduction, reduce_columns
 from jigsaw_crl.client.rows import coded_names
 from jigsaw_crl.client.sketch import ColumnSketch
-from jigsaw_crl.moments.asked import Missing
 from jigsaw_crl.moments.checks import check_rows
+from jigsaw_crl.moments.row_options import Missing
 
 __all__ = ["reduce_given"]
 

@@ -7,8 +7,9 @@ from math import isnan
 
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import few
-from jigsaw_crl.client.batches import Means, Wander
+from jigsaw_crl.client.batches import BatchVariance, Means
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["check_batches"]
@@ -21,68 +22,34 @@ def check_batches(client: Client, means: Means) -> list[Finding]:
         return []
     findings = [_wandering(client, wander)] if wander.strength > 1 else []
     alone, without = _without_controls(client)
-    if alone:
-        findings.append(
-            _carried(
-                client,
-                "batch-is-regime",
-                alone,
-                wander,
-                "{labels}: no other regime shares a batch with it, so an offset of the batch "
-                "cannot be told from a shift of the mean",
-            )
-        )
-    if without:
-        findings.append(
-            _carried(
-                client,
-                "batch-without-control",
-                without,
-                wander,
-                "{labels}: some or all rows are in batches without control rows",
-            )
-        )
+    for name, labels in (("batch-is-regime", alone), ("batch-without-control", without)):
+        if labels:
+            findings.append(_carried(client, name, labels, wander))
     return findings
 
 
-def _wandering(client: Client, wander: Wander) -> Finding:
+def _wandering(client: Client, wander: BatchVariance) -> Finding:
     where = ", in the direction where they differ most" if wander.uneven else ""
-    return Finding(
-        "batch-wander",
-        "info",
-        f"the means of batches differ by about {wander.size:.2g} standard deviations{where}, which "
-        "is more than chance allows",
-        "Nothing to do: shifts of the mean are taken against control rows of the same batch.",
-        value=wander.strength,
-        threshold=1.0,
-        client=client.name,
-    )
+    words = {"size": wander.size, "where": where}
+    return finding("batch-wander", wander.strength, 1.0, client=client.name, **words)
 
 
-def _carried(
-    client: Client, check: str, labels: Iterable[str], wander: Wander, what: str
-) -> Finding:
+def _carried(client: Client, name: str, labels: Iterable[str], wander: BatchVariance) -> Finding:
     """Regimes whose mean is not compared with control rows of its own batch."""
-    what = what.format(labels=few(labels))
     severity: Severity = "warning"
     if isnan(wander.size):
-        what += (
-            "; how much batches differ is unknown, because no regime is in two of them: these "
-            "means are not used"
+        cost = (
+            "how much batches differ is unknown, because no regime is in two of them: these means "
+            "are not used"
         )
     elif wander.strength > 1:
-        what += f"; their means are uncertain by the {wander.size:.2g} that batches differ"
+        cost = f"their means are uncertain by the {wander.size:.2g} that batches differ"
     else:
-        what += "; batches do not differ by more than chance, so this costs little"
+        cost = "batches do not differ by more than chance, so this costs little"
         severity = "info"
-    return Finding(
-        check,
-        severity,
-        what,
-        "Measure control rows in every batch.",
-        value=None if isnan(wander.size) else wander.size,
-        client=client.name,
-    )
+    value = None if isnan(wander.size) else wander.size
+    words = {"labels": few(labels), "cost": cost}
+    return finding(name, value, client=client.name, severity=severity, **words)
 
 
 def _without_controls(client: Client) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Finding, Unread
+from jigsaw_crl.base.findings import Finding, ReadingNote
 from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
@@ -57,7 +57,7 @@ class ClientReport:
     n_samples: Mapping[str, int] | None
     white: White | None
 
-    def after_recovery(self, labels: Iterable[str], unread: Iterable[Unread]) -> ClientReport:
+    def after_recovery(self, labels: Iterable[str], unread: Iterable[ReadingNote]) -> ClientReport:
         """The report, in agreement with what recovery could not read of these labels."""
         found = after_recovery(self.client, self.findings, frozenset(labels), tuple(unread))
         return replace(self, findings=found, white=None)

@@ -18,22 +18,19 @@ from jigsaw_crl.client.nulls import ratio_edges, shift_edge
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = [
-    "FALSE_ALARM",
     "HEAVY",
     "Contrast",
     "beyond",
     "contrast",
     "edges",
-    "excess_spread",
     "gaussian_kurtosis",
     "kurtosis",
     "shift_strength",
+    "tail_factor",
 ]
 
 FloatArray = npt.NDArray[np.float64]
 
-# Chance of a false alarm of one kind in one client.
-FALSE_ALARM = 1e-3
 # Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
 # and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
 HEAVY = 9.0
@@ -84,7 +81,7 @@ def kurtosis(moments: Moments) -> FloatArray | None:
     return np.asarray(np.divide(moments.fourth, variance**2, out=zero, where=variance > 0))
 
 
-def excess_spread(moments: Moments, *, worst: bool = False) -> float:
+def tail_factor(moments: Moments, *, worst: bool = False) -> float:
     """The factor by which heavy tails increase the variance of a variance: `(κ − 1)/2`, at least 1.
 
     κ is the mean kurtosis of the features, or the largest if `worst`. Divided by this factor, n is
@@ -148,7 +145,7 @@ def edges(
     assert base.n is not None
     assert other.n is not None
     n_base = base.n if rows is None else min(base.n, rows)
-    m, n = (n_base - 1) / excess_spread(base), (other.n - 1) / excess_spread(other)
+    m, n = (n_base - 1) / tail_factor(base), (other.n - 1) / tail_factor(other)
     return ratio_edges(p, m, n, level)
 
 

@@ -25,6 +25,7 @@ from scipy.special import gammaincinv
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.regimes import SAME_ROWS
 from jigsaw_crl.moments.regime import Moments
 
@@ -80,15 +81,7 @@ def _copy(client: Client, other: Client) -> Finding | None:
         _same(a, b) for a, b in _common(client, other)
     ):
         return None
-    return Finding(
-        "duplicated-client",
-        "error",
-        f"its control rows are those of client {other.name!r}",
-        "Keep one of the two: the same rows must not count twice.",
-        value=0.0,
-        threshold=SAME_ROWS,
-        client=client.name,
-    )
+    return finding("duplicated-client", 0.0, SAME_ROWS, client=client.name, other=other.name)
 
 
 def _near_copy(client: Client, other: Client) -> Finding | None:
@@ -105,16 +98,7 @@ def _near_copy(client: Client, other: Client) -> Finding | None:
     edge = 2 * float(gammaincinv(degrees / 2, BY_CHANCE)) / degrees / MARGIN
     if distance / degrees >= edge:
         return None
-    return Finding(
-        "near-copy",
-        "warning",
-        f"its regimes are closer to those of client {other.name!r} than independent rows can be: "
-        "most rows seem to be the same",
-        "Keep one of the two if they are: the same rows must not count twice.",
-        value=distance / degrees,
-        threshold=edge,
-        client=client.name,
-    )
+    return finding("near-copy", distance / degrees, edge, client=client.name, other=other.name)
 
 
 def _common(client: Client, other: Client) -> Iterator[tuple[Moments, Moments]]:

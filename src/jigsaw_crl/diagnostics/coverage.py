@@ -7,6 +7,7 @@ from itertools import combinations
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["ACROSS_CLIENTS", "check_coverage", "check_districts", "unseen_pairs"]
@@ -36,38 +37,17 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> list[Finding]:
     groups = _groups(labels)
     if len(groups) > 1:
         parts = "; ".join(", ".join(group[:4]) for group in groups[:4])
-        findings.append(
-            Finding(
-                "disconnected",
-                "warning",
-                f"the clients fall into {len(groups)} groups without a common label ({parts})",
-                "Add a client with labels of two groups; `jigsaw design` proposes one.",
-                value=float(len(groups)),
-                threshold=1.0,
-            )
-        )
+        findings.append(finding("disconnected", float(len(groups)), 1.0, parts=parts))
     if len(labels) > 1:
         findings += _lonely_labels(labels, names)
     pairs = unseen_pairs(labels)
     if pairs:
         total = len(names) * (len(names) - 1) // 2
         shown = ", ".join(f"{a}–{b}" for a, b in pairs[:6]) + (" …" if len(pairs) > 6 else "")
-        findings.append(
-            Finding(
-                "unseen-pairs",
-                "info",
-                f"{len(pairs)} of {pluralise(total, 'pair')} of labels "
-                + (
-                    "is in no client together, so only other relations can settle it: "
-                    if len(pairs) == 1
-                    else "are in no client together, so only other relations can settle them: "
-                )
-                + shown,
-                "Add a client that has both labels; `jigsaw design` proposes one.",
-                value=len(pairs) / total,
-                threshold=0.0,
-            )
-        )
+        one = len(pairs) == 1
+        what = f"{len(pairs)} of {pluralise(total, 'pair')} of labels {'is' if one else 'are'}"
+        words = {"what": f"{what} in no client together", "them": "it" if one else "them"}
+        findings.append(finding("unseen-pairs", len(pairs) / total, 0.0, shown=shown, **words))
     return findings
 
 
@@ -107,19 +87,12 @@ def check_districts(
         " …" if len(stuck) > 4 else ""
     )
     exact = all(fragments[name].n_samples is None for pair in stuck for name in joined[pair])
-    sure = "" if exact else ", as far as its rows tell"
-    return [
-        Finding(
-            "always-confounded",
-            "info",
-            f"{pluralise(len(stuck), 'pair of labels is', 'pairs of labels are')} confounded in "
-            f"every client that has both{sure}: {shown}",
-            "Add a client that also accesses the hidden cause; `jigsaw design` proposes one"
-            + ("." if exact else ", and says where more rows may do."),
-            value=float(len(stuck)),
-            threshold=0.0,
-        )
-    ]
+    words = {
+        "what": pluralise(len(stuck), "pair of labels is", "pairs of labels are"),
+        "sure": "" if exact else ", as far as its rows tell",
+        "rows": "" if exact else ", and says where more rows may do",
+    }
+    return [finding("always-confounded", float(len(stuck)), 0.0, shown=shown, **words)]
 
 
 def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[Finding]:
@@ -128,16 +101,8 @@ def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) ->
     if not lonely:
         return []
     shown = ", ".join(f"{x} ({owners[x][0]})" for x in lonely[:6])
-    return [
-        Finding(
-            "lonely-labels",
-            "info",
-            f"{pluralise(len(lonely), 'label is', 'labels are')} known to one client only: {shown}",
-            "Check their spelling; no other client can confirm what that client says about them.",
-            value=float(len(lonely)),
-            threshold=0.0,
-        )
-    ]
+    what = pluralise(len(lonely), "label is", "labels are")
+    return [finding("lonely-labels", float(len(lonely)), 0.0, what=what, shown=shown)]
 
 
 def _groups(labels: Mapping[str, Sequence[str]]) -> list[list[str]]:

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from jigsaw_crl.base.findings import Finding, Severity
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, contrast, edges
+from jigsaw_crl.diagnostics.contrasts import contrast, edges
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_drift", "wandering"]
@@ -40,6 +42,7 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
     if len(parts) < 2:
         return []
     findings = []
+    place = {"client": client.name, "regime": client.control_name}
     base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
     W = inverse_square_root(base) @ spectrum.basis.T
     steps = _steps(client.control, parts, W)
@@ -48,11 +51,9 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
     if moved > edge and (_trends(steps) or _neighbours_agree(parts, W)):
         rows = sum(part.n or 0 for part in parts)
         mostly = float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > MOSTLY_DRIFT * rows
+        name = "drifting-control/mostly" if mostly else "drifting-control"
         what = "the mean of the control rows moves"
-        severity: Severity = "warning"
-        if mostly:
-            what, severity = f"{what}, by more than its rows vary,", "error"
-        findings.append(_drift(client, what, moved, edge, severity))
+        findings.append(finding(name, moved, edge, what=what, **place))
     whole, upper = W @ client.control.covariance @ W.T, np.triu_indices(len(W))
     # Scaled to equal variances, as the steps of the means are.
     spreads = np.array([np.sqrt(m.n or 0) * (W @ m.covariance @ W.T - whole)[upper] for m in parts])
@@ -63,7 +64,8 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
     inner = [spectrum.basis.T @ m.covariance @ spectrum.basis for m in (first, second)]
     c = contrast(inner[0], inner[1], edges(spectrum.rank, first, second, FALSE_ALARM))
     if c.seen:
-        findings.append(_drift(client, "the spread of the control rows changes", c.strength, 1.0))
+        what = "the spread of the control rows changes"
+        findings.append(finding("drifting-control", c.strength, 1.0, what=what, **place))
     return findings
 
 
@@ -143,18 +145,3 @@ def _halves(parts: list[Moments]) -> tuple[Moments, Moments]:
         else:
             second = part.merge(second)
     return first, second
-
-
-def _drift(
-    client: Client, what: str, value: float, threshold: float, severity: Severity = "warning"
-) -> Finding:
-    return Finding(
-        "drifting-control",
-        severity,
-        f"{what} from the beginning of the file to its end, by more than chance allows",
-        "Compare each intervention with control rows of its own time, or remove the trend.",
-        value=value,
-        threshold=threshold,
-        client=client.name,
-        regime=client.control_name,
-    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.latents import count_latents, needed_features
 from jigsaw_crl.client.reduction import WIDE
 from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.diagnostics.findings import finding
 
 __all__ = ["check_spectrum"]
 
@@ -41,17 +44,8 @@ def _reduced(client: Client) -> list[Finding]:
     """What stands in for the columns of a wide table, and what is not checked then."""
     if client.reduction is None:
         return []
-    return [
-        Finding(
-            "reduced-columns",
-            "info",
-            f"{client.reduction.message}; units and the noise of single columns are taken off, and "
-            "single columns are not checked for outliers, copies or gains that differ",
-            f"Nothing to do. To check single columns, read a choice of fewer than {WIDE} of them.",
-            value=float(client.n_features),
-            client=client.name,
-        )
-    ]
+    words = {"what": client.reduction.message, "wide": WIDE}
+    return [finding("reduced-columns", float(client.n_features), client=client.name, **words)]
 
 
 def _number_of_latents(client: Client) -> list[Finding]:
@@ -60,61 +54,37 @@ def _number_of_latents(client: Client) -> list[Finding]:
     given, used, labels = client.counted is None, client.n_latent, len(client.labels)
     if given and client.n_features == used:
         return []
-    shown = f"{pluralise(labels, 'label')}, but the features carry "
-    directions = pluralise(count.visible, "latent direction")
+    words: dict[str, Any] = {
+        "labels": pluralise(labels, "label"),
+        "features": pluralise(client.n_features, "feature"),
+        "directions": pluralise(count.visible, "latent direction"),
+        "used": used,
+    }
+
+    def told(name: str, value: int, threshold: int, **more: Any) -> list[Finding]:
+        numbers = float(value), float(threshold)
+        return [finding(name, *numbers, client=client.name, **words, **more)]
+
     if count.visible < used:
-        return [
-            _latents(
-                client,
-                "fewer-latents",
-                "warning",
-                f"only {count.visible} of {used} directions stand out of the sensors' noise",
-                "Take more rows, or measure features that show the missing latents.",
-                count.visible,
-                used,
-            )
-        ]
+        return told("fewer-latents", count.visible, used)
     if given:
         if count.used <= used:
             return []
-        message = f"the features carry {directions}, but n_latent is {used}: {used} are used"
-        remedy = f"W{_stating(client, count.used)[1:]}, or leave n_latent out."
-        return [_latents(client, "more-latents", "warning", message, remedy, count.visible, used)]
+        state = f"W{_stating(client, count.used)[1:]}"
+        return told("more-latents/given", count.visible, used, state=state)
     match count.reason:
         case "features" | "uneven":
             few = count.reason == "features"
-            message = (
-                f"{pluralise(client.n_features, 'feature')} for {pluralise(labels, 'label')}: "
-                f"a latent without a label could not be {'seen' if few else 'told from noise'}, "
-                "and none is assumed"
-            )
             needed = labels + 2 if few else needed_features(labels)
-            remedy = f"If there is one: {_stating(client)}. Or measure at least {needed} features."
-            check, value = "unseen-latents", client.n_features
-            if value >= needed:
-                message = (
-                    "no number of latents fits the features with noise of its own in each sensor, "
-                    f"so that none beside the {pluralise(labels, 'label')} is assumed"
-                )
-                remedy, value, needed = (
-                    f"If there is one: {_stating(client)}.",
-                    count.visible,
-                    labels,
-                )
-            return [_latents(client, check, "info", message, remedy, value, needed)]
+            more = {"seen": "seen" if few else "told from noise", "state": _stating(client)}
+            if client.n_features < needed:
+                return told("unseen-latents", client.n_features, needed, **more)
+            return told("unseen-latents/unfit", count.visible, labels, **more)
         case "rows":
-            message = f"{shown}{directions}: too many for the control rows; {used} are used"
-            remedy = f"Take more control rows. Or {_stating(client)}."
-            severity: Severity = "warning"
-        case _:
-            if used == labels:
-                return []
-            message = f"{shown}{directions}: {used} are used"
-            remedy = (
-                f"Nothing, if some latents have no label; otherwise {_stating(client, labels)}."
-            )
-            severity = "info"
-    return [_latents(client, "more-latents", severity, message, remedy, count.visible, labels)]
+            return told("more-latents/rows", count.visible, labels, state=_stating(client))
+    if used == labels:
+        return []
+    return told("more-latents", count.visible, labels, state=_stating(client, labels))
 
 
 def _stating(client: Client, number: int | None = None) -> str:
@@ -128,26 +98,6 @@ def _stating(client: Client, number: int | None = None) -> str:
     )
 
 
-def _latents(
-    client: Client,
-    check: str,
-    severity: Severity,
-    message: str,
-    remedy: str,
-    value: int,
-    threshold: int,
-) -> Finding:
-    return Finding(
-        check,
-        severity,
-        message,
-        remedy,
-        value=float(value),
-        threshold=float(threshold),
-        client=client.name,
-    )
-
-
 def _uneven_units(client: Client) -> list[Finding]:
     spread = np.sqrt(np.diagonal(client.control.covariance))
     narrowest = float(spread[spread > 0].min())
@@ -155,31 +105,13 @@ def _uneven_units(client: Client) -> list[Finding]:
     ratio = float(spread[widest]) / narrowest
     if ratio <= UNEVEN:
         return []
-    return [
-        Finding(
-            "uneven-units",
-            "warning",
-            f"the feature {client.features[widest]!r} spreads {ratio:.3g} times as widely as "
-            "another, so the noise floor is that of the widest",
-            "Leave it out with --ignore if it is a time or an index; otherwise divide each column "
-            "by its standard deviation in the control.",
-            value=ratio,
-            threshold=UNEVEN,
-            client=client.name,
-        )
-    ]
+    feature = client.features[widest]
+    return [finding("uneven-units", ratio, UNEVEN, client=client.name, feature=feature)]
 
 
 def _noise(client: Client, spectrum: Spectrum) -> Finding:
     ratio = spectrum.noise_floor / spectrum.weakest
-    return Finding(
-        "sensor-noise",
-        "warning" if ratio > NOISY else "info",
-        # Findings leave the client: ratios only, no variance in the data's own units.
-        f"the sensors add noise of {100 * spectrum.noise_share:.2g} % of the signal's variance "
-        f"(gap {spectrum.gap:.3g}); in the weakest direction it is {100 * ratio:.0f} %",
-        "The floor is subtracted. For a sharper answer, average repeated readings or add features.",
-        value=ratio,
-        threshold=NOISY,
-        client=client.name,
-    )
+    percent, weakest = 100 * spectrum.noise_share, 100 * ratio
+    words = {"percent": percent, "gap": spectrum.gap, "weakest": weakest}
+    severity: Severity = "warning" if ratio > NOISY else "info"
+    return finding("sensor-noise", ratio, NOISY, client=client.name, severity=severity, **words)

@@ -26,27 +26,29 @@ import numpy.typing as npt
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.nulls import ratio_edges, shift_edge
+from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges, shift_edge
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.contrasts import (
-    FALSE_ALARM,
     Contrast,
     beyond,
     contrast,
     edges,
-    excess_spread,
     gaussian_kurtosis,
     shift_strength,
+    tail_factor,
 )
 from jigsaw_crl.diagnostics.drift import wandering
-from jigsaw_crl.diagnostics.labels import CLEARLY, several_targets, weak_intervention
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_regimes"]
 
 FloatArray = npt.NDArray[np.float64]
 
+# The null knows the tails of the features, not those of the latents, which are heavier. A regime is
+# left out only when it exceeds the edge of chance by half.
+CLEARLY = 1.5
 # Two regimes this many times further apart than samples of one law are on average need no test:
 # even tails four times as heavy as a Gaussian's do not explain that.
 CLEARLY_APART = 16.0
@@ -79,8 +81,8 @@ class _Whitened:
             size = np.linalg.eigvalsh(_inner(control.covariance, self.spectrum))
             rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
             return [(1 / (1 + rounding), 1 + rounding)] * len(self.named)
-        base = (control.n - 1) / excess_spread(control)
-        own = [((m.n or 0) - 1) / excess_spread(m) for _, m in self.named]
+        base = (control.n - 1) / tail_factor(control)
+        own = [((m.n or 0) - 1) / tail_factor(m) for _, m in self.named]
         return [ratio_edges(p, base, n, self.level) for n in own]
 
     def shift_strengths(self) -> FloatArray:
@@ -134,17 +136,24 @@ def check_regimes(
         left = _without_simpler_reasons(found, m, Contrast(unbiased[k].tolist(), *intervals[k]))
         if left > 1:
             third.setdefault(label, left)
+    where = {label: {"client": client.name, "regime": label} for label in strength}
     several = [
-        several_targets(client.name, label, x, left_out=x > CLEARLY) for label, x in third.items()
+        finding(
+            "several-targets" if x > CLEARLY else "several-targets/used", x, 1.0, **where[label]
+        )
+        for label, x in third.items()
     ]
     findings = [*several, *_same_regimes(found, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
     weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
     for label in weak:
-        more = None if client.is_population else (1 / max(strength[label], 0.1)) ** 2
-        findings.append(weak_intervention(client.name, label, strength[label], more_rows=more))
+        more = 0.0 if client.is_population else (1 / max(strength[label], 0.1)) ** 2
+        # A regime at the edge of chance needs hardly more rows, and how many is not known.
+        need = f" (about {more:.1f} times)" if more >= 1.1 else ""
+        told = finding("weak-intervention", strength[label], 1.0, need=need, **where[label])
+        findings.append(told)
     if len(weak) == len(strength):
-        findings.append(_no_signal(client, max(strength.values())))
+        findings.append(finding("no-signal", max(strength.values()), 1.0, client=client.name))
     if sum(f.severity == "error" for f in several) >= 2:
         findings += _swapped_control(found, unbiased)
     return findings, strength
@@ -163,30 +172,17 @@ def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float
     wander = wandering(control, white.white.W)
     for one in (control, m):
         assert one.n is not None
-        worst = excess_spread(one, worst=True)
+        worst = tail_factor(one, worst=True)
         # Latents have heavier tails than their mixtures; the heaviest feature is nearest to them.
         level = white.level / white.client.n_features
         heavy = 2 * worst + 1 > gaussian_kurtosis(one.rows or 0, level)
-        sizes.append((one.n - 1) / (worst if heavy else excess_spread(one)) / wander)
+        sizes.append((one.n - 1) / (worst if heavy else tail_factor(one)) / wander)
     return Contrast(c.values, *ratio_edges(white.white.dimension, *sizes, white.level)).third
 
 
 def _inner(second_moment: FloatArray, spectrum: Spectrum) -> FloatArray:
     """A second moment in the leading space, noise included: both sides of a contrast have it."""
     return np.asarray(spectrum.basis.T @ second_moment @ spectrum.basis)
-
-
-def _no_signal(client: Client, strongest: float) -> Finding:
-    return Finding(
-        "no-signal",
-        "error",
-        "no regime differs from the control: the data carry no signal about the order",
-        "Check that the regime column is right; otherwise intervene more strongly or take more "
-        "rows.",
-        value=strongest,
-        threshold=1.0,
-        client=client.name,
-    )
 
 
 def _same_regimes(white: _Whitened, strength: Mapping[str, float]) -> Iterator[Finding]:
@@ -197,17 +193,9 @@ def _same_regimes(white: _Whitened, strength: Mapping[str, float]) -> Iterator[F
     alike = _alike(np.array([m.covariance.diagonal() for _, m in named]), nearest)
     for (i, j, distance), same in zip(nearest, alike, strict=True):
         (label, m), (other, twin) = named[i], named[j]
+        place = {"client": client.name, "regime": label, "other": other}
         if same and m.n == twin.n and _same_rows(m, twin):
-            yield Finding(
-                "duplicated-regime",
-                "error",
-                f"the regime holds the same rows as {other!r}",
-                "Replace the copy by the rows that belong there.",
-                value=0.0,
-                threshold=SAME_ROWS,
-                client=client.name,
-                regime=label,
-            )
+            yield finding("duplicated-regime", 0.0, SAME_ROWS, **place)
             continue
         if j == 0 or other == label or min(strength[label], strength[other]) <= TELLING:
             continue
@@ -220,17 +208,7 @@ def _same_regimes(white: _Whitened, strength: Mapping[str, float]) -> Iterator[F
         c = contrast(first, second, interval)
         apart = max(c.strength, white.apart(i - 1, j - 1, first))
         if apart <= 1:
-            yield Finding(
-                "like-regimes",
-                "warning",
-                f"the regime cannot be told from {other!r}, though both differ from the control: "
-                "they may be one intervention under two labels",
-                "Check the labels.",
-                value=apart,
-                threshold=1.0,
-                client=client.name,
-                regime=label,
-            )
+            yield finding("like-regimes", apart, 1.0, **place)
 
 
 def _differ_along(white: White, i: int, j: int, edges: tuple[float, float]) -> bool:
@@ -315,11 +293,5 @@ def _swapped_control(white: _Whitened, values: FloatArray) -> Iterator[Finding]:
         root = inverse_square_root(M[c])
         against = np.linalg.eigvalsh(root @ M @ root)
         if all(third(c, j, against[j], client.control.n) <= 1 for j in (0, *others)):
-            yield Finding(
-                "swapped-control",
-                "error",
-                f"{client.control_name!r} and {label!r} look swapped: with {label!r} as the "
-                "control every regime moves one node, as given they do not",
-                "Check which rows are observational.",
-                client=client.name,
-            )
+            words = {"control": client.control_name, "label": label}
+            yield finding("swapped-control", client=client.name, **words)

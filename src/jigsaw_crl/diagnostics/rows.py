@@ -8,6 +8,7 @@ dependence makes means vary more than the rows suggest, tails do not.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +16,16 @@ import numpy as np
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.diagnostics.contrasts import FALSE_ALARM, HEAVY, gaussian_kurtosis, kurtosis
+from jigsaw_crl.client.nulls import FALSE_ALARM
+from jigsaw_crl.diagnostics.contrasts import HEAVY, gaussian_kurtosis, kurtosis
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["check_rows"]
 
 # Rows that carry the variance of a feature are called outliers when they are fewer than a share of
 # 1/27 of all; no sample of Gaussian or Laplace rows comes near that.
-FEW = 3 * HEAVY
+MOST_CARRIERS = 3 * HEAVY
 # Fewer rows than this carry a variance if a single row has more than half of it; the parts of a
 # regime, of which one has that row, do not show how bad that is.
 ALONE = 4.0
@@ -108,7 +111,7 @@ def _is_spoilt(client: Client, tails: _Tails) -> bool:
         along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
         if along > p + 1:
             return False
-    return tails.carrying < min(p + 1.0, tails.rows / FEW)
+    return tails.carrying < min(p + 1.0, tails.rows / MOST_CARRIERS)
 
 
 def _outliers(client: Client, tails: _Tails) -> Finding:
@@ -116,16 +119,10 @@ def _outliers(client: Client, tails: _Tails) -> Finding:
     whole = tails.rows > 2 * client.n_features
     trim = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
     column = "leave the feature out with --ignore, or transform it"
-    return Finding(
-        "outliers",
-        "error",
-        f"a few rows carry the variance of {tails.feature!r}: it is that of {tails.carrying:.1f} "
-        "rows",
-        f"Look for outliers; {trim if whole else column}.",
-        value=tails.carrying,
-        threshold=min(client.n_latent + 1.0, tails.rows / FEW),
-        client=client.name,
-        regime=tails.regime,
+    least = min(client.n_latent + 1.0, tails.rows / MOST_CARRIERS)
+    words = {"feature": tails.feature, "what": trim if whole else column}
+    return finding(
+        "outliers", tails.carrying, least, client=client.name, regime=tails.regime, **words
     )
 
 
@@ -133,18 +130,9 @@ def _heavy_tails(client: Client, heavy: list[_Tails]) -> Finding:
     worst = min(heavy, key=lambda t: t.worth / t.rows)
     also = [t.regime for t in heavy if t.regime != worst.regime]
     more = f"; also in {few(map(repr, dict.fromkeys(also)))}" if also else ""
-    return Finding(
-        "heavy-tails",
-        "warning",
-        f"rows have heavy tails ({worst.feature!r} has kurtosis {worst.kurtosis:.3g}): its "
-        f"{worst.rows:,} rows count as {worst.worth:,.0f}{more}",
-        "Errors use the smaller number. If some rows are spoilt, leave them out with --trim 0.05 "
-        "(trim=0.05).",
-        value=worst.kurtosis,
-        threshold=HEAVY,
-        client=client.name,
-        regime=worst.regime,
-    )
+    place = {"client": client.name, "regime": worst.regime}
+    words = {"feature": worst.feature, "rows": worst.rows, "worth": worst.worth, "more": more}
+    return finding("heavy-tails", worst.kurtosis, HEAVY, **place, **words)
 
 
 def _dependent(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
@@ -161,19 +149,10 @@ def _dependent(client: Client, regimes: list[tuple[str, Moments]]) -> list[Findi
     if not found:
         return []
     factor, regime, m = max(found, key=lambda item: item[0])
-    alike, remedy = _STRETCHES if m.groups is None else _GROUPS
-    return [
-        Finding(
-            "dependent-rows",
-            "warning",
-            f"{alike}: {m.rows or 0:,} rows of {regime!r} count as "
-            f"{m.n or 0:,} for covariances and {m.mean_rows:,.0f} for means",
-            f"Errors use the smaller numbers. {remedy}",
-            value=factor,
-            threshold=NOTICEABLE,
-            client=client.name,
-        )
-    ]
+    alike, what = _STRETCHES if m.groups is None else _GROUPS
+    words = {"alike": alike, "rows": m.rows or 0, "n": m.n or 0, "mean_rows": m.mean_rows}
+    told = finding("dependent-rows", factor, NOTICEABLE, regime=regime, what=what, **words)
+    return [replace(told, client=client.name, regime=None)]
 
 
 def _few_groups(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
@@ -189,18 +168,9 @@ def _few_groups(client: Client, regimes: list[tuple[str, Moments]]) -> list[Find
         if fewest == 1
         else "how much groups differ is known only roughly, and errors may be too small"
     )
-    return [
-        Finding(
-            "few-groups",
-            "warning",
-            f"rows of {named} are of few groups ({fewest} at least): {cost}",
-            f"Record rows of at least {ENOUGH_GROUPS} groups in every regime; or name the column "
-            "with --batch instead, if groups differ only by an offset.",
-            value=float(fewest),
-            threshold=float(ENOUGH_GROUPS),
-            client=client.name,
-        )
-    ]
+    least = float(ENOUGH_GROUPS)
+    words = {"named": named, "cost": cost}
+    return [finding("few-groups", float(fewest), least, client=client.name, **words)]
 
 
 def _missing_values(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
@@ -211,16 +181,8 @@ def _missing_values(client: Client, regimes: list[tuple[str, Moments]]) -> list[
     gaps, rows = (sum(getattr(own, x) for own, _, _ in found) for x in ("gaps", "rows"))
     own, regime, m = max(found, key=lambda item: item[0].rows / max(item[2].uncounted().n or 1, 1))
     worth = m.uncounted().n or 1
-    return [
-        Finding(
-            "missing-values",
-            "info",
-            f"{gaps:,} of {rows:,} rows have missing values, which the others fill in by EM; it "
-            f"costs most in {regime!r}: {own.rows:,} rows count as {worth:,} complete ones for "
-            f"covariances and {own.rows / own.mean:,.0f} for means",
-            "Nothing to do: this was asked for. It holds where a value's absence does not depend "
-            "on the value itself.",
-            value=own.rows / worth,
-            client=client.name,
-        )
-    ]
+    words = {"gaps": gaps, "rows": rows, "own": own.rows, "worth": worth}
+    told = finding(
+        "missing-values", own.rows / worth, regime=regime, of_means=own.rows / own.mean, **words
+    )
+    return [replace(told, client=client.name, regime=None)]

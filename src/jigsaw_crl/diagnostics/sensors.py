@@ -7,6 +7,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.latents import needed_features
 from jigsaw_crl.client.sensors import ENOUGH_ROWS
 from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.diagnostics.findings import finding
 
 __all__ = ["check_sensors"]
 
@@ -17,32 +18,10 @@ def check_sensors(client: Client, spectrum: Spectrum) -> list[Finding]:
         return []
     if spectrum.scale is not None:
         ratio = float((spectrum.scale.max() / spectrum.scale.min()) ** 2)
-        return [
-            Finding(
-                "uneven-noise",
-                "info",
-                f"the sensors' noise is uneven: the noisiest has {ratio:.3g} times the variance of "
-                "the quietest; each feature is divided by the size of its noise",
-                "None needed. Average repeated readings of the noisiest sensors for a sharper "
-                "answer.",
-                value=spectrum.unevenness,
-                threshold=1.0,
-                client=client.name,
-            )
-        ]
-    why, remedy = _unknown(client)
-    return [
-        Finding(
-            "uneven-noise",
-            "warning",
-            f"the sensors' noise is uneven, and {why}, so equal noise is taken off: effects may be "
-            "stated that are not there",
-            f"{remedy}, or divide each feature by the size of its noise.",
-            value=spectrum.unevenness,
-            threshold=1.0,
-            client=client.name,
-        )
-    ]
+        return [finding("uneven-noise", spectrum.unevenness, 1.0, client=client.name, ratio=ratio)]
+    why, what = _unknown(client)
+    words = {"why": why, "what": what}
+    return [finding("uneven-noise/unknown", spectrum.unevenness, 1.0, client=client.name, **words)]
 
 
 def _unknown(client: Client) -> tuple[str, str]:

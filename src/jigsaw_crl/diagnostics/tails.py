@@ -18,6 +18,7 @@ import numpy as np
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["check_light_tails"]
@@ -41,20 +42,8 @@ def check_light_tails(client: Client) -> list[Finding]:
     score = float(np.sum(excess / error) / np.sqrt(len(found)))
     if score >= LIGHT:
         return []
-    return [
-        Finding(
-            "light-tails",
-            "warning",
-            f"the features have lighter tails than linear responses to Gaussian noise (kurtosis "
-            f"{3 + float(excess.min()):.3g} in the regime where it is least): sensors or the "
-            "system saturate, or the noise is bounded",
-            "Check whether sensors are clipped or saturate, and transform the features so that "
-            "they respond linearly; otherwise verdicts may be wrong.",
-            value=round(score, 2),
-            threshold=LIGHT,
-            client=client.name,
-        )
-    ]
+    least = 3 + float(excess.min())
+    return [finding("light-tails", round(score, 2), LIGHT, client=client.name, least=least)]
 
 
 def _excess(moments: Moments) -> tuple[float, float]:

@@ -81,7 +81,7 @@ class Effects(ReadOnlyArrays):
     Parameters
     ----------
     hard : tuple of bool
-        Labels whose intervention is hard, by the user's word.
+        Labels whose intervention is hard, as declared.
     moved : tuple of int
         Direction in which each latent counts as growing: 1 if it is the one in which its own
         intervention moved it, 0 if no shift shows and the direction is arbitrary.

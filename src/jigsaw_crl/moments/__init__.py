@@ -7,7 +7,7 @@
 `groups`        the same for rows that come in groups
 `trimming`      the same without the rows that lie farthest out
 `incomplete`    moments of rows with missing values, by EM
-`asked`         what a user asks of rows: trimming, missing values, groups, batches
+`row_options`   what a user asks of rows: trimming, missing values, groups, batches
 `checks`        checks of rows and covariance matrices
 ==============  ====================================================================
 """

@@ -243,7 +243,7 @@ def _expected(
     spread = np.zeros_like(C)
     pulls = away @ K
     for own in patterns:
-        V = np.asarray(np.linalg.inv(own.at(K)), dtype=np.float64)
+        V: FloatArray = np.asarray(np.linalg.inv(own.at(K)), dtype=np.float64)
         own.added(V, spread)
         for k in range(0, len(own.rows), TOGETHER):
             rows, pattern = own.rows[k : k + TOGETHER], own.pattern[k : k + TOGETHER]

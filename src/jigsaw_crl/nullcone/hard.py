@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import norm
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.effects import effects_of
@@ -21,10 +22,8 @@ from jigsaw_crl.nullcone.reading import Reading, Sight, read
 
 __all__ = ["Contradicted", "effect_tables", "functionals", "read_claimed", "representatives"]
 
-# Chance that a client whose interventions are hard is told that they are not.
-FALSE_ALARM = 1e-3
 # Log evidence by which the chosen line of a target must lead for its effects to be given.
-SURE = 4.0
+LEAD = 4.0
 # A shift of the mean in standard errors from which it says in which direction the target moved.
 SHIFTED = 5.0
 
@@ -101,7 +100,7 @@ def _contradictions(labels: tuple[str, ...], reading: Reading) -> tuple[Contradi
 def representatives(reading: Reading, p: int) -> tuple[IntArray, BoolArray]:
     """The regime that stands for each label, and whether its line is known for sure."""
     regime, best = np.zeros(p, dtype=np.intp), np.full(p, -np.inf)
-    sure = reading.usable & (reading.exact | (reading.margin > SURE))
+    sure = reading.usable & (reading.exact | (reading.margin > LEAD))
     for r, label in enumerate(reading.owner.tolist()):
         score = float(reading.strength[r]) if sure[r] else -np.inf
         if score > best[label]:

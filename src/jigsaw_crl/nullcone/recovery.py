@@ -11,7 +11,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Unread
+from jigsaw_crl.base.findings import ReadingNote
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
@@ -341,42 +341,42 @@ class Recovery:
         return rows
 
     @cached_property
-    def unread(self) -> tuple[Unread, ...]:
+    def unread(self) -> tuple[ReadingNote, ...]:
         """What was not used or not told, each with the measurement that decided so."""
         reading = self.reading
         if self.nonlinear is not None:
             return tuple(self._bent())
         found = []
         if not reading.means_fit:
-            found.append(Unread(None, "batch-offset", round(reading.misfit, 2), MISFIT))
+            found.append(ReadingNote(None, "batch-offset", round(reading.misfit, 2), MISFIT))
         for i in np.unique(reading.owner[np.flatnonzero(reading.lean > LEANS)]).tolist():
             value = float(reading.lean[reading.owner == i].max())
-            found.append(Unread(self.labels[i], "leaning-lines", round(value, 2), LEANS))
+            found.append(ReadingNote(self.labels[i], "leaning-lines", round(value, 2), LEANS))
         if reading.spread > 1:
             edge = spread_edge(len(reading.W), len(reading.owner))
-            found.append(Unread(None, "excess-spread", round(reading.spread, 2), edge))
+            found.append(ReadingNote(None, "excess-spread", round(reading.spread, 2), edge))
         for claim in self.contradicted:
-            found.append(Unread(claim.label, "not-hard", claim.value, claim.threshold))
+            found.append(ReadingNote(claim.label, "not-hard", claim.value, claim.threshold))
         for i in np.flatnonzero(self.mean_alone).tolist():
             value = float(reading.change[reading.owner == i].max())
-            found.append(Unread(self.labels[i], "mean-only", round(value, 3), 1.0))
+            found.append(ReadingNote(self.labels[i], "mean-only", round(value, 3), 1.0))
         for r in np.flatnonzero(reading.second >= 0).tolist():
             label, other = (self.labels[reading.owner[x]] for x in (r, reading.second[r]))
             value = round(float(reading.third[r]), 3)
-            found.append(Unread(label, "off-target", value, MARGIN, other))
+            found.append(ReadingNote(label, "off-target", value, MARGIN, other))
         for i in np.flatnonzero(~self.seen).tolist():
             own = np.flatnonzero(reading.owner == i)
             label, refused = self.labels[i], own[reading.several[own]]
             if len(refused):
                 value = float(reading.third[refused].max())
                 limit = SEVERAL if value > SEVERAL else MARGIN
-                found.append(Unread(label, "several-targets", round(value, 3), limit))
+                found.append(ReadingNote(label, "several-targets", round(value, 3), limit))
             else:
                 value = float(reading.strength[own].max())
-                found.append(Unread(label, "weak-intervention", round(value, 3), 1.0))
+                found.append(ReadingNote(label, "weak-intervention", round(value, 3), 1.0))
         return tuple(found)
 
-    def _bent(self) -> Iterator[Unread]:
+    def _bent(self) -> Iterator[ReadingNote]:
         """Labels whose responses bend, and those that peeling does not explain."""
         assert self.nonlinear is not None
         limit = BENT / max(int((~np.isnan(self.nonlinear.bends)).sum()), 1)
@@ -386,12 +386,12 @@ class Recovery:
             value = float(self.nonlinear.bends[i])
             left = float(self.nonlinear.unexplained[i])
             if left < limit:
-                yield Unread(label, "several-targets", _exponent(left), _exponent(limit))
+                yield ReadingNote(label, "several-targets", _exponent(left), _exponent(limit))
             elif value < clearest:
-                yield Unread(label, "nonlinear-response", _exponent(value), _exponent(limit))
+                yield ReadingNote(label, "nonlinear-response", _exponent(value), _exponent(limit))
             elif not self.nonlinear.read[i]:
                 strength = float(self.reading.strength[self.reading.owner == i].max())
-                yield Unread(label, "no-shift", round(strength, 3), 1.0)
+                yield ReadingNote(label, "no-shift", round(strength, 3), 1.0)
 
     def _outcome(self) -> Outcome:
         if self.not_identified:

@@ -24,7 +24,7 @@ MOVED = 2
 FEWEST, MOST_REGIMES = 5, 16
 # A factor below this is not worth a line; beyond it, chance allows this many standard deviations.
 # Larger factors are those of a model that does not fit, not of rows that are alike.
-NOTICEABLE, SURE, MOST = 1.5, 4.0, 25.0
+NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0
 # Random matrices behind the null: so many numbers, for at most so many clients.
 NUMBERS, DRAWS = 500_000, 200
 # Sound clients show this share of its mean: the pooled control fits every regime a little.
@@ -71,4 +71,4 @@ def _null(p: int, r: int) -> tuple[float, float]:
     values = np.linalg.eigvalsh((A + np.swapaxes(A, 2, 3)) / np.sqrt(2.0))
     median = np.median(np.sum(values[..., 1:-1] ** 2, axis=2), axis=1)
     mean = float(median.mean())
-    return mean, max(NOTICEABLE, 1.0 + SURE * float(median.std()) / mean)
+    return mean, max(NOTICEABLE, 1.0 + DEVIATIONS * float(median.std()) / mean)

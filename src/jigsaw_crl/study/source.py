@@ -11,7 +11,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
-from jigsaw_crl.moments.asked import Asked, Missing
+from jigsaw_crl.moments.row_options import Missing, RowOptions
 
 __all__ = [
     "Chunk",
@@ -167,9 +167,9 @@ class Naming:
         self.asked  # noqa: B018 (it checks its values)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> RowOptions:
         """What is asked for when rows are read."""
-        return Asked(self.trim, self.missing, self.group is not None, self.batch is not None)
+        return RowOptions(self.trim, self.missing, self.group is not None, self.batch is not None)
 
     def ignored_among(self, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Columns to ignore, and those of them that the file lacks and may lack."""

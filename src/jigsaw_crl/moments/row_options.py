@@ -14,7 +14,7 @@ from jigsaw_crl.moments.stream import MomentStream
 from jigsaw_crl.moments.summary import Summary
 from jigsaw_crl.moments.trimming import HeldStream, TrimmedStream, check_trim
 
-__all__ = ["Asked", "FilledStream", "Missing"]
+__all__ = ["FilledStream", "Missing", "RowOptions"]
 
 Missing = Literal["refuse", "drop", "em"]
 # Shorter stretches say nothing.
@@ -22,7 +22,7 @@ FEWEST_ROWS = 16
 
 
 @dataclass(frozen=True)
-class Asked:
+class RowOptions:
     """What is asked for, of all regimes of a client.
 
     Parameters

@@ -1,0 +1,195 @@
+"""The one first-order error engine: covariances of functions of two readings.
+
+A function f of the lines and c's of readings i and j has the derivatives a_x by u_x and b_x by c_x,
+x = i, j. By the errors e of the means and N − H of the covariances, with `P = I − uuᵀ`,
+
+    δu = A⁻¹ P (w_d m e + w_D N c) ,      A = α P + w_D c cᵀ ,      α = w_d m² + w_D ‖c‖²
+    δc = P N u − λ δu − (c·δu) u
+
+(with c = 0: `δu = [w_d m P e + w_D λ/(1+λ) P N u]/α`, `α = w_d m² + w_D λ²/(1+λ)`), and the
+whitening's own error moves `δu = −½Hu + ½(uᵀHu)u`, `δc = −½(uᵀHu)c − ½Hc + (uᵀHc)u`. So δf is a sum
+of forms `tr(S N)` and `v·e` in independent errors: e_i, e_j, the control mean's error e₀ that both
+shifts share, N_i, N_j and H. Their matrices and vectors lie in the span of u_i, c_i, u_j, c_j (and
+of further vectors that f names), so that with the Gram matrix M of these in the metric of the rows,
+`I + λuuᵀ + ucᵀ + cuᵀ` for a regime, `Cov(tr SN, tr S'N) = 2 tr(S M S' M)/n` and
+`Cov(v·e, v'·e) = vᵀMv'/n`.
+
+In the arrays below, vectors and matrices are in the basis of the span, statistics come first, and
+the entries (pairs of readings) lie along the last axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.nullcone.arrows import ZERO, Arrows
+
+__all__ = ["C_I", "C_J", "U_I", "U_J", "Readings", "covariance", "upper"]
+
+# Places of the first four vectors of a basis.
+U_I, C_I, U_J, C_J = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """What errors need of m readings.
+
+    Parameters
+    ----------
+    lam, alpha, n : array, shape (m,)
+    zero : array of bool, shape (m,)
+        Is c = 0?
+    pull : array, shape (m,)
+        `A⁻¹ = (P − pull c cᵀ)/α`.
+    by_mean : array, shape (m,)
+        An error e of the mean turns the line by `by_mean · A⁻¹ P e`.
+    by_line, by_c : array, shape (m,)
+        An error N of the covariance turns it by `A⁻¹ P N (by_line · u + by_c · c)`.
+    loose : array, shape (m,)
+        Variance of a rotation that nothing determines.
+    mean_rows, base : array, shape (m,)
+    shared : array, shape (m, m)
+        Errors of the shifts: see `MeanErrors`.
+    n_control, n_eff : float
+    """
+
+    lam: FloatArray
+    alpha: FloatArray
+    n: FloatArray
+    zero: BoolArray
+    pull: FloatArray
+    by_mean: FloatArray
+    by_line: FloatArray
+    by_c: FloatArray
+    loose: FloatArray
+    mean_rows: FloatArray
+    base: FloatArray
+    shared: FloatArray
+    n_control: float
+    n_eff: float
+
+    @classmethod
+    def of(cls, arrows: Arrows, regime: IntArray, slot: IntArray) -> Readings:
+        """Of the readings in these slots of these regimes."""
+        at, errors = (regime, slot), arrows.errors
+        lam, alpha, signal = arrows.lam[at], arrows.precision[at], arrows.signal[at]
+        w_cov, zero = arrows.w_cov[regime], slot == ZERO
+        square = np.einsum("mp,mp->m", arrows.c[at], arrows.c[at])
+        known = w_cov * signal
+        inverse = np.divide(1.0, square, out=np.zeros_like(square), where=square > 0)
+        return cls(
+            lam=lam,
+            alpha=alpha,
+            n=arrows.n[regime],
+            zero=zero,
+            pull=known / (alpha + known) * inverse,
+            by_mean=arrows.w_mean[regime] * arrows.m[at],
+            by_line=np.where(zero, w_cov * lam / (1.0 + np.maximum(lam, -0.9)), 0.0),
+            by_c=np.where(zero, 0.0, w_cov * np.sqrt(signal * inverse)),
+            loose=arrows.loose[at] / alpha**2,
+            mean_rows=errors.n[regime],
+            base=errors.base[regime],
+            shared=errors.shared[np.ix_(regime, regime)],
+            n_control=errors.n_control,
+            n_eff=arrows.n_eff,
+        )
+
+
+def upper(count: int) -> list[tuple[int, int]]:
+    """Entries of a symmetric matrix that `covariance` gives, in its order."""
+    return [(a, b) for a in range(count) for b in range(a, count)]
+
+
+def covariance(
+    r: Readings,
+    i: IntArray,
+    j: IntArray,
+    K: FloatArray,
+    R: FloatArray,
+    a: tuple[FloatArray, FloatArray],
+    b: tuple[FloatArray, FloatArray],
+    shift: FloatArray | None = None,
+) -> FloatArray:
+    """Covariance of s statistics of readings i and j, upper triangle first, shape (s(s+1)/2, k).
+
+    Parameters
+    ----------
+    r : Readings
+    i, j : array of int, shape (k,)
+    K, R : array, shape (d, d, k)
+        Gram matrices of the basis, plain and in the metric of the rows.
+    a, b : tuple of two arrays, shape (s, d, k)
+        Derivatives by u and by c, of i and of j.
+    shift : array, shape (s, d, k), optional
+        Derivatives by the shift of j's mean, if the statistics contain it.
+    """
+    pairs = upper(len(a[0]))
+    C, turns = np.zeros((len(pairs), len(i))), []
+    whole: FloatArray | float = 0.0
+    for side, (own, x) in enumerate(((U_I, i), (U_J, j))):
+        u, c = K[:, own], K[:, own + 1]
+        by_u, by_c = a[side], np.where(r.zero[x], 0.0, b[side])
+        along = (u * by_c).sum(axis=1)
+        # f follows a rotation δ of the line by g·δ, and errors turn it through A⁻¹ g.
+        g = by_u - r.lam[x] * by_c
+        g[:, own + 1] -= along
+        g[:, own] -= (u * g).sum(axis=1)
+        turn = g.copy()
+        turn[:, own + 1] -= r.pull[x] * (c * g).sum(axis=1)
+        turn /= r.alpha[x]
+        form = np.zeros((*turn.shape[:2], *turn.shape[1:]))
+        form[:, :, own] += r.by_line[x] * turn + by_c
+        form[:, :, own + 1] += r.by_c[x] * turn
+        form[:, own, own] -= along
+        form = (form + np.swapaxes(form, 1, 2)) / 2
+        # The metric of the regime's own rows.
+        M = R + u[:, None] * (r.lam[x] * u + c) + c[:, None] * u
+        C += _of_forms(M, form, pairs) / r.n[x]
+        mean = r.by_mean[x] * turn
+        if side == 1 and shift is not None:
+            mean = mean + shift
+        turns.append(mean)
+        if mean.any():
+            C += _of_vectors(M, mean, pairs) / r.mean_rows[x]
+        if r.loose[x].any():
+            C += r.loose[x] * _of_vectors(K, g, pairs)
+        whole = whole + _whitening(K, own, by_u, by_c) - form
+    # The control's mean is in both shifts, and offsets of batches in either.
+    if turns[0].any() or turns[1].any():
+        both = r.shared[i, j]
+        C += both * _of_vectors(R, turns[0] + turns[1], pairs) / r.n_control
+        for x, mean in ((i, turns[0]), (j, turns[1])):
+            alone = r.base[x] - both
+            if alone.any():
+                C += alone * _of_vectors(R, mean, pairs) / r.n_control
+    C += _of_forms(R, np.asarray(whole), pairs) / r.n_eff
+    return C
+
+
+def _whitening(K: FloatArray, own: int, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Matrix of H by which the whitening moves u and c."""
+    u, c = K[:, own], K[:, own + 1]
+    form = np.zeros((*a.shape[:2], *a.shape[1:]))
+    form[:, :, own] -= a / 2
+    form[:, own, own] += ((u * a).sum(axis=1) - (c * b).sum(axis=1)) / 2
+    form[:, :, own + 1] -= b / 2
+    form[:, own, own + 1] += (u * b).sum(axis=1)
+    return (form + np.swapaxes(form, 1, 2)) / 2
+
+
+def _of_vectors(M: FloatArray, x: FloatArray, pairs: list[tuple[int, int]]) -> FloatArray:
+    """`xᵀ M x'` for the vectors of each two statistics."""
+    Mx = (M * x[:, None]).sum(axis=2)
+    return np.stack([(Mx[a] * x[b]).sum(axis=0) for a, b in pairs])
+
+
+def _of_forms(M: FloatArray, S: FloatArray, pairs: list[tuple[int, int]]) -> FloatArray:
+    """`2 tr(M S M S')` for the forms of each two statistics."""
+    W = M[:, 0, None] * S[:, None, 0]
+    for b in range(1, len(M)):
+        W += M[:, b, None] * S[:, None, b]
+    V = np.swapaxes(W, 1, 2)
+    return 2.0 * np.stack([(W[a] * V[b]).sum(axis=(0, 1)) for a, b in pairs])
