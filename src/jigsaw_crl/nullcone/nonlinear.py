@@ -46,8 +46,8 @@ SHIFTED = 5.0
 # A label was moved directly if its shift is clear by CLEARLY standard errors, its dependence on the
 # target is within CHANCE of them, and ASIDE of the dependence that the shift suggests is not.
 CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
-# Peeling is used if it leaves at most this share of the misfits unexplained, and if at most this
-# share of them is explained by second targets.
+# Peeling is used if it leaves at most this share of the misfits unexplained, and if second targets
+# explain less than this share of them.
 EXPLAINED = 0.5
 
 
@@ -160,7 +160,7 @@ def read_nonlinear(
     left = peeled.fit < limit
     unexplained = left.sum() + (bent & ~clear).sum() > EXPLAINED * bent.sum()
     aside = _aside(changes, peeled).any(axis=1) & bent[clear]
-    if unexplained or aside.sum() > EXPLAINED * bent.sum():
+    if unexplained or (bent.any() and aside.sum() >= EXPLAINED * bent.sum()):
         return None, fit.chance
     bends, rest = np.full((2, len(hard)), np.nan)
     bends[hard], rest[which] = fit.tail, peeled.fit
