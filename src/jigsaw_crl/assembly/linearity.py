@@ -135,7 +135,8 @@ def _withheld(fragment: Fragment) -> Fragment:
         outcome=Outcome(
             "not-identified",
             f"{NOT_LINEAR[0].upper()}{NOT_LINEAR[1:]}.",
-            "Transform the features so that they respond linearly, use weaker interventions, or "
-            "pass n_latent if some latents have no label.",
+            "Use hard interventions that shift the mean; or, if the sensors are not linear, "
+            "transform the features so that they respond linearly; or pass n_latent if some latents "
+            "have no label.",
         ),
     )

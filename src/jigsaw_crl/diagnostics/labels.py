@@ -198,8 +198,9 @@ def not_linear(clients: Sequence[str]) -> Finding:
         f"the regimes of {pluralise(len(clients), 'client')} contradict a linear system: the "
         "system or the sensors are not linear, or some latents are not counted; nothing is stated "
         "about ancestors",
-        "Transform the features so that they respond linearly, use weaker interventions, or say "
-        "with n_latent (in study.toml, per client) that some latents have no label.",
+        "Hard interventions that shift the mean would settle it in a system that is not linear. "
+        "If the sensors are not, transform the features so that they respond linearly; or say with "
+        "n_latent (in study.toml, per client) that some latents have no label.",
         value=float(len(clients)),
     )
 
@@ -211,7 +212,8 @@ def saturated(client: str, unclear: int, labels: int) -> Finding:
         "error",
         f"{unclear} of {pluralise(labels, 'regime')} move more directions than one target "
         "explains, and the features have light tails: the system or the sensors are not linear",
-        "Transform the features so that they respond linearly, or use weaker interventions.",
+        "Transform the features so that they respond linearly. If the system bends and not the "
+        "sensors, use hard interventions that shift the mean, and say that they are hard.",
         value=round(unclear / labels, 2),
         threshold=0.5,
         client=client,

@@ -44,12 +44,13 @@ def check_light_tails(client: Client) -> list[Finding]:
     return [
         Finding(
             "light-tails",
-            "warning",
+            "info",
             f"the features have lighter tails than linear responses to Gaussian noise (kurtosis "
             f"{3 + float(excess.min()):.3g} in the regime where it is least): sensors or the "
             "system saturate, or the noise is bounded",
-            "Check whether sensors are clipped or saturate, and transform the features so that "
-            "they respond linearly; otherwise verdicts may be wrong.",
+            "None by itself. If sensors are clipped or saturate, transform the features so that "
+            "they respond linearly; a system that saturates can be read by hard interventions that "
+            "shift the mean.",
             value=round(score, 2),
             threshold=LIGHT,
             client=client.name,

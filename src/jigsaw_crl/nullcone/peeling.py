@@ -265,7 +265,7 @@ def _stage(
     lam = np.einsum("la,la->l", u, Du)
     c = Du - lam[:, None] * u
     shift = np.einsum("la,la->l", u, d)
-    inverse = np.linalg.inv(K + D)
+    inverse: FloatArray = np.asarray(np.linalg.inv(K + D), dtype=np.float64)
     raw = np.einsum("lab,lb->la", inverse, u)
     size = np.sqrt(np.einsum("la,ab,lb->l", raw, K, raw))
     h = raw / size[:, None]
@@ -337,7 +337,8 @@ def _log_factor(
     def tailed(a: FloatArray, b: FloatArray) -> FloatArray:
         error = C[:, :, 1, 1]
         wide = density(a, b, WIDER**2 * error)
-        return np.logaddexp(np.log1p(-WIDE) + density(a, b, error), np.log(WIDE) + wide)
+        narrow = density(a, b, error)
+        return np.asarray(np.logaddexp(np.log1p(-WIDE) + narrow, np.log(WIDE) + wide))
 
     none = np.zeros_like(t)
     a, b = none + of_t**2, none + of_v**2
@@ -386,9 +387,6 @@ class _Errors:
         of_cov = float(changes.w_cov[at] / self.alpha[i])
         S = np.eye(len(u)) + self.D[i]
 
-        def mean(A: FloatArray, b: FloatArray) -> FloatArray:
-            return np.asarray(A @ b)
-
         total = np.zeros((len(x), 2, 2))
         for metric, n in ((S, changes.n[at]), (np.eye(len(u)), changes.n_control)):
             total += _forms(of_cov * Pg, c, -g, raw, metric) / n
@@ -398,8 +396,8 @@ class _Errors:
         for u_k, alpha_k in zip(self.removed.u, self.removed.alpha, strict=True):
             b = self.B.T @ (changes.D[at] @ u_k)
             y = -(of_mean * float(u_k @ changes.d[at]) + of_cov * float(b @ c)) * Pg
-            y += -of_cov * mean(Pg, b)[:, :, None] * c
-            y += float(b @ raw) * g + mean(g, b)[:, :, None] * raw
+            y += -of_cov * (Pg @ b)[:, :, None] * c
+            y += float(b @ raw) * g + (g @ b)[:, :, None] * raw
             y -= self._along(u_k, i)[:, :, None] * h
             total += y @ np.swapaxes(y, 1, 2) / alpha_k
         return total

@@ -117,8 +117,8 @@ class Recovery:
         given, both_ways = (reduce(client, start), hard, possible.scales), bool(contradicted)
         bent, chance = read_nonlinear(*given, both_ways=both_ways, doubted=doubted)
         contradicted = () if bent is not None else contradicted
-        own = (rank_one, reading, contradicted, bent, chance)
-        return cls(client.name, client.labels, *sizes, *own)
+        names = client.name, client.labels
+        return cls(*names, *sizes, rank_one, reading, contradicted, bent, chance)
 
     @cached_property
     def seen(self) -> BoolArray:
