@@ -136,7 +136,7 @@ def _withheld(fragment: Fragment) -> Fragment:
             "not-identified",
             f"{NOT_LINEAR[0].upper()}{NOT_LINEAR[1:]}.",
             "Use hard interventions that shift the mean; or, if the sensors are not linear, "
-            "transform the features so that they respond linearly; or pass n_latent if some latents "
-            "have no label.",
+            "transform the features so that they respond linearly; or pass n_latent if some "
+            "latents have no label.",
         ),
     )
