@@ -24,7 +24,7 @@ import numpy as np
 import jigsaw_crl as jc
 from jigsaw_crl.truth.simulate import Intervention, World, world_from_graph
 
-FAMILIES = {"choose": 50_000, "judge": 60_000}
+FAMILIES = {"choose": 50_000, "judge": 70_000}
 SYSTEMS = ("linear", "tanh", "saturating", "relu", "noise", "products", "sine", "mixed", "squares")
 # Edges of the bins of stated probability.
 BINS = (0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)

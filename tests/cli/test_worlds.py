@@ -13,6 +13,7 @@ from jigsaw_crl.truth.simulate import (
     DEPARTURES,
     FAMILIES,
     INTERVENTIONS,
+    SYSTEMS,
     Intervention,
     random_world,
 )
@@ -51,6 +52,8 @@ def test_a_setting_takes_interventions_but_no_graph(tmp_path, capsys):
         (["--intervention", "odd"], "no intervention protocol 'odd'"),
         (["--penetrance", "0"], "penetrance is 0"),
         (["--features", "0.5"], "features is 0.5"),
+        (["--system", "cubic"], "no system 'cubic'"),
+        (["--system", "tanh"], "no exact moments"),
         (["--departure", "ar=0.8"], "no departure 'ar'"),
         (["--departure", "missing=0.1"], "missing needs rows"),
         (["--departure", "missing=0.1@x", "--samples", "99"], "no client 'x'"),
@@ -64,11 +67,11 @@ def test_options_that_mean_nothing_end_in_one_line(options, says, tmp_path, caps
     assert not (tmp_path / "s").exists()
 
 
-def test_the_help_names_every_graph_family_protocol_and_departure(capsys):
+def test_the_help_names_every_graph_family_protocol_departure_and_system(capsys):
     assert run(["simulate", "--help"]) == 0
     # A narrow terminal breaks names at their hyphens.
     shown = "".join(x for x in capsys.readouterr().out if x.isalnum() or x == "-")
-    assert all(name in shown for name in (*FAMILIES, *INTERVENTIONS, *DEPARTURES))
+    assert all(name in shown for name in (*FAMILIES, *INTERVENTIONS, *DEPARTURES, *SYSTEMS))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])

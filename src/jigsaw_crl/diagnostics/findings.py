@@ -152,15 +152,17 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "error",
         "{unclear} of {regimes} move more directions than one target explains, and the features "
         "have light tails: the system or the sensors are not linear",
-        "Transform the features so that they respond linearly, or use weaker interventions.",
+        "Transform the features so that they respond linearly. If the system bends and not the "
+        "sensors, use hard interventions that shift the mean, and say that they are hard.",
     ),
     "light-tails": (
-        "warning",
+        "info",
         "the features have lighter tails than linear responses to Gaussian noise (kurtosis "
         "{least:.3g} in the regime where it is least): sensors or the system saturate, or the "
         "noise is bounded",
-        "Check whether sensors are clipped or saturate, and transform the features so that they "
-        "respond linearly; otherwise verdicts may be wrong.",
+        "None by itself. If sensors are clipped or saturate, transform the features so that they "
+        "respond linearly; a system that saturates can be read by hard interventions that shift "
+        "the mean.",
     ),
     "uneven-noise": (
         "info",
@@ -307,8 +309,9 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "warning",
         "the regimes of {clients} contradict a linear system: the system or the sensors are not "
         "linear, or some latents are not counted; nothing is stated about ancestors",
-        "Transform the features so that they respond linearly, use weaker interventions, or say "
-        "with n_latent (in study.toml, per client) that some latents have no label.",
+        "Hard interventions that shift the mean would settle it in a system that is not linear. "
+        "If the sensors are not, transform the features so that they respond linearly; or say with "
+        "n_latent (in study.toml, per client) that some latents have no label.",
     ),
     "label-differs": (
         "warning",

@@ -6,8 +6,9 @@ shift the means of their targets, labels are read by peeling (T9, `peeling`). It
 explains most of the misfits: those of several targets, batches or gains stay.
 
 An intervention that acts on a second label as well also moves more than one latent. But then the
-two labels need not depend on each other: where an intervention clearly moved a label that depends
-on its target neither in the control nor inside the regime, the client is not peeled (`_aside`).
+two labels need not depend on each other: where most of the regimes that do not fit clearly moved a
+label that depends on their target neither in the control nor inside the regime (`_aside`), the
+client is not peeled.
 
 A slight bend shows more clearly in the effects: by T8 they then run both ways between two labels,
 as they do where an intervention is called hard and is not. If so, a smaller misfit decides.
@@ -43,7 +44,8 @@ SHIFTED = 5.0
 # A label was moved directly if its shift is clear by CLEARLY standard errors, its dependence on the
 # target is within CHANCE of them, and ASIDE of the dependence that the shift suggests is not.
 CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
-# Peeling is used if it leaves at most this share of the misfits unexplained.
+# Peeling is used if it leaves at most this share of the misfits unexplained, and if second targets
+# explain less than this share of them.
 EXPLAINED = 0.5
 
 
@@ -129,7 +131,7 @@ def read_nonlinear(
     both_ways : bool
         By T8, effects run both ways between some labels.
     doubted : float
-        The chance of the misfits below which the client is then peeled.
+        The chance of the misfits up to which the client is then peeled.
 
     Returns
     -------
@@ -144,7 +146,7 @@ def read_nonlinear(
     fit = fits(changes)
     limit = BENT / len(fit.tail)
     bent = (fit.tail < limit) & (fit.ratio > RATIO)
-    if not (bent.any() or (both_ways and fit.chance < doubted)):
+    if not (bent.any() or (both_ways and fit.chance <= doubted)):
         return None, fit.chance
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
     clear = shift > SHIFTED + np.sqrt(changes.d.shape[1])
@@ -155,7 +157,8 @@ def read_nonlinear(
     peeled = peel(changes, scales)
     left = peeled.fit < limit
     unexplained = left.sum() + (bent & ~clear).sum() > EXPLAINED * bent.sum()
-    if unexplained or _aside(changes, peeled).any():
+    aside = _aside(changes, peeled).any(axis=1) & bent[clear]
+    if unexplained or (bent.any() and aside.sum() >= EXPLAINED * bent.sum()):
         return None, fit.chance
     bends, rest = np.full((2, len(hard)), np.nan)
     bends[hard], rest[which] = fit.tail, peeled.fit

@@ -387,9 +387,6 @@ class _Errors:
         of_cov = float(changes.w_cov[at] / self.alpha[i])
         S = np.eye(len(u)) + self.D[i]
 
-        def mean(A: FloatArray, b: FloatArray) -> FloatArray:
-            return np.asarray(A @ b)
-
         total = np.zeros((len(x), 2, 2))
         for metric, n in ((S, changes.n[at]), (np.eye(len(u)), changes.n_control)):
             total += _forms(of_cov * Pg, c, -g, raw, metric) / n
@@ -399,8 +396,8 @@ class _Errors:
         for u_k, alpha_k in zip(self.removed.u, self.removed.alpha, strict=True):
             b = self.B.T @ (changes.D[at] @ u_k)
             y = -(of_mean * float(u_k @ changes.d[at]) + of_cov * float(b @ c)) * Pg
-            y += -of_cov * mean(Pg, b)[:, :, None] * c
-            y += float(b @ raw) * g + mean(g, b)[:, :, None] * raw
+            y += -of_cov * (Pg @ b)[:, :, None] * c
+            y += float(b @ raw) * g + (g @ b)[:, :, None] * raw
             y -= self._along(u_k, i)[:, :, None] * h
             total += y @ np.swapaxes(y, 1, 2) / alpha_k
         return total
