@@ -95,12 +95,8 @@ def remarks(order: GlobalOrder) -> tuple[Remark, ...]:
     """What to know about the verdicts: open, contested, resting on one client; convergence."""
     found = [_about_open(order), _about_contested(order)]
     if order.rests_on:
-        found.append(
-            Remark(
-                f"{_many(len(order.rests_on), 'verdict rests', 'verdicts rest')} on a single "
-                "client: without it, the others would not decide."
-            )
-        )
+        many = _many(len(order.rests_on), "verdict rests", "verdicts rest")
+        found.append(Remark(f"{many} on a single client: without it, the others would not decide."))
     if order.convergence is not None:
         found.append(Remark(f"Convergence: {order.convergence}."))
     return tuple(remark for remark in found if remark.text)

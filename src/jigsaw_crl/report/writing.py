@@ -146,12 +146,8 @@ def _client(order: GlobalOrder, k: int) -> dict[str, Any]:
     if effects is not None and not np.isnan(effects.by_site.value[k][own]).all():
         sizes = effects.by_site.value[k], effects.by_site.error[k], effects.set_aside[k]
         tables += [table[own] for table in sizes]
-    return {
-        "name": claims.client,
-        "members": claims.members.tolist(),
-        "sized": len(tables) > 2,
-        "table": _tables(*tables),
-    }
+    members = claims.members.tolist()
+    return {"name": claims.client, "members": members, "table": _tables(*tables)}
 
 
 def _tables(*tables: npt.NDArray[Any]) -> str:

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.assembly.plan import Design, design
@@ -167,11 +165,6 @@ class Result:
             label, change, low, high; NaN where an effect is undetermined.
         """
         return shift_frame(self.order, shifts)
-
-    @property
-    def usual_size(self) -> int:
-        """The median number of labels of a client, at least 2."""
-        return max(2, int(np.median([len(f.labels) for f in self.order.fragments])))
 
     def with_proposal(self, size: int | None = None, *, seed: int = 0) -> Result:
         """The result with a proposal for the next client, which reports then show.
