@@ -12,7 +12,8 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.assembly import CertificateChecker
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
-from jigsaw_crl.nullcone.reading import read
+
+from ..nullcone.readings import read
 
 
 @pytest.fixture(scope="module")
