@@ -14,7 +14,8 @@ from jigsaw_crl.evidence import hypotheses
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES, ancestor
 from jigsaw_crl.fragment import Fragment
-from jigsaw_crl.nullcone.reading import read
+
+from ..nullcone.readings import read
 
 
 def test_the_table_prints_as_its_docstring_says():

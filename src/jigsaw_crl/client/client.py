@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import normal_label
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CONTROL", "RANK_TOLERANCE", "Client"]
 
-FloatArray = npt.NDArray[np.float64]
 CONTROL = "control"
 
 
@@ -110,8 +109,6 @@ class Client:
     hard: frozenset[str] = frozenset()
     reduction: Reduction | None = None
 
-    # -- constructors ---------------------------------------------------------------------------
-
     @classmethod
     def from_samples(
         cls,
@@ -139,7 +136,6 @@ class Client:
         """
         features = column_names(observational) if features is None else features
         asked = RowOptions(trim, missing, grouped=group is not None, batched=batch is not None)
-
         rank = len(interventions) if n_latent is None else n_latent
         compute = partial(moments_of_given, name, control_name, features, asked, rank)
         named = partial(names_beside, name, batch, group, interventions, control_name)
@@ -324,8 +320,6 @@ class Client:
             counted = count_from_moments(control, others, len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
         return client
-
-    # -- contents -------------------------------------------------------------------------------
 
     def _called(self, hard: bool | Iterable[str]) -> Client:
         said = hard_among(hard, self.labels, client=self.name)
