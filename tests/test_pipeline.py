@@ -43,6 +43,7 @@ def everything(result):
     return fragments, frame.to_csv(), result.diagnostics, result.provenance["spectra"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_samples", [None, 2_000])
 def test_any_number_of_workers_gives_the_same_result_to_the_last_bit(n_samples):
     clients = study(n_samples)
@@ -59,6 +60,7 @@ def test_the_number_of_blas_threads_outside_does_not_change_the_result():
         assert everything(jc.recover(clients)) == one
 
 
+@pytest.mark.slow
 def test_the_paper_method_is_the_same_for_any_number_of_workers():
     clients = study(5_000)
     alone = everything(jc.recover(clients, method="paper"))
@@ -87,6 +89,7 @@ def test_extreme_pairs_of_large_clients_are_those_of_a_full_diagonalisation(n):
     assert (found.values[:, 2] <= full.values[:, 2] + 1e-13).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "shift"), [("paper", 0), ("hard", 2)])
 @pytest.mark.parametrize("n", [60, 300])
 def test_a_label_that_is_silent_at_every_client_is_in_no_verdict(kind, shift, n):
@@ -134,9 +137,10 @@ def defects(seed: int) -> list[jc.Client]:
     return [as_client(*item) for item in labs.items()]
 
 
+@pytest.mark.slow
 def test_the_checks_and_recovery_name_the_same_things_that_are_left_out(tmp_path, capsys):
     left_out = refused = 0
-    for seed in range(16):
+    for seed in range(8):
         clients = defects(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -159,5 +163,5 @@ def test_the_checks_and_recovery_name_the_same_things_that_are_left_out(tmp_path
         told = [f.to_document() for f in result.diagnostics if f.check != "always-confounded"]
         assert document["findings"] == json.loads(json.dumps(told))
         left_out += len(result.left_out)
-    assert left_out > 5
-    assert refused < 8
+    assert left_out > 2
+    assert refused < 4

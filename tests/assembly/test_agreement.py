@@ -76,6 +76,7 @@ def test_one_site_has_nothing_to_agree_with():
     assert np.isnan(agreement(panel(7.0))).all()
 
 
+@pytest.mark.slow
 def test_sites_that_lack_an_edge_are_named_in_the_result():
     seed = 6_750_005
     world = jc.simulate.random_world(20, 15, 0.6, seed, features=1.5)

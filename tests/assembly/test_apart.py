@@ -102,6 +102,7 @@ def test_two_sites_that_differ_blame_nobody():
     assert not sites_apart(value, np.full(value.shape, 0.01)).any()
 
 
+@pytest.mark.slow
 def test_recover_names_a_site_that_stands_apart():
     world = jc.simulate.random_world(
         8, 6, 0.9, 760_003, intervention=Intervention("hard", shift=1.0)

@@ -47,6 +47,7 @@ def test_every_certificate_of_exact_results_checks(closed_world):
     assert rules >= {"stated", "chain", "excluded", "one-of"}
 
 
+@pytest.mark.slow
 def test_every_certificate_of_an_evidence_result_checks():
     rules: set[str] = set()
     for seed in range(4):

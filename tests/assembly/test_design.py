@@ -65,6 +65,7 @@ def test_compiled_functions_are_called_with_one_layout_whatever_is_open():
         assert len(compiled.signatures) == 1
 
 
+@pytest.mark.slow
 def test_designed_clients_settle_everything_sooner_than_random_ones():
     needed = {"designed": 0, "random": 0}
     for seed in range(5):
@@ -100,6 +101,7 @@ def test_a_proposal_names_what_it_settles_and_what_it_cannot():
     assert "bits" in str(proposal)
 
 
+@pytest.mark.slow
 @given(labs=labs(), size=st.integers(2, 6), seed=st.integers(0, 100))
 def test_a_proposal_concerns_open_pairs_of_known_labels(labs, size, seed):
     order = assemble(labs)
@@ -116,6 +118,7 @@ def test_a_proposal_concerns_open_pairs_of_known_labels(labs, size, seed):
     assert len(proposal.chances) == len(proposal.settles)
 
 
+@pytest.mark.slow
 @given(labs=labs(), seed=st.integers(0, 100))
 def test_the_order_of_clients_and_of_their_labels_does_not_change_the_proposal(labs, seed):
     rng = np.random.default_rng(seed)

@@ -58,6 +58,7 @@ def assert_calibrated(stated: list[float], real: list[bool], slack: float) -> No
     assert ((chance - settled) ** 2).mean() < settled.var()
 
 
+@pytest.mark.slow
 def test_a_new_site_settles_the_share_of_pairs_that_was_stated():
     stated, real = [], []
     for seed in SEEDS:

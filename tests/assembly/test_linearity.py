@@ -46,6 +46,7 @@ def curved_clients(world: jc.simulate.World, n: int, curved: bool) -> list[jc.Cl
     return clients
 
 
+@pytest.mark.slow
 def test_what_a_curved_system_seems_to_say_is_withheld():
     world = jc.simulate.random_world(16, 15, 0.6, 401)
     result = jc.recover(curved_clients(world, 10_000, curved=True))
@@ -58,6 +59,7 @@ def test_what_a_curved_system_seems_to_say_is_withheld():
     assert {f.outcome.code for f in result.fragments.values()} == {"not-identified"}
 
 
+@pytest.mark.slow
 def test_a_linear_system_of_laplace_noise_is_not_withheld():
     world = jc.simulate.random_world(16, 15, 0.6, 401)
     result = jc.recover(curved_clients(world, 10_000, curved=False))
@@ -65,6 +67,7 @@ def test_a_linear_system_of_laplace_noise_is_not_withheld():
     assert jc.metrics.global_f1(world.order, result.order) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 1000, 10_000])
 def test_clients_of_linear_worlds_seldom_lean(n):
     leaning = 0

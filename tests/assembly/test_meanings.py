@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.meanings import differing_labels
 from jigsaw_crl.assembly.panel import read_fragments
@@ -33,6 +35,7 @@ def test_exchanged_labels_are_named_and_left_out():
     assert counts.wrong_yes == 0
 
 
+@pytest.mark.slow
 def test_labels_of_sound_sites_are_seldom_named():
     named = 0
     for seed in range(15):

@@ -112,6 +112,7 @@ def test_a_chain_of_two_bridges_at_a_time_stays_an_order(p):
         assert chain.score == pytest.approx(weights.score(matrix), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_of_many_labels_the_pairs_of_small_components_have_their_exact_probabilities():
     # 26 groups of 4 labels; everything between groups is excluded.
     rng = np.random.default_rng(11)

@@ -46,6 +46,7 @@ def test_the_settings_of_the_paper_are_recovered_exactly(name, seed):
     assert metrics.support_leakage(truths, fragments) < 1e-10
 
 
+@pytest.mark.slow
 def test_fifty_random_worlds_are_recovered_exactly():
     for seed in range(50):
         world = jc.simulate.random_world(4 + seed % 9, 4, 0.6, seed)

@@ -181,6 +181,7 @@ def test_a_second_writer_of_a_result_folder_gets_a_clear_line(lab, refused):
         refused(["assemble", fragment, "--out", lab / "result"], "in use by another run")
 
 
+@pytest.mark.slow
 def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab, monkeypatch):
     from jigsaw_crl.cli import order
 

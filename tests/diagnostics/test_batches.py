@@ -112,6 +112,7 @@ def offsets_found(departures: list[str], worlds: int) -> list[bool]:
     return found
 
 
+@pytest.mark.slow
 def test_sensor_noise_is_not_taken_for_batch_offsets():
     # Each client has a chance of 1 in 1,000.
     assert sum(offsets_found(["sensor-noise=0.1"], 15)) <= 1

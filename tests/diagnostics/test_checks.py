@@ -349,6 +349,7 @@ def test_pairs_confounded_everywhere_are_named(world):
     assert (findings[0].value if findings else 0) == len(stuck)
 
 
+@pytest.mark.slow
 def test_the_order_degrades_gracefully_under_sensor_noise():
     scores = {}
     for share in (0.0, 0.01, 0.05, 0.2):

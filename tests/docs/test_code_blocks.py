@@ -58,6 +58,7 @@ def test_a_page_shows_whole_output(page: Path) -> None:
     assert not [b.line for b in blocks if b.language in ("text", "console") and "..." in b.body]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_the_code_of_a_page_runs_in_an_empty_folder_and_prints_the_shown_output(
     page: Path, empty_folder: Path

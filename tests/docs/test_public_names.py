@@ -68,6 +68,7 @@ def test_every_parameter_of_a_public_function_is_documented(name: str) -> None:
         assert parameter in documented, f"{name} does not explain {parameter}"
 
 
+@pytest.mark.slow
 def test_a_user_script_passes_mypy_strict(tmp_path: Path) -> None:
     script = tmp_path / "user.py"
     script.write_text(USER_SCRIPT, encoding="utf-8")

@@ -105,6 +105,7 @@ def state(settings):
     return document, {site: s.used for site, s in RoundRecord.read(folder).sites.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kill", "full"])
 def test_a_round_that_fails_at_any_write_can_be_run_again_with_the_same_result(
     kind, settings, texts, tmp_path

@@ -104,6 +104,7 @@ def test_signed_fragments_in_passes_give_the_pairs_of_unsigned_ones(federation, 
     assert len(tables[0].read_text().splitlines()) > 3
 
 
+@pytest.mark.slow
 def test_few_signed_fragments_are_in_memory_at_once(federation, monkeypatch):
     alive = []
 

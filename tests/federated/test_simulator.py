@@ -20,6 +20,7 @@ def pieces():
     return [jc.recover_fragment(world.client(k)) for k in range(2)]
 
 
+@pytest.mark.slow
 def test_the_simulator_gives_the_order_of_the_fragments(pieces, tmp_path):
     paths = []
     for piece in pieces:

@@ -219,6 +219,7 @@ def test_a_csv_with_twenty_thousand_columns_is_read(delimiter, tmp_path):
     assert regimes == ["control", "pump"] * 3
 
 
+@pytest.mark.slow
 def test_rows_that_are_longer_than_the_first_megabyte_are_read(tmp_path):
     names = [f"x{i}" for i in range(60_000)]
     path = tmp_path / "wide.csv"
@@ -249,6 +250,7 @@ def test_a_table_of_more_columns_than_can_be_used_is_refused(name, tmp_path, ref
     refused(["check", path], name, "1001 columns")
 
 
+@pytest.mark.slow
 def test_a_compressed_line_without_an_end_is_refused(tmp_path, refused):
     path = tmp_path / "lab.csv.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:

@@ -178,6 +178,7 @@ def test_duals_of_two_lines_read_one_and_not_the_other():
     np.testing.assert_allclose(products, wanted, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_client_with_twenty_regimes_needs_no_compiler():
     code = (
         "import sys, jigsaw_crl as jc\n"

@@ -53,6 +53,7 @@ def test_regimes_with_fewer_rows_than_latents_are_read_with_sound_errors():
     assert np.mean(np.abs(z) > 4) < 0.002
 
 
+@pytest.mark.slow
 def test_few_rows_decide_little_and_nothing_wrongly():
     for seed in range(6):
         world, client = small_regimes(seed)
@@ -63,6 +64,7 @@ def test_few_rows_decide_little_and_nothing_wrongly():
         assert counts.wrong_yes == counts.wrong_no == 0
 
 
+@pytest.mark.slow
 def test_some_small_regimes_do_not_spoil_the_large_ones():
     protocol = Intervention("hard", shift=(2.0, 3.0))
     decided = right = 0
@@ -125,6 +127,7 @@ def district_pairs(districts) -> set[frozenset[str]]:
     return {frozenset(pair) for group in districts for pair in combinations(group, 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [None, 10_000])
 def test_regimes_that_moved_the_mean_alone_leave_the_ancestors_of_their_labels_open(n):
     wrong, stated, missed, found = [], 0, 0, 0

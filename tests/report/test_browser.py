@@ -203,6 +203,7 @@ def test_downloads_work_under_the_policy(visit, tunnel, folder, name):
     assert saved.path().read_bytes() == (folder(tunnel) / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_width_or_theme_has_serious_accessibility_findings(

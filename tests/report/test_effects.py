@@ -156,6 +156,7 @@ def test_a_table_of_effects_is_json_without_nan(plant):
 # -- figures --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_figures_of_effects_are_written_with_the_others(plant, tmp_path):
     names = {path.name for path in write_figures(plant, tmp_path)}
     assert {"graph.svg", "graph.pdf", "effects.svg", "effects.pdf"} <= names

@@ -18,6 +18,7 @@ from jigsaw_crl.report.terminal import print_certificate, print_result
 from .studies import HOSTILE, assembled, chain_fragment
 
 
+@pytest.mark.slow
 def test_the_command_writes_every_figure_as_svg_and_pdf(tunnel, folder, tmp_path, capsys):
     assert cli.run(["report", str(folder(tunnel)), "--figures", str(tmp_path / "figures")]) == 0
     names = {path.name for path in (tmp_path / "figures").iterdir()}
@@ -28,6 +29,7 @@ def test_the_command_writes_every_figure_as_svg_and_pdf(tunnel, folder, tmp_path
     assert (tmp_path / "figures" / "pairs.pdf").read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_the_same_result_gives_the_same_figures(tunnel, tmp_path):
     one, two = (write_figures(tunnel, tmp_path / name) for name in ("one", "two"))
     assert [a.read_bytes() for a in one] == [b.read_bytes() for b in two]
@@ -51,6 +53,7 @@ def test_figures_draw_into_given_axes(tunnel):
     assert len(left.texts) == 5
 
 
+@pytest.mark.slow
 def test_hostile_labels_are_drawn_literally(hostile, tmp_path):
     written = write_figures(hostile, tmp_path)
     assert all(path.stat().st_size for path in written)

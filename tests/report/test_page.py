@@ -93,6 +93,7 @@ def test_nothing_in_the_page_points_outside_it(tunnel):
     assert not re.search(r"\w+://", text)
 
 
+@pytest.mark.slow
 def test_labels_never_become_markup(hostile):
     page = Reader(render_report(hostile))
     tags = {tag for tag, _ in page.elements}
@@ -191,6 +192,7 @@ def test_downloads_are_the_files_of_the_result_folder(tunnel, folder):
         assert unpacked(packed) == (folder(tunnel) / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_three_hundred_labels_stay_below_fifteen_megabytes():
     result = large_result(300, 24, 0.15, seed=1)
     assert len(result.order.labels) > 290

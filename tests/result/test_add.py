@@ -91,6 +91,7 @@ def test_what_cannot_be_added_is_refused_in_one_line():
         result.add(jc.recover_fragment(last), confounding="none")
 
 
+@pytest.mark.slow
 def test_the_command_adds_fragments_to_a_result_folder(tmp_path, capsys):
     *first, last = clients("rows")
     whole = jc.recover([*first, last])

@@ -124,6 +124,7 @@ def _files(root: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(root.iterdir()) if p.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 def test_a_fault_at_any_step_leaves_a_whole_result(kill, results, tmp_path):
     whole = {m: _files(results[m].save(tmp_path / m)) for m in ("exact", "evidence")}
@@ -153,6 +154,7 @@ def test_a_fault_at_any_step_leaves_a_whole_result(kill, results, tmp_path):
     assert modes.count("evidence") >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 def test_a_fault_in_a_first_write_leaves_a_whole_result_or_none(kill, results, tmp_path):
     for step in range(200):
@@ -209,6 +211,7 @@ def _content(path: Path) -> object:
     return path.read_bytes() if path.exists() else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 @pytest.mark.parametrize("writer", ["text", "moments", "key", "report", "graph", "study"])
 def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, tmp_path):

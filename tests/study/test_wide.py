@@ -44,6 +44,7 @@ def assert_alike(client: jc.Client, regimes: dict[str, np.ndarray]) -> None:
     np.testing.assert_allclose(own, other, atol=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npz", "csv.gz"])
 def test_every_format_gives_the_client_of_the_rows(tmp_path, frame, regimes, ending):
     path = tmp_path / f"lab-1.{ending}"

@@ -26,6 +26,7 @@ def published(kind):
     return read_results(PUBLISHED / kind / "results.jsonl")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_says_what_the_results_file_says(kind, tmp_path):
     made = reproduce.write_pages(published(kind), tmp_path)
@@ -71,6 +72,7 @@ def again(kind, key, n, method, replicates):
     return Cell.of(run_task(plan, t, chosen_tau(plan, t, tuned))["row"] for t in chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "key", "n"),
     [("figures", "A-gaussian", 1000), ("tables", "p10-K15-q0.6-gaussian", None)],
@@ -83,6 +85,7 @@ def test_a_published_cell_of_the_papers_method_comes_out_again_from_its_seeds(ki
         assert found.means[metric].mean == pytest.approx(kept.means[metric].mean, abs=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_a_published_cell_of_the_default_method_comes_out_again_from_its_seeds():
     # Wider than above: the method may change a little between the day of the run and today.
     kept = published("figures").cells["A-gaussian", 1000, "null-cone"]

@@ -26,6 +26,7 @@ def finished(tmp_path_factory):
     return out, reproduce.run_plan(tiny(), out, progress=silent)
 
 
+@pytest.mark.slow
 def test_the_numbers_do_not_depend_on_the_number_of_workers(finished, tmp_path):
     _, alone = finished
     together = reproduce.run_plan(tiny(), tmp_path, workers=2, progress=silent)
@@ -103,6 +104,7 @@ def test_figures_have_a_picture_per_scenario_and_the_population_is_exact(finishe
     assert "http" not in page
 
 
+@pytest.mark.slow
 def test_tables_show_our_mean_and_the_printed_number(tmp_path):
     result = reproduce.run_plan(tiny("tables"), tmp_path, progress=silent)
     text = result.markdown.read_text()
@@ -140,6 +142,7 @@ def test_every_method_gets_the_same_data(tmp_path, monkeypatch):
     assert "null-cone: mean ± s.e. (runs)" in result.markdown.read_text()
 
 
+@pytest.mark.slow
 def test_a_method_is_added_to_a_finished_run_without_running_the_others_again(
     finished, tmp_path, monkeypatch
 ):
