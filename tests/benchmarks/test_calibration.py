@@ -112,6 +112,7 @@ def test_a_wrong_no_is_above_its_bound_or_below_it(calibration):
     assert 0 < len(beyond) < len(world.order.pairs())
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_from_records(finished, tmp_path):
     lines, _ = finished
     records = tmp_path / "worlds.jsonl"

@@ -71,6 +71,7 @@ def test_every_departure_of_the_page_is_in_this_file(robustness):
     assert tried == {row.name for row in robustness.ROWS}
 
 
+@pytest.mark.slow
 def test_without_a_departure_findings_are_rare(clean):
     # Sixteen clients with some ten checks each, every one with a rate of up to 2 % per study.
     assert clean.raised <= 1
