@@ -33,7 +33,7 @@ test-all: lint
 
 # A thousand random examples of every property; the other targets draw the same few every time.
 test-random: $(VENV)/.installed-dev
-	$(PYTEST) -m hypothesis --hypothesis-profile random
+	$(PYTEST) -m hypothesis --hypothesis-profile random --timeout 0
 
 # Installs Chromium where possible. Without a browser, the report's browser tests are skipped with a reason.
 browser:
@@ -78,14 +78,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jigsaw-crl needs Python 3.11 or newer: run make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+$(VENV)/.installed: EXTRAS :=
+$(VENV)/.installed-dev: EXTRAS := [dev]
+$(VENV)/.installed $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".$(EXTRAS)"
 	@echo "Compiling functions for this machine; it takes 10 to 30 seconds, once."
 	$(BIN)/python -c "$(COMPILE)"
-	touch $@
-
-$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@ $(VENV)/.installed
 
 clean:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jigsaw_crl as jc
 
-PATIENCE = 60  # seconds; a busy machine is slow to start processes
+PATIENCE = 600  # seconds after which a step is given up; a busy machine is slow to start processes
 
 
 def started(*arguments, folder):

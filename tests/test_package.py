@@ -20,6 +20,8 @@ import pytest
 
 from .docs.pages import same_output
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 # Seconds; the first run compiles, and the machine may be busy.
 PATIENCE = 600

@@ -118,7 +118,7 @@ def defects(seed: int) -> list[jc.Client]:
 @pytest.mark.slow
 def test_the_checks_and_recovery_name_the_same_things_that_are_left_out(tmp_path, capsys):
     left_out = refused = 0
-    for seed in range(16):
+    for seed in range(8):
         clients = defects(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -141,8 +141,8 @@ def test_the_checks_and_recovery_name_the_same_things_that_are_left_out(tmp_path
         told = [f.to_document() for f in result.diagnostics if f.check != "always-confounded"]
         assert document["findings"] == json.loads(json.dumps(told))
         left_out += len(result.left_out)
-    assert left_out > 5
-    assert refused < 8
+    assert left_out > 2
+    assert refused < 4
 
 
 @pytest.mark.parametrize(

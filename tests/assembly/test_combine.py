@@ -115,8 +115,7 @@ def test_the_best_guess_adds_probable_open_pairs_to_the_decided_ones(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rate", "least"), [(0.01, 0.985), (0.05, 0.98), (0.1, 0.95), (0.2, 0.9)])
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("rate", "least", "known"), [(0.05, 0.98, False), (0.2, 0.9, True)])
 def test_wrong_statements_are_outvoted(rate, least, known):
     scores, wrong, decided = [], 0, 0
     for seed in range(100, 112):

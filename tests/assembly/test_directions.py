@@ -32,9 +32,9 @@ def gauge(estimate, true, oriented):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 1.0])
-def test_no_sign_or_edge_of_exact_moments_is_wrong_in_100_confounded_worlds(shift):
+def test_no_sign_or_edge_of_exact_moments_is_wrong_in_20_confounded_worlds(shift):
     unsigned = stated = 0
-    for seed in range(100):
+    for seed in range(20):
         world = jc.simulate.random_world(
             8, 4, 0.6, 770_000 + seed, intervention=Intervention("hard", shift=shift)
         )
@@ -57,7 +57,7 @@ def test_no_sign_or_edge_of_exact_moments_is_wrong_in_100_confounded_worlds(shif
             assert verdict != "not direct" or abs(true.direct[a, d]) < 1e-7
             stated += verdict == "direct"
         unsigned += int(only.sum())
-    assert stated > 300
+    assert stated > 60
     assert (unsigned == 0) == (shift == 1.0)
 
 

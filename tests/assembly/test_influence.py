@@ -192,6 +192,7 @@ def test_a_client_that_is_surer_than_it_is_right_loses_weight(fragments):
     assert np.mean([weights[f.client] for f in fragments[1:]]) > 0.7
 
 
+@pytest.mark.slow
 def test_verdicts_that_rest_on_one_client_are_those_that_fall_without_it():
     # With few clients, many verdicts rest on one.
     world = jc.simulate.random_world(12, 5, 0.6, seed=900)

@@ -62,6 +62,7 @@ def test_a_linear_system_of_laplace_noise_is_not_withheld():
     assert jc.metrics.global_f1(world.order, result.order) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 1000, 10_000])
 def test_clients_of_linear_worlds_seldom_lean(n):
     leaning = 0

@@ -35,7 +35,7 @@ def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explain
     order = assemble([client("north", [[0, -0.9], [-9, 0]])])
     why = order.why.copy()
     why[0, 1] = Why.PRIOR
-    order = replace(order, probabilities=low, why=why)
+    order = replace(order, chances=low, why=why)
     assert order.probability("pump", "valve") < CERTAIN_NO
     assert -LEAST_AGAINST < order.evidence[order.indices("pump", "valve")] < 0
     assert order.verdict("pump", "valve") is Verdict.UNDETERMINED

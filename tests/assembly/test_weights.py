@@ -88,7 +88,7 @@ def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each
 @pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])
 def test_a_fifth_of_malicious_clients_is_named_and_does_no_harm(kind):
     lost, named, slandered = [], 0, 0
-    for seed in range(6):
+    for seed in range(3):
         world = small_world(seed, n_latent=20, n_clients=15)
         rng = np.random.default_rng([seed, 3])
         given = perfect(world)
@@ -104,22 +104,20 @@ def test_a_fifth_of_malicious_clients_is_named_and_does_no_harm(kind):
         assert all(name in " ".join(order.notes) for name in low)
         assert not order.disagreement
     assert np.mean(lost) < 0.02
-    assert named >= 17
+    assert named >= 8
     assert slandered == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])
 def test_at_two_fifths_the_result_says_that_the_clients_disagree(kind):
-    for seed in range(3):
-        world = small_world(seed, n_latent=20, n_clients=15)
-        rng = np.random.default_rng([seed, 4])
-        given = [
-            spoil(world, f, kind, rng) if k % 5 < 2 else f for k, f in enumerate(perfect(world))
-        ]
-        order = assemble(given)
-        assert order.disagreement
-        assert any("clients disagree" in note for note in order.notes)
+    world = small_world(0, n_latent=20, n_clients=15)
+    rng = np.random.default_rng([0, 4])
+    order = assemble(
+        [spoil(world, f, kind, rng) if k % 5 < 2 else f for k, f in enumerate(perfect(world))]
+    )
+    assert order.disagreement
+    assert any("clients disagree" in note for note in order.notes)
 
 
 @pytest.mark.slow

@@ -80,6 +80,7 @@ def calibration(monkeypatch):
     return importlib.import_module("calibration")
 
 
+@pytest.mark.slow
 def test_a_fast_part_of_the_page_is_as_good_as_the_page_says(calibration, tmp_path):
     # The page's means are .97–.99 for E1 and for the share decided; single worlds spread by .03.
     cells = [calibration.Cell(*x) for x in (("paper", 0.0), ("hard", 1.0), ("mild", 0.3))]
@@ -111,6 +112,7 @@ def test_a_wrong_no_is_above_its_bound_or_below_it(calibration):
     assert 0 < len(beyond) < len(world.order.pairs())
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_from_records(finished, tmp_path):
     lines, _ = finished
     records = tmp_path / "worlds.jsonl"

@@ -71,6 +71,7 @@ def test_every_departure_of_the_page_is_in_this_file(robustness):
     assert tried == {row.name for row in robustness.ROWS}
 
 
+@pytest.mark.slow
 def test_without_a_departure_findings_are_rare(clean):
     # Sixteen clients with some ten checks each, every one with a rate of up to 2 % per study.
     assert clean.raised <= 1
@@ -78,6 +79,7 @@ def test_without_a_departure_findings_are_rare(clean):
     assert np.mean(clean.E1) > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("departure", DEPARTURES)
 def test_a_departure_is_named_or_costs_little(departure, measured, clean):
     score = measured(departure)
@@ -92,6 +94,7 @@ def test_missing_cells_are_used_or_refused_by_name(robustness):
     assert record["E1"] > 0.7 or "missing" in record["refused"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("departure", "asked"),
     [
@@ -134,6 +137,7 @@ def test_findings_that_name_the_departure_are_counted_apart(robustness):
     assert robustness.raised(record({}, 0, 1.0, {}), ("copies",)) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_run_prints_a_row_a_cell_and_resumes(tmp_path):
     out = tmp_path / "worlds.jsonl"
     command = [sys.executable, str(SCRIPT), "--departure", "missing=0.5", "--n", "200"]

@@ -249,6 +249,7 @@ def test_design_proposes_labels(folder, capsys):
     assert len(document["labels"]) == 3
 
 
+@pytest.mark.slow
 def test_design_without_a_size_says_why_so_many_labels(folder, capsys):
     document = _json(["design", folder, "--json"], capsys)
     result = jc.load_result(folder)

@@ -39,23 +39,6 @@ def test_the_first_sentences_are_those_of_the_commands(loaded):
         assert text == " ".join(loaded[name].help.split("\n\n")[0].split())
 
 
-@pytest.mark.parametrize("width", ["40", "80", "200"])
-def test_the_list_is_laid_out_as_typer_does_it(loaded, width, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", width)
-
-    class Plain(typer.core.TyperGroup):
-        def __init__(self, **settings):
-            super().__init__(**{**settings, "commands": loaded})
-
-    pages = []
-    for cls in (cli.app.info.cls, Plain):
-        monkeypatch.setattr(cli.app.info, "cls", cls)
-        assert cli.run(["--help"]) == 0
-        pages.append(capsys.readouterr().out)
-    assert pages[0] == pages[1]
-    assert "Commands:" in pages[0]
-
-
 def test_help_loads_no_command():
     code = (
         "import sys; sys.argv = ['jigsaw', '--help']\n"

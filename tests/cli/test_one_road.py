@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import struct
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +15,6 @@ from jigsaw_crl.cli.app import run
 from jigsaw_crl.result import result as results
 
 CLIENTS = 4
-IN_OPEN = 0x20
 
 
 def write_study(folder: Path, file_format: str) -> list[Path]:
@@ -28,25 +22,6 @@ def write_study(folder: Path, file_format: str) -> list[Path]:
     rows = [] if file_format == "moments" else ["--samples", "1500"]
     assert run([*arguments, "--format", file_format, *rows, "--out", str(folder)]) == 0
     return sorted(p for p in folder.iterdir() if p.is_file())
-
-
-@contextmanager
-def counted_opens(files: list[Path]) -> Iterator[Counter[str]]:
-    """How often the system opens each file, whichever library asks for it."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    watcher = libc.inotify_init1(os.O_NONBLOCK)
-    watched = {libc.inotify_add_watch(watcher, os.fsencode(p), IN_OPEN): p.name for p in files}
-    assert min(watched) > 0
-    opened: Counter[str] = Counter()
-    try:
-        yield opened
-        events = os.read(watcher, 1 << 16)
-        while events:
-            number, _, _, length = struct.unpack_from("iIII", events)
-            opened[watched[number]] += 1
-            events = events[16 + length :]
-    finally:
-        os.close(watcher)
 
 
 @pytest.fixture
@@ -96,17 +71,6 @@ def test_the_estimator_takes_the_same_road(calls):
     y = [name for name in ("control", *regimes) for _ in range(500)]
     jc.BlockRecovery().fit(X, y)
     assert calls == dict.fromkeys(("check", "recover", "fragment"), 1)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="counts with Linux's inotify")
-@pytest.mark.parametrize("file_format", ["moments", "csv", "parquet", "npz"])
-@pytest.mark.parametrize("command", ["recover", "check"])
-def test_each_file_is_opened_once(command, file_format, tmp_path):
-    files = write_study(tmp_path / "study", file_format)
-    assert len(files) == CLIENTS
-    with counted_opens(files) as opened:
-        assert run([command, str(tmp_path / "study")]) == 0
-    assert opened == {file.name: 1 for file in files}
 
 
 def test_the_hash_in_the_provenance_is_that_of_the_file(tmp_path):

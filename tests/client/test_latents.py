@@ -74,6 +74,7 @@ def test_noise_on_many_sensors_is_not_counted_as_latents(n, features):
     assert counts == [8] * 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 3.0])
 @pytest.mark.parametrize(("labels", "features"), [(7, 12), (4, 14), (4, 80)])
 def test_latents_without_a_label_are_counted(labels, features, shift):

@@ -63,7 +63,7 @@ class Deployment:
         path.write_text(json.dumps({**json.loads(path.read_text()), **ours}))
         self.results = self.kits / COORDINATOR / "results"
         # Timeout in seconds of rounds in which one site never answers; the others need less.
-        self.enough = 10
+        self.enough = 20
 
     def start(self, *names: str, hostile: bool = False) -> None:
         """Start participants; a hostile one does not use our command, which checks its kit."""
@@ -120,7 +120,7 @@ class Deployment:
         """Wait until every site has joined; `since` is where to start in the coordinator's log.
 
         A job at a site takes about as long to start as the site itself, so the time this takes
-        also sets the timeout of later rounds.
+        also sets the timeout of later rounds; the machine may be busier by then.
         """
         began = time.monotonic()
 
@@ -131,7 +131,7 @@ class Deployment:
             return all(any(w.format(s) in said for w in words) for s in names)
 
         wait_until(joined, "the sites to join")
-        self.enough = max(self.enough, round(3 * (time.monotonic() - began)))
+        self.enough = max(self.enough, round(6 * (time.monotonic() - began)))
 
     def kill_jobs_of(self, name: str) -> bool:
         """End the processes that a participant started for a job; were there any?"""

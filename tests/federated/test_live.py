@@ -259,7 +259,7 @@ def test_a_kit_runs_once_and_stops_on_one_interrupt(live):
     family = psutil.Process(process.pid).children(recursive=True)
     assert family
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(HANG) == 130
     assert not [one for one in family if one.is_running() and one.status() != "zombie"]
 
 

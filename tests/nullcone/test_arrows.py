@@ -98,13 +98,19 @@ def null_scores(intervention, n: int, noise: str, batches: Batches | None = None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize(
-    ("intervention", "n"),
-    [(Intervention(), 10_000), (hard(0.5), 10_000), (hard(2.0), 1_000)],
+    ("intervention", "n", "noise", "batches"),
+    [
+        (Intervention(), 30_000, "gaussian", None),
+        (hard(0.5), 10_000, "laplace", None),
+        (hard(2.0), 1_000, "laplace", None),
+        (hard(1.0), 10_000, "gaussian", Batches(1.0, "own")),
+        (hard(1.0), 10_000, "gaussian", Batches(0.1, "apart")),
+        (hard(1.0), 10_000, "gaussian", Batches(0.3, "crossed")),
+    ],
 )
-def test_standard_scores_of_what_should_vanish_have_unit_spread(intervention, n, noise):
-    z = null_scores(intervention, n, noise)
+def test_standard_scores_of_what_should_vanish_have_unit_spread(intervention, n, noise, batches):
+    z = null_scores(intervention, n, noise, batches)
     assert len(z) > 300
     assert 0.88 < z.std() < 1.12
     assert np.mean(np.abs(z) > 4) < 0.01

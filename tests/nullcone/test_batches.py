@@ -8,18 +8,6 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 
-from .test_arrows import hard, null_scores
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("offset", [0.1, 0.3, 1.0])
-@pytest.mark.parametrize("layout", ["own", "apart", "crossed"])
-def test_standard_scores_have_unit_spread_whatever_the_offsets(layout, offset):
-    z = null_scores(hard(1.0), 10_000, "gaussian", Batches(offset, layout))
-    assert len(z) > 300
-    assert 0.88 < z.std() < 1.12
-    assert np.mean(np.abs(z) > 4) < 0.01
-
 
 def scores(batches: Batches | None, worlds: int = 6) -> tuple[np.ndarray, int, float]:
     """E1 of each world, and over all: wrong "yes", and the share of pairs decided."""
@@ -45,10 +33,9 @@ def test_the_batch_column_restores_what_offsets_cost_and_costs_nothing_without()
     clean, _, decided = scores(None)
     # Without controls in their batches, the means of the regimes say next to nothing.
     for layout, loss in (("own", 0.05), ("apart", 0.09)):
-        for offset in (0.1, 0.3):
-            e1, wrong, _ = scores(Batches(offset, layout))
-            assert e1.mean() >= clean.mean() - loss
-            assert wrong <= 1
+        e1, wrong, _ = scores(Batches(0.3, layout))
+        assert e1.mean() >= clean.mean() - loss
+        assert wrong <= 1
         # What offsets cost shows in every world, so that two are enough.
         without, _, _ = scores(Batches(0.3, layout, told=False), worlds=2)
         assert (without < clean[:2] - 0.3).all()

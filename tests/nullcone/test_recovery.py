@@ -15,8 +15,6 @@ from jigsaw_crl.fragment.fragment import CANNOT_SAY
 from jigsaw_crl.nullcone import Recovery, recover_fragment
 from jigsaw_crl.truth.simulate import FAMILIES, INTERVENTIONS
 
-from .readings import read
-
 
 def same_structure(fragment, truth):
     return (
@@ -163,28 +161,9 @@ def test_the_scale_of_the_features_and_of_the_noise_does_not_matter():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize("n", [1_000, 30_000])
-def test_standard_scores_of_unrelated_pairs_have_unit_spread(noise, n):
-    scores = []
-    for seed in range(15):
-        world = jc.simulate.random_world(16, 6, 0.6, seed=55_000 + seed)
-        for k in range(world.n_clients):
-            reading, truth = read(world.client(k, n, noise, seed=seed)), world.truth(k)
-            ancestor = truth.order.restrict(truth.labels).matrix
-            two = reading.lines.rank == 2
-            null = ~same_district(truth) & ~ancestor & ~ancestor.T & two[:, None] & two[None, :]
-            scores.append(reading.z[np.triu(null, 1) & ~np.isnan(reading.z)])
-    scores = np.concatenate(scores)
-    assert len(scores) > 500
-    assert 0.9 < scores.std() < 1.1
-    assert abs(scores.mean()) < 0.15
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_what_is_stated_above_95_percent_by_one_client_is_rarely_wrong(noise):
     stated = wrong = 0
-    for seed in range(25):
+    for seed in range(10):
         world = jc.simulate.random_world(14, 5, 0.6, seed=56_000 + seed)
         for k in range(world.n_clients):
             fragment = recover_fragment(world.client(k, 10_000, noise, seed=seed))
@@ -192,7 +171,7 @@ def test_what_is_stated_above_95_percent_by_one_client_is_rarely_wrong(noise):
             ancestor = world.truth(k).order.restrict(fragment.labels).matrix
             stated += int(sure.sum())
             wrong += int((sure & ~ancestor).sum())
-    assert stated > 250
+    assert stated > 100
     assert wrong / stated < 0.05
 
 

@@ -208,6 +208,7 @@ def test_downloads_work_under_the_policy(visit, tunnel, name):
     assert saved.path().read_bytes() == given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_width_or_theme_has_serious_accessibility_findings(

@@ -204,6 +204,7 @@ def test_hostile_labels_do_not_break_effects(visit):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
+@pytest.mark.slow
 def test_every_control_of_effects_can_be_reached_with_tab(visit, plant):
     page = visit(plant)
     reached = set()
@@ -214,6 +215,7 @@ def test_every_control_of_effects_can_be_reached_with_tab(visit, plant):
     assert {"push", "push-add", slider} <= reached
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_effects_have_no_serious_accessibility_findings(browser, folder, plant, width, scheme):

@@ -30,6 +30,7 @@ def lit(page, kind: str) -> set[str]:
     return set(page.locator(f".node.{kind}").evaluate_all("list => list.map(n => n.dataset.label)"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_button_can_be_read_while_the_pointer_is_over_it(visit, tunnel, scheme):
     page = visit(tunnel, scheme=scheme)
@@ -192,6 +193,7 @@ def test_a_printed_page_keeps_headings_with_their_text_and_names_the_client(visi
     assert io.BytesIO(page.pdf(format="A4")).read(5) == b"%PDF-"
 
 
+@pytest.mark.slow
 def test_the_panel_and_its_certificate_give_the_same_probability(visit, tunnel):
     page = visit(tunnel)
     for a, d in permutations(tunnel.order.labels, 2):

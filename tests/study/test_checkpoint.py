@@ -298,6 +298,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("often")
 def test_a_killed_process_is_taken_up_again(tmp_path, wide):
     table, output = written(wide, tmp_path / "a.npz"), tmp_path / "a.moments.npz"

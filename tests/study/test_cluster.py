@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -20,7 +21,7 @@ from ..malformed.conftest import refused
 
 __all__ = ["refused"]
 
-pytestmark = pytest.mark.usefixtures("distributed")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("distributed")]
 
 N_FILES = 80
 
@@ -123,15 +124,15 @@ def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
     with distributed.Client(address, timeout=PATIENCE, set_as_default=False) as watching:
         names = watching.scheduler_info(n_workers=-1)["workers"]
         assert len(names) == 2
+        # The other worker is stopped, so that the work cannot end before the first is killed.
+        workers[1].send_signal(signal.SIGSTOP)
         work.start()
-        # As soon as each worker holds results, and with most files left.
         end = time.monotonic() + PATIENCE
-        while not all(watching.has_what().values()):
-            assert work.is_alive(), "it was finished before a worker could be killed"
-            assert time.monotonic() < end
-            time.sleep(0.002)
+        while not any(watching.has_what().values()):
+            assert time.monotonic() < end, "no worker holds a result"
+            time.sleep(0.01)
         workers[0].kill()
-        assert work.is_alive()
+        workers[1].send_signal(signal.SIGCONT)
         work.join(timeout=PATIENCE)
         assert not work.is_alive()
         assert len(watching.scheduler_info(n_workers=-1)["workers"]) == 1

@@ -27,7 +27,7 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.exact import Contradiction, Knowledge, deduce
 from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
-from jigsaw_crl.assembly.pairs import PairTable
+from jigsaw_crl.assembly.pairs import PairTable, why_stated
 from jigsaw_crl.assembly.panel import Panel, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
@@ -265,14 +265,14 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
         verdicts=table.verdict,
         why=table.why,
         decoded=decoded,
-        probabilities=probability,
+        chances=probability,
         notes=(*notes, *(effects.notes if effects else ()), *_about_chains(draws.convergence)),
         seed=options.seed,
         smallest_effect=options.smallest_effect,
         disagreement=trust.disagreement,
         convergence=draws.convergence,
     )
-    order.__dict__.update(table=table, said=model.said, posterior=draws)
+    order.__dict__.update(table=table, said=model.said, effects=effects, posterior=draws)
     return order
 
 
@@ -283,21 +283,17 @@ def _by_entailment(
     verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
     verdicts[knowledge.no] = NO
     verdicts[knowledge.yes] = YES
-    posterior = _entailed(knowledge, options.seed)
-    probability = np.where(verdicts == OPEN, posterior.probability, verdicts == YES)
-    table = PairTable.stated(evidence, effects, verdicts, probability)
     order = GlobalOrder(
         panel=evidence.panel,
         use=evidence.use,
         mode="exact",
         verdicts=verdicts,
-        why=table.why,
+        why=why_stated(verdicts),
         decoded=knowledge.yes,
-        probabilities=probability,
         notes=() if effects is None else effects.notes,
         seed=options.seed,
     )
-    order.__dict__.update(table=table, said=evidence, knowledge=knowledge, posterior=posterior)
+    order.__dict__.update(said=evidence, effects=effects, knowledge=knowledge)
     return order
 
 
@@ -311,15 +307,14 @@ def _by_algorithm_3(panel: Panel, options: Options) -> GlobalOrder:
     np.fill_diagonal(verdicts, NO)
     # Algorithm 3 gives no probabilities.
     probability = np.where(verdicts == OPEN, 0.5, verdicts == YES)
-    table = PairTable.stated(Evidence.of(panel, use), None, verdicts, probability)
     return GlobalOrder(
         panel=panel,
         use=use,
         mode="paper",
         verdicts=verdicts,
-        why=table.why,
+        why=why_stated(verdicts),
         decoded=decoded,
-        probabilities=probability,
+        chances=probability,
         notes=tuple(
             "Algorithm 3 made a cycle through " + ", ".join(sorted(cycle)) for cycle in paper.cyclic
         ),

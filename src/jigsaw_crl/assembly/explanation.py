@@ -30,9 +30,11 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
     steps: tuple[Step, ...] = ()
     reason = ""
     probability: float | None = None
-    if order.mode == "evidence" or (said != OPEN and order.mode == "exact"):
-        # Algorithm 3 gives no probabilities.
+    if order.mode == "evidence":
         probability = float(order.probabilities[a, d])
+    elif said != OPEN and order.mode == "exact":
+        # Algorithm 3 gives no probabilities.
+        probability = float(said == YES)
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":

@@ -101,9 +101,8 @@ class GlobalOrder(ReadOnlyArrays):
     decoded : array of bool, shape (p, p)
         Evidence mode: the order with the highest expected F1. Exact mode: the entailed pairs.
         Algorithm 3: the pairs it states. Transitively closed, unless Algorithm 3 made a cycle.
-    probabilities : array, shape (p, p)
-        Of every pair. In exact mode an undetermined pair has its frequency in orders that agree
-        with all statements; from Algorithm 3 it has ½.
+    chances : array, shape (p, p), or None
+        The probabilities, where they are known already: see `probabilities`.
     notes : tuple of str
         Contradictions, distrusted clients, chains that did not agree.
     seed : int
@@ -138,7 +137,7 @@ class GlobalOrder(ReadOnlyArrays):
     verdicts: npt.NDArray[np.int8]
     why: npt.NDArray[np.int8]
     decoded: BoolArray
-    probabilities: FloatArray
+    chances: FloatArray | None = None
     notes: tuple[str, ...] = ()
     seed: int = 0
     smallest_effect: float | None = None
@@ -146,8 +145,10 @@ class GlobalOrder(ReadOnlyArrays):
     convergence: Convergence | None = None
 
     def __post_init__(self) -> None:
-        for name in ("verdicts", "why", "decoded", "probabilities"):
+        for name in ("verdicts", "why", "decoded", "chances"):
             value = getattr(self, name)
+            if value is None:
+                continue
             if value.base is not None or value.flags.writeable:
                 value = np.array(value)  # nobody else can change a read-only one
                 value.flags.writeable = False
@@ -292,12 +293,10 @@ class GlobalOrder(ReadOnlyArrays):
     def table(self) -> PairTable:
         """Everything that is known about every pair."""
         if self.mode != "evidence":
-            effects = None if self.mode == "paper" else pool_effects(self.panel, self.use)
-            return PairTable.stated(self.said, effects, self.verdicts, self.probabilities)
+            return PairTable.stated(self.said, self.effects, self.verdicts, self.probabilities)
         log_factor = OrderModel(self.said).log_factor(self.probabilities)
-        effects = pool_effects(self.panel, self.use)
         decided = Decided(self.verdicts, self.why)
-        return PairTable.of(self.said, effects, self.probabilities, log_factor, decided)
+        return PairTable.of(self.said, self.effects, self.probabilities, log_factor, decided)
 
     @cached_property
     def knowledge(self) -> Knowledge:
@@ -309,10 +308,24 @@ class GlobalOrder(ReadOnlyArrays):
         """Pooled log Bayes factor of every ordered pair, shape (p, p); ±inf for exact facts."""
         return self.table.evidence
 
-    @property
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """Probability of every ordered pair, shape (p, p).
+
+        In exact mode an undetermined pair has its frequency in orders that agree with all
+        statements, which are sampled when it is asked for. From Algorithm 3 it has ½.
+        """
+        if self.chances is not None:
+            return self.chances
+        chance = self.posterior.probability if (self.verdicts == OPEN).any() else 0.0
+        out = np.where(self.verdicts == OPEN, chance, self.verdicts == YES)
+        out.flags.writeable = False
+        return out
+
+    @cached_property
     def effects(self) -> PooledEffects | None:
         """Total effects of all clients together; None without hard interventions."""
-        return self.table.effects
+        return None if self.mode == "paper" else pool_effects(self.panel, self.use)
 
     @cached_property
     def applied_effects(self) -> PooledEffects | None:

@@ -24,7 +24,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PairTable"]
+__all__ = ["PairTable", "why_stated"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ class PairTable:
             labels=evidence.labels,
             clients=evidence.panel.clients,
             verdict=verdicts,
-            why=np.where(verdicts == OPEN, Why.UNSURE, Why.IMPLIED).astype(np.int8),
+            why=why_stated(verdicts),
             probability=probability,
             evidence=np.where(verdicts == OPEN, 0.0, np.where(verdicts == YES, np.inf, -np.inf)),
             yes=yes,
@@ -183,3 +183,8 @@ class PairTable:
                 "contested": self.contested[a, d],
             }
         )
+
+
+def why_stated(verdicts: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """A `Why` for verdicts that follow from statements."""
+    return np.where(verdicts == OPEN, Why.UNSURE, Why.IMPLIED).astype(np.int8)

@@ -88,7 +88,7 @@ def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrd
         verdicts=verdicts,
         why=why,
         decoded=decoded.astype(bool),
-        probabilities=probabilities,
+        chances=probabilities,
         notes=tuple(str(note) for note in document["notes"]),
         seed=int(document["seed"]),
         disagreement=bool(document["disagreement"]),

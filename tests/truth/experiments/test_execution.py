@@ -37,6 +37,7 @@ def test_no_calls_give_no_results():
     assert list(results_of([], workers=2)) == []
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_numbers(tmp_path, distributed):
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=ANY_PORT
@@ -72,6 +73,7 @@ def pids_of(cluster):
         return list(client.run(os.getpid).values())
 
 
+@pytest.mark.slow
 def test_a_worker_killed_during_a_sweep_loses_no_replicate(two_workers, tmp_path):
     plan, killed = tiny(replicates=3, calibration_runs=2), []
     (victim, _) = pids_of(two_workers)
@@ -99,6 +101,7 @@ def dies_on_one(plan, task, tau):
 reproduce_run_task = reproduce.run_task
 
 
+@pytest.mark.slow
 def test_a_task_that_always_dies_is_named_and_the_others_are_kept(
     two_workers, tmp_path, monkeypatch
 ):
@@ -117,6 +120,7 @@ def test_a_task_that_always_dies_is_named_and_the_others_are_kept(
     assert len(numbers(done)) == len(plan.evaluations())
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_raises_an_error_that_names_the_tasks(monkeypatch, distributed):
     monkeypatch.setattr(execution, "WITHOUT_WORKERS", 3.0)
     monkeypatch.setattr(execution, "LOOK_EVERY", 0.5)
@@ -133,6 +137,7 @@ def end_process(code):
     os._exit(code)
 
 
+@pytest.mark.slow
 def test_a_killed_process_of_this_machine_raises_an_input_error():
     with pytest.raises(InputError, match="a worker process was killed"):
         list(results_of([(end_process, (1,)), (double, (1,))], workers=2))
@@ -154,6 +159,7 @@ run_plan(tiny(replicates=200), Path(sys.argv[1]), workers=1, progress=lambda d, 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a kill that cannot be caught")
 def test_a_killed_run_leaves_complete_files_only(tmp_path):
     here = os.path.dirname(__file__)

@@ -34,6 +34,7 @@ def test_the_numbers_do_not_depend_on_the_number_of_workers(finished, tmp_path):
     assert page(together) == page(alone)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes(finished, tmp_path, monkeypatch):
     _, whole = finished
     plan, run_task, done = tiny(), reproduce.run_task, []
