@@ -200,7 +200,13 @@ def fits(changes: Changes) -> Fits:
     r, p = changes.d.shape
     free = max(p * (p - 1) / 2.0, 1.0)
     tail = _tail(chi, p)
-    least = min(r * float(tail.min()), float(chdtrc(r * free, chi.sum())))
+    # Regimes share the control's error: their misfits have squared correlations ρ², so that the sum
+    # is that of fewer degrees of freedom.
+    shared = np.sqrt(changes.w_cov) / np.sqrt(changes.n_control)
+    rho = np.outer(shared, shared) ** 2
+    np.fill_diagonal(rho, 1.0)
+    spread = float(rho.sum()) / r
+    least = min(r * float(tail.min()), float(chdtrc(r * free / spread, chi.sum() / spread)))
     return Fits(tail, chi / free, min(2.0 * least, 1.0))
 
 
