@@ -22,7 +22,7 @@ the change of mean and variance of latent i in its own standard deviations. Both
 is an ancestor of i. If it is, with an effect of scale τ, they are Gaussian with standard deviations
 `τ m_j` (m_j what the intervention did to its own target) and τ, together or one of them alone. The
 errors of t and v are those of the moments, of h_i, and of the directions that were removed before
-(`_Errors`).
+(`peeling_errors`).
 
 *Order.* A label is removed if it fits and moves no other label that fits. Where two labels move one
 another, which of them goes first is not sure: both orders are followed, and what they say is
@@ -36,7 +36,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, chdtri, expit, logsumexp
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.nullcone.peeling_errors import Changes, ReaderErrors, Removed
 
 __all__ = ["Changes", "Fits", "Peeled", "fits", "peel"]
 
@@ -58,50 +59,6 @@ ASCENTS, CLOSE = 60, 1e-8
 # Of what peeling says clearly, one statement in 250 is wrong, because a label was removed too early
 # and every order that was followed has it so. Log odds are bounded by this chance.
 MOST = 5.5
-
-
-@dataclass(frozen=True, eq=False)
-class Changes:
-    """What the regimes of r labels changed, where rows of the control have the covariance I.
-
-    Parameters
-    ----------
-    D : array, shape (r, p, p)
-        Changes of the covariance, each about its own mean.
-    d : array, shape (r, p)
-        Shifts of the mean.
-    signal : array, shape (p, p)
-        Covariance of the control without the sensors' noise.
-    n, n_control : array, shape (r,), and float
-        Rows that the covariances count for.
-    n_mean : array, shape (r,)
-        Rows that the means of the regimes count for.
-    control_mean : array, shape (r,)
-        Variance that the control's mean (and offsets of batches) add to each shift.
-    """
-
-    D: FloatArray
-    d: FloatArray
-    signal: FloatArray
-    n: FloatArray
-    n_control: float
-    n_mean: FloatArray
-    control_mean: FloatArray
-
-    def of(self, some: BoolArray) -> Changes:
-        """Those of some labels."""
-        n, n_mean, control = (x[some] for x in (self.n, self.n_mean, self.control_mean))
-        return Changes(self.D[some], self.d[some], self.signal, n, self.n_control, n_mean, control)
-
-    @property
-    def w_mean(self) -> FloatArray:
-        """w_d, shape (r,)."""
-        return np.asarray(1.0 / (1.0 / self.n_mean + self.control_mean))
-
-    @property
-    def w_cov(self) -> FloatArray:
-        """w_D, shape (r,)."""
-        return np.asarray(1.0 / (1.0 / self.n + 1.0 / self.n_control))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +157,13 @@ def fits(changes: Changes) -> Fits:
     r, p = changes.d.shape
     free = max(p * (p - 1) / 2.0, 1.0)
     tail = _tail(chi, p)
-    least = min(r * float(tail.min()), float(chdtrc(r * free, chi.sum())))
+    # Regimes share the control's error: their misfits have squared correlations ρ², so that the sum
+    # is that of fewer degrees of freedom.
+    shared = np.sqrt(changes.w_cov) / np.sqrt(changes.n_control)
+    rho = np.outer(shared, shared) ** 2
+    np.fill_diagonal(rho, 1.0)
+    spread = float(rho.sum()) / r
+    least = min(r * float(tail.min()), float(chdtrc(r * free / spread, chi.sum() / spread)))
     return Fits(tail, chi / free, min(2.0 * least, 1.0))
 
 
@@ -239,19 +202,11 @@ class _Stage:
     t_error: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class _Removed:
-    """Directions that were removed: orthonormal rows, shape (k, p), and their information."""
-
-    u: FloatArray
-    alpha: FloatArray
-
-
 def _stage(
     changes: Changes,
     B: FloatArray,
     left: IntArray,
-    removed: _Removed,
+    removed: Removed,
     scales: tuple[float, ...],
 ) -> _Stage:
     """Fit and compare the labels `left` in the space of B, orthonormal columns, shape (p, m)."""
@@ -276,7 +231,9 @@ def _stage(
     t = d @ h.T
     Dh = np.einsum("jab,ib->jia", D, h)
     v = np.einsum("jia,ia->ji", Dh, h)
-    errors = _Errors(changes, B, left, removed, d, D, K, u, c, shift, raw, h, size, inverse, alpha)
+    errors = ReaderErrors(
+        changes, B, left, removed, d, D, K, u, c, shift, raw, h, size, inverse, alpha
+    )
     l = len(left)
     of_reader, own_error = np.zeros((2, l, l, 2, 2))
     for i in range(l):
@@ -347,95 +304,12 @@ def _log_factor(
 
 
 @dataclass(frozen=True, eq=False)
-class _Errors:
-    """First-order errors of `x · h_i` for fixed x.
-
-    With `h̃ = (K + D)⁻¹u = size · h`, `g = (K + D)⁻¹ x'` and `x' = (x − Kh (h·x))/size`, because h
-    has unit variance,
-
-        δ(x·h) = g·δu − gᵀ N h̃ ,      δu = P (w_d m e + w_D N c)/α ,
-
-    e and N the errors of d and D. A removed direction k whose own error is δ_k (variance 1/α_k per
-    direction) turns the space: `e −= δ_k (u_k·d)`, `N −= δ_k bᵀ + b δ_kᵀ` with `b = D u_k` in the
-    space, and x·h itself changes by `−(h·δ_k)(u_k·x)`.
-    """
-
-    changes: Changes
-    B: FloatArray
-    left: IntArray
-    removed: _Removed
-    d: FloatArray
-    D: FloatArray
-    K: FloatArray
-    u: FloatArray
-    c: FloatArray
-    shift: FloatArray
-    raw: FloatArray
-    h: FloatArray
-    size: FloatArray
-    inverse: FloatArray
-    alpha: FloatArray
-
-    def of_reader(self, i: int, x: FloatArray) -> FloatArray:
-        """Covariance of `x[j, 0]·h_i` and `x[j, 1]·h_i`; x has shape (l, 2, m)."""
-        changes, at = self.changes, int(self.left[i])
-        h, raw, u, c = self.h[i], self.raw[i], self.u[i], self.c[i]
-        off = (x - (x @ h)[:, :, None] * (self.K @ h)) / self.size[i]
-        g = off @ self.inverse[i]
-        Pg = g - (g @ u)[:, :, None] * u
-        of_mean = float(changes.w_mean[at] * self.shift[i] / self.alpha[i])
-        of_cov = float(changes.w_cov[at] / self.alpha[i])
-        S = np.eye(len(u)) + self.D[i]
-
-        total = np.zeros((len(x), 2, 2))
-        for metric, n in ((S, changes.n[at]), (np.eye(len(u)), changes.n_control)):
-            total += _forms(of_cov * Pg, c, -g, raw, metric) / n
-        turn = of_mean * Pg
-        total += turn @ S @ np.swapaxes(turn, 1, 2) / changes.n_mean[at]
-        total += turn @ np.swapaxes(turn, 1, 2) * changes.control_mean[at]
-        for u_k, alpha_k in zip(self.removed.u, self.removed.alpha, strict=True):
-            b = self.B.T @ (changes.D[at] @ u_k)
-            y = -(of_mean * float(u_k @ changes.d[at]) + of_cov * float(b @ c)) * Pg
-            y += -of_cov * (Pg @ b)[:, :, None] * c
-            y += float(b @ raw) * g + (g @ b)[:, :, None] * raw
-            y -= self._along(u_k, i)[:, :, None] * h
-            total += y @ np.swapaxes(y, 1, 2) / alpha_k
-        return total
-
-    def _along(self, u_k: FloatArray, i: int) -> FloatArray:
-        """`u_k · x` for the shifts and for `2 D_j h_i`, shape (l, 2)."""
-        shifts = self.changes.d[self.left] @ u_k
-        images = (self.changes.D[self.left] @ u_k) @ (self.B @ self.h[i])
-        return np.stack([shifts, 2.0 * images], axis=1)
-
-
-def _forms(a: FloatArray, b: FloatArray, g: FloatArray, r: FloatArray, S: FloatArray) -> FloatArray:
-    """Covariances of `aᵀNb + gᵀNr` for N with `Cov(xᵀNy, x'ᵀNy') = xSx' ySy' + xSy' ySx'`.
-
-    a and g have shape (l, 2, m), the result (l, 2, 2).
-    """
-    aS, gS = a @ S, g @ S
-    bb, rr, br = float(b @ S @ b), float(r @ S @ r), float(b @ S @ r)
-    aa, gg = aS @ np.swapaxes(a, 1, 2), gS @ np.swapaxes(g, 1, 2)
-    ag = aS @ np.swapaxes(g, 1, 2)
-    ab, ar, gb, gr = aS @ b, aS @ r, gS @ b, gS @ r
-
-    def outer(x: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(x[:, :, None] * y[:, None, :])
-
-    cross = ag * br + outer(ar, gb)
-    return np.asarray(
-        aa * bb + outer(ab, ab) + gg * rr + outer(gr, gr) + cross + np.swapaxes(cross, 1, 2)
-    )
-
-
-@dataclass(frozen=True, eq=False)
 class _Path:
     """A way of removing labels, as far as it has gone."""
 
     order: tuple[int, ...]
     B: FloatArray
-    removed: _Removed
+    removed: Removed
     cost: float
     factors: FloatArray
     readers: FloatArray
@@ -455,7 +329,7 @@ def peel(changes: Changes, scales: tuple[float, ...]) -> Peeled:
         Effect scales τ of the hypotheses.
     """
     r, p = changes.d.shape
-    nothing = _Removed(np.zeros((0, p)), np.zeros(0))
+    nothing = Removed(np.zeros((0, p)), np.zeros(0))
     tables = np.zeros((2, r, r))
     tables[1] = np.nan
     start = _Path(
@@ -499,9 +373,7 @@ def _without(path: _Path, stage: _Stage, k: int, cost: float) -> _Path:
     readers[label], fit[label] = path.B @ stage.h[k], stage.p[k]
     value[stage.left, label], error[stage.left, label] = stage.t[:, k], stage.t_error[:, k]
     u = path.B @ stage.u[k]
-    removed = _Removed(
-        np.vstack([path.removed.u, u]), np.append(path.removed.alpha, stage.alpha[k])
-    )
+    removed = Removed(np.vstack([path.removed.u, u]), np.append(path.removed.alpha, stage.alpha[k]))
     B = path.B @ _complement(stage.u[k])
     order = (*path.order, label)
     return _Path(order, B, removed, path.cost + cost, factors, readers, fit, value, error)
