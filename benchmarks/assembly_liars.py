@@ -95,7 +95,9 @@ def measure(cell: Cell, family: str, number: int) -> Record:
     # What rests on one site takes long to find.
     noted = [order.disagreement or x in order.contested or x in order.rests_on for x in names]
     culprits = {fragments[k].client for k in liars}
+    # Trusted little, or some of its labels set aside: either way the result names the site.
     little = {name for name, weight in order.client_weights.items() if weight < 0.5}
+    little |= {client for client, _ in order.use.silent}
     return {
         "cell": asdict(cell),
         "seeds": family,

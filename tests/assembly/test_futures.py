@@ -127,7 +127,7 @@ def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_im
     nothing = SimpleNamespace(bounds=SimpleNamespace(value=np.full((3, 3), np.nan)))
     known = SimpleNamespace(
         verdicts=verdicts,
-        chances=probabilities,
+        probabilities=probabilities,
         evidence=np.where(verdicts == 1, 9.0, 0.0),
         said=SimpleNamespace(
             pooled=Pooled.zero(2, 3), missed=SimpleNamespace(ancestry=np.zeros(3))

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.text import chance
 from jigsaw_crl.cli import app as cli
 
 # Seconds after which a command hangs; nothing waits that long, however busy the machine.
@@ -122,7 +123,7 @@ def test_recover_prints_the_decided_pairs(study, capsys):
     out = capsys.readouterr().out
     order = jc.recover(jc.read_study(study)).order
     for a, d in order.hasse().edges:
-        assert f"{a}\t{d}\t{order.probability(a, d):.3f}\n" in out
+        assert f"{a}\t{d}\t{chance(order.probability(a, d))}" in out
     assert f"5 labels: {len(order.pairs())} ancestor pairs, " in out
 
 

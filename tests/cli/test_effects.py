@@ -141,13 +141,13 @@ def test_explain_shows_the_effect_and_what_a_no_excludes(folder, capsys):
 
 def test_a_smallest_effect_changes_what_no_means(study, folder, tmp_path, capsys):
     plain = jc.load_result(folder).order
-    size = float(np.nanmedian(plain.bounds.value))
+    size = float(np.nanmedian(plain.table.bounds.value))
     options = ["--interventions", "hard", "--smallest-effect", size]
     run(["recover", study, *options, "--out", tmp_path / "r"], capsys)
     order = jc.load_result(tmp_path / "r").order
     assert order.smallest_effect == size
-    measured = (order.verdicts == 0) & ~np.isnan(order.bounds.value) & (order.verdicts.T != 1)
-    assert (order.bounds.value[measured] <= size).all()
+    measured = (order.verdicts == 0) & ~np.isnan(order.table.bounds.value) & (order.verdicts.T != 1)
+    assert (order.table.bounds.value[measured] <= size).all()
     err = run(["recover", study, "--smallest-effect", "-1"], capsys, code=2)
     assert "above 0" in err
 

@@ -35,7 +35,7 @@ def test_a_folder_stands_for_its_fragments(folder, capsys):
 
 
 def test_too_many_labels_are_refused(folder, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr(panels, "MOST_SAMPLED", 3)
+    monkeypatch.setattr(panels, "MOST_LABELS", 3)
     out = tmp_path / "result"
-    refused(["assemble", str(folder), "--out", str(out)], "orders of 3 labels", "Leave labels out")
+    refused(["assemble", str(folder), "--out", str(out)], "orders of 3 at most", "Leave labels out")
     assert not out.exists()

@@ -33,7 +33,8 @@ def test_the_outermost_pairs_are_those_of_a_full_diagonalisation(p, seed):
         np.testing.assert_allclose(found.values, values[:, pick], atol=1e-12)
         for own, at in ((found.low, 0), (found.high, -1)):
             image = np.einsum("rpq,rq->rp", M, own)
-            np.testing.assert_allclose(image, values[:, at, None] * own, atol=1e-9)
+            # One step of inverse iteration leaves the distance of the shift over the gap.
+            np.testing.assert_allclose(image, values[:, at, None] * own, atol=1e-7)
 
 
 @pytest.mark.parametrize("rows", [500, 20_000])

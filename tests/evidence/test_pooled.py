@@ -95,20 +95,6 @@ def test_a_client_whose_lines_never_meet_has_few_districts():
     assert joined.open_share() == 0.5
 
 
-def test_a_known_cause_raises_the_odds_of_a_district_and_explains_those_seen():
-    p = 12
-    none, inside = np.full((1, p, p), -3.0), np.full((p, p), -9.0)
-    inside[:6, :6] = 9.0
-    factors = BayesFactors((0.5,), none, inside)
-    known = np.zeros((p, p))
-    known[:6, :6] = 0.9
-    share = factors.open_share(joined=known)
-    assert share < 0.5 * factors.open_share()
-    log_open = factors.log_open(joined=known)
-    assert np.exp(log_open[0, 1]) == pytest.approx(share + 0.9 * (1.0 - share))
-    assert np.exp(log_open[7, 8]) == pytest.approx(share)
-
-
 def test_only_labels_that_may_have_been_missed_keep_a_single_direction_in_a_district():
     apart = np.full((3, 3), -1.0)
     factors = BayesFactors((0.5,), np.zeros((1, 3, 3)), apart, single=(True, True, False))

@@ -312,7 +312,7 @@ def test_no_probability_is_shown_as_certain_unless_moments_are_exact(visit, midd
 
 
 def test_marks_and_the_lead_keep_their_size(visit, tunnel):
-    page = visit(tunnel.with_influence())
+    page = visit(tunnel)
     page.locator("#rows tr:has(.badge)").first.click()
     certificate_on(page)
     for badge in page.locator(".badge.one").all():

@@ -104,9 +104,9 @@ def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunne
     )
     assert found, told
     a, d, _, odds = found.groups()
-    claims = tunnel.order.panel.claims[0]
+    claims = tunnel.order.said.claims[0]
     i, j = (list(claims.members).index(tunnel.order.labels.index(name)) for name in (a, d))
-    expected = claims.evidence.log_odds()[i, j]
+    expected = claims.log_factor[i, j]
     assert abs(float(odds.replace("−", "-")) - expected) < 0.051
     heat.click(position={"x": box["width"] - 45, "y": box["height"] - 80})
     page.wait_for_function(

@@ -40,7 +40,7 @@ def test_certificate_table_and_file_give_the_same_numbers_of_every_pair(tunnel, 
         assert f"{chance(told['probability'])})" in text
         own = re.search(
             rf"{line.ancestor} is (?:not )?an ancestor of {line.descendant}: "
-            r"log-odds (\S+); (.*?) says? (yes|no)$",
+            r"log Bayes factor (\S+); (.*?) says? (yes|no)$",
             text,
             re.M,
         )
@@ -60,5 +60,5 @@ def test_the_certificate_quotes_the_pooled_evidence_of_the_page(middling):
         (*_, last) = order.explain(a, d).steps
         if last.rule == "weighed":
             seen += 1
-            assert abs(pooled[order.indices(a, d)] - last.log_odds) < 1e-6
+            assert abs(pooled[order.indices(a, d)] - last.log_bayes_factor) < 1e-6
     assert seen

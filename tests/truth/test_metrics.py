@@ -206,7 +206,7 @@ def test_stated_probabilities_are_compared_with_the_truth_in_seven_bins(settled)
     world, order = settled
     stated = np.full((5, 5), 0.003)
     stated[0, 1:] = 0.97, 0.995, 0.9, 0.5
-    doubtful = replace(order, sampled=stated)
+    doubtful = replace(order, chances=stated)
     found = reliability(world.order, doubtful)
     assert found[:, 0].tolist() == [16, 0, 0, 1, 1, 1, 1]
     assert found[:, 1] == pytest.approx([16 * 0.003, 0, 0, 0.5, 0.9, 0.97, 0.995])

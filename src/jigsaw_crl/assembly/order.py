@@ -14,7 +14,7 @@ from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.decision import Decided
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.exact import Knowledge, deduce
+from jigsaw_crl.assembly.exact import Knowledge, TooLong, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel
@@ -260,6 +260,8 @@ class GlobalOrder(ReadOnlyArrays):
         made = self._certificates
         if (a, d) not in made:
             made[a, d] = explain(self, a, d, most_steps=most_steps)
+        if most_steps is not None and len(made[a, d].steps) > most_steps:
+            raise TooLong
         return made[a, d]
 
     @cached_property

@@ -20,7 +20,7 @@ FACES = {
     "order.html": "jigsaw_crl.report.notebook:order_html",
     "result.add": "jigsaw_crl.adding:add_sites",
     "result.html": "jigsaw_crl.report.notebook:result_html",
-    "result.page": "jigsaw_crl.report.writing:render_report",
+    "page.html": "jigsaw_crl.report.writing:render_report",
     "result.report": "jigsaw_crl.report.writing:write_report",
 }
 """Method to function: the class and method, and `module:function` of the package above."""

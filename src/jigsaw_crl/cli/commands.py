@@ -23,7 +23,10 @@ COMMANDS = {
     "recover": ("order", "Recover the global order of a study."),
     "explain": ("order", "Why is this the verdict on a pair of labels?"),
     "predict": ("order", "What changes if some labels are moved?"),
-    "report": ("order", "Write the one-file HTML report of a result."),
+    "report": (
+        "order",
+        "Write the one-file HTML report of a result.",
+    ),
     "design": ("order", "Propose the next experiment: a new client, or more rows."),
     "moments": ("client", "Turn rows into sufficient statistics."),
     "fragment": ("client", "Recover one client's fragment: all that a site shares."),

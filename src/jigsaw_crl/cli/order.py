@@ -234,7 +234,10 @@ def report(
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Write the one-file HTML report of a result, by default into the result folder."""
+    """Write the one-file HTML report of a result.
+
+    By default into the result folder.
+    """
     from jigsaw_crl.result.folder import REPORT, is_report
     from jigsaw_crl.result.loading import load_result
 

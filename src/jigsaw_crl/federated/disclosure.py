@@ -37,6 +37,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "findings": "what was noticed about the data: a sentence and at most two numbers each",
         "bayes": "log Bayes factors of label pairs, p × p per hypothesis, rounded to a sixteenth; "
         "which labels moved one direction only",
+        "soft": "with hard interventions: the same factors as if none were hard",
         "statements": "from exact moments: yes, no or cannot say for label pairs, p × p",
         "hard": "from hard interventions: which labels, and effects between labels in standard "
         "deviations with their errors, p × p",
@@ -69,8 +70,9 @@ def size_bound(labels: Sequence[str]) -> int:
     """
     p = len(labels)
     names = sum(len(json.dumps(name)) for name in labels)
-    # Besides the scales, two log Bayes factors: for a district and for a lean.
-    pairs = p * p * ((_SCALES + 2 + _SIZES) * _NUMBER_BYTES + _STATEMENT_BYTES)
+    # Besides the scales, two log Bayes factors: for a district and for a lean. They are given as
+    # claimed, and as if no intervention were hard.
+    pairs = p * p * ((2 * (_SCALES + 2) + _SIZES) * _NUMBER_BYTES + _STATEMENT_BYTES)
     sentences = (p + 2) * _FINDINGS_PER_LABEL * _FINDING_BYTES
     return 20_000 + 20 * names + pairs + sentences
 
@@ -126,6 +128,7 @@ def rounded(fragment: Fragment) -> Fragment:
     return replace(
         fragment,
         bayes=None if fragment.bayes is None else fragment.bayes.coarse(),
+        soft=None if fragment.soft is None else fragment.soft.coarse(),
         n_samples=None
         if sizes is None
         else {name: max(int(float(f"{n:.{_ROW_DIGITS}g}")), 1) for name, n in sizes.items()},

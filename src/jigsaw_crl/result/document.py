@@ -54,6 +54,8 @@ def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrd
     ValueError
         The document and the fragments contradict each other, or a value is out of range.
     """
+    if not fragments:
+        raise ValueError("there are no fragments")
     panel = read_fragments(fragments)
     shape = (len(panel.labels), len(panel.labels))
     verdicts, why, decoded = (

@@ -130,7 +130,7 @@ def _texts(result: Result) -> dict[str, str]:
         HASSE: to_graphml(order),
         EFFECTS: effects_csv(order) if given else "",
         GRAPH: to_graphml(order, direct=True) if linear else "",
-        REPORT: face("result.page")(result),
+        REPORT: face("page.html")(result),
     }
 
 
