@@ -26,6 +26,7 @@ def clients(world):
     return world.clients(n_samples=2_000)
 
 
+@pytest.mark.slow
 def test_bounds_shrink_with_more_rows_and_cover_the_true_shares(world, clients):
     few = jc.recover(clients).order.table.bounds.value
     many = jc.recover(world.clients(n_samples=50_000)).order.table.bounds.value

@@ -82,6 +82,7 @@ def test_soft_and_exact_studies_have_no_needs(world):
     assert effect_needs(jc.recover(world.clients(), interventions="hard").order) == ()
 
 
+@pytest.mark.slow
 def test_the_rows_that_decide_an_edge_decide_it():
     world = jc.simulate.random_world(6, 2, 1.0, seed=4, intervention=HARD)
     order = jc.recover(world.clients(n_samples=600), interventions="hard").order

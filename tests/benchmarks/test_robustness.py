@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "robustness.py"
 SMALL = {"n": 4_000, "latent": 8, "clients": 8}
 WORLDS = (100, 101)
 # Single worlds spread by a tenth around the E1 of the same worlds without a departure.
-SPREAD = 0.1
+SPREAD = 0.11
 
 DEPARTURES = [
     "autocorrelation=0.9",

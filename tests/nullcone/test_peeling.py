@@ -40,6 +40,7 @@ def changes(world, rows, seed=0, noise="gaussian"):
     return given, truth, L
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_t9_readers_are_the_latents_and_others_see_no_regime_but_those_of_ancestors(system):
     for seed in range(3):
@@ -156,6 +157,7 @@ def test_a_linear_client_is_read_as_before():
     assert set(result.effects.kind) == {"total effect"}
 
 
+@pytest.mark.slow
 def test_most_second_targets_are_not_taken_for_bends():
     struck = bent = 0
     for seed in (0, 1, 2):

@@ -9,6 +9,9 @@ import numpy as np
 
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
+from jigsaw_crl.assembly.pairs import why_stated
+from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Statements
@@ -155,20 +158,20 @@ def random_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0)
 def large_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0) -> Result:
     """The same with the order read from the truth, where sampling orders would take too long."""
     world = jc.simulate.random_world(n_latent, n_clients, coverage, seed=seed)
-    fragments = sorted(weighed_fragments(world, seed), key=lambda f: f.client)
-    labels = tuple(sorted({label for f in fragments for label in f.labels}))
+    panel = read_fragments(weighed_fragments(world, seed))
+    fragments, labels = panel.fragments, panel.labels
     true = world.order.restrict(labels).matrix
     rng = np.random.default_rng([seed, 8])
     opened = (rng.random(true.shape) < 0.03) & ~np.eye(len(labels), dtype=bool)
+    verdicts = np.where(opened, -1, true).astype(np.int8)
     order = jc.GlobalOrder(
-        labels=labels,
+        panel=panel,
+        use=Use.all_of(panel),
         mode="evidence",
-        verdicts=np.where(opened, -1, true).astype(np.int8),
+        verdicts=verdicts,
+        why=why_stated(verdicts),
         decoded=true,
-        sampled=np.where(opened, rng.random(true.shape), true).astype(np.float64),
-        client_weights={f.client: 1.0 for f in fragments},
-        notes=(),
-        fragments=tuple(fragments),
+        chances=np.where(opened, rng.random(true.shape), true).astype(np.float64),
     )
     about = {"study": f"{n_latent} latents", "seed": seed}
     return Result({f.client: f for f in fragments}, order, provenance=about)

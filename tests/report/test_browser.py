@@ -296,11 +296,12 @@ def test_the_paper_s_pairs_are_stated_or_not_and_have_no_probability(visit):
 
 def test_contested_verdicts_are_marked_and_can_be_filtered(visit):
     page = visit(contested_result())
-    assert page.locator("#rows .badge").all_inner_texts() == ["contested"]
+    marks = page.locator("#rows .badge").all_inner_texts()
+    assert [mark for mark in marks if mark != "one client"] == ["contested"]
     page.select_option("#who", "contested")
     page.wait_for_function("document.querySelectorAll('#rows tr').length === 1")
     ask(page, "x", "y")
-    assert page.locator(".verdict-line .badge").inner_text() == "contested"
+    assert "contested" in page.locator(".verdict-line .badge").all_inner_texts()
     assert "It is contested" in certificate_on(page)
 
 

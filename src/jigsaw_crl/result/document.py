@@ -75,8 +75,8 @@ def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrd
     if set(document["client_weights"]) != set(panel.clients):
         raise ValueError("the weights are not those of the fragments' clients")
     number = {client: k for k, client in enumerate(panel.clients)}
-    convergence = document["convergence"]
-    return GlobalOrder(
+    convergence, exact = document["convergence"], document["mode"] == "exact"
+    order = GlobalOrder(
         panel=panel,
         use=Use(
             weights=np.array([document["client_weights"][name] for name in panel.clients]),
@@ -90,13 +90,18 @@ def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrd
         verdicts=verdicts,
         why=why,
         decoded=decoded.astype(bool),
-        chances=probabilities,
+        chances=None if exact else probabilities,
         notes=tuple(str(note) for note in document["notes"]),
         seed=int(document["seed"]),
         disagreement=bool(document["disagreement"]),
         convergence=None if convergence is None else Convergence(**convergence),
         smallest_effect=document["smallest_effect"],
     )
+    if exact:
+        # They need not be sampled again.
+        probabilities.flags.writeable = False
+        order.__dict__["probabilities"] = probabilities
+    return order
 
 
 def groups_document(fragment: Fragment) -> dict[str, Any]:

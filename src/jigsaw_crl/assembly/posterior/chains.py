@@ -152,14 +152,11 @@ def entailed(
 
 def _enumerated(weights: Weights, n_chains: int) -> Posterior:
     """All orders, weighed."""
-    # Imported here because it loads the compiler.
-    from jigsaw_crl.base.bitsets import pack
-
     found, p = Enumeration.of(weights), len(weights)
     probability, convergence = found.probability(), Convergence(True, 1.0, 0.0, 0, 0)
     alone = np.repeat(probability[None], n_chains, axis=0)
-    orders = pack(found.orders.reshape(-1, p)).reshape(len(found.orders), p, -1)
-    return Posterior(probability, alone, convergence, orders, np.arange(p), found.posterior)
+    listed = np.arange(p)
+    return Posterior(probability, alone, convergence, found.orders, listed, found.posterior)
 
 
 def _scattered(

@@ -27,8 +27,9 @@ class Posterior:
     chains : array, shape (n_chains, p, p)
         The same from each chain alone.
     convergence : Convergence
-    orders : array of uint64, shape (n, p, words)
-        Descendants of each label as bit sets, the labels in the order of `listed`.
+    orders : array of uint64, shape (n, p, words), or of bool, shape (n, p, p)
+        Descendants of each label, as bit sets if they were sampled; the labels in the order of
+        `listed`.
     listed : array of int, shape (p,)
     shares : array, shape (n,), or None
         Probability of each of the orders, if they are not all equal.
@@ -37,7 +38,7 @@ class Posterior:
     probability: FloatArray
     chains: FloatArray
     convergence: Convergence
-    orders: Words
+    orders: Words | BoolArray
     listed: IntArray
     shares: FloatArray | None = None
 
@@ -52,6 +53,8 @@ class Posterior:
 
     def order(self, k: int) -> BoolArray:
         """One of the orders, shape (p, p)."""
+        if self.orders.dtype == bool:
+            return np.array(self.orders[k])
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import unpack
 
