@@ -245,11 +245,6 @@ class Fragment(ReadOnlyArrays):
 
         return latents_of(self, rows)
 
-    def refined_as(self, other: Fragment) -> Fragment:
-        """The fragment with the other's blocks, their order, districts and basis."""
-        taken = ("blocks", "block_order", "districts", "basis")
-        return replace(self, **{name: getattr(other, name) for name in taken})
-
     def without_basis(self) -> Fragment:
         """The fragment without what stays at the client: basis, features and centre."""
         return replace(self, basis=None, features=None, centre=None)
