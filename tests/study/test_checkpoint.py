@@ -197,7 +197,7 @@ def test_a_damaged_file_is_not_used_and_one_of_somebody_else_not_touched(
     for spoilt in (
         whole[:-8],
         whole[:30],
-        whole.replace(b"MomentStream", b"os_system_is"),
+        whole.replace(b"Accumulator", b"os_system_i"),
         FIRST_LINE + len(claims).to_bytes(8, "little") + claims,
         FIRST_LINE + (10**5).to_bytes(8, "little") + b"[" * 10**5,
     ):

@@ -24,8 +24,9 @@ __all__ = ["is_unfinished", "load", "save"]
 FIRST_LINE = b"jigsaw-crl/unfinished 1\n"
 # Whose classes the file may hold, below this package.
 MODULES = (
-    "client.latents", "client.reduction", "client.sketch", "moments.groups", "moments.stream",
-    "moments.summary", "study.bad_rows", "study.row_order", "study.wide",
+    "client.latents", "client.reduction", "client.sketch", "moments.accumulator",
+    "moments.row_options", "moments.summary", "moments.sums", "study.bad_rows",
+    "study.row_order", "study.wide",
 )  # fmt: skip
 _PACKAGE = "jigsaw_crl"
 _PLAIN = (bool, int, float, str, type(None))
