@@ -18,7 +18,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.study import write_moments
 from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.delimited import csv_source
-from jigsaw_crl.study.source import Naming
+from jigsaw_crl.study.source import Naming, Reading
 
 from .tables import csv, good
 
@@ -199,7 +199,7 @@ def test_a_csv_with_twenty_thousand_columns_is_read(delimiter, tmp_path):
     path.write_text("\n".join(lines) + "\n")
     assert len(lines[0]) > 128 * 1024
     with open_data(path) as data:
-        source = csv_source(data, Naming(), "wide")
+        source = csv_source(data, Reading("wide", Naming(), path))
         assert source.features == tuple(names)
         chunks = list(source.chunks())
     np.testing.assert_array_equal(np.vstack([c.rows for c in chunks]), rows)
@@ -214,7 +214,7 @@ def test_rows_that_are_longer_than_the_first_megabyte_are_read(tmp_path):
     row = ",".join(["-0.12345678901234567"] * len(names))
     path.write_text("\n".join([",".join(["regime", *names]), *(f"control,{row}" for _ in "123")]))
     with open_data(path) as data:
-        source = csv_source(data, Naming(), "wide")
+        source = csv_source(data, Reading("wide", Naming(), path))
         assert sum(len(c.codes) for c in source.chunks()) == 3
 
 
