@@ -25,7 +25,7 @@ from jigsaw_crl.report.contents import describe
 from jigsaw_crl.report.drawing import Picture
 from jigsaw_crl.report.pairs import LEFT_OUT, pack, pack_texts
 from jigsaw_crl.report.templates import asset, render, svg
-from jigsaw_crl.result.exports import order_csv, to_graphml
+from jigsaw_crl.result.exports import graphml, order_csv
 from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
 
@@ -120,7 +120,7 @@ def _data(result: Result, diagram: Picture) -> dict[str, Any]:
         "interval": None if effects is None else INTERVAL,
         "files": {
             "order.csv": pack(order_csv(order).encode()),
-            "hasse.graphml": pack(to_graphml(order).encode()),
+            "hasse.graphml": pack(graphml(order.hasse()).encode()),
             "diagram.svg": pack(svg(diagram).encode()),
         },
     }
