@@ -10,18 +10,23 @@ which they were derived. A base fact follows from facts of lower rank, so proofs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import csgraph_from_dense, dijkstra
 
+from jigsaw_crl.assembly.certificate import say
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 
-__all__ = ["UNKNOWN", "Contradiction", "Knowledge", "Reason", "deduce"]
+__all__ = ["UNKNOWN", "Contradiction", "Facts", "Reason", "deduce"]
 
 UNKNOWN = np.iinfo(np.int32).max
+# What a step adds to a proof, as a doubt: a chain of firm facts is better than one that is not.
+STEP = 1e-3
 
 
 class Contradiction(Exception):
@@ -39,7 +44,7 @@ class Contradiction(Exception):
             text += ": " + " and ".join(evidence.labels[i] for i in self.pair)
             for word, names in zip(("yes", "no"), evidence.sides(*self.pair), strict=True):
                 if names:
-                    text += f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
+                    text += f"; {say(names, word)}"
         return text + "); they were weighed as evidence instead"
 
 
@@ -60,7 +65,7 @@ class Reason:
 
 
 @dataclass(eq=False)
-class Knowledge:
+class Facts:
     """Facts about ordered pairs, closed under the order rules.
 
     Attributes
@@ -70,7 +75,9 @@ class Knowledge:
     yes, no : array of bool, shape (p, p)
         What is known, closed.
     yes_rank, no_rank : array of int32, shape (p, p)
-        Rank of each base fact, `UNKNOWN` for other pairs; 0 means stated by a client.
+        Rank of each base fact, `UNKNOWN` for other pairs; 0 means stated.
+    doubt : array, shape (p, p)
+        Of base facts, from 0 (certain) to 1; proofs have as little of it as possible.
     reasons : dict
         From `(a, d, holds)` to the `Reason` of a derived base fact.
     clock : int
@@ -82,22 +89,48 @@ class Knowledge:
     no: BoolArray
     yes_rank: npt.NDArray[np.int32]
     no_rank: npt.NDArray[np.int32]
+    doubt: FloatArray
     reasons: dict[tuple[int, int, bool], Reason] = field(default_factory=dict)
     clock: int = 0
 
+    _kept: dict[tuple[int, ...], Any] = field(default_factory=dict, init=False)
+
     @classmethod
-    def stated(cls, evidence: Evidence) -> Knowledge:
+    def of(cls, evidence: Evidence, yes: BoolArray, no: BoolArray, doubt: FloatArray) -> Facts:
+        """Facts of which none is derived, not closed."""
+        rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
+        return cls(evidence, yes, no, rank[0], rank[1], doubt)
+
+    @classmethod
+    def stated(cls, evidence: Evidence) -> Facts:
         """Everything that some client states, and its closure."""
         yes, no = (count > 0 for count in evidence.counts)
-        rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
-        out = cls(evidence, yes, no, rank[0], rank[1])
+        out = cls.of(evidence, yes, no, np.zeros(yes.shape))
         out.close()
         return out
 
-    def before(self, rank: int) -> Knowledge:
+    def routes(
+        self, start: int, before: int, *, up: bool = False
+    ) -> tuple[FloatArray, npt.NDArray[np.int32]]:
+        """Lengths of the shortest paths of base facts below a rank, and each label's predecessor.
+
+        They lead from `start` to its descendants, or with `up` to its ancestors. A fact counts
+        `STEP` and its doubt. Without a path the length is infinite.
+        """
+        kept = self._kept
+        if (before, up) not in kept:
+            length = np.where(self.yes_rank < before, STEP + self.doubt, np.inf)
+            kept[before, up] = csgraph_from_dense(length.T if up else length, null_value=np.inf)
+        if (before, up, start) not in kept:
+            found = dijkstra(kept[before, up], indices=[start], return_predecessors=True)
+            kept[before, up, start] = found[0][0], found[1][0]
+        routes: tuple[FloatArray, npt.NDArray[np.int32]] = kept[before, up, start]
+        return routes
+
+    def before(self, rank: int) -> Facts:
         """What follows from the base facts below a rank."""
         yes, no = (np.where(r < rank, r, UNKNOWN) for r in (self.yes_rank, self.no_rank))
-        part = Knowledge(self.evidence, self.yes, self.no, yes, no, self.reasons, self.clock)
+        part = replace(self, yes_rank=yes, no_rank=no)
         part.close()
         return part
 
@@ -140,7 +173,7 @@ class Knowledge:
         self.close()
 
 
-def deduce(evidence: Evidence) -> Knowledge:
+def deduce(evidence: Evidence) -> Facts:
     """Everything that follows from the clients' certain statements and disjunctions.
 
     Raises
@@ -148,35 +181,35 @@ def deduce(evidence: Evidence) -> Knowledge:
     Contradiction
         No order agrees with the statements.
     """
-    knowledge = Knowledge.stated(evidence)
-    while _resolve(knowledge):
+    facts = Facts.stated(evidence)
+    while _resolve(facts):
         pass
-    return knowledge
+    return facts
 
 
-def _resolve(knowledge: Knowledge) -> bool:
+def _resolve(facts: Facts) -> bool:
     """One pass over "one of these is an ancestor of d"; True if it adds a fact.
 
     Candidates that are known not to be ancestors are removed. A label c that equals or is an
     ancestor of every remaining candidate is an ancestor of d.
     """
-    panel = knowledge.evidence.panel
-    above = knowledge.yes | np.eye(len(panel.labels), dtype=bool)
+    panel = facts.evidence.panel
+    above = facts.yes | np.eye(len(panel.labels), dtype=bool)
     learnt = False
     for k, rows in enumerate(panel.rows):
         for number, (candidates, d) in enumerate(rows.one_of):
-            left = [c for c in candidates if not knowledge.no[c, d]]
+            left = [c for c in candidates if not facts.no[c, d]]
             if not left:
                 raise Contradiction(
                     "every candidate of a disjunction is refuted", (candidates[0], d)
                 )
-            if any(knowledge.yes[c, d] for c in left):
+            if any(facts.yes[c, d] for c in left):
                 continue
             common = np.asarray(above[:, left].all(axis=1), dtype=bool)
             # Higher common ancestors follow from the lowest ones.
-            lowest = common & ~(knowledge.yes & common[None, :]).any(axis=1)
+            lowest = common & ~(facts.yes & common[None, :]).any(axis=1)
             for c in np.flatnonzero(lowest).tolist():
-                learnt |= knowledge.add(c, d, True, Reason(k, number))
+                learnt |= facts.add(c, d, True, Reason(k, number))
     if learnt:
-        knowledge.settle()
+        facts.settle()
     return learnt
