@@ -18,33 +18,40 @@ from __future__ import annotations
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.nullcone.nonlinear import SHIFTED, changes_of
 from jigsaw_crl.nullcone.peeling_errors import Changes
 
-__all__ = ["SPARE", "metric_free"]
+__all__ = ["read_metric_free"]
 
 # With fewer features beyond the latents than this, the noise of each sensor is not known well.
 SPARE = 3
-# A shift of the mean in standard errors from which a label can be read.
-SHIFTED = 5.0
 
 
-def metric_free(
-    changes: Changes, scales: tuple[float, ...], *, confounding: bool
+def read_metric_free(
+    white: White, *, hidden: bool, scales: tuple[float, ...]
 ) -> BayesFactors | None:
-    """The evidence of every pair; None unless the means of all labels clearly moved.
+    """The evidence of every pair; None where the noise is known, or this does not apply.
+
+    It applies if every latent is the target of a regime that clearly shifts its mean.
 
     Parameters
     ----------
-    changes : Changes
-        Of all labels of a client, as many as it has latents.
+    white : White
+    hidden : bool
+        A hidden cause may join two targets.
     scales : tuple of float
         Effect scales of the hypotheses.
-    confounding : bool
-        A hidden cause may join two targets.
     """
+    p, spare = white.dimension, white.W.shape[1] - white.dimension
+    labels = np.unique(white.owner)
+    noise_known = spare >= SPARE or (spare > 0 and white.noise is None)
+    if white.exact or noise_known or not 1 < p == len(labels):
+        return None
+    changes, _ = changes_of(white, labels.tolist())
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
-    if (shift <= SHIFTED + np.sqrt(changes.d.shape[1])).any():
+    if (shift <= SHIFTED + np.sqrt(p)).any():
         return None
     value, error = _products(changes)
     tau = np.array(scales)[:, None, None]
@@ -54,7 +61,7 @@ def metric_free(
     for table in ancestor:
         np.fill_diagonal(table, np.nan)
     settled = ~np.eye(len(value), dtype=bool)
-    if not confounding:
+    if not hidden:
         district = np.where(settled, 0.0, np.nan)
         return BayesFactors(scales, ancestor, district, settled=settled)
     # One product that differs from zero is as probable under a hidden cause that reaches one of

@@ -31,7 +31,15 @@ from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.peeling import Changes, Peeled, fits, peel
 
-__all__ = ["BENT", "DOUBTED", "Nonlinear", "changes_of", "combined", "read_nonlinear"]
+__all__ = [
+    "BENT",
+    "DOUBTED",
+    "SHIFTED",
+    "Nonlinear",
+    "changes_of",
+    "combined",
+    "read_nonlinear",
+]
 
 # Chance that a linear client is peeled, over all its regimes; and the same where effects run both
 # ways, which is then the chance that a false claim is not named.

@@ -18,14 +18,14 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses
+from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, Statements
 from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
-from jigsaw_crl.nullcone.metric_free import SPARE, metric_free
-from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, changes_of, read_nonlinear
+from jigsaw_crl.nullcone.metric_free import read_metric_free
+from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
 from jigsaw_crl.nullcone.spread import spread_edge
@@ -120,11 +120,8 @@ class Recovery:
         if not hard.any():
             return cls(client.name, client.labels, *sizes, rank_one, reading, sight)
         given = whiten(client) if white is None else white
-        spare = client.n_features - client.n_latent
-        unmetric = None
-        if spare == 0 or (spare < SPARE and given.noise is not None):
-            unmetric = _without_metric(given, len(client.labels), possible, confounding)
-        if unmetric is not None:
+        free = read_metric_free(given, hidden=confounding == "allow", scales=possible.scales)
+        if free is not None:
             contradicted = ()
         both_ways = bool(contradicted)
         bent, chance = read_nonlinear(
@@ -140,7 +137,7 @@ class Recovery:
             contradicted=contradicted if bent is None else (),
             nonlinear=bent,
             chance_linear=chance,
-            metric_free=unmetric if bent is None else None,
+            metric_free=free if bent is None else None,
         )
 
     @cached_property
@@ -418,6 +415,15 @@ class Recovery:
                 yield ReadingNote(label, "no-shift", round(strength, 3), 1.0)
 
     def _outcome(self) -> Outcome:
+        if self.metric_free is not None:
+            return Outcome(
+                "ok",
+                "recovered; there are too few features to tell the noise of the sensors, so that "
+                "ancestry is read from means and from changes of the covariance alone, and no "
+                "effects are given",
+                "Add sensors: with three features more than labels the noise can be estimated. If "
+                "nothing is hidden from this client, say so (confounding='none').",
+            )
         if self.not_identified:
             return Outcome(
                 "not-identified",
@@ -464,16 +470,6 @@ class Recovery:
         """The first of some labels, for a message."""
         names = [label for label, k in zip(self.labels, which, strict=True) if k]
         return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
-
-
-def _without_metric(
-    white: White, labels: int, possible: Hypotheses, confounding: Confounding
-) -> BayesFactors | None:
-    """The evidence of means and differences of covariances; None where it does not apply."""
-    if white.exact or white.dimension != labels or labels < 2:
-        return None
-    changes, _ = changes_of(white, list(range(labels)))
-    return metric_free(changes, possible.scales, confounding=confounding == "allow")
 
 
 def check_options(confounding: str, rank_one: str) -> None:
