@@ -339,7 +339,7 @@ class GlobalOrder(ReadOnlyArrays):
         if self.effects is None:
             return None
         exact = self.mode == "exact"
-        return direct_effects(self.effects, self.verdicts, self.probabilities, entailed=exact)
+        return direct_effects(self.effects, self.verdicts, entailed=exact)
 
     @property
     def rests_on(self) -> dict[tuple[str, str], str]:
