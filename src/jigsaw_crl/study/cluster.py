@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
-from jigsaw_crl.base.cluster import connected, gathered
+from jigsaw_crl.base.cluster import completed, connected
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import check_names
@@ -138,7 +138,7 @@ def _reduced(part: str, folder: str, naming: Naming, client: str) -> _Reduced:
     level = np.zeros(len(source.features), dtype=bool)
     level[order.left] = True
     cells = {
-        (value, b): Moments.from_stream(stream)
+        (value, b): stream.moments()
         for value, streams in collected.streams.items()
         for b, stream in streams.items()
     }
@@ -177,7 +177,7 @@ def _tree(connection: Any, parts: list[str], about: tuple[str, Naming, str]) -> 
             for pair in pairs
         ]
     found: _Reduced
-    (found,) = gathered(connection, left)
+    (found,) = completed(connection, left)
     return found
 
 
