@@ -2,7 +2,8 @@
 
 A pair is decided when its probability passes 0.95 or 0.05, in all chains together and nearly so in
 every chain, and when its own evidence points the same way or decided pairs imply the answer. The
-prior alone decides nothing, and neither do chains that disagree.
+prior alone decides nothing, and neither do chains that disagree. Evidence that leaves room for a
+large effect says no "no"; decided pairs may still imply it.
 
 With a smallest effect that matters, "not ancestor" means that no effect is larger, as in an
 equivalence test. Then a bound above that size leaves the pair open, and a bound below it decides a
@@ -54,6 +55,7 @@ def decide(
     *,
     chains: FloatArray | None = None,
     bound: FloatArray | None = None,
+    too_large: BoolArray | None = None,
     smallest: float | None = None,
 ) -> Decided:
     """Verdicts of all ordered pairs.
@@ -66,6 +68,8 @@ def decide(
         The probabilities of each chain alone.
     bound : array, shape (p, p), optional
         The effect that the data exclude; NaN where nobody measured the pair.
+    too_large : array of bool, shape (p, p), optional
+        Pairs with so large a bound that their own evidence cannot decide "no".
     smallest : float, optional
         The smallest effect that matters; needs `bound`.
     """
@@ -75,6 +79,8 @@ def decide(
     high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye
     low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye
     yes, no = high & (evidence > LEAST_FOR), low & (evidence < -LEAST_AGAINST)
+    large = np.zeros_like(no) if too_large is None else no & too_large & ~eye
+    no &= ~large
     above = transitive_closure(yes)
     below = refuted(above, no)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)
@@ -83,6 +89,7 @@ def decide(
     why = np.full((p, p), Why.UNSURE, dtype=np.int8)
     why[(probability > CERTAIN_YES) | (probability < CERTAIN_NO)] = Why.PRIOR
     why[_disputed(least, most)] = Why.DISPUTED
+    why[large] = Why.LARGE
     why[verdicts != OPEN] = Why.IMPLIED
     why[yes | (no & (verdicts == NO))] = Why.EVIDENCE
     if bound is not None and smallest is not None:
