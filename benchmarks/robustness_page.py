@@ -35,6 +35,8 @@ OLD, NEW = "#b0b0b0", "#1f5fa8"
 # What is asked of every row, and of every finding on clean data.
 GOOD_E1, FEW_YES, FEW_NO, FALSE_ALARMS = 0.95, 0.01, 0.005, 0.02
 RIGHT = 0.95
+# The columns of the page; which studies are refused is said below the table.
+SHOWN = COLUMNS[:-1]
 # Below this share of verdicts a study counts as left open.
 OPEN = 0.5
 
@@ -52,7 +54,7 @@ client has {features:g} features per latent and the paper's interventions. Numbe
 - *Finding raised* is the share of studies with a warning or an error, or with an information that
   names the departure. *Right reason* is the share of these findings that name the departure,
   counted once per client; that noise is there, where it is uneven or sensors are not linear, is not
-  counted. *Refused* is the number of studies without an answer.
+  counted.
 - A row with a remedy in brackets is what the user gets who asks for it.
 - `penetrance` mixes control rows into a regime. The order is unharmed, but such an intervention
   must not be called hard.
@@ -148,8 +150,9 @@ def _table(table: Table, before: Table) -> str:
     rows = []
     for cell in _ordered(table):
         was = [f"{_mean(Score.of(cell, before[cell]).E1):.2f}" if cell in before else "–"]
-        rows.append([_name(cell), *(was if before else []), *Score.of(cell, table[cell]).texts()])
-    return _lines(["departure", *(["before"] if before else []), *COLUMNS], rows) + "\n"
+        told = Score.of(cell, table[cell]).texts()[: len(SHOWN)]
+        rows.append([_name(cell), *(was if before else []), *told])
+    return _lines(["departure", *(["before"] if before else []), *SHOWN], rows) + "\n"
 
 
 def _reading(table: Table) -> list[str]:
