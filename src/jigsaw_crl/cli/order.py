@@ -206,7 +206,7 @@ def _result_of(
 
 def _known(folder: Path, method: str, seed: int, smallest_effect: float | None) -> Result:
     """The result that fragments are added to."""
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import load_result
 
     if (method, seed, smallest_effect) != ("null-cone", 0, None):
         raise InputError(
@@ -238,8 +238,7 @@ def report(
 
     By default into the result folder.
     """
-    from jigsaw_crl.result.folder import REPORT, is_report
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import REPORT, is_report, load_result
 
     target = folder / REPORT if output is None else output
     check_output(target, is_report, inputs=[folder], force=force, what="a report")
