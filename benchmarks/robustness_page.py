@@ -36,7 +36,8 @@ OLD, NEW = "#b0b0b0", "#1f5fa8"
 GOOD_E1, FEW_YES, FEW_NO, FALSE_ALARMS = 0.95, 0.01, 0.005, 0.02
 RIGHT = 0.95
 # The columns of the page; which studies are refused is said below the table.
-SHOWN = COLUMNS[:-1]
+PERCENT = ("wrong yes", "wrong no", "right reason")
+SHOWN = [f"{name}, %" if name in PERCENT else name for name in COLUMNS if name != "refused"]
 # Below this share of verdicts a study counts as left open.
 OPEN = 0.5
 
@@ -150,8 +151,8 @@ def _table(table: Table, before: Table) -> str:
     rows = []
     for cell in _ordered(table):
         was = [f"{_mean(Score.of(cell, before[cell]).E1):.2f}" if cell in before else "–"]
-        told = Score.of(cell, table[cell]).texts()[: len(SHOWN)]
-        rows.append([_name(cell), *(was if before else []), *told])
+        told = [x.removesuffix(" %") for x in Score.of(cell, table[cell]).texts()]
+        rows.append([_name(cell), *(was if before else []), *told[: len(SHOWN)]])
     return _lines(["departure", *(["before"] if before else []), *SHOWN], rows) + "\n"
 
 
