@@ -47,7 +47,7 @@ Rows of a plant or a laboratory are not independent Gaussian draws of one linear
 written by `benchmarks/robustness.py`, shows what each departure does to the answer, and whether a
 finding names it. A study has {latent} latents, {clients} clients and {n:,} rows per regime. Every
 client has {features:g} features per latent and the paper's interventions. Numbers are means over
-{worlds} per row, with standard errors{before}.
+{worlds} per row, with standard errors. The picture also has E1 before the remedies.
 
 - *E1* is the F1 score of the best guess of the order. *Decided* is the share of ordered pairs with
   a verdict. *Wrong yes* and *wrong no* are the shares of *ancestor* and *not ancestor* verdicts
@@ -95,8 +95,7 @@ def _write_page(docs: Path) -> None:
         by_cell(Cell, finished(results / f"{name}.jsonl")) for name in ("before", "now", "clean")
     )
     shown = now or before
-    old = before if now else {}
-    parts = [_introduction(shown, old), "\n## The answer\n", _table(shown, old)]
+    parts = [_introduction(shown), "\n## The answer\n", _table(shown)]
     parts += ["\n![E1 by departure](pictures/robustness.svg)\n"]
     parts += ["\n## How to read it\n", *_reading(shown)]
     if clean:
@@ -108,17 +107,15 @@ def _write_page(docs: Path) -> None:
     plt.close(figure)
 
 
-def _introduction(table: Table, before: Table) -> str:
+def _introduction(table: Table) -> str:
     cell = next(iter(table))
     kinds = "\n".join(f"| `{name}` | {kind.what} |" for name, kind in DEPARTURES.items())
-    told = f"; *before* is E1 before the remedies, over {_studies(before)}"
     return INTRODUCTION.format(
         latent=cell.latent,
         clients=cell.clients,
         n=cell.n,
         features=cell.features,
         worlds=_studies(table),
-        before=told if before else "",
         kinds=kinds,
     )
 
@@ -147,13 +144,12 @@ def _ordered(table: Table) -> list[Cell]:
     return sorted(known, key=lambda c: (cells.index(c.departure), c.asked != "none"))
 
 
-def _table(table: Table, before: Table) -> str:
+def _table(table: Table) -> str:
     rows = []
     for cell in _ordered(table):
-        was = [f"{_mean(Score.of(cell, before[cell]).E1):.2f}" if cell in before else "–"]
         told = [x.removesuffix(" %") for x in Score.of(cell, table[cell]).texts()]
-        rows.append([_name(cell), *(was if before else []), *told[: len(SHOWN)]])
-    return _lines(["departure", *(["before"] if before else []), *SHOWN], rows) + "\n"
+        rows.append([_name(cell), *told[: len(SHOWN)]])
+    return _lines(["departure", *SHOWN], rows) + "\n"
 
 
 def _reading(table: Table) -> list[str]:
