@@ -65,7 +65,7 @@ def test_numbers_stand_clear_of_each_other_and_of_labels(plant):
     assert len(places) >= 5
     for i, (x, y) in enumerate(places):
         assert all(abs(x - u) >= 42 or abs(y - v) >= 14 for u, v in places[:i])
-        for chip in picture.chips:
+        for chip in picture.shapes:
             inside = chip.x < x < chip.x + chip.width and chip.y < y < chip.y + chip.height
             assert not inside
 

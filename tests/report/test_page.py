@@ -321,7 +321,7 @@ def test_contested_verdicts_are_shown_in_the_page_the_table_and_the_certificate(
     assert set(frame.index[frame["contested"]]) == order.contested
     page = render_report(result)
     assert data_of(page)["contested"] == [order.index("x") * 2 + order.index("y")]
-    assert "contested: the clients against it would decide the opposite" in words_of(page)
+    assert "contested: clients that say the opposite would decide so on their own" in words_of(page)
 
 
 def test_trust_names_the_nearest_simulations(middling, plant, exact):

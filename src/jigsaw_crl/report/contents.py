@@ -35,29 +35,21 @@ class Piece:
     ----------
     fragment : Fragment
     picture : Picture
-    hidden : tuple of str
-        Labels of other clients that this one does not access.
     alone : tuple of (ancestor, descendant, verdict)
         Decided pairs that no other client states.
     says : mapping of str to int
         Number of ordered pairs on which the client says yes, no, or nothing.
     against : int
         Pairs on which it contradicts the order's verdict.
-    weight : float
-    rows : int or None
-        Rows in all regimes; None for exact moments.
     bars : tuple of (float, bool)
         Its spectrum on a log scale, 0 to 1, and whether the direction carries a latent.
     """
 
     fragment: Fragment
     picture: Picture
-    hidden: tuple[str, ...]
     alone: tuple[tuple[str, str, bool], ...]
     says: Mapping[str, int]
     against: int
-    weight: float
-    rows: int | None
     bars: tuple[tuple[float, bool], ...]
 
 
@@ -182,11 +174,9 @@ def _piece(result: Result, k: int) -> Piece:
     names = [order.labels[i] for i in claims.members]
     found = [(names[i], names[j], bool(said[i, j] == 1)) for i, j in np.argwhere(alone)]
     against = ((stance > 0) & (said == 0)) | ((stance < 0) & (said == 1))
-    rows = fragment.n_samples
     return Piece(
         fragment=fragment,
         picture=draw_piece(fragment, {(names[i], names[j]) for i, j in np.argwhere(stance > 0)}),
-        hidden=tuple(sorted(set(order.labels) - set(fragment.labels))),
         alone=tuple(sorted(found, key=lambda item: (not item[2], item))),
         says={
             "yes": int((stance > 0).sum()),
@@ -194,8 +184,6 @@ def _piece(result: Result, k: int) -> Piece:
             "nothing": int(((stance == 0) & off).sum()),
         },
         against=int(against.sum()),
-        weight=float(order.client_weights.get(claims.client, 1.0)),
-        rows=None if rows is None else sum(rows.values()),
         bars=_bars(result, claims.client),
     )
 

@@ -102,7 +102,7 @@ def _data(result: Result, diagram: Picture) -> dict[str, Any]:
     }
     number = {f.client: k for k, f in enumerate(order.fragments)}
     place = {label: i for i, label in enumerate(order.labels)}
-    across = [chip.x for chip in diagram.chips]
+    across = [shape.x for shape in diagram.shapes]
     return {
         "mode": order.mode,
         "labels": list(order.labels),
