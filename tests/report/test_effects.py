@@ -88,7 +88,7 @@ def test_without_hard_interventions_the_diagram_and_page_stay_as_they_were(tunne
     assert "What if" not in told
     assert "what if" not in told
     assert "total effect" not in told
-    assert describe(tunnel).pushable == ()
+    assert describe(tunnel)["pushable"] == ()
     assert not any(attributes.get("id") == "effects" for _, attributes in Reader(page).elements)
 
 
@@ -159,7 +159,7 @@ def test_sites_that_were_set_aside_are_named_in_the_page(plant):
 
 def test_only_labels_with_a_known_effect_can_be_moved():
     result = assembled(sized_fragment("one", "a", "b"), chain_fragment("two", "b", "c"))
-    assert describe(result).pushable == ("a", "b")
+    assert describe(result)["pushable"] == ("a", "b")
 
 
 def test_labels_never_become_markup_beside_their_effects():

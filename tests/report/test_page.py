@@ -194,7 +194,7 @@ def test_three_hundred_labels_stay_below_fifteen_megabytes():
 
 def test_a_client_s_own_contribution_is_what_no_other_states():
     result = assembled(chain_fragment("one", "a", "b", "c"), chain_fragment("two", "b", "c", "d"))
-    one, two = describe(result).pieces
+    one, two = describe(result)["pieces"]
     assert {(a, d) for a, d, yes in one.alone if yes} == {("a", "b"), ("a", "c")}
     assert {(a, d) for a, d, yes in two.alone if yes} == {("b", "d"), ("c", "d")}
     hidden = re.findall(r'<span class="ghost" title="(\w+)">', render_report(result))
@@ -284,17 +284,17 @@ def test_the_summary_counts_what_the_tiles_count_and_names_warnings(middling):
 
 
 def test_a_study_without_a_name_is_called_by_what_it_is(tunnel):
-    assert describe(tunnel).title == "light tunnel"
+    assert describe(tunnel)["title"] == "light tunnel"
     lab = chain_fragment("one", "a", "b")
     for name in ({}, {"study": "study"}):
-        told = describe(assembled(lab, provenance=name)).title
+        told = describe(assembled(lab, provenance=name))["title"]
         assert told == "Causal order of 2 labels from 1 client"
 
 
 def test_the_most_probable_open_pairs_are_named_with_their_probability(middling):
     order = middling.order
     opened = sorted(order.undetermined(), key=lambda pair: -order.probability(*pair))
-    (remark,) = (r for r in describe(middling).remarks if "undetermined" in r.text)
+    (remark,) = (r for r in describe(middling)["remarks"] if "undetermined" in r.text)
     assert [pair[:2] for pair in remark.pairs] == opened[: len(remark.pairs)]
     a, d, text = remark.pairs[0]
     assert text == f"is {a} an ancestor of {d}? {order.probability(a, d):.3f}"
@@ -416,7 +416,7 @@ def test_an_arrow_between_groups_says_only_what_is_known():
 
 def test_an_arrow_that_the_client_cannot_state_is_a_best_guess(middling):
     seen = set()
-    pieces = describe(middling).pieces
+    pieces = describe(middling)["pieces"]
     for claims, piece in zip(middling.order.said.claims, pieces, strict=True):
         names = [middling.order.labels[i] for i in claims.members]
         blocks = piece.fragment.block_of

@@ -80,7 +80,7 @@ def render_report(result: Result) -> str:
         policy=policy,
         style=style,
         script=script,
-        data=_as_json(_data(result, contents.diagram)),
+        data=_as_json(_data(result, contents["diagram"])),
     )
 
 
