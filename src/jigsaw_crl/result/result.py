@@ -113,7 +113,7 @@ class Result:
 
         One row for every ordered pair that hard interventions reveal. Columns: cause, effect, total
         (0 where the verdict is "not ancestor", otherwise the estimate), standard_error, low and
-        high (95 % interval of the estimate, whatever the verdict), sites, heterogeneity_p (the
+        high (95 % interval of the estimate, and the total in it), sites, heterogeneity_p (the
         probability that sites differ so much by chance), verdict, kind. In a system that is not
         linear the kind is "average effect at this dose": what the intervention did as it was
         applied, in standard deviations of the effect.
@@ -141,7 +141,10 @@ class Result:
     def graph(self) -> nx.DiGraph[str]:
         """Direct effects: edges from cause to effect with weight, standard_error and verdict.
 
-        The verdict is "direct" or "undetermined"; pairs that are not direct have no edge.
+        The verdict is "direct" or "undetermined"; pairs that are not direct, and pairs that no
+        site measured, have no edge. "Direct" is said only if no other label of the study can stand
+        between. Otherwise `through` names the labels through which the effect may pass, and the
+        interval (low, high) allows for it.
         """
         return direct_graph(self.order)
 
