@@ -21,6 +21,7 @@ from .assembly import (
 )
 from .base.errors import InputError as InputError
 from .base.errors import JigsawError as JigsawError
+from .base.knowledge import Knowledge as Knowledge
 from .base.order import PartialOrder as PartialOrder
 from .client import Client as Client
 from .estimator import BlockRecovery as BlockRecovery

@@ -15,6 +15,7 @@ from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
 from jigsaw_crl.assembly.exact import Prover
 from jigsaw_crl.assembly.order import GlobalOrder
+from jigsaw_crl.assembly.posterior.walk import KNOWN
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
 from jigsaw_crl.base.arrays import FloatArray
 
@@ -38,7 +39,7 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
-        prover = Prover(order.knowledge, most_steps)
+        prover = Prover(order.facts, most_steps)
         prover.ancestor(a, d, said == YES)
         steps = tuple(prover.steps)
     elif order.mode == "paper":
@@ -100,7 +101,7 @@ def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Ste
     down, following_down = _paths(order, d, up=False)
     # A direct denial of the pair itself is the simplest answer, if there is one.
     u, v, which = a, d, 0
-    if order.table.why[a, d] != Why.EVIDENCE:
+    if order.table.why[a, d] not in (Why.EVIDENCE, Why.KNOWN):
         found = _denial(order, a, d, up, down)
         if found is None:
             return (_posterior(order, a, d, holds),)
@@ -145,7 +146,9 @@ def _direct(order: GlobalOrder) -> tuple[FloatArray, FloatArray]:
     kept = order.__dict__.setdefault("_direct_evidence", [])
     if not kept:
         E, said = order.evidence, order.verdicts
-        own = order.table.why == Why.EVIDENCE
+        known = order.table.why == Why.KNOWN
+        own = (order.table.why == Why.EVIDENCE) | known
+        E = np.where(known, np.where(said == YES, KNOWN, -KNOWN), E)
         denied = np.where((said == NO) & own, -E, -np.inf)
         np.fill_diagonal(denied, -np.inf)
         kept += [np.where((said == YES) & own, E, -np.inf), denied]
@@ -184,7 +187,7 @@ def _weighed(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
     supporting, contradicting = (yes, no) if holds else (no, yes)
     return Step(
         Fact(order.labels[a], order.labels[d], holds),
-        "weighed",
+        "known" if order.panel.known[a, d] == holds else "weighed",
         supporting=supporting,
         contradicting=contradicting,
         log_bayes_factor=round(float(order.evidence[a, d]), 6),

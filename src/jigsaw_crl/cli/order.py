@@ -27,6 +27,7 @@ from jigsaw_crl.cli.output import BLOCKS, print_findings, print_left_out, print_
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.base.knowledge import Knowledge
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
@@ -138,6 +139,12 @@ def assemble(
     ] = None,
     method: opt.Method = "null-cone",
     smallest_effect: opt.SmallestEffect = None,
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="study.toml, or another file with its table [knowledge]."
+        ),
+    ] = None,
     seed: opt.Seed = 0,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -148,9 +155,9 @@ def assemble(
     """
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
-    opt.null_cone_only(method, smallest_effect=smallest_effect)
+    opt.null_cone_only(method, smallest_effect=smallest_effect, knowledge=knowledge)
     given, out = out, into if out is None else out
-    _check_out(out, [*fragments, keys, sign], force)
+    _check_out(out, [*fragments, keys, sign, knowledge], force)
     if (keys is None) != (round_name is None):
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if sign is not None and out is None:
@@ -161,11 +168,13 @@ def assemble(
         options["seed"] = seed
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
+    if knowledge is not None:
+        options["knowledge"] = _knowledge(knowledge)
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
             stack.enter_context(locked(into))
-        known = None if into is None else _known(into, method, seed, smallest_effect)
+        known = None if into is None else _known(into, options)
         received = None
         if keys is not None and round_name is not None:
             from jigsaw_crl.federated.received import receive_signed
@@ -200,17 +209,34 @@ def _result_of(
     from jigsaw_crl.assembly.order import Options
     from jigsaw_crl.result.result import Result
 
-    concluded = conclude(pieces.values(), options=Options(**options))
+    chosen = Options(**options)
+    chosen.knowledge.check({label for piece in pieces.values() for label in piece.labels})
+    concluded = conclude(pieces.values(), options=chosen)
     return Result(pieces, concluded.order, concluded.findings, provenance)
 
 
-def _known(folder: Path, method: str, seed: int, smallest_effect: float | None) -> Result:
+def _knowledge(path: Path) -> Knowledge:
+    """What the table [knowledge] of a file says."""
+    from jigsaw_crl.base.knowledge import Knowledge
+    from jigsaw_crl.study.manifest import read_manifest
+
+    found = read_manifest(path).get("knowledge")
+    if not isinstance(found, Knowledge):
+        raise InputError(
+            "the file has no table [knowledge]",
+            'Write [knowledge] and below it ancestor = ["LABEL -> LABEL"].',
+            path=path,
+        )
+    return found
+
+
+def _known(folder: Path, options: dict[str, Any]) -> Result:
     """The result that fragments are added to."""
     from jigsaw_crl.result.loading import load_result
 
-    if (method, seed, smallest_effect) != ("null-cone", 0, None):
+    if options != {"method": "null-cone", "seed": 0}:
         raise InputError(
-            "--method, --smallest-effect and --seed cannot be changed with --into",
+            "--method, --smallest-effect, --knowledge and --seed cannot be changed with --into",
             "Drop them: the result keeps its own.",
         )
     return load_result(folder)

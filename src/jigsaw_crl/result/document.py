@@ -12,6 +12,7 @@ from jigsaw_crl.assembly.decision import Why
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.posterior import Convergence
 from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.base.knowledge import Knowledge
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -20,7 +21,7 @@ __all__ = ["groups_document", "order_document", "order_from", "proposal_from", "
 
 def order_document(order: GlobalOrder) -> dict[str, Any]:
     """The order as plain JSON values, without its fragments."""
-    convergence, use = order.convergence, order.use
+    convergence, use, known = order.convergence, order.use, order.panel.knowledge
     return {
         "labels": list(order.labels),
         "mode": order.mode,
@@ -39,6 +40,7 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
         "disagreement": bool(order.disagreement),
         "convergence": None if convergence is None else asdict(convergence),
         "smallest_effect": order.smallest_effect,
+        "knowledge": known.to_document() if known else None,
         "rests_on": [[*pair, client] for pair, client in sorted(order.rests_on.items())],
         "contested": sorted(map(list, order.contested)),
     }
@@ -56,7 +58,7 @@ def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrd
     """
     if not fragments:
         raise ValueError("there are no fragments")
-    panel = read_fragments(fragments)
+    panel = read_fragments(fragments, Knowledge.from_document(document["knowledge"] or {}))
     shape = (len(panel.labels), len(panel.labels))
     verdicts, why, decoded = (
         np.array(document[name], dtype=np.int8) for name in ("verdicts", "why", "decoded")

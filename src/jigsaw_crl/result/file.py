@@ -25,6 +25,12 @@ class _Convergence(Closed):
     disputed: list[tuple[_Count, _Count]]
 
 
+class _Knowledge(Closed):
+    tiers: list[list[StrictStr]]
+    ancestor: list[_Pair]
+    not_ancestor: list[_Pair]
+
+
 class _Order(Closed):
     """The order without its fragments; `document.order_from` compares them."""
 
@@ -45,6 +51,8 @@ class _Order(Closed):
     disagreement: StrictBool
     convergence: _Convergence | None
     smallest_effect: Annotated[Number, Field(gt=0)] | None
+    # Older files have none.
+    knowledge: _Knowledge | None = None
     # Ancestor, descendant, and the client on which the verdict rests.
     rests_on: list[tuple[StrictStr, StrictStr, StrictStr]]
     contested: list[_Pair]

@@ -87,7 +87,9 @@ class Result:
     @property
     def options(self) -> Mapping[str, Any]:
         """The keyword arguments of `assemble` that make the order from its fragments."""
-        return asdict(self.order.options)
+        options = self.order.options
+        given = {name: getattr(options, name) for name in options.__dataclass_fields__}
+        return {name: value for name, value in given.items() if name != "knowledge" or value}
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -252,11 +254,12 @@ class Result:
 
     def to_document(self) -> dict[str, Any]:
         """The result as plain JSON values, without the latent bases."""
+        known = self.order.panel.knowledge
         return {
             "format": "jigsaw-crl/result",
             "version": 1,
             "written_by": f"jigsaw-crl {__version__}",
-            "options": self.options,
+            "options": {**self.options, **({"knowledge": str(known)} if known else {})},
             "fragments": [f.to_document() for f in self.order.fragments],
             "refined": [groups_document(f) for f in self.fragments.values()],
             "order": order_document(self.order),

@@ -11,6 +11,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
+from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
@@ -46,6 +47,8 @@ class Study:
         The file each client was read from.
     fingerprints : mapping of str to str
         SHA-256 of those files, where they are single files of at most 256 MB.
+    knowledge : Knowledge
+        What is known before the data: ``[knowledge]`` in `study.toml`.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Study:
     findings: tuple[Finding, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
+    knowledge: Knowledge = NOTHING
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clients", tuple(self.clients))
@@ -154,7 +158,8 @@ class Entry:
 class Described:
     """A study before its clients are read.
 
-    Name, clients, permitted labels, kinds for all, and tables in its folder that are not read.
+    Name, clients, permitted labels, kinds for all, tables in its folder that are not read, and
+    what is known before the data.
     """
 
     name: str
@@ -162,6 +167,7 @@ class Described:
     labels: tuple[str, ...] | None
     interventions: Kinds | None
     skipped: tuple[str, ...] = ()
+    knowledge: Knowledge = NOTHING
 
     def findings(self) -> tuple[Finding, ...]:
         """A finding for each table that is not read."""
@@ -207,7 +213,8 @@ def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
     labels = manifest.get("labels")
     permitted = None if labels is None else tuple(map(normal_label, labels))
     kinds = manifest.get("interventions")
-    return Described(manifest["name"], entries, permitted, kinds, skipped)
+    known = manifest.get("knowledge", NOTHING)
+    return Described(manifest["name"], entries, permitted, kinds, skipped, known)
 
 
 def is_partitioned(folder: Path) -> bool:

@@ -14,6 +14,11 @@ Everything in the manifest is optional::
     labels = ["pump", "valve"]      # the permitted labels
     interventions = "hard"          # or "soft" (default), or a table; also per client
 
+    [knowledge]                     # what is known before the data
+    tiers = [["pump"], ["valve", "flow"], ["tank"]]   # nothing acts on an earlier tier
+    ancestor = ["pump -> tank"]
+    not_ancestor = ["valve -> flow"]
+
     [rename]                        # regime value -> label; also per client
     "pump (5 V)" = "pump"
 
@@ -33,6 +38,7 @@ from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file
+from jigsaw_crl.base.knowledge import Knowledge
 from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.moments.trimming import check_trim
 from jigsaw_crl.study.problems import Problems
@@ -58,6 +64,7 @@ _TOP = {
     "name": 'name = "NAME"',
     "labels": 'labels = ["LABEL"]',
     "clients": '[clients.NAME] and below it file = "FILE"',
+    "knowledge": '[knowledge] and below it ancestor = ["LABEL -> LABEL"]',
 }
 _CLIENT = {**_COMMON, "file": 'file = "FILE"', "n_latent": "n_latent = 7"}
 # Other words for fields, by the field that is meant.
@@ -88,6 +95,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
         else:
             remedy = f'Write [clients.{name}] and below it file = "FILE".'
             problems.note(fail(f"clients.{name} is not a table", remedy))
+    if isinstance(document.get("knowledge"), dict):
+        try:
+            document["knowledge"] = Knowledge.from_document(document["knowledge"])
+        except InputError as error:
+            problems.note(error.located(path=path))
     problems.raise_all(path=path)
     return {"name": path.parent.resolve().name, **document}
 
@@ -121,7 +133,7 @@ def _fits(key: str, value: Any) -> bool:
         return value in ("refuse", "drop", "em")
     if key == "trim":
         return _is_share(value)
-    kind: type = {"clients": dict, "n_latent": int}.get(key, str)
+    kind: type = {"clients": dict, "knowledge": dict, "n_latent": int}.get(key, str)
     return isinstance(value, kind) and not isinstance(value, bool)
 
 

@@ -216,7 +216,11 @@ def read_study(
             study = _study(described.name, read)
     problems.raise_all(len(described.entries), given)
     study = replace(study, findings=(*described.findings(), *study.findings))
-    return _with_kinds(study, described, given)
+    try:
+        described.knowledge.check(study.labels)
+    except InputError as error:
+        raise error.located(path=given) from None
+    return replace(_with_kinds(study, described, given), knowledge=described.knowledge)
 
 
 def _refuse_strangers(read: _Read, permitted: Sequence[str] | None) -> None:

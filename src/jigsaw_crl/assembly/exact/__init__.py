@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from jigsaw_crl.assembly.exact.entailment import Contradiction, Knowledge, deduce
+from jigsaw_crl.assembly.exact.entailment import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.exact.proof import Prover, TooLong
 
-__all__ = ["Contradiction", "Knowledge", "Prover", "TooLong", "deduce"]
+__all__ = ["Contradiction", "Facts", "Prover", "TooLong", "deduce"]

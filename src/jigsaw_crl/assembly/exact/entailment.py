@@ -18,8 +18,9 @@ import numpy.typing as npt
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import refuted, transitive_closure
+from jigsaw_crl.fragment.fragment import NO, YES
 
-__all__ = ["UNKNOWN", "Contradiction", "Knowledge", "Reason", "deduce"]
+__all__ = ["UNKNOWN", "Contradiction", "Facts", "Reason", "deduce"]
 
 UNKNOWN = np.iinfo(np.int32).max
 
@@ -37,7 +38,11 @@ class Contradiction(Exception):
         text = f"the statements contradict each other ({self.what}"
         if self.pair is not None:
             text += ": " + " and ".join(evidence.labels[i] for i in self.pair)
-            for word, names in zip(("yes", "no"), evidence.sides(*self.pair), strict=True):
+            known = evidence.panel.known[self.pair]
+            sides = zip(("yes", "no"), (YES, NO), evidence.sides(*self.pair), strict=True)
+            for word, code, names in sides:
+                if known == code:
+                    text += f"; you say {word}"
                 if names:
                     text += f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
         return text + "); they were weighed as evidence instead"
@@ -60,7 +65,7 @@ class Reason:
 
 
 @dataclass(eq=False)
-class Knowledge:
+class Facts:
     """Facts about ordered pairs, closed under the order rules.
 
     Attributes
@@ -70,7 +75,7 @@ class Knowledge:
     yes, no : array of bool, shape (p, p)
         What is known, closed.
     yes_rank, no_rank : array of int32, shape (p, p)
-        Rank of each base fact, `UNKNOWN` for other pairs; 0 means stated by a client.
+        Rank of each base fact, `UNKNOWN` for other pairs; 0 means stated.
     reasons : dict
         From `(a, d, holds)` to the `Reason` of a derived base fact.
     clock : int
@@ -86,18 +91,19 @@ class Knowledge:
     clock: int = 0
 
     @classmethod
-    def stated(cls, evidence: Evidence) -> Knowledge:
-        """Everything that some client states, and its closure."""
-        yes, no = (count > 0 for count in evidence.counts)
+    def stated(cls, evidence: Evidence) -> Facts:
+        """Everything that some client or the user states, and its closure."""
+        known, (said, denied) = evidence.panel.known, evidence.counts
+        yes, no = (said > 0) | (known == YES), (denied > 0) | (known == NO)
         rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
         out = cls(evidence, yes, no, rank[0], rank[1])
         out.close()
         return out
 
-    def before(self, rank: int) -> Knowledge:
+    def before(self, rank: int) -> Facts:
         """What follows from the base facts below a rank."""
         yes, no = (np.where(r < rank, r, UNKNOWN) for r in (self.yes_rank, self.no_rank))
-        part = Knowledge(self.evidence, self.yes, self.no, yes, no, self.reasons, self.clock)
+        part = Facts(self.evidence, self.yes, self.no, yes, no, self.reasons, self.clock)
         part.close()
         return part
 
@@ -140,7 +146,7 @@ class Knowledge:
         self.close()
 
 
-def deduce(evidence: Evidence) -> Knowledge:
+def deduce(evidence: Evidence) -> Facts:
     """Everything that follows from the clients' certain statements and disjunctions.
 
     Raises
@@ -148,35 +154,35 @@ def deduce(evidence: Evidence) -> Knowledge:
     Contradiction
         No order agrees with the statements.
     """
-    knowledge = Knowledge.stated(evidence)
-    while _resolve(knowledge):
+    facts = Facts.stated(evidence)
+    while _resolve(facts):
         pass
-    return knowledge
+    return facts
 
 
-def _resolve(knowledge: Knowledge) -> bool:
+def _resolve(facts: Facts) -> bool:
     """One pass over "one of these is an ancestor of d"; True if it adds a fact.
 
     Candidates that are known not to be ancestors are removed. A label c that equals or is an
     ancestor of every remaining candidate is an ancestor of d.
     """
-    panel = knowledge.evidence.panel
-    above = knowledge.yes | np.eye(len(panel.labels), dtype=bool)
+    panel = facts.evidence.panel
+    above = facts.yes | np.eye(len(panel.labels), dtype=bool)
     learnt = False
     for k, rows in enumerate(panel.rows):
         for number, (candidates, d) in enumerate(rows.one_of):
-            left = [c for c in candidates if not knowledge.no[c, d]]
+            left = [c for c in candidates if not facts.no[c, d]]
             if not left:
                 raise Contradiction(
                     "every candidate of a disjunction is refuted", (candidates[0], d)
                 )
-            if any(knowledge.yes[c, d] for c in left):
+            if any(facts.yes[c, d] for c in left):
                 continue
             common = np.asarray(above[:, left].all(axis=1), dtype=bool)
             # Higher common ancestors follow from the lowest ones.
-            lowest = common & ~(knowledge.yes & common[None, :]).any(axis=1)
+            lowest = common & ~(facts.yes & common[None, :]).any(axis=1)
             for c in np.flatnonzero(lowest).tolist():
-                learnt |= knowledge.add(c, d, True, Reason(k, number))
+                learnt |= facts.add(c, d, True, Reason(k, number))
     if learnt:
-        knowledge.settle()
+        facts.settle()
     return learnt

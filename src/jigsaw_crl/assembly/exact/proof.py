@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Fact, Step
-from jigsaw_crl.assembly.exact.entailment import UNKNOWN, Knowledge, Reason
+from jigsaw_crl.assembly.exact.entailment import UNKNOWN, Facts, Reason
 from jigsaw_crl.base.arrays import BoolArray
 
 __all__ = ["Prover", "TooLong"]
@@ -27,29 +27,31 @@ class Prover:
 
     Parameters
     ----------
-    knowledge : Knowledge
+    facts : Facts
     most_steps : int, optional
         Raise `TooLong` beyond this many steps.
     """
 
-    def __init__(self, knowledge: Knowledge, most_steps: int | None = None) -> None:
-        self.knowledge, self.labels = knowledge, knowledge.evidence.labels
+    def __init__(self, facts: Facts, most_steps: int | None = None) -> None:
+        self.facts, self.labels = facts, facts.evidence.labels
         self.most_steps = most_steps
         self.steps: list[Step] = []
         self._written: dict[Fact, int] = {}
-        self._known: dict[int, Knowledge] = {}
+        self._known: dict[int, Facts] = {}
 
     def ancestor(self, a: int, d: int, holds: bool, before: int = UNKNOWN) -> int:
         """Prove that a is (not) an ancestor of d from base facts below rank `before`."""
         fact = Fact(self.labels[a], self.labels[d], holds)
         if fact in self._written:
             return self._written[fact]
-        rank = int((self.knowledge.yes_rank if holds else self.knowledge.no_rank)[a, d])
+        rank = int((self.facts.yes_rank if holds else self.facts.no_rank)[a, d])
         if rank == 0 and before > 0:
-            yes, no = self.knowledge.evidence.sides(a, d)
-            return self._write(Step(fact, "stated", supporting=yes if holds else no))
+            yes, no = self.facts.evidence.sides(a, d)
+            supporting, contradicting = (yes, no) if holds else (no, yes)
+            rule = "known" if self.facts.evidence.panel.known[a, d] == holds else "stated"
+            return self._write(Step(fact, rule, supporting=supporting, contradicting=contradicting))
         if rank < before:
-            reason = self.knowledge.reasons[a, d, holds]
+            reason = self.facts.reasons[a, d, holds]
             return self._derived(fact, a, d, reason, rank)
         if holds:
             path = self._path(a, d, before)
@@ -59,14 +61,14 @@ class Prover:
 
     def _excluded(self, fact: Fact, a: int, d: int, before: int) -> int:
         """a → d would make u → v, for u above or equal to a and v below or equal to d."""
-        edges = self.knowledge.yes_rank < before
+        edges = self.facts.yes_rank < before
         up, _ = _distances(edges.T, a)
         down, _ = _distances(edges, d)
         # Only these u and v are possible, which keeps the tables small.
         above, below = np.flatnonzero(up >= 0), np.flatnonzero(down >= 0)
         grid = np.ix_(above, below)
         near = (up[above][:, None] + down[below][None, :]).astype(np.float64)
-        cost = np.where(self.knowledge.no_rank[grid] < before, near, np.inf)
+        cost = np.where(self.facts.no_rank[grid] < before, near, np.inf)
         reverse = np.where(edges.T[grid], near, np.inf)
         same = np.where(above[:, None] == below[None, :], near, np.inf)
         tables = [cost, reverse, same]
@@ -85,7 +87,7 @@ class Prover:
         return self._write(Step(fact, "excluded", tuple(because)))
 
     def _path(self, a: int, d: int, before: int) -> list[int]:
-        distance, previous = _distances(self.knowledge.yes_rank < before, a)
+        distance, previous = _distances(self.facts.yes_rank < before, a)
         assert distance[d] > 0, "an ancestor without a path: a defect in entailment"
         path = [d]
         while path[-1] != a:
@@ -93,7 +95,7 @@ class Prover:
         return path[::-1]
 
     def _derived(self, fact: Fact, a: int, d: int, reason: Reason, rank: int) -> int:
-        rows = self.knowledge.evidence.panel.rows[reason.client]
+        rows = self.facts.evidence.panel.rows[reason.client]
         candidates, _ = rows.one_of[reason.number]
         because = [self._candidate(a, c, d, rank) for c in candidates if c != a]
         about = tuple(self.labels[c] for c in candidates)
@@ -102,7 +104,7 @@ class Prover:
     def _candidate(self, a: int, c: int, d: int, rank: int) -> int:
         """Prove that the candidate c is refuted, or that a is an ancestor of it."""
         if rank not in self._known:
-            self._known[rank] = self.knowledge.before(rank)
+            self._known[rank] = self.facts.before(rank)
         if self._known[rank].no[c, d]:
             return self.ancestor(c, d, False, rank)
         return self.ancestor(a, c, True, rank)
