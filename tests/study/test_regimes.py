@@ -15,7 +15,7 @@ from .tables import assert_same, client_of
 
 
 def source(chunks: list[Chunk]) -> Source:
-    return Source(("x1", "x2"), lambda _: iter(chunks))
+    return Source(("x1", "x2"), lambda: iter(chunks))
 
 
 def read(chunks: list[Chunk], naming: Naming | None = None) -> jc.Client:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jigsaw_crl.client.checks import Kinds
     from jigsaw_crl.client.client import Client
     from jigsaw_crl.fragment.fragment import Fragment, Outcome
-    from jigsaw_crl.study.checkpoint import Checkpoint
 
 __all__ = ["register"]
 
@@ -153,8 +152,6 @@ def moments(
     Reads the table once, in constant memory; one of 500 columns or more is read twice, and reduced
     to the directions that hold its latents. The file holds counts, means, covariances and higher
     moments, but no rows. Every other command accepts it in place of the table.
-
-    If it is stopped, run it again: it goes on where it was, as FILE.unfinished says.
     """
     from jigsaw_crl.study import merge_clients, read_client_with_findings, write_moments
     from jigsaw_crl.study.moments_file import is_moments
@@ -164,10 +161,8 @@ def moments(
     kinds = opt.kinds_of(interventions)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     earlier = None if add_to is None else read_client_with_findings(add_to)[0]
-    kept = _kept_beside(output)
     if cluster is None:
         reading["reduction"] = None if earlier is None else earlier.reduction
-        reading["checkpoint"] = kept
         client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     else:
         client = _on_cluster(table, cluster, kinds, name=name, n_latent=n_latent, **reading)
@@ -177,7 +172,6 @@ def moments(
             client = client.with_interventions(dict.fromkeys(earlier.hard, "hard"))
         client = merge_clients(earlier, client)
     write_moments(client, output, force=force)
-    kept.remove()
     sizes = client.n_samples
     if as_json:
         print_json(
@@ -280,8 +274,7 @@ def fragment(
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
     signed = opt.signer(sign, study, round_name)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
-    kept = None if output is None else _kept_beside(output)
-    client, noticed = _read(table, kinds, name=name, n_latent=n_latent, checkpoint=kept, **reading)
+    client, noticed = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     with working("recovering"):
         piece = recover_fragment(client, **options)
     piece = with_rows_left_out(piece, noticed)
@@ -294,8 +287,6 @@ def fragment(
         piece = rounded(piece)
     if output is not None:
         write_text(output, piece.to_json() if signed is None else signed(piece))
-    if kept is not None:
-        kept.remove()
     if as_json:
         print_json(
             {
@@ -359,13 +350,6 @@ def _noted(client: Client, findings: Sequence[Finding], kinds: list[Kinds]) -> C
     for finding in findings:
         note(str(finding))
     return client
-
-
-def _kept_beside(output: Path) -> Checkpoint:
-    """Where a read that is stopped is kept until the output is written."""
-    from jigsaw_crl.study.checkpoint import Checkpoint
-
-    return Checkpoint(output.with_name(f"{output.name}.unfinished"), note)
 
 
 def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list[Finding]]:

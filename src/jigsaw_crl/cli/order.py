@@ -232,7 +232,7 @@ def _knowledge(path: Path) -> Knowledge:
 
 def _known(folder: Path, options: dict[str, Any]) -> Result:
     """The result that fragments are added to."""
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import load_result
 
     if options != {"method": "null-cone", "seed": 0}:
         raise InputError(
@@ -264,8 +264,7 @@ def report(
 
     By default into the result folder.
     """
-    from jigsaw_crl.result.folder import REPORT, is_report
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import REPORT, is_report, load_result
 
     target = folder / REPORT if output is None else output
     check_output(target, is_report, inputs=[folder], force=force, what="a report")

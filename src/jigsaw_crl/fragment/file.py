@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -18,8 +18,7 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Method, Outcome, Statements
 
-__all__ = ["FragmentDocument", "fragment_document"]
-
+__all__ = ["FragmentDocument", "GroupsDocument", "fragment_document", "groups_of"]
 
 FORMAT = "jigsaw-crl/fragment"
 VERSION = 1
@@ -101,27 +100,12 @@ _MAX_LABELS = 5_000
 # Recovery gives a few findings for each regime; the least is for clients with few labels.
 _FINDINGS_PER_LABEL, _LEAST_FINDINGS = 8, 200
 _MAX_FINDINGS = _FINDINGS_PER_LABEL * (_MAX_LABELS + 2)
+# Of an outcome's message, which names labels; findings are shorter.
+_LONGEST_TEXT = 5_000
 _Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 _Index = Annotated[WholeNumber, Field(ge=0, lt=_MAX_LABELS)]
 # Up to 2^53 an integer is exact as a float.
 _Count = Annotated[WholeNumber, Field(ge=1, le=2**53)]
-
-
-class _OutcomeDocument(Closed):
-    code: str = Field(max_length=50)
-    message: str = Field(max_length=5_000)
-    remedy: str = Field(max_length=5_000)
-
-
-class _FindingDocument(Closed):
-    check: str = Field(max_length=100)
-    severity: Literal["info", "warning", "error"]
-    message: str = Field(max_length=2_000)
-    remedy: str = Field(max_length=2_000)
-    value: Number | None
-    threshold: Number | None
-    client: str | None = Field(max_length=500)
-    regime: str | None = Field(max_length=500)
 
 
 class _BayesDocument(Closed):
@@ -152,6 +136,15 @@ class _StatementsDocument(Closed):
     spouses: list[tuple[_Index, _Index]] | None
 
 
+class GroupsDocument(Closed):
+    """Blocks and districts of a client. Labels and blocks are named by their positions."""
+
+    client: _Text
+    blocks: list[list[_Index]]
+    block_covers: list[tuple[_Index, _Index]]
+    districts: list[list[_Index]] | None
+
+
 class FragmentDocument(Document):
     """The fields of a fragment's file. Labels and blocks are named by their positions."""
 
@@ -167,8 +160,8 @@ class FragmentDocument(Document):
     block_covers: list[tuple[_Index, _Index]]
     districts: list[list[_Index]] | None
     n_samples: Annotated[dict[_Text, _Count], Field(max_length=_MAX_LABELS + 1)] | None
-    outcome: _OutcomeDocument
-    findings: list[_FindingDocument] = Field(max_length=_MAX_FINDINGS)
+    outcome: Outcome
+    findings: list[Finding] = Field(max_length=_MAX_FINDINGS)
     bayes: _BayesDocument | None
     soft: _BayesDocument | None = None
     statements: _StatementsDocument | None
@@ -211,6 +204,8 @@ class FragmentDocument(Document):
             *(self.outcome.code, self.outcome.message, self.outcome.remedy),
             *(t for f in self.findings for t in (f.check, f.message, f.remedy, f.regime or "")),
         ):
+            if len(text) > _LONGEST_TEXT:
+                raise ValueError("its outcome or a finding holds a text that is too long")
             if safe_text(text) != text:
                 raise ValueError("its outcome or a finding holds control characters")
         for finding in self.findings:
@@ -230,9 +225,7 @@ class FragmentDocument(Document):
             return Sizes(table(given.value), table(given.error))
 
         def sets(groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
-            return tuple(frozenset(names[i] for i in group) for group in groups)
-
-        blocks = sets(self.blocks)
+            return _sets(names, groups)
 
         def factors(given: _BayesDocument | None) -> BayesFactors | None:
             if given is None:
@@ -270,22 +263,31 @@ class FragmentDocument(Document):
             client=self.client,
             method=self.method,
             labels=names,
-            blocks=blocks,
-            block_order=PartialOrder.from_pairs(
-                blocks, [(blocks[a], blocks[d]) for a, d in self.block_covers]
-            ),
-            districts=None if self.districts is None else sets(self.districts),
+            **groups_of(self, names),
             bayes=factors(self.bayes),
             soft=factors(self.soft),
             statements=statements,
             n_samples=self.n_samples,
-            outcome=Outcome(**self.outcome.model_dump()),
-            findings=tuple(
-                Finding(**{**f.model_dump(), "client": self.client}) for f in self.findings
-            ),
+            outcome=self.outcome,
+            findings=tuple(replace(f, client=self.client) for f in self.findings),
             hard=hard,
             shares=None if self.shares is None else sizes(self.shares),
         )
+
+
+def groups_of(given: GroupsDocument | FragmentDocument, labels: Sequence[str]) -> dict[str, Any]:
+    """The fields `blocks`, `block_order` and `districts` of a fragment with these labels."""
+    blocks = _sets(labels, given.blocks)
+    covers = [(blocks[a], blocks[d]) for a, d in given.block_covers]
+    return {
+        "blocks": blocks,
+        "block_order": PartialOrder.from_pairs(blocks, covers),
+        "districts": None if given.districts is None else _sets(labels, given.districts),
+    }
+
+
+def _sets(labels: Sequence[str], groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(labels[i] for i in group) for group in groups)
 
 
 def _mask(pairs: list[tuple[int, int]], p: int) -> BoolArray:

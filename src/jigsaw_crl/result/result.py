@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.assembly.plan import Design, design
 from jigsaw_crl.assembly.tables import (
@@ -29,7 +28,6 @@ from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.result.document import groups_document, order_document
 from jigsaw_crl.result.folder import write_folder
 from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
 
@@ -254,19 +252,10 @@ class Result:
 
     def to_document(self) -> dict[str, Any]:
         """The result as plain JSON values, without the latent bases."""
-        known = self.order.panel.knowledge
-        return {
-            "format": "jigsaw-crl/result",
-            "version": 1,
-            "written_by": f"jigsaw-crl {__version__}",
-            "options": {**self.options, **({"knowledge": str(known)} if known else {})},
-            "fragments": [f.to_document() for f in self.order.fragments],
-            "refined": [groups_document(f) for f in self.fragments.values()],
-            "order": order_document(self.order),
-            "diagnostics": [f.to_document() for f in self.diagnostics],
-            "provenance": dict(self.provenance),
-            "proposal": None if self.proposal is None else asdict(self.proposal),
-        }
+        # Imported here for start-up time: it loads pydantic.
+        from jigsaw_crl.result.document import result_document
+
+        return result_document(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the result folder; an older result in it is replaced as a whole.

@@ -23,7 +23,7 @@ from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, parquet_parts
 from jigsaw_crl.study.problems import passable
-from jigsaw_crl.study.source import Chunk, Codes, Naming, Place, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, chunk_rows
 
 __all__ = ["arrow_source", "parquet_source", "unreadable"]
 
@@ -36,7 +36,7 @@ def arrow_source(
     features: tuple[str, ...],
     ignored: Mapping[str, str],
     naming: Naming,
-    tables: Callable[[Place], Tables],
+    tables: Callable[[], Tables],
     path: Path,
     client: str,
     *,
@@ -44,10 +44,10 @@ def arrow_source(
 ) -> Source:
     """A source of pyarrow record batches, each with the values of columns that it lacks."""
 
-    def chunks(place: Place) -> Iterator[Chunk]:
+    def chunks() -> Iterator[Chunk]:
         with readable(path):
             try:
-                for table, constant in tables(place):
+                for table, constant in tables():
                     yield _chunk(table, features, naming, constant)
             except pa.ArrowException as error:
                 raise unreadable(error, path, client) from None
@@ -93,18 +93,16 @@ def unreadable(
     client: str,
     header: Sequence[str] = (),
     ignored: tuple[str, ...] = (),
-    before: int = 0,
 ) -> InputError:
     """The error of a broken file, or of a value that is not a number.
 
-    `header` names the columns of a text file, in which `before` rows come before those that pyarrow
-    counts.
+    `header` names the columns of a text file, whose first row is the header to pyarrow.
     """
     fail = partial(InputError, client=client, path=path)
     text = " ".join(str(error).split())
     value = re.search(r"In CSV column #(\d+):(?: Row #(\d+):)? .*invalid value '(.*)'", text)
     if value:
-        row = f", row {before + int(value.group(2))}" if value.group(2) else ""
+        row = f", row {int(value.group(2)) - 1}" if value.group(2) else ""
         column = int(value.group(1))
         known = column < len(header)
         name = repr(header[column]) if known else str(column + 1)
@@ -113,7 +111,12 @@ def unreadable(
             "Correct such values, or leave the column out with --ignore.",
         )
         return passable(spoilt, ignore=(*ignored, header[column])) if known else spoilt
-    text = re.sub(r"Row #(\d+)", lambda found: f"row {before + int(found.group(1))}", text)
+    if "straddling object" in text:
+        return fail(
+            "a line is longer than the first ones let expect",
+            "Check that every quote is closed, and that there is one row per line.",
+        )
+    text = re.sub(r"Row #(\d+)", lambda found: f"row {int(found.group(1)) - 1}", text)
     return fail(
         f"the file cannot be read ({text[:200]})",
         "Write it again; it may be truncated or of another format.",
@@ -169,8 +172,8 @@ def parquet_source(
     for file, found, other in layouts:
         _check_part(other, found, features, named, partial(fail, path=file))
 
-    def tables(place: Place) -> Tables:
-        before, step = place.rows, chunk_rows(len(features))
+    def tables() -> Tables:
+        step = chunk_rows(len(features))
         for file, keys, schema in layouts:
             if only is not None and file != only:
                 continue
@@ -181,41 +184,10 @@ def parquet_source(
             with parquet.ParquetFile(
                 opened(file), buffer_size=1 << 16, pre_buffer=False, page_checksum_verification=True
             ) as reader:
-                n = reader.metadata.num_rows
-                for table in _batches(reader, wanted, step, before) if before < n else ():
+                for table in reader.iter_batches(step, columns=wanted):
                     yield table, constant
-                before = max(before - n, 0)
 
     return arrow_source(features, ignored, naming, tables, path, client, lacking=lacking)
-
-
-def _batches(reader: Any, wanted: list[str], step: int, before: int) -> Iterator[Any]:
-    """Batches of `step` rows, without those before a row; its row group is the first to be read."""
-    groups, skip = list(range(reader.num_row_groups)), before
-    while (size := reader.metadata.row_group(groups[0]).num_rows) <= skip:
-        groups, skip = groups[1:], skip - size
-    found = reader.iter_batches(step, row_groups=groups, columns=wanted)
-    return _cut(found, skip, step) if before else found
-
-
-def _cut(tables: Iterator[Any], skip: int, step: int) -> Iterator[Any]:
-    """The same rows without the first ones, in batches of `step` rows."""
-    held: list[Any] = []
-    n = 0
-    for table in tables:
-        left = min(skip, table.num_rows)
-        table, skip = table.slice(left), skip - left
-        while n + table.num_rows >= step:
-            yield _joined([*held, table.slice(0, step - n)])
-            table, held, n = table.slice(step - n), [], 0
-        if table.num_rows:
-            held, n = [*held, table], n + table.num_rows
-    if held:
-        yield _joined(held)
-
-
-def _joined(tables: list[Any]) -> Any:
-    return pa.Table.from_batches(tables).combine_chunks().to_batches()[0]
 
 
 def _why_not_numeric(kind: Any) -> str:

@@ -6,7 +6,7 @@ They are counted over the whole table, so that one message tells of them all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +22,6 @@ __all__ = ["BadRows", "ignoring"]
 
 # Columns that are named with their counts.
 MOST_COLUMNS = 4
-# What is given, not found.
-_GIVEN = ("features", "naming", "fail", "path")
 
 
 def _drop_remedy(path: object | None) -> str:
@@ -82,14 +80,6 @@ class BadRows:
         # The first row, and how many there are.
         self.unnamed: dict[str, tuple[int, int]] = {}
         self.faults: dict[str, _Fault] = {}
-
-    def held(self) -> dict[str, Any]:
-        """What was found so far."""
-        return {k: v for k, v in vars(self).items() if k not in _GIVEN}
-
-    def go_on(self, held: Mapping[str, Any]) -> None:
-        """Begin with what an earlier read of the same table found."""
-        vars(self).update(held)
 
     def without(self, chunk: Chunk) -> Chunk:
         """The rows of a chunk that can be used."""

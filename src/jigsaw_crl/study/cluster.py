@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
-from jigsaw_crl.base.cluster import connected, gathered
+from jigsaw_crl.base.cluster import completed, connected
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import check_names
@@ -177,7 +177,7 @@ def _tree(connection: Any, parts: list[str], about: tuple[str, Naming, str]) -> 
             for pair in pairs
         ]
     found: _Reduced
-    (found,) = gathered(connection, left)
+    (found,) = completed(connection, left)
     return found
 
 

@@ -17,7 +17,7 @@ from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.ignored import warn_of_ignored
 from jigsaw_crl.study.problems import Problems, passable, read_through
 from jigsaw_crl.study.regimes import read_source
-from jigsaw_crl.study.source import Chunk, Missing, Naming, Place, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Missing, Naming, Source, chunk_rows
 
 __all__ = ["client_from_table"]
 
@@ -122,12 +122,10 @@ def _coded(column: Any) -> tuple[list[str], IntArray]:
     return [str(v) for v in values], codes
 
 
-def _chunks(
-    table: Any, features: tuple[str, ...], named: Mapping[str, str], place: Place
-) -> Iterator[Chunk]:
+def _chunks(table: Any, features: tuple[str, ...], named: Mapping[str, str]) -> Iterator[Chunk]:
     coded = {what: _coded(table[column]) for what, column in named.items()}
     step = chunk_rows(len(features))
-    for start in range(place.rows, len(table), step):
+    for start in range(0, len(table), step):
         part = table[start : start + step]
         rows = np.empty((len(part), len(features)), order="F")
         for i, name in enumerate(features):

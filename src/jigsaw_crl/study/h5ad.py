@@ -25,7 +25,7 @@ from jigsaw_crl.study.columns import (
     quoted,
 )
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.source import Chunk, Naming, Place, Source, chunk_rows, is_sparse
+from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows, is_sparse
 from jigsaw_crl.study.wide import is_wide
 
 __all__ = ["h5ad_source"]
@@ -87,13 +87,12 @@ def _chunks(
     kept: IntArray,
     coded: Mapping[str, tuple[list[str], npt.NDArray[np.int64]]],
     wide: bool,
-    place: Place,
 ) -> Iterator[Chunk]:
     data = _open(path, client)
     with closing(data.file):
         step = chunk_rows(len(kept))
         n = len(coded["regime"][1])
-        for start in range(place.rows, n, step):
+        for start in range(0, n, step):
             stop = min(start + step, n)
             with readable(path):
                 rows = data.X[start:stop]

@@ -14,7 +14,6 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.study.checkpoint import Checkpoint
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
@@ -138,19 +137,17 @@ def read_client_with_findings(
     missing: Missing | None = None,
     interventions: Kinds | None = None,
     reduction: Reduction | None = None,
-    checkpoint: Checkpoint | None = None,
 ) -> tuple[Client, list[Finding]]:
     """One client and the findings from reading it: ignored and constant columns.
 
     Parameters are as for `read_client`; rows are read along the directions of `reduction`, if any.
-    With a `checkpoint`, a read that was stopped goes on where it was.
     """
     given = _given(
         regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
         missing=missing,
     )  # fmt: skip
     described = describe_one(Path(path), given, name=name, n_latent=n_latent)
-    one = _read_one(described, reduction=reduction, checkpoint=checkpoint)
+    one = _read_one(described, reduction=reduction)
     client = one.client
     if interventions is not None:
         client = client.with_interventions(interventions, strict=True)
@@ -313,17 +310,13 @@ def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
 
 
 def _read_one(
-    described: Described,
-    *,
-    hashed: bool = False,
-    reduction: Reduction | None = None,
-    checkpoint: Checkpoint | None = None,
+    described: Described, *, hashed: bool = False, reduction: Reduction | None = None
 ) -> _Read:
     """Read the only client that is described; all its problems are one error."""
     (entry,) = described.entries
     problems, one = Problems(), None
     with problems.noted():
-        one = _read(entry, problems, hashed=hashed, reduction=reduction, checkpoint=checkpoint)
+        one = _read(entry, problems, hashed=hashed, reduction=reduction)
         if one is not None:
             _refuse_strangers(one, described.labels)
     problems.raise_all(path=entry.path)
@@ -342,7 +335,6 @@ def _read(
     *,
     hashed: bool = False,
     reduction: Reduction | None = None,
-    checkpoint: Checkpoint | None = None,
 ) -> _Read | None:
     """Read one client and note its problems; None if they leave no client.
 
@@ -356,24 +348,17 @@ def _read(
             client = read_moments(data, name=entry.name, n_latent=entry.n_latent)
             return _Read(client, (), path, sha256)
 
-        kept = (data, entry.naming, entry.n_latent, reduction)
-        progress = None if checkpoint is None else checkpoint.of(*kept)
-
         def table(naming: Naming, problems: Problems) -> _Read | None:
             source = _source(data, naming, name)
             read = read_source(
                 source, name=name, naming=naming, n_latent=entry.n_latent, path=path,
                 problems=problems, reduction=reduction,
-                progress=progress if naming is entry.naming else None,
             )  # fmt: skip
             if read is None:
                 return None
             return _Read(read[0], tuple(read[1]), path, sha256, source.lacking)
 
-        one = read_through(table, entry.naming, problems)
-        if progress is not None:
-            progress.end(problems.found)
-        return one
+        return read_through(table, entry.naming, problems)
 
 
 def _source(data: DataFile, naming: Naming, client: str) -> Source:

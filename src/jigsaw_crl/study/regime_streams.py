@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,6 @@ MOST_CELLS = 20_000
 MOST_GROUPS = 500_000
 # Incomplete rows are held in memory, 8 bytes a value.
 MOST_HELD = 200_000_000
-# What is collected while rows are read, beside the bad rows.
-_COLLECTED = ("streams", "n_cells", "n_groups", "order", "read")
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "nominal", "none", "non-targeting", "nontargeting",
@@ -70,16 +67,6 @@ class RegimeStreams:
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
         return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
-
-    def held(self) -> dict[str, Any]:
-        """What has been collected so far."""
-        return {"bad": self.bad.held(), **{name: getattr(self, name) for name in _COLLECTED}}
-
-    def go_on(self, held: dict[str, Any]) -> None:
-        """Begin with what an earlier read of the same table has collected."""
-        self.bad.go_on(held["bad"])
-        for name in _COLLECTED:
-            setattr(self, name, held[name])
 
     def add(self, chunk: Chunk) -> None:
         chunk = self.bad.without(chunk)

@@ -27,11 +27,10 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import rounding, varies
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.checkpoint import Progress
 from jigsaw_crl.study.ignored import constant_columns, ignored_columns
 from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.regime_streams import RegimeStreams
-from jigsaw_crl.study.source import Naming, Place, Source
+from jigsaw_crl.study.source import Naming, Source
 from jigsaw_crl.study.too_small import large_enough, without_rows
 from jigsaw_crl.study.wide import Along, FirstRead, is_wide
 
@@ -70,7 +69,6 @@ def read_source(
     path: object | None,
     problems: Problems,
     reduction: Reduction | None = None,
-    progress: Progress | None = None,
 ) -> tuple[Client, list[Finding]] | None:
     """Read a whole table, and note its problems; None if they leave no client.
 
@@ -82,12 +80,11 @@ def read_source(
         source = source.choose(reduction.columns, name, path)
         along = Along(reduction, reduction, source.ignored)
     elif is_wide(len(source.features), naming):
-        begun = None if progress is None else progress.along
-        along = begun or _first_read(source, name, naming, n_latent, path, problems, progress)
+        along = _first_read(source, name, naming, n_latent, path, problems)
         if along is None:
             return None
     collected = RegimeStreams(source.features, naming, name, path, along=along)
-    spoilt = _read_rows(source, collected, problems, progress)
+    spoilt = _read_rows(source, collected, problems)
     with problems.noted():
         collected.check_regimes()
         if spoilt and naming.control not in collected.streams:
@@ -104,18 +101,10 @@ def read_source(
     return None
 
 
-def _read_rows(
-    source: Source, collected: RegimeStreams, problems: Problems, progress: Progress | None
-) -> bool:
+def _read_rows(source: Source, collected: RegimeStreams, problems: Problems) -> bool:
     """Read all rows, and note the problems of single rows; are there any?"""
-    place, held = (Place(), None) if progress is None else progress.take()
-    if held is not None:
-        collected.go_on(held)
-    for chunk in source.chunks(place):
+    for chunk in source.chunks():
         collected.add(chunk)
-        if progress is not None:
-            place = place.after(chunk)
-            progress.note(place, collected.along, collected.held)
     spoilt = collected.bad.problems()
     for error in spoilt:
         problems.note(error)
@@ -136,19 +125,17 @@ def _first_read(
     n_latent: int | None,
     path: object | None,
     problems: Problems,
-    progress: Progress | None,
 ) -> Along | None:
     """Read a wide table for the directions that replace its columns; None if it has problems."""
     first = FirstRead(len(source.features), n_latent)
     collected = RegimeStreams(source.features, naming, name, path, read=first)
-    spoilt = _read_rows(source, collected, problems, progress)
-    read = collected.read or first
+    spoilt = _read_rows(source, collected, problems)
     with problems.noted():
         collected.check_regimes()
         if not spoilt:
             collected.check_control()
-            kept, constant, ignored = collected.used(~read.constant(), source.ignored)
-            found = read.reduction(source.features, naming, n_latent, kept)
+            kept, constant, ignored = collected.used(~first.constant(), source.ignored)
+            found = first.reduction(source.features, naming, n_latent, kept)
             return Along(found, found.select(kept), ignored, constant)
     return None
 

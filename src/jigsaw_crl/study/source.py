@@ -18,7 +18,6 @@ __all__ = [
     "Codes",
     "Missing",
     "Naming",
-    "Place",
     "Source",
     "chunk_rows",
     "is_sparse",
@@ -64,21 +63,6 @@ class Chunk:
         return Chunk(self.regimes, self.codes[rows], self.rows[rows], *own)
 
 
-@dataclass(frozen=True)
-class Place:
-    """How far a table has been read: the chunks and the rows before this place."""
-
-    chunks: int = 0
-    rows: int = 0
-
-    def after(self, chunk: Chunk) -> Place:
-        """The place behind one more chunk."""
-        return Place(self.chunks + 1, self.rows + len(chunk.codes))
-
-
-START = Place()
-
-
 @dataclass(frozen=True, eq=False)
 class Source:
     """A table that is read chunk by chunk.
@@ -86,9 +70,8 @@ class Source:
     Parameters
     ----------
     features : tuple of str
-    chunks_from : callable
-        Returns an iterator over the rows from a place on. The chunks are the same wherever it
-        starts.
+    chunks : callable
+        Returns an iterator over the rows.
     ignored : mapping of str to str
         Columns that are not features, and why.
     lacking : tuple of str
@@ -96,13 +79,9 @@ class Source:
     """
 
     features: tuple[str, ...]
-    chunks_from: Callable[[Place], Iterator[Chunk]]
+    chunks: Callable[[], Iterator[Chunk]]
     ignored: Mapping[str, str] = field(default_factory=dict)
     lacking: tuple[str, ...] = ()
-
-    def chunks(self, place: Place = START) -> Iterator[Chunk]:
-        """The rows, from a place on."""
-        return self.chunks_from(place)
 
     def choose(self, features: Sequence[str], client: str, path: object | None) -> Source:
         """The same with these features only, in this order."""
@@ -117,11 +96,11 @@ class Source:
             )
         chosen = [position[name] for name in features]
 
-        def chunks(place: Place) -> Iterator[Chunk]:
-            for chunk in self.chunks(place):
+        def chunks() -> Iterator[Chunk]:
+            for chunk in self.chunks():
                 yield replace(chunk, rows=chunk.rows[:, chosen])
 
-        return replace(self, features=tuple(features), chunks_from=chunks)
+        return replace(self, features=tuple(features), chunks=chunks)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import pytest
 from jigsaw_crl.truth.experiments import pages, reproduce
 from jigsaw_crl.truth.experiments.published import POPULATION, TABLES
 from jigsaw_crl.truth.experiments.replicate import chosen_tau, run_task
-from jigsaw_crl.truth.experiments.results import read_results
+from jigsaw_crl.truth.experiments.results import Cell, read_results
 from jigsaw_crl.truth.experiments.scenarios import plan_of, scenario_of
-from jigsaw_crl.truth.experiments.summary import Cell
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "docs" / "reproduction"

@@ -8,7 +8,7 @@ import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.truth.experiments import reproduce
-from jigsaw_crl.truth.experiments.methods import METHODS
+from jigsaw_crl.truth.experiments.replicate import METHODS
 from jigsaw_crl.truth.experiments.results import read_results
 
 from .tiny_plan import numbers, silent, tiny

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.truth.experiments.published import POPULATION, SAMPLE_SIZES, TABLES, Row, Table
-from jigsaw_crl.truth.experiments.results import Results
+from jigsaw_crl.truth.experiments.results import Cell, Results
 from jigsaw_crl.truth.experiments.scenarios import (
     LARGE_CLIENT,
     LARGEST,
@@ -18,7 +18,6 @@ from jigsaw_crl.truth.experiments.scenarios import (
     Scenario,
     scenario_of,
 )
-from jigsaw_crl.truth.experiments.summary import Cell
 
 __all__ = [
     "Section",
