@@ -119,7 +119,7 @@ def test_sentences_about_an_effect_say_what_the_tables_say(plant):
     order = plant.order
     certificate, *about = texts_of(plant, "pump", "valve")
     assert certificate == str(order.explain("pump", "valve"))
-    assert "Total effect of pump on valve: +0.66" in certificate
+    assert "Total effect of pump on valve: +0.67" in certificate
     assert about[0] == "The effect is direct: it does not pass through other labels."
     assert about[1].startswith("The sites agree: ")
     assert about[2].startswith("×: set aside")
@@ -132,7 +132,14 @@ def test_sentences_about_an_effect_say_what_the_tables_say(plant):
     _, told, _ = texts_of(plant, "valve", "pump")
     assert interval in told
     assert "It counts as zero, because valve is not an ancestor of pump." in told
-    assert "no site with hard interventions" in texts_of(plant, "pump", "heater")[1]
+    assert "no site with hard interventions" in texts_of(plant, "pump", "mixer")[1]
+
+
+def test_an_effect_that_may_pass_through_another_label_is_called_total():
+    result = assembled(sized_fragment("one", "a", "c"), chain_fragment("two", "b", "d"))
+    assert texts_of(result, "a", "c")[1] == (
+        "This is the total effect; a path through b, d is not excluded."
+    )
 
 
 def test_a_no_that_nobody_measured_excludes_no_size(plant, exact):

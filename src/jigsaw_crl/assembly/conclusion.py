@@ -399,7 +399,7 @@ def _about_chains(convergence: Convergence) -> list[str]:
 
 def _about_trust(panel: Panel, trust: Trust) -> list[str]:
     notes = [
-        "sent the same evidence and count as one client: "
+        "sent the same evidence, or nearly, and count as one client: "
         + ", ".join(panel.clients[k] for k in found)
         for found in trust.use.copies
     ]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Certificate
-from jigsaw_crl.assembly.decision import Decided
+from jigsaw_crl.assembly.decision import Decided, Why
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.exact import Facts, TooLong, deduce
@@ -21,7 +21,7 @@ from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
 from jigsaw_crl.assembly.use import Use
-from jigsaw_crl.assembly.verdict import OPEN, VERDICTS, YES, Verdict, tally
+from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
@@ -312,8 +312,14 @@ class GlobalOrder(ReadOnlyArrays):
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts of exact mode and how they follow from the fragments."""
-        return deduce(self.said)
+        """The facts from which certificates derive all others: stated, or decided by evidence."""
+        if self.mode == "exact":
+            return deduce(self.said)
+        known = self.table.why == Why.KNOWN
+        own = (self.table.why == Why.EVIDENCE) & ~np.eye(len(self.labels), dtype=bool) | known
+        yes, no = ((self.verdicts == said) & own for said in (YES, NO))
+        doubt = np.where(known, 0.0, np.exp(-np.abs(self.evidence)))
+        return Facts.of(self.said, yes, no, doubt)
 
     @property
     def evidence(self) -> FloatArray:
@@ -350,7 +356,7 @@ class GlobalOrder(ReadOnlyArrays):
         if self.effects is None:
             return None
         exact = self.mode == "exact"
-        return direct_effects(self.effects, self.verdicts, self.probabilities, entailed=exact)
+        return direct_effects(self.effects, self.verdicts, entailed=exact)
 
     @property
     def rests_on(self) -> dict[tuple[str, str], str]:

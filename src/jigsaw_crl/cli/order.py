@@ -6,7 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -45,7 +45,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: jigsaw recover study/ --out result/")(recover)
     app.command(
         epilog="Example: jigsaw assemble *.fragment.json --out result/ (a later site: "
-        "jigsaw assemble new.fragment.json --into result/)"
+        "jigsaw assemble new.fragment.json --into result/; corrected data: --replace)"
     )(assemble)
     app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
     app.command(epilog="Example: jigsaw predict result/ pump=+1.0")(predict)
@@ -106,11 +106,11 @@ def recover(
 
 def assemble(
     fragments: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="FRAGMENT", help="Fragment files of the clients, or folders of them."
         ),
-    ],
+    ] = None,
     out: OutOption = None,
     into: Annotated[
         Path | None,
@@ -119,6 +119,16 @@ def assemble(
             help="Add the fragments to this result folder, with its own method and seed. It is "
             "replaced by the larger result, unless --out names another folder.",
         ),
+    ] = None,
+    replace_: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="With --into: the fragments are corrected ones of sites it has."
+        ),
+    ] = False,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SITE", help="With --into: leave this site out; may be repeated."),
     ] = None,
     keys: Annotated[
         Path | None,
@@ -157,12 +167,17 @@ def assemble(
 
     opt.null_cone_only(method, smallest_effect=smallest_effect, knowledge=knowledge)
     given, out = out, into if out is None else out
-    _check_out(out, [*fragments, keys, sign, knowledge], force)
+    files, gone = fragments or [], remove or []
+    if into is None and (replace_ or gone):
+        raise InputError("--replace and --remove change a result", "Pass --into RESULT as well.")
+    if not files and not gone:
+        raise InputError("no fragment is given", "Name fragment files, or folders of them.")
+    _check_out(out, [*files, keys, sign, knowledge], force)
     if (keys is None) != (round_name is None):
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if sign is not None and out is None:
         raise InputError("there is no result folder to sign", "Pass --out DIR as well.")
-    fragments = fragment_paths(fragments)
+    paths = fragment_paths(files)
     options: dict[str, Any] = {"method": method}
     if method == "null-cone":
         options["seed"] = seed
@@ -179,10 +194,10 @@ def assemble(
         if keys is not None and round_name is not None:
             from jigsaw_crl.federated.received import receive_signed
 
-            receiving = receive_signed(fragments, keys, round_name, again=again)
+            receiving = receive_signed(paths, keys, round_name, again=again)
             received = stack.enter_context(receiving)
-        pieces = read_fragment_files(fragments) if received is None else received.fragments
-        sources = zip(pieces, fragments, strict=True)
+        pieces = read_fragment_files(paths) if received is None else received.fragments
+        sources = zip(pieces, paths, strict=True)
         provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
         if received is not None:
             provenance |= received.provenance
@@ -190,7 +205,7 @@ def assemble(
             if known is None:
                 result = _result_of(pieces, provenance, options)
             else:
-                result = _grown(known, pieces, provenance)
+                result = _changed(known, pieces, provenance, gone, replaced=replace_)
         _answer(result, out, force, as_json)
         if sign is not None and out is not None:
             from jigsaw_crl.federated.keys import read_private_key
@@ -242,9 +257,18 @@ def _known(folder: Path, options: dict[str, Any]) -> Result:
     return load_result(folder)
 
 
-def _grown(known: Result, pieces: dict[str, Fragment], provenance: dict[str, Any]) -> Result:
-    """The result with more fragments; what is known of their files joins the provenance."""
-    grown = known.add(*pieces.values())
+def _changed(
+    known: Result,
+    pieces: dict[str, Fragment],
+    provenance: dict[str, Any],
+    gone: Sequence[str],
+    *,
+    replaced: bool,
+) -> Result:
+    """The result with other fragments; what is known of their files joins the provenance."""
+    grown = known.remove(*gone) if gone else known
+    if pieces:
+        grown = grown.add(*pieces.values(), replace=replaced)
     joined = {
         name: {**grown.provenance.get(name, {}), **more} if isinstance(more, dict) else more
         for name, more in provenance.items()

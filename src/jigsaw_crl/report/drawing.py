@@ -148,8 +148,8 @@ def draw_graph(order: GlobalOrder) -> Picture:
     the Hasse diagram. `not_drawn` counts undetermined edges that are left out, because the order of
     the pair is itself open or because there are too many.
     """
-    effects, direct = order.effects, order.direct_effects
-    if effects is None or direct is None:
+    direct = order.direct_effects
+    if direct is None:
         return draw_hasse(order)
     sure: dict[tuple[int, int], Weight | None] = {}
     maybe: dict[tuple[int, int], Weight | None] = {}
@@ -162,7 +162,7 @@ def draw_graph(order: GlobalOrder) -> Picture:
             sure[pair] = weight
         elif order.verdicts[pair] != YES:
             left_out += 1
-        elif effects.known[pair] or pair not in covers:
+        else:
             maybe[pair] = weight
     likely = sorted(maybe, key=lambda pair: (-float(direct.log_odds[pair]), pair))
     most = round(MOST_OPEN * len(order.labels))

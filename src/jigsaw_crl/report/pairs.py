@@ -18,7 +18,7 @@ from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects
 from jigsaw_crl.assembly.exact.proof import TooLong
 from jigsaw_crl.assembly.verdict import NO, OPEN
-from jigsaw_crl.base.text import signed
+from jigsaw_crl.base.text import few, signed
 from jigsaw_crl.evidence.effects import INTERVAL
 
 __all__ = ["LEFT_OUT", "pack", "pack_texts"]
@@ -83,7 +83,7 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
             )
         return sentences
     if said == NO:
-        measured = _with_interval(effects.estimate[a, d], effects.error[a, d])
+        measured = _with_interval(effects.estimate[a, d], INTERVAL * effects.error[a, d])
         sentences.append(
             f"Measured: {measured} standard deviations. It counts as zero, because "
             f"{order.labels[a]} is not an ancestor of {order.labels[d]}."
@@ -102,10 +102,9 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
     return sentences
 
 
-def _with_interval(value: float, error: float) -> str:
-    if error == 0:
+def _with_interval(value: float, half: float) -> str:
+    if half == 0:
         return f"{signed(value)} (exact)"
-    half = INTERVAL * error
     return f"{signed(value)} ({signed(value - half)} to {signed(value + half)})"
 
 
@@ -113,7 +112,7 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
     effects, direct = order.effects, order.direct_effects
     assert effects is not None
     assert direct is not None
-    size = _with_interval(direct.weight[a, d], direct.error[a, d])
+    size = _with_interval(direct.weight[a, d], direct.half[a, d])
     verdict = direct.verdict(a, d)
     if verdict == "direct":
         if signed(direct.weight[a, d]) == signed(effects.estimate[a, d]):
@@ -121,8 +120,9 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
         return f"There is a direct effect, which does not pass through other labels: {size}."
     if verdict == "not direct":
         return "The effect is not direct: it passes through other labels."
-    why = " Pairs that no site measured may lie between." if direct.rests_on_open[a, d] else ""
-    return f"Whether it is direct is undetermined: the direct part is {size}.{why}"
+    if between := direct.through(a, d):
+        return f"This is the total effect; a path through {few(between)} is not excluded."
+    return f"Whether it is direct is undetermined: the direct part is {size}."
 
 
 def _agreement(effects: PooledEffects, a: int, d: int) -> str:

@@ -115,7 +115,7 @@ class Result:
 
         One row for every ordered pair that hard interventions reveal. Columns: cause, effect, total
         (0 where the verdict is "not ancestor", otherwise the estimate), standard_error, low and
-        high (95 % interval of the estimate, whatever the verdict), sites, heterogeneity_p (the
+        high (95 % interval of the estimate, and the total in it), sites, heterogeneity_p (the
         probability that sites differ so much by chance), verdict, kind. In a system that is not
         linear the kind is "average effect at this dose": what the intervention did as it was
         applied, in standard deviations of the effect.
@@ -143,7 +143,10 @@ class Result:
     def graph(self) -> nx.DiGraph[str]:
         """Direct effects: edges from cause to effect with weight, standard_error and verdict.
 
-        The verdict is "direct" or "undetermined"; pairs that are not direct have no edge.
+        The verdict is "direct" or "undetermined"; pairs that are not direct, and pairs that no
+        site measured, have no edge. "Direct" is said only if no other label of the study can stand
+        between. Otherwise `through` names the labels through which the effect may pass, and the
+        interval (low, high) allows for it.
         """
         return direct_graph(self.order)
 
@@ -214,7 +217,7 @@ class Result:
         """
         return design(self.order, size, rows=rows, seed=seed)
 
-    def add(self, *sites: Fragment | Client, **options: Any) -> Result:
+    def add(self, *sites: Fragment | Client, replace: bool = False, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.
 
         Probabilities and verdicts are those of a recovery of all sites together. Blocks and bases
@@ -225,6 +228,9 @@ class Result:
         ----------
         *sites : Fragment or Client
             A client is checked and recovered first.
+        replace : bool
+            These are corrected data of sites that the result has: they take the place of the
+            earlier ones. Blocks and bases of the other sites are then those that they sent.
         **options
             Of a client's recovery, as for `recover`: `confounding`, `rank_one`, `interventions`,
             `tau`.
@@ -237,7 +243,8 @@ class Result:
         Raises
         ------
         InputError
-            A site of that name is in the result already, or the checks refuse the client.
+            A site of that name is in the result already (with `replace`: is not in it), or the
+            checks refuse the client.
 
         Examples
         --------
@@ -247,8 +254,22 @@ class Result:
         >>> result.order.pairs() == jc.recover([first, *others]).order.pairs()
         True
         """
-        grown: Result = face("result.add")(self, *sites, **options)
+        grown: Result = face("result.add")(self, *sites, replace=replace, **options)
         return grown
+
+    def remove(self, *sites: str) -> Result:
+        """The result without some of its sites, assembled from what the others sent.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> first, *others = jc.simulate.setting("A", 0).clients()
+        >>> result = jc.recover([first, *others]).remove(first.name)
+        >>> result.order.pairs() == jc.recover(others).order.pairs()
+        True
+        """
+        smaller: Result = face("result.remove")(self, *sites)
+        return smaller
 
     def to_document(self) -> dict[str, Any]:
         """The result as plain JSON values, without the latent bases."""

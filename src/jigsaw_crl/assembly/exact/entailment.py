@@ -10,19 +10,24 @@ which they were derived. A base fact follows from facts of lower rank, so proofs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import csgraph_from_dense, dijkstra
 
+from jigsaw_crl.assembly.certificate import say
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
 __all__ = ["UNKNOWN", "Contradiction", "Facts", "Reason", "deduce"]
 
 UNKNOWN = np.iinfo(np.int32).max
+# What a step adds to a proof, as a doubt: a chain of firm facts is better than one that is not.
+STEP = 1e-3
 
 
 class Contradiction(Exception):
@@ -41,10 +46,8 @@ class Contradiction(Exception):
             known = evidence.panel.known[self.pair]
             sides = zip(("yes", "no"), (YES, NO), evidence.sides(*self.pair), strict=True)
             for word, code, names in sides:
-                if known == code:
-                    text += f"; you say {word}"
-                if names:
-                    text += f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
+                text += f"; you say {word}" if known == code else ""
+                text += f"; {say(names, word)}" if names else ""
         return text + "); they were weighed as evidence instead"
 
 
@@ -76,6 +79,8 @@ class Facts:
         What is known, closed.
     yes_rank, no_rank : array of int32, shape (p, p)
         Rank of each base fact, `UNKNOWN` for other pairs; 0 means stated.
+    doubt : array, shape (p, p)
+        Of base facts, from 0 (certain) to 1; proofs have as little of it as possible.
     reasons : dict
         From `(a, d, holds)` to the `Reason` of a derived base fact.
     clock : int
@@ -87,23 +92,49 @@ class Facts:
     no: BoolArray
     yes_rank: npt.NDArray[np.int32]
     no_rank: npt.NDArray[np.int32]
+    doubt: FloatArray
     reasons: dict[tuple[int, int, bool], Reason] = field(default_factory=dict)
     clock: int = 0
+
+    _kept: dict[tuple[int, ...], Any] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of(cls, evidence: Evidence, yes: BoolArray, no: BoolArray, doubt: FloatArray) -> Facts:
+        """Facts of which none is derived, not closed."""
+        rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
+        return cls(evidence, yes, no, rank[0], rank[1], doubt)
 
     @classmethod
     def stated(cls, evidence: Evidence) -> Facts:
         """Everything that some client or the user states, and its closure."""
         known, (said, denied) = evidence.panel.known, evidence.counts
         yes, no = (said > 0) | (known == YES), (denied > 0) | (known == NO)
-        rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
-        out = cls(evidence, yes, no, rank[0], rank[1])
+        out = cls.of(evidence, yes, no, np.zeros(yes.shape))
         out.close()
         return out
+
+    def routes(
+        self, start: int, before: int, *, up: bool = False
+    ) -> tuple[FloatArray, npt.NDArray[np.int32]]:
+        """Lengths of the shortest paths of base facts below a rank, and each label's predecessor.
+
+        They lead from `start` to its descendants, or with `up` to its ancestors. A fact counts
+        `STEP` and its doubt. Without a path the length is infinite.
+        """
+        kept = self._kept
+        if (before, up) not in kept:
+            length = np.where(self.yes_rank < before, STEP + self.doubt, np.inf)
+            kept[before, up] = csgraph_from_dense(length.T if up else length, null_value=np.inf)
+        if (before, up, start) not in kept:
+            found = dijkstra(kept[before, up], indices=[start], return_predecessors=True)
+            kept[before, up, start] = found[0][0], found[1][0]
+        routes: tuple[FloatArray, npt.NDArray[np.int32]] = kept[before, up, start]
+        return routes
 
     def before(self, rank: int) -> Facts:
         """What follows from the base facts below a rank."""
         yes, no = (np.where(r < rank, r, UNKNOWN) for r in (self.yes_rank, self.no_rank))
-        part = Facts(self.evidence, self.yes, self.no, yes, no, self.reasons, self.clock)
+        part = replace(self, yes_rank=yes, no_rank=no)
         part.close()
         return part
 

@@ -1,4 +1,4 @@
-"""How does a fact follow from certain statements? Steps that end in the fact.
+"""How does a fact follow from base facts? Steps that end in the fact.
 
 Every base fact has a rank and follows from facts of lower rank (see `entailment`), so a proof is
 found by going down in rank, and it is never circular.
@@ -6,16 +6,19 @@ found by going down in rank, and it is never circular.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Fact, Step
 from jigsaw_crl.assembly.exact.entailment import UNKNOWN, Facts, Reason
-from jigsaw_crl.base.arrays import BoolArray
 
-__all__ = ["Prover", "TooLong"]
+__all__ = ["NoProof", "Prover", "TooLong"]
+
+
+class NoProof(Exception):
+    """The fact does not follow."""
 
 
 class TooLong(Exception):
@@ -28,12 +31,19 @@ class Prover:
     Parameters
     ----------
     facts : Facts
+    base : callable
+        The step of a base fact that is not derived, from `(a, d, holds)`.
     most_steps : int, optional
         Raise `TooLong` beyond this many steps.
     """
 
-    def __init__(self, facts: Facts, most_steps: int | None = None) -> None:
-        self.facts, self.labels = facts, facts.evidence.labels
+    def __init__(
+        self,
+        facts: Facts,
+        base: Callable[[int, int, bool], Step],
+        most_steps: int | None = None,
+    ) -> None:
+        self.facts, self.labels, self.base = facts, facts.evidence.labels, base
         self.most_steps = most_steps
         self.steps: list[Step] = []
         self._written: dict[Fact, int] = {}
@@ -44,36 +54,34 @@ class Prover:
         fact = Fact(self.labels[a], self.labels[d], holds)
         if fact in self._written:
             return self._written[fact]
-        rank = int((self.facts.yes_rank if holds else self.facts.no_rank)[a, d])
-        if rank == 0 and before > 0:
-            yes, no = self.facts.evidence.sides(a, d)
-            supporting, contradicting = (yes, no) if holds else (no, yes)
-            rule = "known" if self.facts.evidence.panel.known[a, d] == holds else "stated"
-            return self._write(Step(fact, rule, supporting=supporting, contradicting=contradicting))
-        if rank < before:
-            reason = self.facts.reasons[a, d, holds]
-            return self._derived(fact, a, d, reason, rank)
-        if holds:
-            path = self._path(a, d, before)
+        if holds and len(path := self._path(a, d, before)) > 2:
             because = [self.ancestor(u, v, True, before) for u, v in pairwise(path)]
             return self._write(Step(fact, "chain", tuple(because)))
-        return self._excluded(fact, a, d, before)
+        rank = int((self.facts.yes_rank if holds else self.facts.no_rank)[a, d])
+        if rank >= before:
+            return self._excluded(fact, a, d, before)
+        if rank == 0:
+            return self._write(self.base(a, d, holds))
+        return self._derived(fact, a, d, self.facts.reasons[a, d, holds], rank)
 
     def _excluded(self, fact: Fact, a: int, d: int, before: int) -> int:
-        """a → d would make u → v, for u above or equal to a and v below or equal to d."""
-        edges = self.facts.yes_rank < before
-        up, _ = _distances(edges.T, a)
-        down, _ = _distances(edges, d)
+        """a → d would make u → v, for u above or equal to a and v below or equal to d.
+
+        That is excluded if u → v is denied, if v → u is known, or if u is v.
+        """
+        facts = self.facts
+        up, _ = facts.routes(a, before, up=True)
+        down, _ = facts.routes(d, before)
         # Only these u and v are possible, which keeps the tables small.
-        above, below = np.flatnonzero(up >= 0), np.flatnonzero(down >= 0)
-        grid = np.ix_(above, below)
-        near = (up[above][:, None] + down[below][None, :]).astype(np.float64)
-        cost = np.where(self.facts.no_rank[grid] < before, near, np.inf)
-        reverse = np.where(edges.T[grid], near, np.inf)
-        same = np.where(above[:, None] == below[None, :], near, np.inf)
-        tables = [cost, reverse, same]
-        which = int(np.argmin([t.min() for t in tables]))
-        row, column = np.unravel_index(int(tables[which].argmin()), near.shape)
+        above, below = np.flatnonzero(np.isfinite(up)), np.flatnonzero(np.isfinite(down))
+        grid, reverse = np.ix_(above, below), np.ix_(below, above)
+        denied = np.where(facts.no_rank[grid] < before, facts.doubt[grid], np.inf)
+        known = np.where(facts.yes_rank[reverse] < before, facts.doubt[reverse], np.inf).T
+        same = np.where(above[:, None] == below, 0.0, np.inf)
+        ways = np.stack((denied, known, same)) + up[above][:, None] + down[below]
+        which, row, column = np.unravel_index(int(ways.argmin()), ways.shape)
+        if not np.isfinite(ways[which, row, column]):
+            raise NoProof
         u, v = int(above[row]), int(below[column])
         because = []
         if u != a:
@@ -87,8 +95,9 @@ class Prover:
         return self._write(Step(fact, "excluded", tuple(because)))
 
     def _path(self, a: int, d: int, before: int) -> list[int]:
-        distance, previous = _distances(self.facts.yes_rank < before, a)
-        assert distance[d] > 0, "an ancestor without a path: a defect in entailment"
+        length, previous = self.facts.routes(a, before)
+        if not np.isfinite(length[d]):
+            raise NoProof
         path = [d]
         while path[-1] != a:
             path.append(int(previous[path[-1]]))
@@ -115,19 +124,3 @@ class Prover:
         self.steps.append(step)
         self._written[step.fact] = len(self.steps) - 1
         return len(self.steps) - 1
-
-
-def _distances(edges: BoolArray, start: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Steps from `start` along `edges` (-1 if there is no path), and each label's predecessor."""
-    p = len(edges)
-    distance = np.full(p, -1, dtype=np.int64)
-    previous = np.full(p, -1, dtype=np.int64)
-    distance[start], front, depth = 0, np.array([start]), 0
-    while front.size:
-        depth += 1
-        reached = edges[front]
-        new = np.flatnonzero(reached.any(axis=0) & (distance < 0))
-        previous[new] = front[reached[:, new].argmax(axis=0)]
-        distance[new] = depth
-        front = new
-    return distance, previous
