@@ -16,11 +16,8 @@ from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
 __all__ = ["explain"]
 
 
-def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None) -> Certificate:
-    """The certificate of one ordered pair of positions.
-
-    With `most_steps`, a longer proof from exact statements raises `TooLong`.
-    """
+def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
+    """The certificate of one ordered pair of positions."""
     said = int(order.verdicts[a, d])
     steps: tuple[Step, ...] = ()
     reason = ""
@@ -33,7 +30,7 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
-        steps = _proof(order, a, d, said == YES, "stated", most_steps)
+        steps = _proof(order, a, d, said == YES, "stated")
     elif order.mode == "paper":
         steps = (Step(Fact(order.labels[a], order.labels[d], True), "algorithm-3"),)
     else:
@@ -80,11 +77,9 @@ def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
 # -- steps ------------------------------------------------------------------------------------
 
 
-def _proof(
-    order: GlobalOrder, a: int, d: int, holds: bool, rule: str, most_steps: int | None = None
-) -> tuple[Step, ...]:
+def _proof(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> tuple[Step, ...]:
     """The steps that lead to a fact from those that clients state or evidence decides."""
-    prover = Prover(order.facts, lambda a, d, holds: _base(order, a, d, holds, rule), most_steps)
+    prover = Prover(order.facts, lambda a, d, holds: _base(order, a, d, holds, rule))
     prover.ancestor(a, d, holds)
     return tuple(prover.steps)
 

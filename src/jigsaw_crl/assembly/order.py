@@ -14,7 +14,7 @@ from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.decision import Decided, Why
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.exact import Facts, TooLong, deduce
+from jigsaw_crl.assembly.exact import Facts, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel
@@ -260,18 +260,13 @@ class GlobalOrder(ReadOnlyArrays):
         """The certificate of the verdict; its `str()` is readable."""
         return self.certificate(*self.indices(ancestor, descendant))
 
-    def certificate(self, a: int, d: int, *, most_steps: int | None = None) -> Certificate:
-        """The certificate of a pair of positions, which is made once.
-
-        With `most_steps`, a longer proof from exact statements raises `TooLong`.
-        """
+    def certificate(self, a: int, d: int) -> Certificate:
+        """The certificate of a pair of positions, which is made once."""
         from jigsaw_crl.assembly.explanation import explain
 
         made = self._certificates
         if (a, d) not in made:
-            made[a, d] = explain(self, a, d, most_steps=most_steps)
-        if most_steps is not None and len(made[a, d].steps) > most_steps:
-            raise TooLong
+            made[a, d] = explain(self, a, d)
         return made[a, d]
 
     @cached_property

@@ -279,7 +279,7 @@ def fragment(
         piece = recover_fragment(client, **options)
     piece = with_rows_left_out(piece, noticed)
     if private is not None:
-        from jigsaw_crl.fragment.private import save_private
+        from jigsaw_crl.fragment.reading import save_private
 
         save_private(piece, private, force=force)
     check_rows(piece, min_rows)

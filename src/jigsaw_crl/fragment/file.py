@@ -1,4 +1,8 @@
-"""The fragment's file: a closed, versioned JSON document without the latent basis."""
+"""The fragment's file: a closed, versioned JSON document without the latent basis.
+
+A site's own file holds it beside the names of the features, the mean of the control rows and the
+directions Q̂, so that latents can be had after a restart. No command takes it for a fragment.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,13 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Method, Outcome, Statements
 
-__all__ = ["FragmentDocument", "GroupsDocument", "fragment_document", "groups_of"]
+__all__ = [
+    "FragmentDocument",
+    "GroupsDocument",
+    "PrivateDocument",
+    "fragment_document",
+    "groups_of",
+]
 
 FORMAT = "jigsaw-crl/fragment"
 VERSION = 1
@@ -169,16 +179,6 @@ class FragmentDocument(Document):
     hard: _HardDocument | None = None
     shares: _SizesDocument | None = None
 
-    def check_labels(self, most: int | None, path: object | None) -> None:
-        """Raise an error if there are more labels than `most`."""
-        if most is not None and len(self.labels) > most:
-            raise InputError(
-                f"it has {len(self.labels)} labels, {most} are allowed",
-                "Raise 'most_labels' in local/jigsaw-coordinator.json, if that many are expected.",
-                client=self.client[:80],
-                path=path,
-            )
-
     def fragment(self, path: object | None = None) -> Fragment:
         """The fragment; an `InputError` that names `path` if the fields contradict each other."""
         try:
@@ -273,6 +273,38 @@ class FragmentDocument(Document):
             hard=hard,
             shares=None if self.shares is None else sizes(self.shares),
         )
+
+
+class PrivateDocument(Document):
+    """The fields of a site's own file: the fragment, and what never leaves the site."""
+
+    kind = "private fragment"
+    remedy = "Recover the fragment at the site again, and save it with `save_private`."
+    # 5,000 directions of 10,000 features, at about 20 characters each.
+    largest_file = 1 << 30
+
+    format: Literal["jigsaw-crl/private-fragment"]
+    version: Literal[1]
+    fragment: FragmentDocument
+    features: list[str] | None
+    centre: list[Number] | None
+    basis: list[list[Number]] = Field(min_length=1)
+
+    def whole(self, path: object | None = None) -> Fragment:
+        """The fragment with its basis; an `InputError` that names `path` for a faulty one."""
+        width = len(self.basis[0])
+        beside = (*self.basis, self.centre, self.features)
+        if width == 0 or any(part is not None and len(part) != width for part in beside):
+            raise InputError("basis, centre and features differ in length", self.remedy, path=path)
+        try:
+            return replace(
+                self.fragment.fragment(path),
+                basis=np.array(self.basis, dtype=np.float64),
+                features=None if self.features is None else tuple(self.features),
+                centre=None if self.centre is None else np.array(self.centre),
+            )
+        except InputError as error:
+            raise error.located(path=path) from None
 
 
 def groups_of(given: GroupsDocument | FragmentDocument, labels: Sequence[str]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What the page says about every pair: its certificate, and sentences about its effect.
 
 The certificate is the text of `str(order.explain(a, d))`. Texts are compressed per ancestor, so
-that a click decompresses one row. A proof from exact moments can have thousands of steps: such a
-proof is not in the page, which then says how to print it.
+that a click decompresses one row. Of large orders not all are in the page, which then says how to
+print the others.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from contextlib import suppress
 
 import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects
-from jigsaw_crl.assembly.exact.proof import TooLong
 from jigsaw_crl.assembly.verdict import NO, OPEN
 from jigsaw_crl.base.text import few, signed
 from jigsaw_crl.evidence.effects import INTERVAL
@@ -26,8 +24,6 @@ __all__ = ["LEFT_OUT", "pack", "pack_texts"]
 # Ordered pairs whose texts go into the page; 300 labels have 89,700. Of more, "not ancestor" is
 # left out, and then what is undetermined.
 MOST_PAIRS = 120_000
-# Steps of one proof.
-MOST_STEPS = 60
 # Stands in the page for a text that is not in it.
 LEFT_OUT = (
     "This certificate is not in the page, which would be too long. Print it with: jigsaw explain "
@@ -54,9 +50,7 @@ def pack_texts(order: GlobalOrder) -> list[str]:
     for a in range(len(order.labels)):
         texts: list[list[str]] = [[] for _ in order.labels]
         for d in np.flatnonzero(wanted[a]).tolist():
-            with suppress(TooLong):
-                proof = str(order.certificate(a, d, most_steps=MOST_STEPS))
-                texts[d] = [proof, *_about(order, a, d)]
+            texts[d] = [str(order.certificate(a, d)), *_about(order, a, d)]
         rows.append(pack(json.dumps(texts, ensure_ascii=False).encode()))
     return rows
 

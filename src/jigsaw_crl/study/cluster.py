@@ -138,7 +138,7 @@ def _reduced(part: str, folder: str, naming: Naming, client: str) -> _Reduced:
     level = np.zeros(len(source.features), dtype=bool)
     level[order.left] = True
     cells = {
-        (value, b): Moments.from_stream(stream)
+        (value, b): stream.moments()
         for value, streams in collected.streams.items()
         for b, stream in streams.items()
     }

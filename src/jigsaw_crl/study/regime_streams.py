@@ -6,22 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.moments.groups import GroupedStream
+from jigsaw_crl.moments.accumulator import Accumulator
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.stream import MomentStream, few_parts
-from jigsaw_crl.moments.summary import MOST_PARTS
-from jigsaw_crl.moments.trimming import TrimmedStream
 from jigsaw_crl.study.bad_rows import BadRows, ignoring
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.row_order import RISING, RowOrder
-from jigsaw_crl.study.source import Chunk, Codes, Naming, is_sparse
+from jigsaw_crl.study.source import Chunk, Naming, is_sparse
 from jigsaw_crl.study.wide import Along, FirstRead
 
 __all__ = ["RegimeStreams", "rows_left_out"]
@@ -57,7 +53,7 @@ class RegimeStreams:
         self.features, self.naming, self.client, self.path = features, naming, client, path
         self.read, self.along = read, along
         # By regime, then by batch; the batch is "" without a batch column.
-        self.streams: dict[str, dict[str, MomentStream]] = {}
+        self.streams: dict[str, dict[str, Accumulator]] = {}
         self.n_cells = self.n_groups = 0
         # By regime.
         self.trimmed, self.groups = Counter[str](), Counter[str]()
@@ -94,10 +90,15 @@ class RegimeStreams:
             if not is_sparse(rows):
                 self.order.add((chunk.regimes[i], batches[j]), rows[part])
             stream = self._stream(chunk.regimes[i], batches[j])
-            if isinstance(stream, GroupedStream) and groups is not None:
-                self._add_grouped(stream, rows[part], names, groups[part])
-            else:
-                stream.add(rows[part])
+            before = stream.groups or 0
+            stream.add(rows[part], None if groups is None else (names, groups[part]))
+            self.n_groups += (stream.groups or 0) - before
+            if self.n_groups > MOST_GROUPS:
+                raise self.fail(
+                    f"there are more than {MOST_GROUPS:,} groups",
+                    "Name the column that holds the group of each row with --group: many rows "
+                    "share one.",
+                )
 
         if lowest == highest:
             take(lowest, slice(None))
@@ -110,23 +111,6 @@ class RegimeStreams:
             ends = np.cumsum(sizes)
             for code in np.flatnonzero(sizes).tolist():
                 take(code, slice(ends[code] - sizes[code], ends[code]))
-
-    def _add_grouped(
-        self,
-        stream: GroupedStream,
-        rows: npt.NDArray[np.number],
-        names: Sequence[str],
-        codes: Codes,
-    ) -> None:
-        before = stream.groups or 0
-        stream.add_grouped(rows, names, codes)
-        self.n_groups += (stream.groups or 0) - before
-        if self.n_groups > MOST_GROUPS:
-            raise self.fail(
-                f"there are more than {MOST_GROUPS:,} groups",
-                "Name the column that holds the group of each row with --group: many rows share "
-                "one.",
-            )
 
     def left_out(self) -> list[Finding]:
         """Findings about the rows that were left out or grouped on request."""
@@ -142,7 +126,7 @@ class RegimeStreams:
             found.append(_asked("grouped-rows", message, self.client))
         return found
 
-    def _stream(self, regime: str, batch: str) -> MomentStream:
+    def _stream(self, regime: str, batch: str) -> Accumulator:
         streams = self.streams.get(regime, {})
         if batch in streams:
             return streams[batch]
@@ -161,24 +145,22 @@ class RegimeStreams:
                 "Name the right column with --batch, or merge batches.",
             )
         if self.read is None:
-            stream = self._new_stream(self.width, regime == self.naming.control)
+            is_control = regime == self.naming.control
+            stream = Accumulator(self.width, self.naming.asked, control=is_control)
         else:
             stream = self.read.stream(regime)
         self.streams.setdefault(regime, {})[batch] = stream
         self.n_cells += 1
         return stream
 
-    def _new_stream(self, d: int, is_control: bool) -> MomentStream:
-        return self.naming.asked.stream(d, MOST_PARTS if is_control else few_parts(d))
-
-    def _moments(self, regime: str, streams: Mapping[str, MomentStream]) -> Moments:
+    def _moments(self, regime: str, streams: Mapping[str, Accumulator], rank: int) -> Moments:
         """Moments of one regime."""
         if self.naming.batch is None:
             try:
-                return Moments.from_stream(streams[""])
+                return streams[""].moments(rank)
             except InputError as error:
                 raise error.located(client=self.client, regime=regime, path=self.path) from None
-        return Moments.of_batches({b: Moments.from_stream(x) for b, x in streams.items()})
+        return Moments.of_batches({b: x.moments(rank) for b, x in streams.items()})
 
     def used(
         self, varying: BoolArray, ignored: Mapping[str, str]
@@ -239,17 +221,14 @@ class RegimeStreams:
         naming = self.naming
         others = sorted(value for value in self.streams if value != naming.control)
         rank = n_latent or len({naming.rename.get(v, v) for v in others})
-        for stream in (x for own in self.streams.values() for x in own.values()):
-            stream.rank = rank
-        found = {value: self._moments(value, own) for value, own in self.streams.items()}
+        found = {value: self._moments(value, own, rank) for value, own in self.streams.items()}
         labels: dict[str, list[Moments]] = {}
         # Sorted, so that the order of rows in a file does not matter.
         for value in others:
             labels.setdefault(naming.rename.get(value, value), []).append(found[value])
         for value in (naming.control, *others):
             own = self.streams[value].values()
-            out = sum(x.left_out for x in own if isinstance(x, TrimmedStream | GroupedStream))
-            self.trimmed += Counter({value: out})
+            self.trimmed += Counter({value: sum(x.left_out for x in own)})
             self.groups[value] = sum(x.groups or 0 for x in own)
         return found[naming.control], labels
 

@@ -9,6 +9,6 @@
 from __future__ import annotations
 
 from jigsaw_crl.assembly.exact.entailment import Contradiction, Facts, deduce
-from jigsaw_crl.assembly.exact.proof import NoProof, Prover, TooLong
+from jigsaw_crl.assembly.exact.proof import NoProof, Prover
 
-__all__ = ["Contradiction", "Facts", "NoProof", "Prover", "TooLong", "deduce"]
+__all__ = ["Contradiction", "Facts", "NoProof", "Prover", "deduce"]
