@@ -349,7 +349,7 @@ def _read(
             return _Read(client, (), path, sha256)
 
         def table(naming: Naming, problems: Problems) -> _Read | None:
-            source = _source(data, naming, name)
+            source = _source(data, naming, name).without(naming.na)
             read = read_source(
                 source, name=name, naming=naming, n_latent=entry.n_latent, path=path,
                 problems=problems, reduction=reduction,
