@@ -40,6 +40,7 @@ from .result.exports import export_graph as export_graph
 from .study import Study as Study
 from .study import read_client as read_client
 from .study import read_study as read_study
+from .truth import datasets as datasets
 from .truth import metrics as metrics
 from .truth import simulate as simulate
 

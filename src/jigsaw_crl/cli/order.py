@@ -21,6 +21,7 @@ from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.design import design
+from jigsaw_crl.cli.diff import diff
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
 from jigsaw_crl.cli.explain import explain
 from jigsaw_crl.cli.output import BLOCKS, print_findings, print_left_out, print_table
@@ -48,6 +49,7 @@ def register(app: typer.Typer) -> None:
         "jigsaw assemble new.fragment.json --into result/; corrected data: --replace)"
     )(assemble)
     app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
+    app.command(epilog="Example: jigsaw diff before/ after/")(diff)
     app.command(epilog="Example: jigsaw predict result/ pump=+1.0")(predict)
     app.command(epilog="Example: jigsaw design result/")(design)
     app.command(epilog="Example: jigsaw report result/ -o report.html")(report)
