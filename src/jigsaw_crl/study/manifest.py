@@ -10,6 +10,7 @@ Everything in the manifest is optional::
     trim = 0.05                     # share of rows to leave out, farthest first; also per client
     missing = "drop"                # leave rows with missing values out ("em": use them by EM);
                                     # also per client
+    na = ["Bad Input", "-9999"]     # values that stand for a missing one; also per client
     ignore = ["operator"]           # columns that are not features; also per client
     labels = ["pump", "valve"]      # the permitted labels
     interventions = "hard"          # or "soft" (default), or a table; also per client
@@ -55,6 +56,7 @@ _COMMON: dict[str, str] = {
     "group": 'group = "COLUMN"',
     "trim": "trim = 0.05",
     "missing": 'missing = "drop", missing = "em" or missing = "refuse"',
+    "na": 'na = ["VALUE"]',
     "ignore": 'ignore = ["COLUMN"]',
     "rename": '[rename] and below it "VALUE" = "LABEL"',
     "interventions": 'interventions = "hard" or "soft", or a table LABEL = "hard"',
@@ -69,7 +71,8 @@ _TOP = {
 _CLIENT = {**_COMMON, "file": 'file = "FILE"', "n_latent": "n_latent = 7"}
 # Other words for fields, by the field that is meant.
 _MEANT = {
-    "missing": ("drop", "dropna", "drop_na", "drop_missing", "drop_missing_rows", "na", "nan"),
+    "missing": ("drop", "dropna", "drop_na", "drop_missing", "drop_missing_rows"),
+    "na": ("nan", "na_values", "null_values", "missing_values"),
     "ignore": ("exclude", "skip", "drop_columns", "ignore_columns"),
     "regime": ("regimes", "regime_column", "arm", "condition", "perturbation", "intervention"),
     "control": ("controls", "control_value", "baseline"),
@@ -125,7 +128,7 @@ def _fits(key: str, value: Any) -> bool:
     if key == "interventions":
         kinds = value.values() if isinstance(value, dict) else [value]
         return all(kind in ("soft", "hard") for kind in kinds)
-    if key in ("ignore", "labels"):
+    if key in ("ignore", "labels", "na"):
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if key == "rename":
         return isinstance(value, dict) and all(isinstance(x, str) for x in value.values())
@@ -151,7 +154,7 @@ def _corrected(key: str, value: Any) -> str:
         return 'missing = "drop"'
     if key == "missing" and (value is False or value == "false"):
         return 'missing = "refuse", or leave it out'
-    if key in ("ignore", "labels") and isinstance(value, str):
+    if key in ("ignore", "labels", "na") and isinstance(value, str):
         return f'{key} = ["{value}"]'
     plain = isinstance(value, str | int | float) and not isinstance(value, bool)
     if key in ("regime", "control", "batch", "group", "name", "file") and plain:

@@ -360,7 +360,7 @@ def _read(
 
         def table(naming: Naming, problems: Problems) -> _Read | None:
             reading = Reading(name, naming, path, entry.n_latent, reduction)
-            source = _source(data, reading)
+            source = _source(data, reading).without(naming.na)
             read = read_source(source, reading, problems, collecting)
             if read is None:
                 return None
