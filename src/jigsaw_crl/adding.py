@@ -66,16 +66,16 @@ def add_sites(
     return _joined(rest, sites, {r.fragment.client: r for r in recovered}, checks)
 
 
-def remove_sites(result: Result, *names: str) -> Result:
+def remove_sites(result: Result, *sites: str) -> Result:
     """A result without some of its sites; see `Result.remove`."""
-    for name in names:
+    for name in sites:
         _check_known(result, name, "to remove")
-    if not names or set(names) >= set(result.fragments):
+    if not sites or set(sites) >= set(result.fragments):
         raise InputError(
-            "no site is named to remove" if not names else "no site would be left",
+            "no site is named to remove" if not sites else "no site would be left",
             "Name some of the result's sites.",
         )
-    return _joined(_without(result, names), (), {}, ())
+    return _joined(_without(result, sites), (), {}, ())
 
 
 def _without(result: Result, names: Iterable[str]) -> Rest:
