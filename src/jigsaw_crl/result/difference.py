@@ -14,6 +14,7 @@ __all__ = ["Changed", "ChangedEffect", "Difference", "difference"]
 
 # An estimate has changed if it differs by this many of its earlier standard errors.
 CLEAR = 1.0
+COLUMNS = ("cause", "effect", "total", "standard_error")
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,9 @@ class Difference:
             if names
         ]
         words += ["what you said changed"] if self.knowledge else []
-        counts = f"{pluralise(len(self.verdicts), 'verdict')} and {_effects(len(self.effects))}"
+        verdicts, effects = len(self.verdicts), len(self.effects)
+        counts = f"{pluralise(verdicts, 'verdict')} and {pluralise(effects, 'effect')}"
         return f"{'; '.join(words) or 'the sites are the same'}: {counts} changed"
-
-
-def _effects(number: int) -> str:
-    return pluralise(number, "effect")
 
 
 def difference(old: Result, new: Result) -> Difference:
@@ -161,14 +159,7 @@ def _changed_effects(
     old: Result, new: Result, common: set[str]
 ) -> dict[tuple[str, str], tuple[float | None, float | None]]:
     """Effects that came, went, or moved by more than an earlier standard error."""
-    tables = [
-        {
-            (row.cause, row.effect): (float(row.total), float(row.standard_error))
-            for row in result.effects.itertuples()
-            if {row.cause, row.effect} <= common
-        }
-        for result in (old, new)
-    ]
+    tables = [_effects_of(result, common) for result in (old, new)]
     found: dict[tuple[str, str], tuple[float | None, float | None]] = {}
     for pair in sorted({*tables[0], *tables[1]}):
         (before, error), (after, _) = (table.get(pair, (np.nan, np.nan)) for table in tables)
@@ -176,3 +167,13 @@ def _changed_effects(
             values = [None if np.isnan(x) else round(x, 3) for x in (before, after)]
             found[pair] = values[0], values[1]
     return found
+
+
+def _effects_of(result: Result, labels: set[str]) -> dict[tuple[str, str], tuple[float, float]]:
+    """Estimate and standard error of every effect between these labels."""
+    columns = (result.effects[name].tolist() for name in COLUMNS)
+    return {
+        (cause, effect): (float(total), float(error))
+        for cause, effect, total, error in zip(*columns, strict=True)
+        if {cause, effect} <= labels
+    }
