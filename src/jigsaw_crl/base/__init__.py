@@ -5,7 +5,7 @@
 `bitsets`       orders as bit sets in machine words, compiled
 `documents`     closed JSON documents, checked by pydantic
 `errors`        exceptions that say what is wrong, where, and what to do
-`faces`         methods whose work is done by a package above
+`late_methods`  methods whose work is done by a package above
 `findings`      observations about the data, with a severity and a remedy
 `frozen`        mappings and arrays that cannot be changed
 `text`          plural forms, short lists, suggestions for mistyped names
