@@ -6,7 +6,6 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -161,11 +160,8 @@ def moments(
     kinds = opt.kinds_of(interventions)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     earlier = None if add_to is None else read_client_with_findings(add_to)[0]
-    if cluster is None:
-        reading["reduction"] = None if earlier is None else earlier.reduction
-        client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
-    else:
-        client = _on_cluster(table, cluster, kinds, name=name, n_latent=n_latent, **reading)
+    reading |= {"reduction": earlier and earlier.reduction, "cluster": cluster}
+    client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     if earlier is not None:
         if not kinds:
             # Nothing is said of the new rows: they are like the earlier ones.
@@ -327,31 +323,6 @@ def _hard(piece: Fragment) -> list[str]:
     return [label for label, hard in zip(piece.labels, piece.hard.hard, strict=True) if hard]
 
 
-def _on_cluster(table: Path, address: str, kinds: list[Kinds], **options: Any) -> Client:
-    """The client of a folder that a cluster reduces."""
-    from jigsaw_crl.study.cluster import read_client_on_cluster
-
-    split = {"regime", "control", "name", "n_latent", "ignore", "batch", "missing"}
-    for option in sorted(options.keys() - split):
-        if options.pop(option):
-            raise InputError(
-                f"--{option} looks at all rows of a regime together, and a cluster at each file",
-                f"Drop --{option} or --cluster.",
-            )
-    with working(f"reading {table} on {address}"):
-        client, findings = read_client_on_cluster(table, address, **options)
-    return _noted(client, findings, kinds)
-
-
-def _noted(client: Client, findings: Sequence[Finding], kinds: list[Kinds]) -> Client:
-    """The client with its kinds of interventions; what was noticed goes to stderr."""
-    for kind in kinds:
-        client = client.with_interventions(kind, strict=True)
-    for finding in findings:
-        note(str(finding))
-    return client
-
-
 def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list[Finding]]:
     """The client of a file; what was noticed about its columns and rows also goes to stderr."""
     from jigsaw_crl.study import read_client_with_findings
@@ -361,4 +332,8 @@ def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list
         note(f"{MANIFEST} in the folder of {table.name} says how it is read")
     with working(f"reading {table}"):
         client, findings = read_client_with_findings(table, **options)
-    return _noted(client, findings, kinds), findings
+    for kind in kinds:
+        client = client.with_interventions(kind, strict=True)
+    for finding in findings:
+        note(str(finding))
+    return client, findings

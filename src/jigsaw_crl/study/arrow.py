@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, parquet_parts
 from jigsaw_crl.study.problems import passable
-from jigsaw_crl.study.source import Chunk, Codes, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Codes, Naming, Reading, Source, chunk_rows
 
 __all__ = ["arrow_source", "parquet_source", "unreadable"]
 
@@ -35,22 +35,20 @@ Tables = Iterator[tuple[Any, Mapping[str, str]]]
 def arrow_source(
     features: tuple[str, ...],
     ignored: Mapping[str, str],
-    naming: Naming,
     tables: Callable[[], Tables],
-    path: Path,
-    client: str,
+    reading: Reading,
     *,
     lacking: tuple[str, ...],
 ) -> Source:
     """A source of pyarrow record batches, each with the values of columns that it lacks."""
 
     def chunks() -> Iterator[Chunk]:
-        with readable(path):
+        with readable(reading.path or Path()):
             try:
                 for table, constant in tables():
-                    yield _chunk(table, features, naming, constant)
+                    yield _chunk(table, features, reading.naming, constant)
             except pa.ArrowException as error:
-                raise unreadable(error, path, client) from None
+                raise unreadable(error, reading.fail) from None
 
     return Source(features, chunks, ignored, lacking)
 
@@ -89,8 +87,7 @@ def _coded(table: Any, name: str, constant: Mapping[str, str]) -> tuple[list[str
 
 def unreadable(
     error: Exception,
-    path: Path,
-    client: str,
+    fail: Fail,
     header: Sequence[str] = (),
     ignored: tuple[str, ...] = (),
 ) -> InputError:
@@ -98,7 +95,6 @@ def unreadable(
 
     `header` names the columns of a text file, whose first row is the header to pyarrow.
     """
-    fail = partial(InputError, client=client, path=path)
     text = " ".join(str(error).split())
     value = re.search(r"In CSV column #(\d+):(?: Row #(\d+):)? .*invalid value '(.*)'", text)
     if value:
@@ -126,15 +122,12 @@ def unreadable(
 # -- Parquet ------------------------------------------------------------------------------------
 
 
-def parquet_source(
-    data: DataFile, naming: Naming, client: str, *, only: Path | None = None
-) -> Source:
+def parquet_source(data: DataFile, reading: Reading, *, only: Path | None = None) -> Source:
     """A Parquet file, or a folder of them, which may be partitioned by `regime=value`.
 
     With `only`, the rows of this file of the folder, with the features of the whole.
     """
-    path = data.path
-    fail = partial(InputError, client=client, path=path)
+    path, naming, fail = data.path, reading.naming, reading.fail
     regime = naming.column()
     with readable(path):
         files = [(path, {})] if data.handle is not None else parquet_parts(path)
@@ -154,7 +147,7 @@ def parquet_source(
             try:
                 schema = parquet.read_schema(opened(file))
             except pa.ArrowException as error:
-                raise unreadable(error, file, client) from None
+                raise unreadable(error, replace(reading, path=file).fail) from None
         layouts.append((file, keys, schema))
     first, keys, schema = layouts[0]
     columns = [*schema.names, *(k for k in keys if k not in schema.names)]
@@ -166,11 +159,9 @@ def parquet_source(
         if (why := _why_not_numeric(f.type)) and f.name not in named.values()
     } | {k: "a partition" for k in keys if k not in named.values()}
     ignore, lacking = naming.ignored_among(columns)
-    features, ignored = feature_columns(
-        columns, not_numbers, regime, ignore, path=first, client=client, beside=naming.beside
-    )
+    features, ignored = feature_columns(columns, not_numbers, ignore, replace(reading, path=first))
     for file, found, other in layouts:
-        _check_part(other, found, features, named, partial(fail, path=file))
+        _check_part(other, found, features, named, replace(reading, path=file).fail)
 
     def tables() -> Tables:
         step = chunk_rows(len(features))
@@ -187,7 +178,7 @@ def parquet_source(
                 for table in reader.iter_batches(step, columns=wanted):
                     yield table, constant
 
-    return arrow_source(features, ignored, naming, tables, path, client, lacking=lacking)
+    return arrow_source(features, ignored, tables, reading, lacking=lacking)
 
 
 def _why_not_numeric(kind: Any) -> str:

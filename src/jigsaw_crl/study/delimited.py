@@ -10,7 +10,6 @@ import gzip
 import io
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from jigsaw_crl.study.arrow import Tables, arrow_source, unreadable
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns, few_valued
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns
-from jigsaw_crl.study.source import Naming, Source
+from jigsaw_crl.study.source import Reading, Source
 
 __all__ = ["csv_source"]
 
@@ -42,9 +41,9 @@ _BLOCK = 1 << 20
 Fail = Callable[..., InputError]
 
 
-def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
+def csv_source(data: DataFile, reading: Reading) -> Source:
     """A text file with commas, semicolons or tabs; the first line names the columns."""
-    fail = partial(InputError, client=client, path=data.path)
+    naming, fail = reading.naming, reading.fail
     regime = naming.column()
     with readable(data.path):
         header, sample, delimiter, longest = _head(data, regime, fail)
@@ -59,9 +58,7 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
         held = [n for n in not_numbers if naming.control in cells[n]]
         likely = held or few_valued({n: cells[n] for n in not_numbers}) or not_numbers
         not_numbers = {n: not_numbers[n] for n in likely}
-    features, ignored = feature_columns(
-        header, not_numbers, regime, ignore, path=data.path, client=client, beside=naming.beside
-    )
+    features, ignored = feature_columns(header, not_numbers, ignore, reading)
     if not sample:
         raise fail("there are no rows below the header", "Check that the file is complete.")
     column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
@@ -90,9 +87,9 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
                     for table in reader:
                         yield table, {}
         except pa.ArrowException as error:
-            raise unreadable(error, data.path, client, header, naming.ignore) from None
+            raise unreadable(error, fail, header, naming.ignore) from None
 
-    return arrow_source(features, ignored, naming, tables, data.path, client, lacking=lacking)
+    return arrow_source(features, ignored, tables, reading, lacking=lacking)
 
 
 def _compression(data: DataFile) -> str | None:

@@ -34,7 +34,7 @@ from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.study.columns import check_beside, kept_positions, plain_rows
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.source import Chunk, Naming, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Reading, Source, chunk_rows
 
 __all__ = ["Member", "archive_members", "npz_source", "read_array"]
 
@@ -102,10 +102,10 @@ def archive_members(data: DataFile, client: str) -> dict[str, Member]:
     return members
 
 
-def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
+def npz_source(data: DataFile, reading: Reading) -> Source:
     """Rows from an archive in either layout."""
-    fail = partial(InputError, client=client, path=data.path)
-    members = archive_members(data, client)
+    naming, fail = reading.naming, reading.fail
+    members = archive_members(data, reading.client)
     # Names to ignore may be arrays or features.
     left = {name: m for name, m in members.items() if name not in naming.ignore}
     regime = naming.column()
@@ -132,7 +132,7 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     named = next((m for m in left.values() if _names_columns(m)), None)
     given = None if named is None else _text(data, named, fail).tolist()
     try:
-        features = check_features(client, given, width)
+        features = check_features(reading.client, given, width)
     except InputError as error:
         raise error.located(path=data.path) from None
     ignore, lacking = naming.ignored_among([*members, *features])

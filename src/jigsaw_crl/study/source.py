@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
+from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.row_options import Missing, RowOptions
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "Codes",
     "Missing",
     "Naming",
+    "Reading",
     "Source",
     "chunk_rows",
     "is_sparse",
@@ -83,16 +86,14 @@ class Source:
     ignored: Mapping[str, str] = field(default_factory=dict)
     lacking: tuple[str, ...] = ()
 
-    def choose(self, features: Sequence[str], client: str, path: object | None) -> Source:
+    def choose(self, features: Sequence[str], reading: Reading) -> Source:
         """The same with these features only, in this order."""
         position = {name: i for i, name in enumerate(self.features)}
         missing = [name for name in features if name not in position]
         if missing:
-            raise InputError(
+            raise reading.fail(
                 f"columns are missing: {few(missing)}",
                 "Pass a table with the columns of the earlier rows.",
-                client=client,
-                path=path,
             )
         chosen = [position[name] for name in features]
 
@@ -165,3 +166,30 @@ class Naming:
     def column(self, default: str = "regime") -> str:
         """Name of the regime column."""
         return default if self.regime is None else self.regime
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How the table of one client is read.
+
+    Parameters
+    ----------
+    client : str
+        The client's name.
+    naming : Naming
+    path : Path or None
+        The file; None for a table in memory.
+    n_latent : int or None
+    reduction : Reduction or None
+        Directions along which rows are read, if they are known before.
+    """
+
+    client: str
+    naming: Naming
+    path: Path | None = None
+    n_latent: int | None = None
+    reduction: Reduction | None = None
+
+    def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
+        """The error about this table."""
+        return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
