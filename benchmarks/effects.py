@@ -121,8 +121,8 @@ def population(world: jc.simulate.World, result: jc.Result) -> Record:
     found, effects = order.direct_effects, order.effects
     assert found is not None
     assert effects is not None
-    # Edges that rest on a pair that nobody has together have an interval, all others none.
-    exact = found.error == 0
+    # Edges that rest on a pair that nobody has together are not known exactly.
+    exact = (found.error == 0) & (found.carried == 0)
     signed = bool(effects.oriented.all())
     direct.append(_gap(found.weight[exact], both.direct[exact], signed))
     counts = jc.metrics.verdict_counts(world.order, order)

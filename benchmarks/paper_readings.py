@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
@@ -21,14 +21,9 @@ import numpy as np
 
 from jigsaw_crl import baseline
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.order import PartialOrder, transitive_closure
-from jigsaw_crl.baseline import block_ancestor
-from jigsaw_crl.baseline.block_causal_order import RatioSearch, block_causal_order_fs
+from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.baseline import literal, ratio_search
 from jigsaw_crl.baseline.budget import Budget
-from jigsaw_crl.baseline.differences import differences_of
-from jigsaw_crl.baseline.ratio_search import best_set_of_size
-from jigsaw_crl.client.client import Client
-from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.truth.experiments.published import TABLES
 from jigsaw_crl.truth.experiments.scenarios import scenario_of
 from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
@@ -218,24 +213,10 @@ def best_by_squares(
     return None if best is None else tuple(sorted(int(i) for i in order[list(best)]))
 
 
-def fragment(client: Client, tau: float, search: RatioSearch) -> Fragment:
-    found = block_causal_order_fs(differences_of(client), tau, Budget(BUDGET), search)
-    named = {b: frozenset(client.labels[i] for i in b) for b in found.ancestors}
-    pairs = [(named[a], named[d]) for d, above in found.ancestors.items() for a in above]
-    return Fragment(
-        client=client.name,
-        method="paper",
-        labels=client.labels,
-        blocks=tuple(named.values()),
-        block_order=PartialOrder.from_pairs(named.values(), pairs),
-        basis=found.Q,
-    )
-
-
 def show_samples(n: int, latents: list[int], worlds: int, readings: list[str]) -> None:
     for reading in readings or [*INTERVENTIONS, *WORLDS, SQUARES]:
-        search = best_by_squares if reading == SQUARES else best_set_of_size
-        ratio = patch.object(block_ancestor, "ratio", ratio_of_squares)
+        ratio = patch.object(literal, "rho", ratio_of_squares)
+        search = patch.object(ratio_search.BranchAndBound, "best", staticmethod(best_by_squares))
         for p in latents:
             scores: dict[float, list[tuple[float, float, float]]] = {tau: [] for tau in TAUS}
             for seed in range(71_000, 71_000 + worlds):
@@ -245,8 +226,13 @@ def show_samples(n: int, latents: list[int], worlds: int, readings: list[str]) -
                     world = WORLDS[reading](world)
                 clients, truths = world.clients(n, seed=seed), [world.truth(k) for k in range(15)]
                 for tau in TAUS:
-                    with ratio if reading == SQUARES else nullcontext():
-                        found = [fragment(client, tau, search) for client in clients]
+                    with ExitStack() as patches:
+                        for patched in (ratio, search) if reading == SQUARES else ():
+                            patches.enter_context(patched)
+                        found = [
+                            baseline.recover_fragment(client, tau=tau, budget=BUDGET)
+                            for client in clients
+                        ]
                     order = baseline.assemble_pairs(found).pairs
                     scores[tau].append(
                         (

@@ -182,13 +182,53 @@ def test_an_edge_that_two_open_pairs_could_explain_is_not_stated(result):
     )
     verdicts = np.zeros((3, 3), dtype=np.int8)
     verdicts[[a, a, k], [k, d, d]] = 1
-    found = direct_effects(seen, verdicts, verdicts.astype(float))
-    assert found.rests_on_open[a, d]
-    assert found.error[a, d] > 0.05
+    found = direct_effects(seen, verdicts)
     assert found.verdict(a, d) == "undetermined"
+    assert found.through(a, d) == ("k",)
+    assert found.half[a, d] > 0.2
+    assert np.isnan(found.weight[a, k])
     # With k known to be no descendant of a, nothing is open.
     verdicts[a, k] = 0
-    assert direct_effects(seen, verdicts, verdicts.astype(float)).verdict(a, d) == "direct"
+    assert direct_effects(seen, verdicts).verdict(a, d) == "direct"
+    # A path through k carries no more than what was measured of k on d.
+    verdicts[a, k] = -1
+    total[k, d] = 0.1
+    seen = replace(seen, estimate=total, error=np.where(np.isnan(total), np.nan, 0.01))
+    found = direct_effects(seen, verdicts)
+    assert found.verdict(a, d) == "direct"
+    assert found.half[a, d] == pytest.approx(0.1 + 1.96 * found.error[a, d], rel=1e-3)
+
+
+def test_a_path_through_a_label_that_a_site_lacks_is_not_direct():
+    effects = np.zeros((4, 4))
+    effects[1, 0], effects[2, 1] = 0.9, 0.8
+    world = jc.simulate.world_from_graph(
+        effects,
+        [["pump", "tank"], ["valve", "heater"]],
+        None,
+        3,
+        names=("pump", "valve", "tank", "heater"),
+        intervention=Intervention("hard", shift=1.0),
+    )
+    result = jc.recover(world.clients(n_samples=10_000), interventions="hard")
+    assert str(result.order.verdict("pump", "tank")) == "ancestor"
+    edge = result.graph["pump"]["tank"]
+    assert edge["verdict"] == "undetermined"
+    assert "valve" in edge["through"]
+    assert edge["low"] <= 0 <= edge["high"]
+    # Nobody measured these, and nothing is said about them.
+    assert not set(result.graph.edges) & {("pump", "valve"), ("valve", "tank"), ("pump", "heater")}
+
+
+def test_a_total_effect_lies_in_its_interval(result):
+    # One "not ancestor" in 40 has an estimate whose interval excludes zero.
+    effects = result.order.effects
+    far = replace(effects, estimate=effects.estimate + 10 * effects.error)
+    order = replace(result.order)
+    order.__dict__["effects"] = far
+    frame = replace(result, order=order).effects
+    assert (frame.total[frame.verdict == "not ancestor"] == 0).all()
+    assert ((frame.low <= frame.total) & (frame.total <= frame.high)).all()
 
 
 def test_notes_about_sites_reach_the_order_and_many_are_one_a_site(world, result):
@@ -241,7 +281,7 @@ def test_no_edge_is_direct_where_the_order_leaves_the_pair_open(result):
     verdicts = np.zeros((2, 2), dtype=np.int8)
     for said, expected in ((1, "direct"), (-1, "undetermined"), (0, "not direct")):
         verdicts[0, 1] = said
-        found = direct_effects(seen, verdicts, np.full((2, 2), 0.5))
+        found = direct_effects(seen, verdicts)
         assert found.verdict(0, 1) == expected
 
 

@@ -68,7 +68,7 @@ def test_every_field_of_the_evidence_follows_the_labels(seed, order):
     np.testing.assert_array_equal(permuted.log_odds, factors.log_odds[grid])
     np.testing.assert_array_equal(permuted.district_log_odds, factors.district_log_odds[grid])
     np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
-    assert permuted.open_share() == pytest.approx(factors.open_share())
+    np.testing.assert_allclose(permuted.joint()[1], factors.joint()[1][grid])
     same(Pooled.sum(2, 5, [(1.0, index, permuted.averaged())]), factors.averaged(), 1e-12)
 
 
@@ -78,7 +78,8 @@ def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():
     p[0, 1] = ancestor
     d = np.array([[0.0, district], [district, 0.0]])
     factors = BayesFactors((0.5,), p[None], d)
-    evidence, share = factors.averaged(), factors.open_share()
+    share = 0.2
+    evidence = factors.averaged(np.full((2, 2), np.log(share)))
     open_ = share * np.exp(district)
     wanted = np.log(((1 - share) * np.exp(ancestor) + open_) / (1 - share + open_))
     assert evidence.log_odds()[0, 1] == pytest.approx(wanted)
@@ -91,8 +92,19 @@ def test_a_client_whose_lines_never_meet_has_few_districts():
     none = np.full((p, p), -20.0)
     clear = BayesFactors((0.5,), rng.normal(size=(1, p, p)), none)
     joined = BayesFactors((0.5,), rng.normal(size=(1, p, p)), -none)
-    assert clear.open_share() < 0.1
-    assert joined.open_share() == 0.5
+    assert np.exp(clear.joint()[1]).max() < 0.1
+    assert np.exp(joined.joint()[1]).min() > 0.85
+
+
+def test_a_label_below_all_of_a_large_district_is_a_weak_member_of_it():
+    p = 10
+    district, ancestor = np.full((p, p), 30.0), np.zeros((1, p, p))
+    ancestor[0, :, 0], district[:, 0], district[0] = 30.0, 27.0, 27.0
+    weak = BayesFactors((0.5,), ancestor, district)
+    assert weak.averaged().log_odds()[1:, 0].max() < 0.5
+    # Below few labels that share nothing, it is their descendant.
+    apart = BayesFactors((0.5,), ancestor, np.where(district == 30.0, -20.0, 27.0))
+    assert apart.averaged().log_odds()[1:, 0].min() > 2.5
 
 
 def test_only_labels_that_may_have_been_missed_keep_a_single_direction_in_a_district():

@@ -129,6 +129,16 @@ def _header(**changes: Any) -> Callable[[Arrays], Arrays]:
     return spoil
 
 
+def _regime(**changes: Any) -> Callable[[Arrays], Arrays]:
+    """Changes of the first label's entry in the header."""
+
+    def spoil(arrays: Arrays) -> Arrays:
+        control, first, *rest = json.loads(str(arrays["header"]))["regimes"]
+        return _header(regimes=[control, first | changes, *rest])(arrays)
+
+    return spoil
+
+
 def _array(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Arrays], Arrays]:
     return lambda arrays: {**arrays, name: change(arrays[name].copy())}
 
@@ -143,23 +153,27 @@ def _set(index: Any, value: float) -> Callable[[np.ndarray], np.ndarray]:
 
 MOMENTS: dict[str, tuple[Callable[[Arrays], Arrays], tuple[str, ...]]] = {
     "a newer version": (_header(version=99), ("version 99", "upgrade")),
-    "factors below one": (lambda a: {**a, "factors": np.full((len(a["n"]), 2), 0.5)}, ("factors",)),
-    "factors of another shape": (lambda a: {**a, "factors": np.ones(2)}, ("factors",)),
+    "factors below one": (_regime(factors=[0.5, 1.0]), ("factors",)),
+    "one factor": (_regime(factors=[1.0]), ("factors",)),
+    "batches that do not add up": (_regime(batches={"monday": 3}), ("batches", "add up")),
+    "more groups than rows": (_regime(groups=99), ("groups",)),
+    "more gaps than rows": (_regime(incomplete=[20, 21, 1.0]), ("missing values",)),
+    "hard labels that it lacks": (_header(hard=["c"]), ("'hard'",)),
     "an older version": (_header(version=0), ("version 0",)),
     "another format": (_header(format="mine"), ("not a jigsaw-crl moments file",)),
     "a header that is no JSON": (_array("header", lambda _: np.array("{")), ("not valid JSON",)),
     "a header without labels": (_header(labels=[]), ("labels",)),
-    "labels that are numbers": (_header(labels=[1, 2]), ("not text",)),
+    "labels that are numbers": (_header(labels=[1, 2]), ("labels.0", "string")),
     "a fractional number of latents": (_header(n_latent=1.5), ("n_latent",)),
     "too few latents": (_header(n_latent=1), ("n_latent is 1",)),
     "nan in a covariance": (_array("covariance", _set((1, 0, 0), np.nan)), ("covariance",)),
     "an asymmetric covariance": (_array("covariance", _set((1, 0, 1), 9.0)), ("symmetric", "'a'")),
     "an indefinite covariance": (_array("covariance", _set((2, 0, 0), -9.0)), ("indefinite",)),
     "a mean that is too short": (_array("mean", lambda m: m[:, :1]), ("mean", "shape")),
-    "counts that are not whole": (_array("n", lambda n: n.astype(float)), ("float64",)),
-    "a count of zero": (_array("n", _set(0, 0)), ("no rows",)),
+    "counts that are not whole": (_regime(n=20.0), ("n'",)),
+    "a count of zero": (_regime(n=0), ("n'",)),
     "an unknown array": (lambda a: {**a, "rows": np.zeros(3)}, ("rows", "unknown")),
-    "exact and estimated mixed": (_array("n", _set(1, -1)), ("mixed", "'a'")),
+    "exact and estimated mixed": (_regime(n=None), ("mixed",)),
 }
 
 

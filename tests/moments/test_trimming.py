@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.moments.accumulator import Accumulator
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.trimming import TrimmedStream, check_trim, inner_rows
+from jigsaw_crl.moments.row_options import RowOptions
+from jigsaw_crl.moments.trimming import check_trim, inner_rows
 
 
 def correlated(n: int, seed: int, d: int = 5) -> np.ndarray:
@@ -58,12 +60,12 @@ def test_few_rows_and_a_share_of_zero_keep_all_rows():
     assert inner_rows(correlated(300, 0), 0.0).all()
 
 
-def test_a_trimmed_stream_gives_the_moments_of_the_rows_that_stay():
+def test_an_accumulator_that_trims_gives_the_moments_of_the_rows_that_stay():
     rows = correlated(700, 5)
-    stream = TrimmedStream(5, parts=True, trim=0.1)
+    stream = Accumulator(5, RowOptions(trim=0.1))
     for chunk in (rows[:100], rows[100:101], rows[101:]):
         stream.add(chunk)
-    found, expected = Moments.from_stream(stream), Moments.from_rows(rows[inner_rows(rows, 0.1)])
+    found, expected = stream.moments(), Moments.from_rows(rows[inner_rows(rows, 0.1)])
     assert found.n == expected.n == 630
     assert stream.left_out == 70
     np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-12)

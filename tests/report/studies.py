@@ -33,6 +33,7 @@ PLANT_SITES = {
     "east": ("pump", "valve", "tank", "flow"),
     "south": ("pump", "valve", "tank", "flow"),
     "west": ("flow", "heater", "mixer", "tank"),
+    "hill": ("pump", "valve", "heater"),
     "delta": ("valve", "flow", "tank", "mixer"),
     "coast": ("pump", "valve", "flow"),
 }
@@ -120,7 +121,7 @@ def contested_result() -> Result:
 
 
 def plant_world() -> jc.simulate.World:
-    """Six sites of a plant, with hard interventions."""
+    """Seven sites of a plant, with hard interventions."""
     effects = np.zeros((6, 6))
     for cause, effect, strength in PLANT_EFFECTS:
         effects[PLANT.index(effect), PLANT.index(cause)] = strength

@@ -65,7 +65,7 @@ def test_numbers_stand_clear_of_each_other_and_of_labels(plant):
     assert len(places) >= 5
     for i, (x, y) in enumerate(places):
         assert all(abs(x - u) >= 42 or abs(y - v) >= 14 for u, v in places[:i])
-        for chip in picture.chips:
+        for chip in picture.shapes:
             inside = chip.x < x < chip.x + chip.width and chip.y < y < chip.y + chip.height
             assert not inside
 
@@ -88,7 +88,7 @@ def test_without_hard_interventions_the_diagram_and_page_stay_as_they_were(tunne
     assert "What if" not in told
     assert "what if" not in told
     assert "total effect" not in told
-    assert describe(tunnel).pushable == ()
+    assert describe(tunnel)["pushable"] == ()
     assert not any(attributes.get("id") == "effects" for _, attributes in Reader(page).elements)
 
 
@@ -119,7 +119,7 @@ def test_sentences_about_an_effect_say_what_the_tables_say(plant):
     order = plant.order
     certificate, *about = texts_of(plant, "pump", "valve")
     assert certificate == str(order.explain("pump", "valve"))
-    assert "Total effect of pump on valve: +0.66" in certificate
+    assert "Total effect of pump on valve: +0.67" in certificate
     assert about[0] == "The effect is direct: it does not pass through other labels."
     assert about[1].startswith("The sites agree: ")
     assert about[2].startswith("×: set aside")
@@ -132,7 +132,14 @@ def test_sentences_about_an_effect_say_what_the_tables_say(plant):
     _, told, _ = texts_of(plant, "valve", "pump")
     assert interval in told
     assert "It counts as zero, because valve is not an ancestor of pump." in told
-    assert "no site with hard interventions" in texts_of(plant, "pump", "heater")[1]
+    assert "no site with hard interventions" in texts_of(plant, "pump", "mixer")[1]
+
+
+def test_an_effect_that_may_pass_through_another_label_is_called_total():
+    result = assembled(sized_fragment("one", "a", "c"), chain_fragment("two", "b", "d"))
+    assert texts_of(result, "a", "c")[1] == (
+        "This is the total effect; a path through b, d is not excluded."
+    )
 
 
 def test_a_no_that_nobody_measured_excludes_no_size(plant, exact):
@@ -152,7 +159,7 @@ def test_sites_that_were_set_aside_are_named_in_the_page(plant):
 
 def test_only_labels_with_a_known_effect_can_be_moved():
     result = assembled(sized_fragment("one", "a", "b"), chain_fragment("two", "b", "c"))
-    assert describe(result).pushable == ("a", "b")
+    assert describe(result)["pushable"] == ("a", "b")
 
 
 def test_labels_never_become_markup_beside_their_effects():

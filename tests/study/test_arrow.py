@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import jigsaw_crl as jc
@@ -19,6 +20,15 @@ def test_csv_files_may_use_semicolons_or_tabs(delimiter, name, tmp_path, referen
 def test_csv_files_may_be_compressed_and_start_with_a_byte_order_mark(tmp_path, reference):
     frame_of(regimes_of()).to_csv(tmp_path / "lab-1.csv.gz", index=False, encoding="utf-8-sig")
     assert_same(jc.read_client(tmp_path / "lab-1.csv.gz"), reference)
+
+
+def test_names_and_texts_of_a_csv_file_may_hold_line_breaks(tmp_path, reference):
+    frame = frame_of(regimes_of()).assign(note='two\nlines, "quoted"')
+    names = {name: f"{name}\n[V]" for name in reference.features}
+    frame.rename(columns=names).to_csv(tmp_path / "lab-1.csv", index=False)
+    client = jc.read_client(tmp_path / "lab-1.csv", ignore=["note"])
+    assert client.features == tuple(names.values())
+    np.testing.assert_array_equal(client.control.mean, reference.control.mean)
 
 
 def test_a_written_pandas_index_is_ignored(tmp_path, reference):

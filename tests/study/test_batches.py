@@ -164,22 +164,11 @@ def test_a_column_with_too_many_values_is_refused(monkeypatch):
         jc.Client.from_table(frame, name="lab-1", batch="plate")
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("batch_n", lambda x: x + 1, "do not add up"),
-        ("batch_name", lambda x: x + 9, "wrong entries"),
-        ("batch_mean", lambda x: x[:, :2], "batch_mean has type float64, shape"),
-        ("batch_regime", None, "batch_regime is missing"),
-    ],
-)
-def test_a_broken_moments_file_is_refused(name, change, message, tmp_path):
+def test_batches_of_other_columns_are_refused(tmp_path):
     path = write_moments(expected(), tmp_path / "m.npz")
     with np.load(path) as archive:
         arrays = {key: archive[key] for key in archive.files}
-    value = arrays.pop(name)
-    if change is not None:
-        arrays[name] = change(value)
+    arrays["batch_mean"] = arrays["batch_mean"][:, :2]
     np.savez(tmp_path / "broken.npz", **arrays)
-    with pytest.raises(jc.InputError, match=message):
+    with pytest.raises(jc.InputError, match="batch_mean has type float64, shape"):
         jc.read_client(tmp_path / "broken.npz")

@@ -13,7 +13,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.study.cluster import read_client_on_cluster
+from jigsaw_crl.study import read_client_with_findings
 
 from .. import dask_cluster
 from ..dask_cluster import PATIENCE
@@ -69,25 +69,63 @@ def assert_same_moments(one, other):
 
 @pytest.mark.slow
 def test_one_result_on_one_process_and_on_a_cluster(cluster, folder):
-    alone, _ = jc.study.read_client_with_findings(folder, ignore=["day"])
-    together, findings = read_client_on_cluster(folder, cluster[0], ignore=["day"])
+    alone, noticed = read_client_with_findings(folder, ignore=["day"])
+    together, findings = read_client_with_findings(folder, cluster=cluster[0], ignore=["day"])
     assert_same_moments(together, alone)
     assert together.features == tuple(f"x{i}" for i in range(8))
+    assert list(map(str, findings)) == list(map(str, noticed))
     assert "'flat'" in findings[-1].message
-    assert "'row'" in findings[-1].message
+
+
+def test_a_cluster_reads_as_the_manifest_says(cluster, folder, tmp_path):
+    study = tmp_path / "study"
+    (study / "lab-1").mkdir(parents=True)
+    for file in sorted(folder.iterdir())[:6]:
+        pd.read_parquet(file).to_parquet(study / "lab-1" / file.name, index=False)
+    first, second, *_ = read_client_with_findings(folder, ignore=["day"])[0].labels
+    (study / "study.toml").write_text(
+        f'ignore = ["day", "x3"]\nmissing = "drop"\n[clients.lab-1]\nn_latent = 4\n'
+        f'interventions = {{both = "hard"}}\nrename = {{{first} = "both", {second} = "both"}}\n'
+    )
+    alone, noticed = read_client_with_findings(study / "lab-1")
+    together, findings = read_client_with_findings(study / "lab-1", cluster=cluster[0])
+    assert_same_moments(together, alone)
+    assert "x3" not in together.features
+    assert (len(together.interventions["both"]), together.hard) == (2, {"both"})
+    assert list(map(str, findings)) == list(map(str, noticed))
+
+
+def test_a_wide_table_is_reduced_on_a_cluster(cluster, tmp_path):
+    rng = np.random.default_rng(0)
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 300)
+    wide = rng.normal(size=(control.shape[1], 600))
+    frames = [
+        pd.DataFrame(
+            rows @ wide + rng.normal(size=(300, 600)), columns=map(str, range(600))
+        ).assign(regime=label)
+        for label, rows in {"control": control, **regimes}.items()
+    ]
+    rows = pd.concat(frames).sample(frac=1.0, random_state=0)
+    (tmp_path / "lab-1").mkdir()
+    for k, part in enumerate(np.array_split(np.arange(len(rows)), 5)):
+        rows.iloc[part].to_parquet(tmp_path / "lab-1" / f"{k}.parquet", index=False)
+    alone, _ = read_client_with_findings(tmp_path / "lab-1")
+    together, _ = read_client_with_findings(tmp_path / "lab-1", cluster=cluster[0])
+    assert alone.reduction is not None
+    assert_same_moments(together, alone)
 
 
 def test_batches_are_merged_by_name(cluster, folder):
-    alone, _ = jc.study.read_client_with_findings(folder, batch="day")
-    together, _ = read_client_on_cluster(folder, cluster[0], batch="day")
+    alone, _ = read_client_with_findings(folder, batch="day")
+    together, _ = read_client_with_findings(folder, cluster=cluster[0], batch="day")
     assert_same_moments(together, alone)
 
 
 def test_a_folder_by_regime_is_read_as_well(cluster, folder, tmp_path):
     rows = pd.read_parquet(folder).drop(columns=["day", "row"])
     rows.to_parquet(tmp_path / "lab-1", partition_cols=["regime"])
-    alone, _ = jc.study.read_client_with_findings(tmp_path / "lab-1")
-    together, _ = read_client_on_cluster(tmp_path / "lab-1", cluster[0])
+    alone, _ = read_client_with_findings(tmp_path / "lab-1")
+    together, _ = read_client_with_findings(tmp_path / "lab-1", cluster=cluster[0])
     assert_same_moments(together, alone)
 
 
@@ -110,7 +148,7 @@ def test_a_bad_value_is_named_with_its_file(cluster, folder, tmp_path):
             rows.loc[5, "x3"] = np.inf
         rows.to_parquet(tmp_path / "lab-1" / file.name, index=False)
     with pytest.raises(InputError, match=r"part-0002\.parquet.*infinite in column 'x3', row 6"):
-        read_client_on_cluster(tmp_path / "lab-1", cluster[0], ignore=["day"])
+        read_client_with_findings(tmp_path / "lab-1", cluster=cluster[0], ignore=["day"])
 
 
 def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
@@ -118,7 +156,7 @@ def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
     found = []
 
     def reduce():
-        found.append(read_client_on_cluster(folder, address, ignore=["day"])[0])
+        found.append(read_client_with_findings(folder, cluster=address, ignore=["day"])[0])
 
     work = threading.Thread(target=reduce)
     with distributed.Client(address, timeout=PATIENCE, set_as_default=False) as watching:
@@ -136,7 +174,7 @@ def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
         work.join(timeout=PATIENCE)
         assert not work.is_alive()
         assert len(watching.scheduler_info(n_workers=-1)["workers"]) == 1
-    alone, _ = jc.study.read_client_with_findings(folder, ignore=["day"])
+    alone, _ = read_client_with_findings(folder, ignore=["day"])
     assert_same_moments(found[0], alone)
 
 
@@ -151,10 +189,12 @@ def test_what_a_cluster_cannot_do_is_refused(folder, refused, tmp_path):
     ]
     refused([*asked, "--trim", "0.1"], "--trim looks at all rows", "Drop --trim or --cluster")
     with pytest.raises(InputError, match="a cluster reduces a folder of Parquet files"):
-        read_client_on_cluster(sorted(folder.iterdir())[0], "tcp://127.0.0.1:1")
+        read_client_with_findings(
+            sorted(folder.iterdir())[0], ignore=["day"], cluster="tcp://127.0.0.1:1"
+        )
 
 
 def test_a_missing_scheduler_is_said_in_one_line(folder, monkeypatch):
     monkeypatch.setattr("jigsaw_crl.base.cluster.PATIENCE", 0.5)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
-        read_client_on_cluster(folder, "tcp://127.0.0.1:1", ignore=["day"])
+        read_client_with_findings(folder, cluster="tcp://127.0.0.1:1", ignore=["day"])

@@ -14,6 +14,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.study import read_client_with_findings
 from jigsaw_crl.study.columns import feature_columns
+from jigsaw_crl.study.source import Naming, Reading
 
 from .tables import assert_same, frame_of, regimes_of
 
@@ -88,12 +89,12 @@ def test_every_column_is_the_regime_a_feature_or_ignored(columns, data):
     text = data.draw(st.lists(st.sampled_from(others), unique=True))
     unwanted = data.draw(st.lists(st.sampled_from(others), unique=True))
     not_numbers = dict.fromkeys(text, "text")
-    place = {"path": None, "client": "lab"}
+    reading = Reading("lab", Naming(regime=regime))
     if set(text) | set(unwanted) == set(others):
         with pytest.raises(InputError, match="no numeric column"):
-            feature_columns(columns, not_numbers, regime, unwanted, **place)
+            feature_columns(columns, not_numbers, unwanted, reading)
         return
-    features, ignored = feature_columns(columns, not_numbers, regime, unwanted, **place)
+    features, ignored = feature_columns(columns, not_numbers, unwanted, reading)
     assert set(ignored) == set(text) | set(unwanted)
     assert features == tuple(c for c in columns if c != regime and c not in ignored)
 

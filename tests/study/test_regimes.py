@@ -9,19 +9,17 @@ from hypothesis import strategies as st
 
 import jigsaw_crl as jc
 from jigsaw_crl.study.regimes import client_from_source
-from jigsaw_crl.study.source import Chunk, Naming, Source
+from jigsaw_crl.study.source import Chunk, Naming, Reading, Source
 
 from .tables import assert_same, client_of
 
 
 def source(chunks: list[Chunk]) -> Source:
-    return Source(("x1", "x2"), lambda _: iter(chunks))
+    return Source(("x1", "x2"), lambda: iter(chunks))
 
 
 def read(chunks: list[Chunk], naming: Naming | None = None) -> jc.Client:
-    return client_from_source(
-        source(chunks), name="lab-1", naming=naming or Naming(), n_latent=None
-    )[0]
+    return client_from_source(source(chunks), Reading("lab-1", naming or Naming()))[0]
 
 
 @given(st.data())

@@ -24,7 +24,7 @@ from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.dissent import differing_labels, pairs_apart
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.exact import Contradiction, Knowledge, deduce
+from jigsaw_crl.assembly.exact import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.pairs import PairTable, why_stated
@@ -276,24 +276,22 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
     return order
 
 
-def _by_entailment(
-    knowledge: Knowledge, effects: PooledEffects | None, options: Options
-) -> GlobalOrder:
-    evidence = knowledge.evidence
-    verdicts = np.full(knowledge.yes.shape, OPEN, dtype=np.int8)
-    verdicts[knowledge.no] = NO
-    verdicts[knowledge.yes] = YES
+def _by_entailment(facts: Facts, effects: PooledEffects | None, options: Options) -> GlobalOrder:
+    evidence = facts.evidence
+    verdicts = np.full(facts.yes.shape, OPEN, dtype=np.int8)
+    verdicts[facts.no] = NO
+    verdicts[facts.yes] = YES
     order = GlobalOrder(
         panel=evidence.panel,
         use=evidence.use,
         mode="exact",
         verdicts=verdicts,
         why=why_stated(verdicts),
-        decoded=knowledge.yes,
+        decoded=facts.yes,
         notes=() if effects is None else effects.notes,
         seed=options.seed,
     )
-    order.__dict__.update(said=evidence, effects=effects, knowledge=knowledge)
+    order.__dict__.update(said=evidence, effects=effects, facts=facts)
     return order
 
 
@@ -325,7 +323,7 @@ def _by_algorithm_3(panel: Panel, options: Options) -> GlobalOrder:
 def posterior_of(order: GlobalOrder) -> Posterior:
     """The posterior of an order that was read from a file: it is sampled again."""
     if order.mode == "exact":
-        return _entailed(order.knowledge, order.seed)
+        return _entailed(order.facts, order.seed)
     if order.mode == "paper":
         # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".
         none = np.zeros_like(order.decoded)
@@ -333,10 +331,10 @@ def posterior_of(order: GlobalOrder) -> Posterior:
     return _sampled(OrderModel(Evidence.of(order.panel, order.use)), order.seed)
 
 
-def _entailed(knowledge: Knowledge, seed: int) -> Posterior:
+def _entailed(facts: Facts, seed: int) -> Posterior:
     """Orders that agree with all statements."""
-    one_of = [one for rows in knowledge.evidence.panel.rows for one in rows.one_of]
-    return entailed(knowledge.yes, knowledge.no, one_of, np.random.default_rng(seed))
+    one_of = [one for rows in facts.evidence.panel.rows for one in rows.one_of]
+    return entailed(facts.yes, facts.no, one_of, np.random.default_rng(seed))
 
 
 def _sampled(model: OrderModel, seed: int) -> Posterior:

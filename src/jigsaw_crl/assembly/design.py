@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import entr
@@ -20,6 +20,7 @@ from jigsaw_crl.assembly.districts import Graphs, likely_graphs, trust_in_graphs
 from jigsaw_crl.assembly.futures import Outlook, Words, new_site, usual_rows
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.frozen import CLOSED
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
@@ -70,6 +71,8 @@ class Proposal:
     >>> len(proposal.labels), proposal.undetermined == len(order.undetermined())
     (3, True)
     """
+
+    __pydantic_config__: ClassVar = CLOSED
 
     labels: tuple[str, ...]
     expected_gain: float

@@ -4,8 +4,8 @@ The variance of an effect falls as one over the rows, and sites add up by invers
 error e now and e_new at a further site, the error becomes `(1/e² + 1/e_new²)^(−½)`. A further site
 is expected to measure as well as the sites so far: the median of their errors, at its rows. An edge
 is decided when its log-odds pass 19 to 1 (`graph`); the factor on the rows of all sites is the
-smallest at which they would, if the edge is as large as it looks. What pairs that nobody measured
-add to its error does not fall with the rows.
+smallest at which they would, if the edge is as large as it looks. What paths through pairs that
+nobody measured can carry does not fall with the rows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.graph import EdgeVerdict
 from jigsaw_crl.assembly.verdict import NO
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.text import few
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
@@ -145,11 +146,8 @@ def _need(
         factor = next(decided, None)
         if factor is None:
             missing = f"edge: more than {FACTORS[-1]:,.0f} times the rows"
-            if direct.rests_on_open[a, d]:
-                missing = (
-                    "edge: pairs that no site has measured may lie between, so more rows do not "
-                    "decide it"
-                )
+            if between := direct.through(a, d):
+                missing = f"edge: a path through {few(between)} is not excluded, whatever the rows"
     return EffectNeed(
         *names,
         float(effects.estimate[a, d]),

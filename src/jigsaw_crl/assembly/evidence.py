@@ -38,7 +38,7 @@ class Claims:
     certain : array of int8, shape (p, p), or None
         Its statements, if it states.
     bayes : BayesFactors or None
-        Its factors, if it weighs.
+        Its factors, if it weighs, with districts from all its pairs together.
     log_open : array, shape (p, p), or None
         Log probability that each pair lies in one district there, if it weighs.
     evidence : Pooled
@@ -185,7 +185,7 @@ def _claims(
         scales = np.broadcast_to(stated, (panel.n_scales, *stated.shape))
         evidence = Pooled.of_client(scales, np.zeros_like(stated), none, says)
         return Claims(rows.client, rows.members, certain, None, None, evidence, says)
-    log_open = bayes.log_open(missed.excuse[rows.members])
+    bayes, log_open = bayes.joint(missed.excuse[rows.members])
     evidence = bayes.averaged(log_open)
     if evidence.n_scales != panel.n_scales:
         evidence = evidence.at_scales(panel.n_scales)

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
-from jigsaw_crl.assembly.exact import Prover
+from jigsaw_crl.assembly.exact import NoProof, Prover
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
-from jigsaw_crl.base.arrays import FloatArray
 
 __all__ = ["explain"]
 
 
-def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None) -> Certificate:
-    """The certificate of one ordered pair of positions.
-
-    With `most_steps`, a longer proof from exact statements raises `TooLong`.
-    """
+def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
+    """The certificate of one ordered pair of positions."""
     said = int(order.verdicts[a, d])
     steps: tuple[Step, ...] = ()
     reason = ""
@@ -38,9 +30,7 @@ def explain(order: GlobalOrder, a: int, d: int, *, most_steps: int | None = None
     if said == OPEN:
         reason = _why_undetermined(order, a, d)
     elif order.mode == "exact":
-        prover = Prover(order.knowledge, most_steps)
-        prover.ancestor(a, d, said == YES)
-        steps = tuple(prover.steps)
+        steps = _proof(order, a, d, said == YES, "stated")
     elif order.mode == "paper":
         steps = (Step(Fact(order.labels[a], order.labels[d], True), "algorithm-3"),)
     else:
@@ -84,147 +74,39 @@ def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
     )
 
 
-# -- evidence ---------------------------------------------------------------------------------
+# -- steps ------------------------------------------------------------------------------------
+
+
+def _proof(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> tuple[Step, ...]:
+    """The steps that lead to a fact from those that clients state or evidence decides."""
+    prover = Prover(order.facts, lambda a, d, holds: _base(order, a, d, holds, rule))
+    prover.ancestor(a, d, holds)
+    return tuple(prover.steps)
 
 
 def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
-    """Yes: the widest path of direct evidence. No: the strongest denial that implies it."""
     if order.table.why[a, d] == Why.SMALL:
-        return (replace(_weighed(order, a, d, False), rule="small"),)
-    if holds:
-        width, following = _paths(order, d, up=True)
-        if not np.isfinite(width[a]):
-            return (_posterior(order, a, d, holds),)
-        return tuple(_row(order, _trail(following, a, d)))
-    up, following_up = _paths(order, a, up=True)
-    down, following_down = _paths(order, d, up=False)
-    # A direct denial of the pair itself is the simplest answer, if there is one.
-    u, v, which = a, d, 0
-    if order.table.why[a, d] != Why.EVIDENCE:
-        found = _denial(order, a, d, up, down)
-        if found is None:
-            return (_posterior(order, a, d, holds),)
-        u, v, which = found
-    steps: list[Step] = []
-    heads: list[int] = []
-    for trail in (_trail(following_up, u, a), _trail(following_down, v, d)[::-1]):
-        if len(trail) > 1:
-            heads.append(_append(steps, _row(order, trail)))
-    if which == 0:
-        heads.append(_append(steps, [_weighed(order, u, v, False)]))
-    elif which == 1:
-        heads.append(_append(steps, [_weighed(order, v, u, True)]))
-    if (u, v) == (a, d) and which == 0:
-        return tuple(steps)
-    fact = Fact(order.labels[a], order.labels[d], False)
-    return (*steps, Step(fact, "excluded", tuple(heads)))
+        return (_base(order, a, d, False, "small"),)
+    try:
+        return _proof(order, a, d, holds, "weighed")
+    except NoProof:
+        return (_base(order, a, d, holds, "posterior"),)
 
 
-def _denial(
-    order: GlobalOrder, a: int, d: int, up: FloatArray, down: FloatArray
-) -> tuple[int, int, int] | None:
-    """The strongest refutation of a → d, as (u, v, kind); None if there is none.
-
-    u is a or above it, v is d or below it. Kind 0: u → v is denied; 1: v → u is known; 2: u is v.
-    """
-    up, down = up.copy(), down.copy()
-    up[a], down[d] = np.inf, np.inf
-    above, below = np.flatnonzero(up > -np.inf)[:, None], np.flatnonzero(down > -np.inf)
-    known, denied = _direct(order)
-    same = np.where(above == below, np.inf, -np.inf)
-    tables = np.stack((denied[above, below], known.T[above, below], same))
-    tables = np.minimum(tables, np.minimum(up[above], down[below]))
-    which, row, column = np.unravel_index(int(tables.argmax()), tables.shape)
-    if not tables[which, row, column] > -np.inf:
-        return None
-    return int(above[row, 0]), int(below[column]), int(which)
-
-
-def _direct(order: GlobalOrder) -> tuple[FloatArray, FloatArray]:
-    """Direct evidence for what is stated, and against what is denied; -inf elsewhere. Kept."""
-    kept = order.__dict__.setdefault("_direct_evidence", [])
-    if not kept:
-        E, said = order.evidence, order.verdicts
-        own = order.table.why == Why.EVIDENCE
-        denied = np.where((said == NO) & own, -E, -np.inf)
-        np.fill_diagonal(denied, -np.inf)
-        kept += [np.where((said == YES) & own, E, -np.inf), denied]
-    return kept[0], kept[1]
-
-
-def _paths(order: GlobalOrder, start: int, *, up: bool) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Widest paths of direct evidence from `start`, cached with the order."""
-    kept = order.__dict__.setdefault("_widest_paths", {})
-    if (start, up) not in kept:
-        strong, _ = _direct(order)
-        kept[start, up] = _widest(strong.T if up else strong, start)
-    found: tuple[FloatArray, npt.NDArray[np.int64]] = kept[start, up]
-    return found
-
-
-def _append(steps: list[Step], more: list[Step]) -> int:
-    """Append steps whose references count from their own first; returns the last one's number."""
-    shift = len(steps)
-    for step in more:
-        steps.append(replace(step, because=tuple(i + shift for i in step.because)))
-    return len(steps) - 1
-
-
-def _row(order: GlobalOrder, trail: list[int]) -> list[Step]:
-    """The direct steps along a trail, and the step from its first label to its last."""
-    steps = [_weighed(order, u, v, True) for u, v in pairwise(trail)]
-    if len(steps) > 1:
-        fact = Fact(order.labels[trail[0]], order.labels[trail[-1]], True)
-        steps.append(Step(fact, "chain", tuple(range(len(steps)))))
-    return steps
-
-
-def _weighed(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
+def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
+    """A step that follows from no other, and who says so."""
     yes, no = order.said.sides(a, d)
     supporting, contradicting = (yes, no) if holds else (no, yes)
+    fact = Fact(order.labels[a], order.labels[d], holds)
+    if rule == "stated":
+        return Step(fact, rule, supporting=supporting)
     return Step(
-        Fact(order.labels[a], order.labels[d], holds),
-        "weighed",
+        fact,
+        rule,
         supporting=supporting,
         contradicting=contradicting,
         log_bayes_factor=round(float(order.evidence[a, d]), 6),
     )
-
-
-def _posterior(order: GlobalOrder, a: int, d: int, holds: bool) -> Step:
-    return replace(_weighed(order, a, d, holds), rule="posterior")
-
-
-def _widest(strength: FloatArray, start: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Width of the widest path from `start` to every label, and each label's predecessor.
-
-    The width of a path is the smallest strength along it.
-    """
-    p = len(strength)
-    width = np.full(p, -np.inf)
-    previous = np.full(p, -1, dtype=np.int64)
-    width[start] = np.inf
-    done = np.zeros(p, dtype=bool)
-    queue = [(-np.inf, start)]
-    while queue:
-        _, u = heapq.heappop(queue)
-        if done[u]:
-            continue
-        done[u] = True
-        offer = np.minimum(width[u], strength[u])
-        for v in np.flatnonzero((offer > width) & ~done).tolist():
-            width[v], previous[v] = offer[v], u
-            heapq.heappush(queue, (-float(offer[v]), v))
-    width[start] = -np.inf
-    return width, previous
-
-
-def _trail(previous: npt.NDArray[np.int64], end: int, start: int) -> list[int]:
-    """The labels of the path from `end` back to `start`."""
-    trail = [end]
-    while trail[-1] != start:
-        trail.append(int(previous[trail[-1]]))
-    return trail
 
 
 # -- doubt ------------------------------------------------------------------------------------

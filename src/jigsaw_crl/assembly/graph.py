@@ -2,29 +2,27 @@
 
 With M the matrix of total effects (rows the cause, ones on the diagonal), the direct effects are
 `I − M⁻¹` (T8). An entry that the order excludes is zero. An entry that nobody measured is open: it
-counts as zero with the variance of an effect that may be there, so that every edge which depends on
-it gets a wide interval. To first order `δ(M⁻¹) = −M⁻¹ δM M⁻¹`, and the variance of a direct effect
-is `Σ_kl (M⁻¹)_ik² (M⁻¹)_lj² Var M_kl`. Open pairs also count to second order, `M⁻¹ δM M⁻¹ δM M⁻¹`:
-if nobody has k together with i or with j, i → k → j shows only there. An effect of which only the
-size is known is open with that size.
+counts as zero here, and an effect of up to one standard deviation may be there. With U these sizes
+and N = |M⁻¹| among the labels that may lie between i and j, paths through open pairs carry at most
+`(N U N + N U N U N)_ij`: the second part has paths i → k → j of which nobody has k together with i
+or with j. An effect of which only the size is known is open with that size.
 
-Whether an open pair has an effect is one question, so an edge is weighed twice, with no effect in
-open pairs and with one in all of them, and the two are averaged: with π the probability of an
-effect in the open pairs on which the edge depends, `P = (1 − π) P₀ + π P₁`. An edge is a direct
-cause only if the order says that it is a cause at all.
+An edge is direct only if the order says that it is a cause at all, and if more is left than such
+paths can carry. Otherwise what was measured may pass through other labels of the study.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.effects import PooledEffects
-from jigsaw_crl.assembly.verdict import NO, OPEN, YES
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.assembly.verdict import NO, YES
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.evidence.effects import INTERVAL
 
 __all__ = ["DirectEffects", "EdgeVerdict", "direct_effects"]
 
@@ -32,10 +30,12 @@ EdgeVerdict = Literal["direct", "not direct", "undetermined"]
 
 # Size of a direct effect, in standard deviations, and log-odds against there being one.
 TYPICAL, AGAINST = 0.3, 1.0
+# Size that effects which nobody measured may have, alone and together, in standard deviations.
+LARGEST = 1.0
 # Log-odds beyond which an edge is decided: 19 to 1.
 DECIDED = float(np.log(19.0))
-# Variance of an effect that exact moments give.
-NEGLIGIBLE = 1e-18
+# Size of an effect that is zero but for rounding, in exact moments.
+ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,22 +46,27 @@ class DirectEffects:
     ----------
     labels : tuple of str
     weight, error : array
+        NaN for pairs that nobody measured; 0 for those that the order excludes.
     log_odds : array
         That there is an edge; −inf where the order excludes it.
-    by_open : array
-        The part of the variance that comes from pairs that nobody measured.
+    carried : array
+        The most that paths through pairs that nobody measured can carry.
+    possible, open_pairs : array of bool
+        Pairs that the order does not exclude, and those of them that nobody measured.
     """
 
     labels: tuple[str, ...]
     weight: FloatArray
     error: FloatArray
     log_odds: FloatArray
-    by_open: FloatArray
+    carried: FloatArray
+    possible: BoolArray
+    open_pairs: BoolArray
 
     @property
-    def rests_on_open(self) -> BoolArray:
-        """The interval is wide because pairs that nobody measured may lie between."""
-        return np.asarray(self.by_open > self.error**2 / 2)
+    def half(self) -> FloatArray:
+        """Half of the 95 % interval: sampling error, and what open paths can carry."""
+        return np.asarray(INTERVAL * self.error + self.carried)
 
     def verdict(self, a: int, d: int) -> EdgeVerdict:
         """Is a a direct cause of d?"""
@@ -69,9 +74,16 @@ class DirectEffects:
 
     def verdict_at(self, a: int, d: int, factor: float) -> EdgeVerdict:
         """The verdict with `factor` times the rows at all sites, if the edge is as it looks."""
-        open_ = self.by_open[a, d]
-        variance = (self.error[a, d] ** 2 - open_) / factor + open_
-        return _verdict(float(_log_odds(self.weight[a, d], variance, TYPICAL)) - AGAINST)
+        variance = self.error[a, d] ** 2 / factor
+        return _verdict(float(_edge_odds(self.weight[a, d], variance, self.carried[a, d])))
+
+    def through(self, a: int, d: int) -> tuple[str, ...]:
+        """Labels because of which it is undetermined: a path may go through them."""
+        if self.verdict(a, d) != "undetermined" or not self.carried[a, d] > self.error[a, d]:
+            return ()
+        at, unseen = _between(self.possible, self.open_pairs, a, d)
+        touched = np.asarray(unseen.any(axis=0) | unseen.any(axis=1))[1:-1]
+        return tuple(self.labels[k] for k in at[1:-1][touched])
 
 
 def _verdict(log_odds: float) -> EdgeVerdict:
@@ -82,11 +94,7 @@ def _verdict(log_odds: float) -> EdgeVerdict:
 
 
 def direct_effects(
-    effects: PooledEffects,
-    verdicts: npt.NDArray[np.int8],
-    probabilities: FloatArray,
-    *,
-    entailed: bool = False,
+    effects: PooledEffects, verdicts: npt.NDArray[np.int8], *, entailed: bool = False
 ) -> DirectEffects:
     """Direct effects from total effects and the order.
 
@@ -95,10 +103,8 @@ def direct_effects(
     effects : PooledEffects
     verdicts : array of int8, shape (p, p)
         Of the order: see `verdict`.
-    probabilities : array, shape (p, p)
-        Of ancestry, for pairs that are open.
     entailed : bool
-        Decide only edges that no open pair can explain, however improbable, as in exact mode.
+        Decide only edges that no open pair can change, of whatever size, as in exact mode.
     """
     p = len(effects.labels)
     possible = verdicts != NO
@@ -107,64 +113,70 @@ def direct_effects(
     open_ = possible & ~effects.known
     M = np.eye(p)
     M[measured] += effects.estimate[measured]
-    variance = np.zeros((p, p))
-    variance[measured] = effects.error[measured] ** 2
-    chance = np.where(open_, np.where(verdicts == OPEN, probabilities, 1.0), 0.0)
-    size = np.where(np.isnan(effects.unsigned), TYPICAL, np.fmax(effects.unsigned, TYPICAL))
+    variance = np.where(measured, np.nan_to_num(effects.error) ** 2, 0.0)
     inverse = np.linalg.inv(M)
-    square: FloatArray = np.asarray(inverse**2, dtype=np.float64)
-    own = square @ variance @ square
-    by_open, if_all = (_by_open(square, open_ * size**2 * share) for share in (chance, 1.0))
-    weight = np.eye(p) - inverse
-    total = own + by_open
-    odds = _averaged(_edge_odds(weight, own), _edge_odds(weight, own + if_all), by_open, if_all)
-    odds[~possible] = -np.inf
-    unsure = open_ | (entailed & possible & (if_all > NEGLIGIBLE))
-    odds[unsure] = np.clip(odds[unsure], -DECIDED, DECIDED)
+    weight, square = np.eye(p) - inverse, np.asarray(inverse**2)
+    error = np.sqrt(square @ variance @ square)
+    unseen = open_ * np.where(np.isnan(effects.unsigned), LARGEST, effects.unsigned)
+    carried = _carried(np.abs(inverse), unseen, possible, measured)
+    odds = _edge_odds(weight, error**2, carried)
+    unsure = open_ | (entailed & (carried > ROUNDING))
+    odds = np.where(unsure, np.clip(odds, -DECIDED, DECIDED), odds)
     # One judge says whether there is an effect: the order.
     odds = np.where(verdicts == YES, odds, np.minimum(odds, DECIDED))
-    np.fill_diagonal(weight, 0.0)
-    weight[~possible] = 0.0
+    blank = np.where(open_, np.nan, 0.0)
     return DirectEffects(
         labels=effects.labels,
-        weight=weight,
-        error=np.where(possible, np.sqrt(total), 0.0),
-        log_odds=odds,
-        by_open=np.where(possible, by_open, 0.0),
+        weight=np.where(measured, weight, blank),
+        error=np.where(measured, error, blank),
+        log_odds=np.where(possible, odds, -np.inf),
+        carried=carried,
+        possible=possible,
+        open_pairs=open_,
     )
 
 
-def _by_open(square: FloatArray, unseen: FloatArray) -> FloatArray:
-    """Variance that open pairs of these variances bring to every edge."""
-    through = square @ unseen @ square
-    return np.asarray(through + square @ unseen @ through)
+def _between(
+    possible: BoolArray, unseen: npt.NDArray[Any], a: int, d: int
+) -> tuple[IntArray, npt.NDArray[Any]]:
+    """Positions of a, of all labels that may lie between, and of d; what is unseen among them."""
+    at = np.array([a, *np.flatnonzero(possible[a] & possible[:, d]), d], dtype=np.intp)
+    inside = unseen[np.ix_(at, at)]
+    # No path leads back to a, or on from d.
+    inside[:, 0] = inside[-1] = 0
+    return at, inside
 
 
-def _averaged(
-    none: FloatArray, all_: FloatArray, by_open: FloatArray, if_all: FloatArray
+def _carried(
+    N: FloatArray, unseen: FloatArray, possible: BoolArray, measured: BoolArray
 ) -> FloatArray:
-    """Log-odds of edges, averaged over whether open pairs have an effect."""
-    chance = np.divide(by_open, if_all, out=np.zeros_like(by_open), where=if_all > NEGLIGIBLE)
-    with np.errstate(divide="ignore"):
-        logs = np.log1p(-np.clip(chance, 0.0, 1.0)), np.log(np.clip(chance, 0.0, 1.0))
-        yes, no = (
-            np.logaddexp(
-                logs[0] - np.logaddexp(0.0, -s * none), logs[1] - np.logaddexp(0.0, -s * all_)
-            )
-            for s in (1.0, -1.0)
-        )
-    return np.where(chance > 0, yes - no, none)
+    """The most that paths through open pairs carry of every measured effect."""
+    out = np.zeros_like(N)
+    for a, d in np.argwhere(measured).tolist():
+        at, U = _between(possible, unseen, a, d)
+        if U.any():
+            inside = N[np.ix_(at, at)]
+            once = inside[0] @ U
+            out[a, d] = once @ inside[:, -1] + once @ inside @ U @ inside[:, -1]
+    return np.minimum(out, LARGEST)
 
 
-def _edge_odds(weight: FloatArray, variance: FloatArray) -> FloatArray:
-    """Log-odds of an edge of typical size against none."""
-    odds = _log_odds(weight, variance, TYPICAL) - AGAINST
-    sure = np.where(np.abs(weight) > 1e-7, np.inf, -np.inf)
-    return np.where(variance <= NEGLIGIBLE, sure, odds)
+def _edge_odds(
+    weight: FloatArray | float, variance: FloatArray | float, carried: FloatArray | float
+) -> FloatArray:
+    """Log-odds of an edge of typical size against none.
+
+    For an edge counts what is left of the weight if open paths carry as much as they can.
+    """
+    left = np.maximum(np.abs(weight) - carried, 0.0)
+    none, some = (_log_factor(np.abs(x), variance) - AGAINST for x in (weight, left))
+    odds = np.where(none > 0, np.maximum(some, -DECIDED), none)
+    sure = np.where(np.abs(weight) <= ROUNDING, -np.inf, np.where(left > ROUNDING, np.inf, 0.0))
+    return np.where(np.sqrt(variance) <= ROUNDING / 100, sure, odds)
 
 
-def _log_odds(weight: float | FloatArray, variance: float | FloatArray, size: float) -> FloatArray:
-    """Log Bayes factor of an effect of this size against none."""
+def _log_factor(weight: FloatArray, variance: FloatArray | float) -> FloatArray:
+    """Log Bayes factor of an effect of typical size against none."""
     v = np.maximum(variance, 1e-18)
-    gain = 0.5 * weight**2 / v * (size**2 / (size**2 + v))
-    return np.asarray(gain - 0.5 * np.log1p(size**2 / v))
+    gain = 0.5 * weight**2 / v * (TYPICAL**2 / (TYPICAL**2 + v))
+    return np.asarray(gain - 0.5 * np.log1p(TYPICAL**2 / v))

@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Certificate
-from jigsaw_crl.assembly.decision import Decided
+from jigsaw_crl.assembly.decision import Decided, Why
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.exact import Knowledge, TooLong, deduce
+from jigsaw_crl.assembly.exact import Facts, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
 from jigsaw_crl.assembly.use import Use
-from jigsaw_crl.assembly.verdict import OPEN, VERDICTS, YES, Verdict, tally
+from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
@@ -250,18 +250,13 @@ class GlobalOrder(ReadOnlyArrays):
         """The certificate of the verdict; its `str()` is readable."""
         return self.certificate(*self.indices(ancestor, descendant))
 
-    def certificate(self, a: int, d: int, *, most_steps: int | None = None) -> Certificate:
-        """The certificate of a pair of positions, which is made once.
-
-        With `most_steps`, a longer proof from exact statements raises `TooLong`.
-        """
+    def certificate(self, a: int, d: int) -> Certificate:
+        """The certificate of a pair of positions, which is made once."""
         from jigsaw_crl.assembly.explanation import explain
 
         made = self._certificates
         if (a, d) not in made:
-            made[a, d] = explain(self, a, d, most_steps=most_steps)
-        if most_steps is not None and len(made[a, d].steps) > most_steps:
-            raise TooLong
+            made[a, d] = explain(self, a, d)
         return made[a, d]
 
     @cached_property
@@ -301,9 +296,13 @@ class GlobalOrder(ReadOnlyArrays):
         return PairTable.of(self.said, self.effects, self.probabilities, log_factor, decided)
 
     @cached_property
-    def knowledge(self) -> Knowledge:
-        """The facts of exact mode and how they follow from the fragments."""
-        return deduce(self.said)
+    def facts(self) -> Facts:
+        """The facts from which certificates derive all others: stated, or decided by evidence."""
+        if self.mode == "exact":
+            return deduce(self.said)
+        own = (self.table.why == Why.EVIDENCE) & ~np.eye(len(self.labels), dtype=bool)
+        yes, no = ((self.verdicts == said) & own for said in (YES, NO))
+        return Facts.of(self.said, yes, no, np.exp(-np.abs(self.evidence)))
 
     @property
     def evidence(self) -> FloatArray:
@@ -340,7 +339,7 @@ class GlobalOrder(ReadOnlyArrays):
         if self.effects is None:
             return None
         exact = self.mode == "exact"
-        return direct_effects(self.effects, self.verdicts, self.probabilities, entailed=exact)
+        return direct_effects(self.effects, self.verdicts, entailed=exact)
 
     @property
     def rests_on(self) -> dict[tuple[str, str], str]:

@@ -81,7 +81,7 @@ def effects_frame(
     """One row per ordered pair with an effect, of `some` pairs or all.
 
     Columns: cause, effect, total (0 where the verdict is "not ancestor", otherwise the estimate),
-    standard_error, low and high (95 % interval of the estimate, whatever the verdict), sites,
+    standard_error, low and high (95 % interval of the estimate, and the total in it), sites,
     heterogeneity_p, verdict, kind.
     """
     import pandas as pd  # here for start-up time
@@ -92,14 +92,15 @@ def effects_frame(
     a, d = np.nonzero(known if some is None else known & some)
     names = np.array(order.labels, dtype=object)
     codes = order.verdicts[a, d]
+    total = np.where(codes == NO, 0.0, effects.estimate[a, d])
     return pd.DataFrame(
         {
             "cause": names[a],
             "effect": names[d],
-            "total": np.where(codes == NO, 0.0, effects.estimate[a, d]),
+            "total": total,
             "standard_error": effects.error[a, d],
-            "low": effects.low[a, d],
-            "high": effects.high[a, d],
+            "low": np.minimum(effects.low[a, d], total),
+            "high": np.maximum(effects.high[a, d], total),
             "sites": effects.sites[a, d],
             "heterogeneity_p": effects.heterogeneity[a, d],
             "verdict": [str(VERDICTS[int(code)]) for code in codes],
@@ -134,8 +135,9 @@ def site_effects_frame(order: GlobalOrder, cause: str, effect: str) -> pd.DataFr
 def direct_graph(order: GlobalOrder) -> nx.DiGraph[str]:
     """Direct effects as a graph, edges from cause to effect.
 
-    Edge data: weight, standard_error, low, high, and verdict, "direct" or "undetermined". Pairs
-    that are no edge have none.
+    Edge data: weight, standard_error, low, high, verdict ("direct" or "undetermined") and through,
+    the labels through which the effect may pass because no site measured the pairs between. Pairs
+    that are no edge have none, and neither have pairs that no site measured.
     """
     import networkx as nx  # here for start-up time
 
@@ -146,17 +148,18 @@ def direct_graph(order: GlobalOrder) -> nx.DiGraph[str]:
         return graph
     for a, d in np.argwhere(np.isfinite(direct.log_odds) | (direct.log_odds > 0)).tolist():
         verdict = direct.verdict(a, d)
-        if a == d or verdict == "not direct":
+        if a == d or verdict == "not direct" or direct.open_pairs[a, d]:
             continue
-        weight, error = float(direct.weight[a, d]), float(direct.error[a, d])
+        weight, half = float(direct.weight[a, d]), float(direct.half[a, d])
         graph.add_edge(
             order.labels[a],
             order.labels[d],
             weight=weight,
-            standard_error=error,
-            low=weight - INTERVAL * error,
-            high=weight + INTERVAL * error,
+            standard_error=float(direct.error[a, d]),
+            low=weight - half,
+            high=weight + half,
             verdict=verdict,
+            through=", ".join(direct.through(a, d)),
         )
     return graph
 

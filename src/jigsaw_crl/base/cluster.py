@@ -9,7 +9,7 @@ from typing import Any
 
 from jigsaw_crl.base.errors import InputError, JigsawError, import_optional
 
-__all__ = ["connected", "gathered"]
+__all__ = ["completed", "connected"]
 
 # Seconds to wait for the scheduler.
 PATIENCE = 10
@@ -42,8 +42,8 @@ def connected(cluster: Any) -> Iterator[Any]:
         yield connection
 
 
-def gathered(connection: Any, futures: Sequence[Any]) -> list[Any]:
-    """The results of tasks; Dask repeats those of a worker that was lost.
+def completed(connection: Any, futures: Sequence[Any]) -> Iterator[Any]:
+    """Yield the results of tasks as they finish; Dask repeats those of a worker that was lost.
 
     Raises
     ------
@@ -51,21 +51,31 @@ def gathered(connection: Any, futures: Sequence[Any]) -> list[Any]:
         There is no worker, or a task cannot be run or ended every worker that tried it.
     """
     distributed = import_optional("distributed", "Dask", "cluster")
-    waiting, seen = list(futures), time.monotonic()
+    waiting, seen = set(futures), time.monotonic()
     while waiting:
         try:
             with connection.as_current():
-                waiting = list(distributed.wait(waiting, timeout=LOOK_EVERY).not_done)
+                ended = distributed.wait(
+                    list(waiting), timeout=LOOK_EVERY, return_when="FIRST_COMPLETED"
+                ).done
         except TimeoutError:
-            if connection.nthreads():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > WITHOUT_WORKERS:
-                raise InputError(
-                    f"the cluster has had no worker for {WITHOUT_WORKERS:.0f} s",
-                    "Start workers, and look at the logs of the old ones.",
-                ) from None
+            ended = set()
+        if ended or connection.nthreads():
+            seen = time.monotonic()
+        elif time.monotonic() - seen > WITHOUT_WORKERS:
+            raise InputError(
+                f"the cluster has had no worker for {WITHOUT_WORKERS:.0f} s",
+                "Start workers, and look at the logs of the old ones.",
+            )
+        waiting -= ended
+        for future in ended:
+            yield _result(distributed, future)
+            future.release()
+
+
+def _result(distributed: Any, future: Any) -> Any:
     try:
-        return list(connection.gather(list(futures)))
+        return future.result()
     except JigsawError:
         raise
     except distributed.KilledWorker:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import ClassVar, Literal
+
+from jigsaw_crl.base.frozen import CLOSED
 
 __all__ = ["Finding", "ReadingNote", "Severity", "most_severe_first"]
 
@@ -30,6 +32,8 @@ class Finding:
     client, regime : str or None
         Where it was observed.
     """
+
+    __pydantic_config__: ClassVar = CLOSED
 
     check: str
     severity: Severity

@@ -13,7 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FrozenMapping", "ReadOnlyArrays"]
+__all__ = ["CLOSED", "FrozenMapping", "ReadOnlyArrays"]
+
+# A dataclass with this as `__pydantic_config__` can be part of a file: see `base.documents`.
+CLOSED: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
 
 K = TypeVar("K")
 V = TypeVar("V")

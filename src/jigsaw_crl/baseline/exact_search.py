@@ -25,7 +25,7 @@ from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.baseline.budget import Budget
 from jigsaw_crl.baseline.planes import Space, dimension
 
-__all__ = ["smallest_tight_set", "smallest_tight_set_by_trial"]
+__all__ = ["smallest_tight_set"]
 
 
 # The w's count as independent if the smallest singular value of the unit vectors exceeds this.
@@ -58,7 +58,7 @@ def smallest_tight_set(space: Space, budget: Budget) -> tuple[int, ...]:
     everything = tuple(range(m))
     w = _independent_choice(space)
     if w is None:
-        return smallest_tight_set_by_trial(space, budget)
+        return _by_trial(space, budget)
     for members in _closed_classes(space, w):
         if len(members) == m:
             break
@@ -68,12 +68,8 @@ def smallest_tight_set(space: Space, budget: Budget) -> tuple[int, ...]:
     return everything
 
 
-def smallest_tight_set_by_trial(space: Space, budget: Budget) -> tuple[int, ...]:
-    """The smallest C with `dim P(C; W) = |C|`, by the paper's enumeration of all sets.
-
-    Sets of one label come first, then sets of two, and so on. Takes and returns the same as
-    `smallest_tight_set`.
-    """
+def _by_trial(space: Space, budget: Budget) -> tuple[int, ...]:
+    """The same by the paper's enumeration: sets of one label come first, then sets of two."""
     m = len(space.vectors)
     for r in range(1, m):  # line 10: r ← r + 1
         subsets = combinations(range(m), r)  # line 6

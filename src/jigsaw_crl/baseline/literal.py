@@ -26,12 +26,14 @@ in the code    in the paper
 
 Nothing here is tuned: matrices are n_k × n_k, and all label sets of a size are tried, so the work
 is exponential in the size of the largest block: up to `2^m − 1` sets for m labels. Use it to check
-and to understand; `jigsaw_crl.baseline.recover_fragment` finds the same blocks faster.
+and to understand. From estimates, `jigsaw_crl.baseline.recover_fragment` runs these functions on
+smaller matrices and with a faster search; from exact moments it finds the same blocks by
+`exact_blocks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -49,6 +51,7 @@ __all__ = [
     "id_block_causal_order",
     "id_block_causal_order_fs",
     "id_global_causal_order",
+    "largest_ratio",
     "off",
     "precisions",
     "rho",
@@ -61,6 +64,7 @@ Block = tuple[str, ...]
 Rows = Mapping[str, FloatArray]
 Precisions = Mapping[str | int, FloatArray]
 Order = set[tuple[Block, Block]]
+Search = Callable[[Sequence[str], FloatArray, Precisions, float], Block]
 
 # Exact moments: a singular value counts as zero below SAFETY · n_k · eps · κ · ‖Θ⁽ʲ⁾‖, where κ is
 # the condition number of Θ⁽ʲ⁾. The factor covers the errors of q̂ from earlier blocks: on 11,000
@@ -101,8 +105,11 @@ def precisions(client: Client) -> dict[str | int, FloatArray]:
 
 
 def stacked(Theta: Precisions, C: Block) -> FloatArray:
-    """M̃(C): the changes Θ⁽ʲ⁾ − Θ⁽⁰⁾ of j ∈ C, one above the other."""
-    return np.vstack([Theta[j] - Theta[0] for j in C])
+    """M̃(C): the changes Θ⁽ʲ⁾ − Θ⁽⁰⁾ of j ∈ C, one above the other.
+
+    A label that was applied at several strengths may have a stack of matrices.
+    """
+    return np.concatenate([(Theta[j] - Theta[0]).reshape(-1, len(Theta[0])) for j in C])
 
 
 def rows(q: Rows, blocks: Sequence[Block], n: int) -> FloatArray:
@@ -112,8 +119,8 @@ def rows(q: Rows, blocks: Sequence[Block], n: int) -> FloatArray:
 
 def off(M: FloatArray, W: FloatArray) -> FloatArray:
     """M (I − Wᵀ(WWᵀ)⁻¹W): the rows of M without their part in the row space of W."""
-    projection: FloatArray = np.eye(M.shape[1]) - W.T @ np.linalg.inv(W @ W.T) @ W
-    return M @ projection
+    # The pseudo-inverse of W is Wᵀ(WWᵀ)⁻¹, with fewer rounding errors.
+    return np.asarray(M - M @ np.linalg.pinv(W) @ W)
 
 
 def P(C: Block, W: FloatArray, Theta: Precisions) -> FloatArray:
@@ -256,10 +263,26 @@ def id_block_ancestor_fs(
     return dict(zip(C, right[: len(C)], strict=True)), A  # 13, 14
 
 
+def largest_ratio(R: Sequence[str], W: FloatArray, Theta: Precisions, tau: float) -> Block:
+    """Lines 3 to 17 of Algorithm 2-FS: the next block, of as few labels as possible."""
+    r = 1  # 3
+    while True:  # 4
+        sets = list(combinations(R, r))  # 6
+        ratio = {C: rho(off(stacked(Theta, C), W), r) for C in sets}  # 7 to 11
+        C = max(sets, key=ratio.__getitem__)
+        if ratio[C] >= 1 - tau:  # 12
+            return C  # 13, 14
+        r = r + 1  # 16
+        _check_size(r, R)
+
+
 def id_block_causal_order_fs(
-    Theta: Precisions, tau: float
+    Theta: Precisions, tau: float, search: Search = largest_ratio
 ) -> tuple[list[Block], Order, FloatArray]:
-    """Algorithm 2-FS: takes estimated precisions and τ; returns the same as Algorithm 2."""
+    """Algorithm 2-FS: takes estimated precisions and τ; returns the same as Algorithm 2.
+
+    `search` does lines 3 to 17. The printed one tries all sets; `ratio_search` has a faster one.
+    """
     I: list[Block] = []  # 1
     R = [j for j in Theta if isinstance(j, str)]  # 1
     q: dict[str, FloatArray] = {}
@@ -267,17 +290,8 @@ def id_block_causal_order_fs(
     Q = np.zeros((0, n))  # 1
     prec: Order = set()
     while R:  # 2
-        r, flag = 1, True  # 3
-        while flag:  # 4
-            W = rows(q, I, n)  # 5
-            sets = list(combinations(R, r))  # 6
-            ratio = {C: rho(off(stacked(Theta, C), W), r) for C in sets}  # 7 to 11
-            C = max(sets, key=ratio.__getitem__)
-            if ratio[C] >= 1 - tau:  # 12, 13
-                flag = False  # 14
-            else:
-                r = r + 1  # 16
-                _check_size(r, R)
+        W = rows(q, I, n)  # 5: it does not change while r grows
+        C = search(R, W, Theta, tau)  # 3 to 17
         q_C, A = id_block_ancestor_fs(C, Theta, I, q, tau)  # 19
         prec |= {(C, B) for B in _with_ancestors(A, prec)}  # 20
         Q = np.vstack([*q_C.values(), Q])  # 21

@@ -4,26 +4,28 @@ With `G_j = M_jᵀ M_j` the Gram matrix of a label's projected change, the stack
 `M(C)ᵀ M(C) = Σ_{j ∈ C} G_j`, so its singular values are square roots of the eigenvalues of a sum.
 A set passes when the tail `T_r = Σ_{i > r} σ_i` is at most a share τ of all singular values.
 
-`best_set_of_size_by_trial` examines every set, as the paper prints it. `best_set_of_size` is a
-branch-and-bound search with the same result. Sets grow one label at a time, and adding rows never
-decreases a singular value: a part S of C has `T_r(S) ≤ T_r(C)`. Conversely, for every C that
-contains S, the energy ‖M_j‖²_F of the labels to be added bounds `Σ_{i ≤ r} σ_i(C)` (see
-`largest_head`), and the triangle inequality gives `Σ_i σ_i(C) ≤ ‖M(S)‖_* + Σ_{j ∈ C∖S} ‖M_j‖_*`.
-If `T_r(S)` exceeds a share τ of the smaller bound, no set containing S passes, and none is tried.
-Once a set has passed, τ is replaced by its share, because only a better set matters.
+The paper examines every set (`literal.largest_ratio`); this is a branch-and-bound search with the
+same result. Sets grow one label at a time, and adding rows never decreases a singular value: a part
+S of C has `T_r(S) ≤ T_r(C)`. Conversely, for every C that contains S, the energy ‖M_j‖²_F of the
+labels to be added bounds `Σ_{i ≤ r} σ_i(C)` (see `largest_head`), and the triangle inequality gives
+`Σ_i σ_i(C) ≤ ‖M(S)‖_* + Σ_{j ∈ C∖S} ‖M_j‖_*`. If `T_r(S)` exceeds a share τ of the smaller bound,
+no set containing S passes, and none is tried. Once a set has passed, τ is replaced by its share,
+because only a better set matters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.baseline.budget import Budget
+from jigsaw_crl.baseline.budget import Budget, BudgetSpent
+from jigsaw_crl.baseline.literal import Precisions, stacked
+from jigsaw_crl.baseline.planes import complement
 
-__all__ = ["best_set_of_size", "best_set_of_size_by_trial", "largest_head"]
+__all__ = ["BranchAndBound", "best_set_of_size", "largest_head"]
 
 
 # Matrices in one batch: 2048 of size 24 × 24 take 9 MB, which fits in the cache.
@@ -79,22 +81,35 @@ def best_set_of_size(
     return tuple(sorted(int(i) for i in order[best.members]))
 
 
-def best_set_of_size_by_trial(
-    grams: FloatArray, r: int, tau: float, budget: Budget
-) -> tuple[int, ...] | None:
-    """The same set, by the paper's enumeration of all sets of r labels."""
-    m, s, _ = grams.shape
-    flat = grams.reshape(m, s * s)
-    best: tuple[int, ...] | None = None
-    least = tau
-    subsets = combinations(range(m), r)  # line 6
-    while batch := list(islice(subsets, BATCH)):  # line 7
-        budget.spend(len(batch))
-        share = _tail_share(_singular(_summed(flat, np.array(batch), s)), r)  # lines 8 to 10
-        i = int(np.argmin(share))
-        if share[i] < least or (best is None and share[i] <= least):  # lines 12 and 13
-            least, best = float(share[i]), batch[i]
-    return best
+@dataclass
+class BranchAndBound:
+    """The search for `literal.id_block_causal_order_fs`, with the result of the printed one.
+
+    Parameters
+    ----------
+    budget : Budget
+    undivided : tuple of str
+        Labels that became one last block because the budget ran out; empty otherwise.
+    """
+
+    budget: Budget
+    undivided: tuple[str, ...] = ()
+    best = staticmethod(best_set_of_size)
+
+    def __call__(
+        self, R: Sequence[str], W: FloatArray, Theta: Precisions, tau: float
+    ) -> tuple[str, ...]:
+        N = complement(W.shape[1], [W.T])
+        M = [stacked(Theta, (j,)) @ N for j in R]
+        grams = np.stack([Mj.T @ Mj for Mj in M])
+        try:
+            for r in range(1, len(R)):  # lines 3, 4 and 16
+                chosen = self.best(grams, r, tau, self.budget)  # lines 6 to 13
+                if chosen is not None:
+                    return tuple(R[i] for i in chosen)
+        except BudgetSpent:
+            self.undivided = tuple(R)
+        return tuple(R)  # r has reached |R|, where all remaining labels pass
 
 
 def _grown(parts: IntArray, m: int, r: int) -> list[IntArray]:

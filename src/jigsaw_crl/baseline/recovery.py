@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.baseline import literal
-from jigsaw_crl.baseline.block_causal_order import (
-    Blocks,
-    ExactSearch,
-    RatioSearch,
-    block_causal_order,
-    block_causal_order_fs,
-)
 from jigsaw_crl.baseline.budget import DEFAULT_BUDGET, Budget, check_budget
 from jigsaw_crl.baseline.calibration import check_tau
-from jigsaw_crl.baseline.differences import differences_of
-from jigsaw_crl.baseline.exact_search import smallest_tight_set, smallest_tight_set_by_trial
+from jigsaw_crl.baseline.exact_blocks import Block, Blocks, exact_blocks
 from jigsaw_crl.baseline.planes import SAFETY, Planes, planes_of
-from jigsaw_crl.baseline.ratio_search import best_set_of_size, best_set_of_size_by_trial
-from jigsaw_crl.client.client import Client
+from jigsaw_crl.baseline.ratio_search import BranchAndBound
+from jigsaw_crl.client.client import RANK_TOLERANCE, Client
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
+from jigsaw_crl.moments.regime import column_space
 
-__all__ = ["Search", "recover_fragment"]
+__all__ = ["Search", "fast_blocks", "precisions_of", "recover_fragment"]
 
-Search = Literal["fast", "published", "literal"]
-_SEARCHES: dict[str, tuple[ExactSearch, RatioSearch]] = {
-    "fast": (smallest_tight_set, best_set_of_size),
-    "published": (smallest_tight_set_by_trial, best_set_of_size_by_trial),
-}
+Search = Literal["fast", "literal"]
 _OTHER_METHOD = 'Use method="null-cone"'
 # Relations weaker than a hundredth are common; a client that cannot resolve them gets a finding.
 COARSE = 1e-2
@@ -59,13 +51,10 @@ def recover_fragment(
         Number of label sets the search may examine. The search for a block may be exponential in
         the block's size; when the budget runs out, the labels not yet placed form one last block,
         and `fragment.outcome` says so.
-    search : {"fast", "published", "literal"}
-        "published" enumerates label sets as the paper prints it: all sets of one label, then all of
-        two, and so on, until a set of that size passes. "fast" finds the same sets with less work:
-        on exact moments in polynomial time, on estimates by branch and bound. The two give equal
-        fragments unless the budget runs out. "literal" runs `jigsaw_crl.baseline.literal`, the
-        paper's own lines on full matrices, and gives the same blocks and the same spaces; it
-        refuses clients that could need more sets than the budget (more than 19 labels by default).
+    search : {"fast", "literal"}
+        "literal" runs `jigsaw_crl.baseline.literal`, the paper's own lines on full matrices, which
+        try all label sets. It gives the same blocks and the same spaces, and refuses clients that
+        could need more sets than the budget (more than 19 labels by default).
 
     Returns
     -------
@@ -92,39 +81,27 @@ def recover_fragment(
     >>> fragment = baseline.recover_fragment(client)
     >>> fragment.is_block_ancestor("pump", "valve"), fragment.outcome.ok
     (True, True)
-    >>> for search in ("published", "literal"):
-    ...     other = baseline.recover_fragment(client, search=search)
-    ...     print(other.block_order == fragment.block_order)
-    True
+    >>> literally = baseline.recover_fragment(client, search="literal")
+    >>> literally.block_order == fragment.block_order
     True
     """
-    if search not in (*_SEARCHES, "literal"):
-        raise InputError(
-            f"search is {search!r}", 'Use "fast", "published" or "literal".', client=client.name
-        )
-    exact, by_ratio = _SEARCHES.get(search, _SEARCHES["fast"])
+    if search not in ("fast", "literal"):
+        raise InputError(f"search is {search!r}", 'Use "fast" or "literal".', client=client.name)
     share = check_tau(tau, client=client.name)
     limit = Budget(check_budget(budget, client=client.name))
     findings: tuple[Finding, ...] = ()
     idle: tuple[str, ...] = ()
+    literally = search == "literal"
     if client.is_population:
         planes = planes_of(client)
         idle = tuple(x for x, rank in zip(planes.labels, planes.ranks, strict=True) if rank == 0)
         findings = _findings(client, planes, idle)
-        result = (
-            _literal_blocks(client, None, limit.total)
-            if search == "literal"
-            else block_causal_order(planes, limit, exact)
-        )
+        found = _literal(client, None, limit) if literally else exact_blocks(planes, limit)
     else:
-        differences = differences_of(client)  # refuses singular regimes, for every search
-        result = (
-            _literal_blocks(client, share, limit.total)
-            if search == "literal"
-            else block_causal_order_fs(differences, share, limit, by_ratio)
-        )
-    named = {block: frozenset(client.labels[i] for i in block) for block in result.ancestors}
-    pairs = [(named[a], named[d]) for d, above in result.ancestors.items() for a in above]
+        Theta, U = precisions_of(client)  # refuses singular regimes, for every search
+        found = _literal(client, share, limit) if literally else fast_blocks(Theta, U, share, limit)
+    named = {block: frozenset(block) for block in found.ancestors}
+    pairs = [(named[a], named[d]) for d, above in found.ancestors.items() for a in above]
     return Fragment(
         client=client.name,
         method="paper",
@@ -132,38 +109,77 @@ def recover_fragment(
         blocks=tuple(named.values()),
         block_order=PartialOrder.from_pairs(named.values(), pairs),
         n_samples=client.n_samples,
-        outcome=_outcome(client, result, limit, idle),
+        outcome=_outcome(client, found, limit, idle),
         findings=findings,
-        basis=result.Q,
+        basis=found.Q,
     )
 
 
-def _literal_blocks(client: Client, tau: float | None, budget: int) -> Blocks:
+def precisions_of(client: Client) -> tuple[dict[str | int, FloatArray], FloatArray]:
+    """Θ̂⁽ʲ⁾ of each label and, under the key 0, of the control, in the space of the latents.
+
+    The second value is U, shape (n_features, p): an orthonormal basis of the column space of X, in
+    which inner products and singular values are kept and matrices are p_k × p_k. A label has a
+    stack of matrices, one for each strength.
+    """
+    control = client.control_second_moment()
+    U = column_space(control, client.n_latent)
+
+    def precision(second_moment: FloatArray, regime: str) -> FloatArray:
+        values, vectors = np.linalg.eigh(U.T @ second_moment @ U)
+        if values[0] <= RANK_TOLERANCE * max(values[-1], 0.0):
+            raise InputError(
+                f"its second moment is singular on the {client.n_latent} dimensions of the control",
+                "Drop the regime, or check that its rows vary; the paper's method needs more rows "
+                "than latents in every regime.",
+                client=client.name,
+                regime=regime,
+            )
+        return np.asarray((vectors / values) @ vectors.T, dtype=np.float64)
+
+    Theta: dict[str | int, FloatArray] = {0: precision(control, client.control_name)}
+    for label in client.labels:
+        Theta[label] = np.stack([precision(c, label) for c in client.second_moments(label)])
+    return Theta, U
+
+
+def fast_blocks(Theta: literal.Precisions, U: FloatArray, tau: float, budget: Budget) -> Blocks:
+    """Blocks from estimates: Algorithm 2-FS in the space of the latents, by branch and bound."""
+    search = BranchAndBound(budget)
+    found = literal.id_block_causal_order_fs(Theta, tau, search)
+    named = _in_label_order(*found, [j for j in Theta if isinstance(j, str)])
+    return replace(named, Q=named.Q @ U.T, undivided=search.undivided)
+
+
+def _literal(client: Client, tau: float | None, budget: Budget) -> Blocks:
     """The blocks that `literal` finds; exact moments when `tau` is None."""
     m = len(client.labels)
-    if 2**m - 1 > budget:
+    if 2**m - 1 > budget.total:
         raise InputError(
             f"the literal search may have to examine {2**m - 1} sets of {m} labels; the budget is "
-            f"{budget}",
+            f"{budget.total}",
             'Use search="fast", or raise the budget.',
             client=client.name,
         )
     Theta = literal.precisions(client)
     try:
-        I, prec, Q = (
+        found = (
             literal.id_block_causal_order(Theta)
             if tau is None
             else literal.id_block_causal_order_fs(Theta, tau)
         )
     except InputError as error:
         raise InputError(error.what, error.remedy, client=client.name) from None
-    position = {label: i for i, label in enumerate(client.labels)}
-    members = {C: tuple(position[label] for label in C) for C in reversed(I)}
-    ancestors = {
-        members[C]: frozenset(members[B] for below, B in prec if below == C) for C in members
-    }
+    return _in_label_order(*found, client.labels)
+
+
+def _in_label_order(
+    I: Sequence[Block], prec: literal.Order, Q: FloatArray, labels: Sequence[str]
+) -> Blocks:
+    """The output of the paper's algorithms, which list the newest block first."""
+    ancestors = {C: frozenset(B for below, B in prec if below == C) for C in reversed(I)}
     basis = np.empty_like(Q)
-    basis[[i for C in I for i in members[C]]] = Q
+    basis[[labels.index(label) for C in I for label in C]] = Q
     return Blocks(ancestors, basis)
 
 

@@ -6,7 +6,6 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from jigsaw_crl.client.checks import Kinds
     from jigsaw_crl.client.client import Client
     from jigsaw_crl.fragment.fragment import Fragment, Outcome
-    from jigsaw_crl.study.checkpoint import Checkpoint
 
 __all__ = ["register"]
 
@@ -153,8 +151,6 @@ def moments(
     Reads the table once, in constant memory; one of 500 columns or more is read twice, and reduced
     to the directions that hold its latents. The file holds counts, means, covariances and higher
     moments, but no rows. Every other command accepts it in place of the table.
-
-    If it is stopped, run it again: it goes on where it was, as FILE.unfinished says.
     """
     from jigsaw_crl.study import merge_clients, read_client_with_findings, write_moments
     from jigsaw_crl.study.moments_file import is_moments
@@ -164,20 +160,14 @@ def moments(
     kinds = opt.kinds_of(interventions)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     earlier = None if add_to is None else read_client_with_findings(add_to)[0]
-    kept = _kept_beside(output)
-    if cluster is None:
-        reading["reduction"] = None if earlier is None else earlier.reduction
-        reading["checkpoint"] = kept
-        client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
-    else:
-        client = _on_cluster(table, cluster, kinds, name=name, n_latent=n_latent, **reading)
+    reading |= {"reduction": earlier and earlier.reduction, "cluster": cluster}
+    client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     if earlier is not None:
         if not kinds:
             # Nothing is said of the new rows: they are like the earlier ones.
             client = client.with_interventions(dict.fromkeys(earlier.hard, "hard"))
         client = merge_clients(earlier, client)
     write_moments(client, output, force=force)
-    kept.remove()
     sizes = client.n_samples
     if as_json:
         print_json(
@@ -280,13 +270,12 @@ def fragment(
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
     signed = opt.signer(sign, study, round_name)
     reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
-    kept = None if output is None else _kept_beside(output)
-    client, noticed = _read(table, kinds, name=name, n_latent=n_latent, checkpoint=kept, **reading)
+    client, noticed = _read(table, kinds, name=name, n_latent=n_latent, **reading)
     with working("recovering"):
         piece = recover_fragment(client, **options)
     piece = with_rows_left_out(piece, noticed)
     if private is not None:
-        from jigsaw_crl.fragment.private import save_private
+        from jigsaw_crl.fragment.reading import save_private
 
         save_private(piece, private, force=force)
     check_rows(piece, min_rows)
@@ -294,8 +283,6 @@ def fragment(
         piece = rounded(piece)
     if output is not None:
         write_text(output, piece.to_json() if signed is None else signed(piece))
-    if kept is not None:
-        kept.remove()
     if as_json:
         print_json(
             {
@@ -336,38 +323,6 @@ def _hard(piece: Fragment) -> list[str]:
     return [label for label, hard in zip(piece.labels, piece.hard.hard, strict=True) if hard]
 
 
-def _on_cluster(table: Path, address: str, kinds: list[Kinds], **options: Any) -> Client:
-    """The client of a folder that a cluster reduces."""
-    from jigsaw_crl.study.cluster import read_client_on_cluster
-
-    split = {"regime", "control", "name", "n_latent", "ignore", "batch", "missing"}
-    for option in sorted(options.keys() - split):
-        if options.pop(option):
-            raise InputError(
-                f"--{option} looks at all rows of a regime together, and a cluster at each file",
-                f"Drop --{option} or --cluster.",
-            )
-    with working(f"reading {table} on {address}"):
-        client, findings = read_client_on_cluster(table, address, **options)
-    return _noted(client, findings, kinds)
-
-
-def _noted(client: Client, findings: Sequence[Finding], kinds: list[Kinds]) -> Client:
-    """The client with its kinds of interventions; what was noticed goes to stderr."""
-    for kind in kinds:
-        client = client.with_interventions(kind, strict=True)
-    for finding in findings:
-        note(str(finding))
-    return client
-
-
-def _kept_beside(output: Path) -> Checkpoint:
-    """Where a read that is stopped is kept until the output is written."""
-    from jigsaw_crl.study.checkpoint import Checkpoint
-
-    return Checkpoint(output.with_name(f"{output.name}.unfinished"), note)
-
-
 def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list[Finding]]:
     """The client of a file; what was noticed about its columns and rows also goes to stderr."""
     from jigsaw_crl.study import read_client_with_findings
@@ -377,4 +332,8 @@ def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list
         note(f"{MANIFEST} in the folder of {table.name} says how it is read")
     with working(f"reading {table}"):
         client, findings = read_client_with_findings(table, **options)
-    return _noted(client, findings, kinds), findings
+    for kind in kinds:
+        client = client.with_interventions(kind, strict=True)
+    for finding in findings:
+        note(str(finding))
+    return client, findings

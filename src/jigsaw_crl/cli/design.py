@@ -47,7 +47,7 @@ def design(
     effect.
     """
     # Imported here for start-up time.
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import load_result
 
     result = load_result(folder)
     known = len(result.order.labels)

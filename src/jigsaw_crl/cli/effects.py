@@ -41,7 +41,7 @@ def predict(
     the control; the changes of several labels add up.
     """
     # Imported here for start-up time.
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import load_result
 
     amounts = _shifts(shifts)
     _print_shifts(load_result(folder).predict_shift(amounts), as_json)

@@ -24,7 +24,7 @@ def explain(
     as_json: opt.Json = False,
 ) -> None:
     """Why is this the verdict on a pair of labels?"""
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import load_result
 
     result = load_result(folder)
     order = result.order

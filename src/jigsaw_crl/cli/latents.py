@@ -51,7 +51,7 @@ def latents(
     The table has the regime column and the features that the fragment was recovered from. The
     latents are as private as the rows.
     """
-    from jigsaw_crl.fragment.private import load_private
+    from jigsaw_crl.fragment.reading import load_private
     from jigsaw_crl.study.reading import open_rows
     from jigsaw_crl.study.source import is_sparse
 

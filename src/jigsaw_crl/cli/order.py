@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
-__all__ = ["register"]
+__all__ = ["print_result", "register"]
 
 OutOption = Annotated[
     Path | None,
@@ -206,7 +206,7 @@ def _result_of(
 
 def _known(folder: Path, method: str, seed: int, smallest_effect: float | None) -> Result:
     """The result that fragments are added to."""
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import load_result
 
     if (method, seed, smallest_effect) != ("null-cone", 0, None):
         raise InputError(
@@ -238,8 +238,7 @@ def report(
 
     By default into the result folder.
     """
-    from jigsaw_crl.result.folder import REPORT, is_report
-    from jigsaw_crl.result.loading import load_result
+    from jigsaw_crl.result.folder import REPORT, is_report, load_result
 
     target = folder / REPORT if output is None else output
     check_output(target, is_report, inputs=[folder], force=force, what="a report")
@@ -293,6 +292,14 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
             }
         )
         return
+    print_result(result)
+    if out is not None:
+        typer.echo(f"written to {out}")
+
+
+def print_result(result: Result) -> None:
+    """Print a result for people."""
+    order, covers = result.order, sorted(result.order.hasse().edges)
     rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
     print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
     typer.echo(BLOCKS)
@@ -314,8 +321,6 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         say(f"note: {text}")
     if result.diagnostics:
         print_findings(result.diagnostics)
-    if out is not None:
-        typer.echo(f"written to {out}")
 
 
 def _print_counts(order: GlobalOrder) -> None:

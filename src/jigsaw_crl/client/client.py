@@ -135,9 +135,9 @@ class Client:
         the latents replace the columns (see `jigsaw_crl.client.reduction`); wide tables by default.
         """
         features = column_names(observational) if features is None else features
-        asked = RowOptions(trim, missing, grouped=group is not None, batched=batch is not None)
+        options = RowOptions(trim, missing, grouped=group is not None, batched=batch is not None)
         rank = len(interventions) if n_latent is None else n_latent
-        compute = partial(moments_of_given, name, control_name, features, asked, rank)
+        compute = partial(moments_of_given, name, control_name, features, options, rank)
         named = partial(names_beside, name, batch, group, interventions, control_name)
         reduced = partial(reduce_given, name, features, n_latent, missing, reduce)
         return cls._build(

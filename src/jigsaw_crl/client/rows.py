@@ -16,12 +16,10 @@ from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import LabelData, in_order, matrices_of
-from jigsaw_crl.moments.checks import check_rows
-from jigsaw_crl.moments.groups import GroupedStream
+from jigsaw_crl.moments.accumulator import Accumulator
+from jigsaw_crl.moments.checks import check_rows, check_values
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.row_options import RowOptions
-from jigsaw_crl.moments.stream import few_parts
-from jigsaw_crl.moments.summary import MOST_PARTS
 
 __all__ = ["RowNames", "coded_names", "moments_of_given", "names_beside"]
 
@@ -90,7 +88,7 @@ def moments_of_given(
     client: str,
     control: str,
     features: Sequence[str] | None,
-    asked: RowOptions,
+    options: RowOptions,
     rank: int,
     rows: Any,
     regime: str,
@@ -99,41 +97,25 @@ def moments_of_given(
     """Moments of a matrix of rows as a user passes it; `beside` are its batches and groups."""
     rows = in_order(rows, features, client=client, regime=regime)
     x = check_rows(rows, client=client, regime=regime)
-    parts = MOST_PARTS if regime == control else few_parts(x.shape[1])
-    batches, groups = beside
     try:
-        return moments_of_rows(
-            x, parts=parts, asked=asked, rank=rank, batches=batches, groups=groups
-        )
+        return _moments_of_rows(x, options, rank, *beside, is_control=regime == control)
     except InputError as error:
         raise error.located(client=client, regime=regime) from None
 
 
-def moments_of_rows(
+def _moments_of_rows(
     x: npt.NDArray[np.generic],
-    *,
-    parts: int,
-    asked: RowOptions,
+    options: RowOptions,
     rank: int,
-    batches: RowNames | None = None,
-    groups: RowNames | None = None,
+    batches: RowNames | None,
+    groups: RowNames | None,
+    *,
+    is_control: bool,
 ) -> Moments:
-    """Moments of the rows of one regime.
-
-    Parameters
-    ----------
-    x : array, shape (n, d)
-    parts : int
-        The largest number of parts: see `MomentStream`.
-    asked : RowOptions
-    rank : int
-        Number of latents.
-    batches, groups : list of str or str, optional
-        The batch and the group of each row, or of all.
-    """
+    """Moments of rows of shape (n, d); batches and groups are of each row, or of all."""
     own = coded_names(batches, len(x), "batch", "batches")
     grouped = coded_names(groups, len(x), "group", "groups")
-    if asked.missing == "drop" and x.dtype.kind == "f":
+    if options.missing == "drop" and x.dtype.kind == "f":
         whole = ~np.isnan(x).any(axis=1)
         if not whole.any():
             raise InputError(
@@ -143,17 +125,14 @@ def moments_of_rows(
         if not whole.all():
             x = x[whole]
             own, grouped = (c and (c[0], c[1][whole]) for c in (own, grouped))
+    if not options.holds:
+        # All bad values are counted, in whatever block they are.
+        check_values(x)
 
     def of(some: Any) -> Moments:
-        if asked.plain:
-            return Moments.from_rows(x[some], parts=parts)
-        stream = asked.stream(x.shape[1], parts)
-        stream.rank = rank
-        if isinstance(stream, GroupedStream) and grouped is not None:
-            stream.add_grouped(x[some], grouped[0], grouped[1][some])
-        else:
-            stream.add(x[some])
-        return Moments.from_stream(stream)
+        found = Accumulator(x.shape[1], options, control=is_control)
+        found.add(x[some], grouped and (grouped[0], grouped[1][some]))
+        return found.moments(rank)
 
     if own is None:
         return of(slice(None))

@@ -14,9 +14,12 @@ from jigsaw_crl.evidence.priors import (
     IN_DISTRICT,
     MISSED,
     MODEL_ERROR,
+    ONE_WEAK,
     OPEN_PAIRS,
     OPEN_SHARE,
     PAIR_COST,
+    WEAK_LABELS,
+    WEAK_PAIRS,
 )
 
 __all__ = ["DECIMALS", "STEP", "BayesFactors"]
@@ -28,6 +31,11 @@ DECIMALS = 4
 # What decides is the difference of two log factors of a pair. Where it is small, so that it could
 # go either way, its sampling error is about 1: a file may round all of them to a sixteenth.
 STEP = 1 / 16
+# Steps of EM for the districts of a client, and the range of the share that it may find.
+STEPS = 30
+LEAST_OPEN, MOST_OPEN = 0.01, 0.97
+# A weak hidden cause allows two statistics more to differ from zero than ancestry does.
+OCCAM = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,29 +206,66 @@ class BayesFactors(ReadOnlyArrays):
             against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-share))
             return np.asarray(np.round(for_it - against, DECIMALS))
 
-    def open_share(self, missed: float | FloatArray = MISSED) -> float:
-        """Share of the client's pairs that lie in one district, by a few steps of EM.
+    def joint(self, missed: float | FloatArray = MISSED) -> tuple[BayesFactors, FloatArray]:
+        """What all pairs of the client say together about its districts.
 
-        A client at which no two lines lean on each other has few hidden causes, and a pair that
-        looks like ancestry there is one.
+        A hidden cause that reaches j weakly makes every other label of the district look like an
+        ancestor of j. One pair cannot tell these, and many pairs of j can: "weak" is one property
+        of the label, not one of each pair. So the share of pairs in one district and the
+        probability that each label is weak are estimated from all pairs, by EM.
+
+        Parameters
+        ----------
+        missed : float or array of shape (p,)
+            Probability that the second direction of a target with a spouse was missed.
+
+        Returns
+        -------
+        BayesFactors
+            With the factors of "same district" that follow.
+        log_open : array, shape (p, p)
+            Log prior probability π that each pair lies in one district.
         """
         with np.errstate(invalid="ignore"):
             ancestor = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
         known = ~np.isnan(ancestor) & ~np.isnan(self.district) & ~np.isnan(ancestor.T)
-        upper = np.triu(known, 1)
-        district = self.district + self.log_missed(missed)
+        i, j = np.nonzero(np.triu(known, 1))
+        log_missed = self.log_missed(missed)
+        inside = (self.district + log_missed)[i, j]
+
+        def weak(a: IntArray, d: IntArray) -> FloatArray:
+            """Log factor of "one district, and d is weak"; a hard intervention would tell."""
+            alike = ancestor[a, d] + np.log(OCCAM) + log_missed[a, d]
+            most = inside - np.log(ONE_WEAK)
+            return np.where(self.settled[a, d], -np.inf, np.minimum(alike, most))
+
         logs = np.stack(
-            [np.zeros(int(upper.sum())), ancestor[upper], ancestor.T[upper], district[upper]]
+            [np.zeros(len(i)), ancestor[i, j], ancestor[j, i], inside, weak(i, j), weak(j, i)]
         )
-        shares = np.full(4, OPEN_SHARE)
-        for _ in range(10):
-            each = logs + np.log(shares)[:, None]
-            each = np.exp(each - np.logaddexp.reduce(each, axis=0))
-            shares = (OPEN_PAIRS * OPEN_SHARE + each.sum(axis=1)) / (OPEN_PAIRS + each.sum())
-            shares[1:3] = shares[1:3].mean()
-        # In large districts about half of the pairs look like ancestry or like nothing.
-        found = max(shares[3], min(OPEN_SHARE, 2.0 * shares[3]))
-        return float(np.clip(found, 0.01, 0.5))
+        each = np.exp(logs - logs.max(axis=0, initial=-np.inf))
+        p = len(known)
+        none, related, share, weaks = *(OPEN_SHARE,) * 3, np.full(p, WEAK_LABELS)
+        for _ in range(STEPS):
+            relations = np.array([none, related, related, share, share, share])[:, None]
+            belief = each * relations
+            belief[4] *= weaks[j]
+            belief[5] *= weaks[i]
+            belief /= belief.sum(axis=0)
+            sums, total = belief.sum(axis=1), OPEN_PAIRS + len(i)
+            prior = OPEN_PAIRS * OPEN_SHARE
+            none, related = (prior + sums[0]) / total, (prior + sums[1:3].mean()) / total
+            share = (prior + sums[3:].sum()) / total
+            joined = belief[3:].sum(axis=0)
+            own = np.bincount(j, belief[4], p) + np.bincount(i, belief[5], p)
+            pairs = np.bincount(j, joined, p) + np.bincount(i, joined, p)
+            weaks = (WEAK_PAIRS * WEAK_LABELS + own) / (WEAK_PAIRS + pairs)
+        logs[4] += np.log(weaks[j])
+        logs[5] += np.log(weaks[i])
+        district = self.district.copy()
+        found = np.logaddexp.reduce(logs[3:], axis=0) - log_missed[i, j]
+        district[i, j] = district[j, i] = found
+        log_open = np.log(np.clip(share, LEAST_OPEN, MOST_OPEN)) + log_missed
+        return replace(self, district=district), np.asarray(log_open)
 
     def log_missed(self, missed: float | FloatArray) -> FloatArray:
         """Log probability that a spouse of the pair's single-direction targets was missed, (p, p).
@@ -229,16 +274,6 @@ class BayesFactors(ReadOnlyArrays):
         """
         own = np.log(missed) * np.array(self.single)
         return np.asarray(np.fmin(own[:, None], own))
-
-    def log_open(self, missed: float | FloatArray = MISSED) -> FloatArray:
-        """Log prior probability π that each pair lies in one district, shape (p, p).
-
-        Parameters
-        ----------
-        missed : float or array of shape (p,)
-            Probability that the second direction of a target with a spouse was missed.
-        """
-        return np.asarray(np.log(self.open_share(missed)) + self.log_missed(missed))
 
     def averaged(self, log_open: FloatArray | None = None) -> Pooled:
         """The client's evidence with districts averaged over.
@@ -255,11 +290,13 @@ class BayesFactors(ReadOnlyArrays):
         Parameters
         ----------
         log_open : array, shape (p, p), optional
-            log π, by default what the client alone knows: see `log_open`.
+            log π; by default districts are what the client alone knows: see `joint`.
         """
+        if log_open is None:
+            bayes, log_open = self.joint()
+            return bayes.averaged(log_open)
         says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
         np.fill_diagonal(says, False)
-        log_open = self.log_open() if log_open is None else log_open
         log_fixed = np.log1p(-np.exp(log_open))
         # A client that cannot speak of districts has none to allow for.
         open_ = log_open + np.where(np.isnan(self.district), -np.inf, self.district)

@@ -35,7 +35,7 @@ from typing import Literal
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.evidence.priors import STRONG, WEAK
+from jigsaw_crl.evidence.priors import ONE_WEAK, STRONG, WEAK
 
 __all__ = [
     "HYPOTHESES",
@@ -316,8 +316,8 @@ DISTRICT = Hypothesis(
         Component(0.5, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.40),
         Component(MIDDLE, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.30),
         Component(0.05, 0.05 * SIZE_J, 0.05 * SIZE_I, weight=0.06),
-        Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=0.08),
-        Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=0.08),
+        Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=ONE_WEAK),
+        Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=ONE_WEAK),
         Component(TINY, 0.05 * SIZE_J, FAINT * SIZE_I, weight=0.04),
         Component(TINY, FAINT * SIZE_J, 0.05 * SIZE_I, weight=0.04),
     ),

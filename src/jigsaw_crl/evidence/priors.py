@@ -8,11 +8,14 @@ __all__ = [
     "IN_DISTRICT",
     "MISSED",
     "MODEL_ERROR",
+    "ONE_WEAK",
     "OPEN_PAIRS",
     "OPEN_SHARE",
     "PAIR_COST",
     "STRONG",
     "WEAK",
+    "WEAK_LABELS",
+    "WEAK_PAIRS",
 ]
 
 # Sizes of an effect on c, in units of the length of c: plain effects and weak ones. A third scale
@@ -27,6 +30,12 @@ IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
 # Share of a client's pairs that lie in one district, before its data: one of four relations. It is
 # then estimated from all pairs of the client, and this prior counts as so many pairs.
 OPEN_SHARE, OPEN_PAIRS = 0.25, 10.0
+# Share of the pairs of one district whose hidden cause reaches the second label weakly, so that
+# the first one looks like its ancestor.
+ONE_WEAK = 0.08
+# That is a property of the label, the same in all its pairs: the share of such labels before the
+# data, and the number of pairs that this counts as.
+WEAK_LABELS, WEAK_PAIRS = 0.1, 2.0
 
 # Probability that what a client says about a pair is worth nothing, however sure it is: a wrong
 # label on a regime, a copied file, a system that is not linear, a lie. This bounds one client's

@@ -266,5 +266,11 @@ def open_unverified(text: str | bytes, *, most_labels: int | None = None) -> Fra
 def _read(text: str | bytes, most_labels: int | None, path: object | None) -> Fragment:
     """The fragment, whose labels are counted before its orders are built from them."""
     document = FragmentDocument.from_text(text, path=path)
-    document.check_labels(most_labels, path)
+    if most_labels is not None and len(document.labels) > most_labels:
+        raise InputError(
+            f"it has {len(document.labels)} labels, {most_labels} are allowed",
+            "Raise 'most_labels' in local/jigsaw-coordinator.json, if that many are expected.",
+            client=document.client[:80],
+            path=path,
+        )
     return document.fragment(path)

@@ -21,8 +21,7 @@ from jigsaw_crl.federated.round import RoundRecord
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import read_fragment_files
-from jigsaw_crl.result.folder import RESULT, check_folder
-from jigsaw_crl.result.loading import load_result
+from jigsaw_crl.result.folder import RESULT, check_folder, load_result
 from jigsaw_crl.result.result import Result
 
 __all__ = ["simulate_round"]

@@ -26,8 +26,7 @@ from jigsaw_crl.federated.round import now
 from jigsaw_crl.federated.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import read_bytes
-from jigsaw_crl.result.folder import COMPLETE, RESULT
-from jigsaw_crl.result.loading import load_result
+from jigsaw_crl.result.folder import COMPLETE, RESULT, load_result
 from jigsaw_crl.result.result import Result
 
 if TYPE_CHECKING:

@@ -2,10 +2,9 @@
 
 ==============  ====================================================================
 `fragment`      `Fragment` and its parts
-`file`          the JSON document
-`reading`       fragment files, as a coordinator receives them
+`file`          the JSON documents
+`reading`       fragment files, written at a site and read by a coordinator
 `latents`       rows to latents
-`private`       a site's own file, with the basis
 ==============  ====================================================================
 """
 

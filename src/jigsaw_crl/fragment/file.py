@@ -1,15 +1,19 @@
-"""The fragment's file: a closed, versioned JSON document without the latent basis."""
+"""The fragment's file: a closed, versioned JSON document without the latent basis.
+
+A site's own file holds it beside the names of the features, the mean of the control rows and the
+directions Q̂, so that latents can be had after a restart. No command takes it for a fragment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
@@ -18,11 +22,13 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Method, Outcome, Statements
 
-__all__ = ["FragmentDocument", "fragment_document"]
-
-
-FORMAT = "jigsaw-crl/fragment"
-VERSION = 1
+__all__ = [
+    "FragmentDocument",
+    "GroupsDocument",
+    "PrivateDocument",
+    "fragment_document",
+    "groups_of",
+]
 
 
 def fragment_document(fragment: Fragment) -> dict[str, Any]:
@@ -33,8 +39,8 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
         return sorted(position[x] for x in labels)
 
     document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "jigsaw-crl/fragment",
+        "version": 1,
         "client": fragment.client,
         "method": fragment.method,
         "labels": list(fragment.labels),
@@ -90,9 +96,9 @@ def _sizes(sizes: Sizes) -> dict[str, Any]:
 
 def _without_nan(array: FloatArray) -> Any:
     """Nested lists with None for NaN, which JSON does not have."""
-    if array.ndim > 1:
-        return [_without_nan(row) for row in array]
-    return [None if value != value else value for value in array.tolist()]
+    values = array.astype(object)
+    values[np.isnan(array)] = None
+    return values.tolist()
 
 
 # -- the schema of the file -------------------------------------------------------------------
@@ -100,28 +106,12 @@ def _without_nan(array: FloatArray) -> Any:
 _MAX_LABELS = 5_000
 # Recovery gives a few findings for each regime; the least is for clients with few labels.
 _FINDINGS_PER_LABEL, _LEAST_FINDINGS = 8, 200
-_MAX_FINDINGS = _FINDINGS_PER_LABEL * (_MAX_LABELS + 2)
+# Of an outcome's message, which names labels; findings are shorter.
+_LONGEST_TEXT = 5_000
 _Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
 _Index = Annotated[WholeNumber, Field(ge=0, lt=_MAX_LABELS)]
 # Up to 2^53 an integer is exact as a float.
 _Count = Annotated[WholeNumber, Field(ge=1, le=2**53)]
-
-
-class _OutcomeDocument(Closed):
-    code: str = Field(max_length=50)
-    message: str = Field(max_length=5_000)
-    remedy: str = Field(max_length=5_000)
-
-
-class _FindingDocument(Closed):
-    check: str = Field(max_length=100)
-    severity: Literal["info", "warning", "error"]
-    message: str = Field(max_length=2_000)
-    remedy: str = Field(max_length=2_000)
-    value: Number | None
-    threshold: Number | None
-    client: str | None = Field(max_length=500)
-    regime: str | None = Field(max_length=500)
 
 
 class _BayesDocument(Closed):
@@ -152,6 +142,15 @@ class _StatementsDocument(Closed):
     spouses: list[tuple[_Index, _Index]] | None
 
 
+class GroupsDocument(Closed):
+    """Blocks and districts of a client. Labels and blocks are named by their positions."""
+
+    client: _Text
+    blocks: list[list[_Index]]
+    block_covers: list[tuple[_Index, _Index]]
+    districts: list[list[_Index]] | None
+
+
 class FragmentDocument(Document):
     """The fields of a fragment's file. Labels and blocks are named by their positions."""
 
@@ -167,24 +166,14 @@ class FragmentDocument(Document):
     block_covers: list[tuple[_Index, _Index]]
     districts: list[list[_Index]] | None
     n_samples: Annotated[dict[_Text, _Count], Field(max_length=_MAX_LABELS + 1)] | None
-    outcome: _OutcomeDocument
-    findings: list[_FindingDocument] = Field(max_length=_MAX_FINDINGS)
+    outcome: Outcome
+    findings: list[Finding]
     bayes: _BayesDocument | None
     soft: _BayesDocument | None = None
     statements: _StatementsDocument | None
     # Absent in files from before these two were written, and where there is nothing to say.
     hard: _HardDocument | None = None
     shares: _SizesDocument | None = None
-
-    def check_labels(self, most: int | None, path: object | None) -> None:
-        """Raise an error if there are more labels than `most`."""
-        if most is not None and len(self.labels) > most:
-            raise InputError(
-                f"it has {len(self.labels)} labels, {most} are allowed",
-                "Raise 'most_labels' in local/jigsaw-coordinator.json, if that many are expected.",
-                client=self.client[:80],
-                path=path,
-            )
 
     def fragment(self, path: object | None = None) -> Fragment:
         """The fragment; an `InputError` that names `path` if the fields contradict each other."""
@@ -211,6 +200,8 @@ class FragmentDocument(Document):
             *(self.outcome.code, self.outcome.message, self.outcome.remedy),
             *(t for f in self.findings for t in (f.check, f.message, f.remedy, f.regime or "")),
         ):
+            if len(text) > _LONGEST_TEXT:
+                raise ValueError("its outcome or a finding holds a text that is too long")
             if safe_text(text) != text:
                 raise ValueError("its outcome or a finding holds control characters")
         for finding in self.findings:
@@ -229,22 +220,20 @@ class FragmentDocument(Document):
         def sizes(given: _SizesDocument) -> Sizes:
             return Sizes(table(given.value), table(given.error))
 
-        def sets(groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
-            return tuple(frozenset(names[i] for i in group) for group in groups)
-
-        blocks = sets(self.blocks)
-
         def factors(given: _BayesDocument | None) -> BayesFactors | None:
             if given is None:
                 return None
-            (single,) = sets([given.single])
+            (single,) = _sets(names, [given.single])
+            settled = np.zeros((len(names), len(names)), dtype=bool)
+            for a, d in given.settled:
+                settled[a, d] = True
             return BayesFactors(
                 tuple(given.scales),
                 table(given.ancestor),
                 table(given.district),
                 table(given.lean),
                 tuple(x in single for x in names),
-                _mask(given.settled, len(names)),
+                settled,
             )
 
         hard = None
@@ -259,37 +248,71 @@ class FragmentDocument(Document):
         statements = None
         if self.statements is not None:
             s = self.statements
-            candidates = sets(c for c, _ in s.one_of)
+            candidates = _sets(names, [c for c, _ in s.one_of])
             descendants = (names[d] for _, d in s.one_of)
             statements = Statements(
                 np.array(s.ancestor, dtype=np.int8),
                 tuple(zip(candidates, descendants, strict=True)),
-                None if s.spouses is None else frozenset(sets(s.spouses)),
+                None if s.spouses is None else frozenset(_sets(names, s.spouses)),
             )
         return Fragment(
             client=self.client,
             method=self.method,
             labels=names,
-            blocks=blocks,
-            block_order=PartialOrder.from_pairs(
-                blocks, [(blocks[a], blocks[d]) for a, d in self.block_covers]
-            ),
-            districts=None if self.districts is None else sets(self.districts),
+            **groups_of(self, names),
             bayes=factors(self.bayes),
             soft=factors(self.soft),
             statements=statements,
             n_samples=self.n_samples,
-            outcome=Outcome(**self.outcome.model_dump()),
-            findings=tuple(
-                Finding(**{**f.model_dump(), "client": self.client}) for f in self.findings
-            ),
+            outcome=self.outcome,
+            findings=tuple(replace(f, client=self.client) for f in self.findings),
             hard=hard,
             shares=None if self.shares is None else sizes(self.shares),
         )
 
 
-def _mask(pairs: list[tuple[int, int]], p: int) -> BoolArray:
-    mask = np.zeros((p, p), dtype=bool)
-    for a, d in pairs:
-        mask[a, d] = True
-    return mask
+class PrivateDocument(Document):
+    """The fields of a site's own file: the fragment, and what never leaves the site."""
+
+    kind = "private fragment"
+    remedy = "Recover the fragment at the site again, and save it with `save_private`."
+    # 5,000 directions of 10,000 features, at about 20 characters each.
+    largest_file = 1 << 30
+
+    format: Literal["jigsaw-crl/private-fragment"]
+    version: Literal[1]
+    fragment: FragmentDocument
+    features: list[str] | None
+    centre: list[Number] | None
+    basis: list[list[Number]] = Field(min_length=1)
+
+    def whole(self, path: object | None = None) -> Fragment:
+        """The fragment with its basis; an `InputError` that names `path` for a faulty one."""
+        width = len(self.basis[0])
+        beside = (*self.basis, self.centre, self.features)
+        if width == 0 or any(part is not None and len(part) != width for part in beside):
+            raise InputError("basis, centre and features differ in length", self.remedy, path=path)
+        try:
+            return replace(
+                self.fragment.fragment(path),
+                basis=np.array(self.basis, dtype=np.float64),
+                features=None if self.features is None else tuple(self.features),
+                centre=None if self.centre is None else np.array(self.centre),
+            )
+        except InputError as error:
+            raise error.located(path=path) from None
+
+
+def groups_of(given: GroupsDocument | FragmentDocument, labels: Sequence[str]) -> dict[str, Any]:
+    """The fields `blocks`, `block_order` and `districts` of a fragment with these labels."""
+    blocks = _sets(labels, given.blocks)
+    covers = [(blocks[a], blocks[d]) for a, d in given.block_covers]
+    return {
+        "blocks": blocks,
+        "block_order": PartialOrder.from_pairs(blocks, covers),
+        "districts": None if given.districts is None else _sets(labels, given.districts),
+    }
+
+
+def _sets(labels: Sequence[str], groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(labels[i] for i in group) for group in groups)

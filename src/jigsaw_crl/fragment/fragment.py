@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.frozen import ReadOnlyArrays
+from jigsaw_crl.base.frozen import CLOSED, ReadOnlyArrays
 from jigsaw_crl.base.labels import label_fault, label_key
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise
@@ -64,6 +64,8 @@ class Outcome:
     >>> print(Outcome("partial", "Nothing is said about pump.", "See the findings."))
     partial: Nothing is said about pump. See the findings.
     """
+
+    __pydantic_config__: ClassVar = CLOSED
 
     code: str = "ok"
     message: str = "recovered"

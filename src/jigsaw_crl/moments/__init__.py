@@ -2,12 +2,12 @@
 
 ==============  ====================================================================
 `regime`        `Moments`: size, mean, covariance and higher moments of one regime
-`summary`       moments of some rows as plain numbers, and how those of two sets are merged
-`stream`        `MomentStream`: moments of rows that arrive in chunks, in constant memory
-`groups`        the same for rows that come in groups
-`trimming`      the same without the rows that lie farthest out
-`incomplete`    moments of rows with missing values, by EM
+`accumulator`   `Accumulator`: the moments of one regime, from rows that arrive in chunks
 `row_options`   what a user asks of rows: trimming, missing values, groups, batches
+`summary`       moments of some rows as plain numbers, and how those of two sets are merged
+`sums`          sums of rows in blocks, in constant memory
+`trimming`      the rows that lie farthest out
+`incomplete`    moments of rows with missing values, by EM
 `checks`        checks of rows and covariance matrices
 ==============  ====================================================================
 """

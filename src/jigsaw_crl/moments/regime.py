@@ -17,7 +17,7 @@ complete rows whose covariance is as uncertain (`incomplete`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -29,8 +29,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
 from jigsaw_crl.moments.incomplete import Incomplete
-from jigsaw_crl.moments.stream import MomentStream
-from jigsaw_crl.moments.summary import Summary, coarsened
+from jigsaw_crl.moments.summary import MOST_PARTS, Summary, coarsened
+from jigsaw_crl.moments.sums import Sums
 
 __all__ = [
     "Batch",
@@ -138,34 +138,39 @@ class Moments(ReadOnlyArrays):
 
     @classmethod
     def from_rows(cls, rows: ArrayLike, *, parts: bool | int = False) -> Moments:
-        """Moments of rows in memory, shape (n, d), equal to those of a stream to the last bit.
+        """Moments of rows in memory, shape (n, d), equal to those of chunks to the last bit.
 
         Parameters
         ----------
         rows : array, shape (n, d)
         parts : bool or int
-            Also keep the moments of consecutive stretches of the rows: see `MomentStream`.
+            Also keep the moments of consecutive stretches of the rows: at most this many, 2 or
+            more; `MOST_PARTS` if True.
         """
         x = as_numbers(rows)
+        sums = Sums(x.shape[1], MOST_PARTS if parts is True else int(parts))
         try:
-            return cls.from_stream(MomentStream.over(x, parts=parts))
+            sums.add(x)
+            return cls.of_summaries(*sums.summaries())
         except InputError:
-            # The stream stops at the first bad block; the message counts all bad values.
+            # Sums stop at the first bad block; the message counts all bad values.
             check_values(x)
             raise
 
     @classmethod
-    def from_stream(cls, stream: MomentStream) -> Moments:
-        """Moments of the rows that a stream has received so far; the stream can be continued."""
-        whole, parts = stream.summaries()
+    def of_summaries(
+        cls,
+        whole: Summary,
+        parts: Sequence[Summary],
+        *,
+        groups: int | None = None,
+        incomplete: Incomplete | None = None,
+        trimmed: bool = False,
+    ) -> Moments:
+        """Moments of all rows and of their parts; the arrays become read-only."""
         own = tuple(cls(*part.read_only()) for part in parts)
-        return cls(
-            *whole.read_only(),
-            parts=own,
-            groups=stream.groups,
-            incomplete=stream.incomplete,
-            trimmed=stream.left_out > 0,
-        )
+        given = {"groups": groups, "incomplete": incomplete, "trimmed": trimmed}
+        return cls(*whole.read_only(), parts=own, **given)  # type: ignore[arg-type]
 
     @classmethod
     def of_batches(cls, batches: Mapping[str, Moments]) -> Moments:

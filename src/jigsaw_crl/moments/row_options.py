@@ -1,24 +1,16 @@
-"""What a user asks for when rows are read, and the stream of moments that does it."""
+"""What a user asks for when rows are read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments.groups import GroupedStream
-from jigsaw_crl.moments.incomplete import filled
-from jigsaw_crl.moments.stream import MomentStream
-from jigsaw_crl.moments.summary import Summary
-from jigsaw_crl.moments.trimming import HeldStream, TrimmedStream, check_trim
+from jigsaw_crl.moments.trimming import check_trim
 
-__all__ = ["FilledStream", "Missing", "RowOptions"]
+__all__ = ["Missing", "RowOptions"]
 
 Missing = Literal["refuse", "drop", "em"]
-# Shorter stretches say nothing.
-FEWEST_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -58,32 +50,6 @@ class RowOptions:
                 )
 
     @property
-    def plain(self) -> bool:
-        """Nothing is asked for that concerns complete rows."""
-        return not (self.trim or self.grouped) and self.missing != "em"
-
-    def stream(self, n_features: int, parts: int) -> MomentStream:
-        """A stream for the rows of one regime, in at most this many parts."""
-        fill = self.missing == "em"
-        if self.grouped:
-            return GroupedStream(n_features, parts=parts, trim=self.trim, fill=fill)
-        if fill:
-            return FilledStream(n_features, parts=parts)
-        if self.trim:
-            return TrimmedStream(n_features, parts=parts, trim=self.trim)
-        return MomentStream(n_features, parts=parts)
-
-
-class FilledStream(HeldStream):
-    """A stream whose rows may have missing values, NaN; it holds them until it is asked."""
-
-    def summaries(self) -> tuple[Summary, tuple[Summary, ...]]:
-        """Summary of all rows, and of their stretches."""
-        rows = self.held()
-        if not np.isnan(rows).any():
-            return MomentStream.over(rows, parts=self._wanted).summaries()
-        n = len(rows)
-        stretches = max(min(int(self._wanted), n // FEWEST_ROWS), 1)
-        found = filled(rows, np.arange(n) * stretches // n, self.rank or self.n_features)
-        self.incomplete = found.cost
-        return found.whole, found.parts
+    def holds(self) -> bool:
+        """Are all rows needed at once?"""
+        return bool(self.trim) or self.missing == "em"

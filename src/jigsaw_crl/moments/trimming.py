@@ -16,13 +16,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import check_values
-from jigsaw_crl.moments.stream import MomentStream
-from jigsaw_crl.moments.summary import Summary
 
-__all__ = ["MOST_TRIMMED", "HeldStream", "TrimmedStream", "check_trim", "inner_rows", "trimmed"]
+__all__ = ["MOST_TRIMMED", "check_trim", "inner_rows", "trimmed"]
 
 # The half of the rows that lie closest must be sound, and some margin is needed.
 MOST_TRIMMED = 0.4
@@ -96,49 +94,3 @@ def _distances(x: FloatArray, chosen: IntArray) -> FloatArray:
     kept = values > RANK_TOLERANCE * max(float(values[-1]), np.finfo(np.float64).tiny)
     y = (x - mean) @ (vectors[:, kept] / np.sqrt(values[kept]))
     return np.asarray(np.einsum("ij,ij->i", y, y))
-
-
-class HeldStream(MomentStream):
-    """A stream that holds all rows until it is asked."""
-
-    def __init__(self, n_features: int, *, parts: bool | int = False) -> None:
-        super().__init__(n_features, parts=parts)
-        self._wanted = parts
-        self._held: list[FloatArray] = []
-
-    @property
-    def n(self) -> int:
-        """Number of rows so far, all that were added."""
-        return sum(map(len, self._held))
-
-    def add(self, rows: ArrayLike) -> None:
-        """Hold rows, shape (any, n_features)."""
-        self._held.append(np.array(rows, dtype=np.float64))
-
-    def held(self) -> FloatArray:
-        """All rows so far."""
-        return np.concatenate([np.empty((0, self.n_features)), *self._held])
-
-
-class TrimmedStream(HeldStream):
-    """A stream that leaves out a share of its rows.
-
-    Parameters
-    ----------
-    n_features : int
-    parts : bool or int
-        As for `MomentStream`.
-    trim : float
-        The share to leave out.
-    """
-
-    def __init__(self, n_features: int, *, parts: bool | int = False, trim: float) -> None:
-        super().__init__(n_features, parts=parts)
-        self.trim, self.left_out = trim, 0
-
-    def summaries(self) -> tuple[Summary, tuple[Summary, ...]]:
-        """Summary of the rows that stay, and of their stretches."""
-        rows = self.held()
-        kept = trimmed(rows, self.trim)
-        self.left_out = int(np.count_nonzero(~kept))
-        return MomentStream.over(rows[kept], parts=self._wanted).summaries()

@@ -31,7 +31,15 @@ from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.peeling import Changes, Peeled, fits, peel
 
-__all__ = ["BENT", "DOUBTED", "Nonlinear", "combined", "read_nonlinear"]
+__all__ = [
+    "BENT",
+    "DOUBTED",
+    "SHIFTED",
+    "Nonlinear",
+    "changes_of",
+    "combined",
+    "read_nonlinear",
+]
 
 # Chance that a linear client is peeled, over all its regimes; and the same where effects run both
 # ways, which is then the chance that a false claim is not named.
@@ -142,7 +150,7 @@ def read_nonlinear(
     """
     if white.exact or hard.sum() < 2 or white.dimension < 2:
         return None, 1.0
-    changes, W = _changes(white, np.flatnonzero(hard).tolist())
+    changes, W = changes_of(white, np.flatnonzero(hard).tolist())
     fit = fits(changes)
     limit = BENT / len(fit.tail)
     bent = (fit.tail < limit) & (fit.ratio > RATIO)
@@ -199,7 +207,7 @@ def _aside(changes: Changes, peeled: Peeled) -> BoolArray:
     return np.asarray(found)
 
 
-def _changes(white: White, labels: list[int]) -> tuple[Changes, FloatArray]:
+def changes_of(white: White, labels: list[int]) -> tuple[Changes, FloatArray]:
     """What the regimes of some labels changed, and the whitening that was used.
 
     Of several strengths of one label, the covariances are averaged (a mixture of hard interventions

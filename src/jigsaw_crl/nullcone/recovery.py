@@ -24,6 +24,7 @@ from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
 from jigsaw_crl.nullcone.hard import functionals as latent_functionals
+from jigsaw_crl.nullcone.metric_free import read_metric_free
 from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
 from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
@@ -82,6 +83,7 @@ class Recovery:
     contradicted: tuple[Contradicted, ...] = ()
     nonlinear: Nonlinear | None = None
     chance_linear: float = 1.0
+    metric_free: BayesFactors | None = None
 
     @classmethod
     def of(
@@ -118,6 +120,9 @@ class Recovery:
         if not hard.any():
             return cls(client.name, client.labels, *sizes, rank_one, reading, sight)
         given = whiten(client) if white is None else white
+        free = read_metric_free(given, hidden=confounding == "allow", scales=possible.scales)
+        if free is not None:
+            contradicted = ()
         both_ways = bool(contradicted)
         bent, chance = read_nonlinear(
             given, hard, possible.scales, both_ways=both_ways, doubted=doubted
@@ -132,6 +137,7 @@ class Recovery:
             contradicted=contradicted if bent is None else (),
             nonlinear=bent,
             chance_linear=chance,
+            metric_free=free if bent is None else None,
         )
 
     @cached_property
@@ -139,6 +145,8 @@ class Recovery:
         """Labels with a regime that shows its target, shape (p,)."""
         if self.nonlinear is not None:
             return self.nonlinear.read
+        if self.metric_free is not None:
+            return np.ones(len(self.labels), dtype=bool)
         seen = np.zeros(len(self.labels), dtype=bool)
         np.logical_or.at(seen, self.reading.owner, self.reading.usable)
         return seen
@@ -161,7 +169,7 @@ class Recovery:
     @cached_property
     def not_identified(self) -> bool:
         """No target clearly moved a second direction, so no intervention tells about ancestry."""
-        if self.nonlinear is not None:
+        if self._otherwise:
             return False
         several = bool(self.seen.sum() > 1)
         return several and not self.reading.identified and not self.settled.any()
@@ -193,6 +201,8 @@ class Recovery:
         """The reading's factors, without those of labels about whose ancestors nothing is said."""
         if self.nonlinear is not None:
             return self.nonlinear.bayes(self.reading.hypotheses)
+        if self.metric_free is not None:
+            return self.metric_free
         sure = self._sure & self._sure[:, None]
         factors = np.where(sure, self.reading.claimed, self.reading.factors)
         return self._bayes(factors, self.settled)
@@ -205,6 +215,8 @@ class Recovery:
         """
         if self.nonlinear is not None or not self.reading.hard.any():
             return self.bayes
+        if self.metric_free is not None:
+            return self.metric_free
         return self._bayes(self.reading.factors, np.zeros_like(self.settled))
 
     def _bayes(self, factors: FloatArray, settled: BoolArray) -> BayesFactors:
@@ -238,7 +250,7 @@ class Recovery:
             outcome=self._outcome(),
             basis=self._basis(structure) if basis else None,
             hard=self.effects,
-            shares=None if exact or self.nonlinear is not None else self._shares(),
+            shares=None if exact or self._otherwise else self._shares(),
             **self._groups(structure),
             **beside,
         )
@@ -250,7 +262,14 @@ class Recovery:
             return self.nonlinear.effects()
         if not self.reading.hard.any():
             return None
+        if self.metric_free is not None:
+            return None  # their unit, the spread of the latents, is not known
         return effect_tables(self.reading, len(self.labels))
+
+    @property
+    def _otherwise(self) -> bool:
+        """The reading by the null cone was replaced by another one."""
+        return self.nonlinear is not None or self.metric_free is not None
 
     def _shares(self) -> Sizes:
         """Share of what changed in the column's equation that belongs to the row."""
@@ -346,6 +365,8 @@ class Recovery:
         reading = self.reading
         if self.nonlinear is not None:
             return tuple(self._bent())
+        if self.metric_free is not None:
+            return ()
         found = []
         if not reading.means_fit:
             found.append(ReadingNote(None, "batch-offset", round(reading.misfit, 2), MISFIT))
@@ -394,6 +415,15 @@ class Recovery:
                 yield ReadingNote(label, "no-shift", round(strength, 3), 1.0)
 
     def _outcome(self) -> Outcome:
+        if self.metric_free is not None:
+            return Outcome(
+                "ok",
+                "recovered; there are too few features to tell the noise of the sensors, so that "
+                "ancestry is read from means and from changes of the covariance alone, and no "
+                "effects are given",
+                "Add sensors: with three features more than labels the noise can be estimated. If "
+                "nothing is hidden from this client, say so (confounding='none').",
+            )
         if self.not_identified:
             return Outcome(
                 "not-identified",

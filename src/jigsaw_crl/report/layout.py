@@ -33,6 +33,7 @@ WIDEST = 2600.0
 # Height over width that a large drawing aims at.
 SHAPE = 0.5
 SWEEPS = 12
+# So many boxes without an edge find room in the first layer.
 FEW = 4
 
 
@@ -119,47 +120,77 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     True
     """
     rows, beside = _layers(len(sizes), edges)
-    chains = {}
-    for start in (node for node in beside if node < len(sizes)):
-        for following in beside[start]:
-            chain = [start, following]
-            while chain[-1] >= len(sizes):
-                chain.append(next(node for node in beside[chain[-1]] if node != chain[-2]))
-            chains[start, chain[-1]] = chain
     width = {node: size[0] for node, size in enumerate(sizes)}
+    rows = [part for row in rows for part in _folded(row, width)]
     x = _across(rows, width, beside)
-    y, bottom = _down(rows, sizes, x, beside)
     left = min((x[n] - width.get(n, LANE) / 2 for n in x), default=0.0) - MARGIN
-    boxes = tuple(Box(x[n] - left, y[n], *sizes[n]) for n in range(len(sizes)))
-    routes = []
-    for edge in edges:
-        inner = [(x[n] - left, y[n]) for n in chains.get(edge, [])[1:-1]]
-        routes.append(_route(boxes[edge[0]], inner, boxes[edge[1]]))
     right = max((x[n] - left + width.get(n, LANE) / 2 for n in x), default=0.0)
+    # A wide drawing gets taller layers, so that its lines are not all level.
+    gap = min(max(GAP_Y, SHAPE * right / max(len(rows), 1)), 3 * GAP_Y)
+    y = _down(rows, sizes, gap, beside)
+    boxes = tuple(Box(x[n] - left, y[n], *sizes[n]) for n in range(len(sizes)))
+    bends = _bends(len(sizes), beside)
+    routes = []
+    for a, d in edges:
+        inner = [(x[n] - left, y[n]) for n in bends.get((a, d), ())]
+        routes.append(_route(boxes[a], inner, boxes[d]))
+    bottom = max((box.y + box.height / 2 for box in boxes), default=0.0)
     layer = {node: number for number, row in enumerate(rows) for node in row}
     layers = tuple(layer[n] for n in range(len(sizes)))
     return Drawing(right + MARGIN, bottom + MARGIN, boxes, tuple(routes), layers)
 
 
+def _bends(n: int, beside: nx.Graph[int]) -> dict[tuple[int, int], list[int]]:
+    """For each edge in both directions, the bends between its boxes."""
+    found = {}
+    for start in (node for node in beside if node < n):
+        for following in beside[start]:
+            chain = [start, following]
+            while chain[-1] >= n:
+                chain.append(next(node for node in beside[chain[-1]] if node != chain[-2]))
+            found[start, chain[-1]] = chain[1:-1]
+    return found
+
+
+def _folded(row: list[int], width: dict[int, float]) -> list[list[int]]:
+    """A row that is too wide as several, each with every second, third, ... node of it."""
+    wide = sum(width.get(node, LANE) + GAP_X for node in row)
+    fold = max(1, int(np.ceil(wide / WIDEST)))
+    return [row[i::fold] for i in range(fold)]
+
+
+def _across(
+    rows: list[list[int]], width: dict[int, float], beside: nx.Graph[int]
+) -> dict[int, float]:
+    """Coordinates that keep each row's order and its gaps, close to the mean of the neighbours."""
+    x: dict[int, float] = {}
+    gaps: list[FloatArray] = []
+    for row in rows:
+        wide = np.array([width.get(node, LANE) for node in row])
+        gaps.append((wide[1:] + wide[:-1]) / 2 + GAP_X)
+        start = np.concatenate([[0.0], np.cumsum(gaps[-1])])
+        x |= dict(zip(row, (start - start.mean()).tolist(), strict=True))
+    for sweep in range(SWEEPS):
+        for row, gap in list(zip(rows, gaps, strict=True))[:: 1 if sweep % 2 == 0 else -1]:
+            wish = [
+                float(np.mean([x[b] for b in beside[node]])) if node in beside else x[node]
+                for node in row
+            ]
+            x |= dict(zip(row, _spread(np.array(wish), gap).tolist(), strict=True))
+    return x
+
+
 def _down(
-    rows: list[list[int]], sizes: Sequence[Size], x: dict[int, float], beside: nx.Graph[int]
-) -> tuple[dict[int, float], float]:
-    """Coordinates of the rows, and where the last one ends."""
-    width = {node: size[0] for node, size in enumerate(sizes)}
-    span = max(x.values(), default=0.0) - min(x.values(), default=0.0)
-    # A wide drawing gets taller layers, so that its lines are not all level.
-    gap = min(max(GAP_Y, SHAPE * span / max(len(rows), 1)), 3 * GAP_Y)
+    rows: list[list[int]], sizes: Sequence[Size], gap: float, beside: nx.Graph[int]
+) -> dict[int, float]:
+    """Coordinates of the rows; below rows without an edge, the gap is small."""
     y: dict[int, float] = {}
-    top = bottom = MARGIN
+    top = MARGIN
     for row in rows:
         tall = max((sizes[n][1] for n in row if n < len(sizes)), default=LANE)
-        fold = _fold(row, width)
-        bottom = top + tall * fold + (fold - 1) * GAP_X / 2
-        y |= dict.fromkeys(row, (top + bottom) / 2)
-        for place, node in enumerate(n for n in row if n in width):
-            y[node] = top + tall / 2 + (place % fold) * (tall + GAP_X / 2)
-        top = bottom + (gap if any(node in beside for node in row) else GAP_X / 2)
-    return y, bottom
+        y |= dict.fromkeys(row, top + tall / 2)
+        top += tall + (gap if any(node in beside for node in row) else GAP_X / 2)
+    return y
 
 
 def _route(start: Box, inner: list[Point], end: Box) -> tuple[Point, ...]:
@@ -205,54 +236,6 @@ def _layers(n: int, edges: Sequence[tuple[int, int]]) -> tuple[list[list[int]], 
     per_row = max(8, int(np.ceil(np.sqrt(3 * len(alone)))))
     rows += [alone[i : i + per_row] for i in range(0, len(alone), per_row)]
     return rows, beside
-
-
-def _fold(row: Sequence[int], width: dict[int, float]) -> int:
-    wide = sum(width.get(node, LANE) + GAP_X for node in row)
-    return max(1, int(np.ceil(wide / WIDEST)))
-
-
-def _across(
-    rows: list[list[int]], width: dict[int, float], beside: nx.Graph[int]
-) -> dict[int, float]:
-    """Coordinates that keep each row's order and its gaps, close to the mean of the neighbours."""
-    x: dict[int, float] = {}
-    gaps: list[FloatArray] = []
-    for row in rows:
-        start = _packed(row, width)
-        gaps.append(np.diff(start))
-        for node, place in zip(row, start - start.mean(), strict=True):
-            x[node] = float(place)
-    for sweep in range(SWEEPS):
-        turn = range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1)
-        for number in turn:
-            row = rows[number]
-            wish = [
-                float(np.mean([x[b] for b in beside[node]])) if node in beside else x[node]
-                for node in row
-            ]
-            for node, place in zip(row, _spread(np.array(wish), gaps[number]), strict=True):
-                x[node] = float(place)
-    return x
-
-
-def _packed(row: Sequence[int], width: dict[int, float]) -> FloatArray:
-    """The leftmost places of a row, in its order; folded, every `fold`-th box is beside another."""
-    fold = _fold(row, width)
-    places: list[float] = []
-    boxes: list[tuple[float, float]] = []
-    wide_before = 0.0
-    for node in row:
-        wide = width.get(node, LANE)
-        place = places[-1] + ((wide_before + wide) / 2 + GAP_X) / fold if places else 0.0
-        if node in width:
-            if len(boxes) >= fold:
-                other, wide_other = boxes[-fold]
-                place = max(place, other + (wide_other + wide) / 2 + GAP_X)
-            boxes.append((place, wide))
-        places.append(place)
-        wide_before = wide
-    return np.array(places)
 
 
 def _spread(wish: FloatArray, gap: FloatArray) -> FloatArray:

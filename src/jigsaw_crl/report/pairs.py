@@ -1,8 +1,8 @@
 """What the page says about every pair: its certificate, and sentences about its effect.
 
 The certificate is the text of `str(order.explain(a, d))`. Texts are compressed per ancestor, so
-that a click decompresses one row. A proof from exact moments can have thousands of steps: such a
-proof is not in the page, which then says how to print it.
+that a click decompresses one row. Of large orders not all are in the page, which then says how to
+print the others.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from contextlib import suppress
 
 import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects
-from jigsaw_crl.assembly.exact.proof import TooLong
 from jigsaw_crl.assembly.verdict import NO, OPEN
-from jigsaw_crl.base.text import signed
+from jigsaw_crl.base.text import few, signed
 from jigsaw_crl.evidence.effects import INTERVAL
 
 __all__ = ["LEFT_OUT", "pack", "pack_texts"]
@@ -26,8 +24,6 @@ __all__ = ["LEFT_OUT", "pack", "pack_texts"]
 # Ordered pairs whose texts go into the page; 300 labels have 89,700. Of more, "not ancestor" is
 # left out, and then what is undetermined.
 MOST_PAIRS = 120_000
-# Steps of one proof.
-MOST_STEPS = 60
 # Stands in the page for a text that is not in it.
 LEFT_OUT = (
     "This certificate is not in the page, which would be too long. Print it with: jigsaw explain "
@@ -54,9 +50,7 @@ def pack_texts(order: GlobalOrder) -> list[str]:
     for a in range(len(order.labels)):
         texts: list[list[str]] = [[] for _ in order.labels]
         for d in np.flatnonzero(wanted[a]).tolist():
-            with suppress(TooLong):
-                proof = str(order.certificate(a, d, most_steps=MOST_STEPS))
-                texts[d] = [proof, *_about(order, a, d)]
+            texts[d] = [str(order.certificate(a, d)), *_about(order, a, d)]
         rows.append(pack(json.dumps(texts, ensure_ascii=False).encode()))
     return rows
 
@@ -83,7 +77,7 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
             )
         return sentences
     if said == NO:
-        measured = _with_interval(effects.estimate[a, d], effects.error[a, d])
+        measured = _with_interval(effects.estimate[a, d], INTERVAL * effects.error[a, d])
         sentences.append(
             f"Measured: {measured} standard deviations. It counts as zero, because "
             f"{order.labels[a]} is not an ancestor of {order.labels[d]}."
@@ -102,10 +96,9 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
     return sentences
 
 
-def _with_interval(value: float, error: float) -> str:
-    if error == 0:
+def _with_interval(value: float, half: float) -> str:
+    if half == 0:
         return f"{signed(value)} (exact)"
-    half = INTERVAL * error
     return f"{signed(value)} ({signed(value - half)} to {signed(value + half)})"
 
 
@@ -113,7 +106,7 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
     effects, direct = order.effects, order.direct_effects
     assert effects is not None
     assert direct is not None
-    size = _with_interval(direct.weight[a, d], direct.error[a, d])
+    size = _with_interval(direct.weight[a, d], direct.half[a, d])
     verdict = direct.verdict(a, d)
     if verdict == "direct":
         if signed(direct.weight[a, d]) == signed(effects.estimate[a, d]):
@@ -121,8 +114,9 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
         return f"There is a direct effect, which does not pass through other labels: {size}."
     if verdict == "not direct":
         return "The effect is not direct: it passes through other labels."
-    why = " Pairs that no site measured may lie between." if direct.rests_on_open[a, d] else ""
-    return f"Whether it is direct is undetermined: the direct part is {size}.{why}"
+    if between := direct.through(a, d):
+        return f"This is the total effect; a path through {few(between)} is not excluded."
+    return f"Whether it is direct is undetermined: the direct part is {size}."
 
 
 def _agreement(effects: PooledEffects, a: int, d: int) -> str:

@@ -11,24 +11,21 @@ import hashlib
 import json
 import os
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.files import check_output, write_text
-from jigsaw_crl.base.text import pluralise, signed
 from jigsaw_crl.evidence.effects import INTERVAL
 from jigsaw_crl.report.contents import describe
-from jigsaw_crl.report.drawing import Edge, Picture
-from jigsaw_crl.report.notebook import svg
+from jigsaw_crl.report.drawing import Picture
 from jigsaw_crl.report.pairs import LEFT_OUT, pack, pack_texts
-from jigsaw_crl.result.exports import order_csv, to_graphml
+from jigsaw_crl.report.templates import asset, render, svg
+from jigsaw_crl.result.exports import graphml, order_csv
 from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
 
@@ -70,45 +67,40 @@ def render_report(result: Result) -> str:
     ('<!doctype html>', False)
     """
     contents = describe(result)
-    style, script = _asset("style.css"), _script()
+    style, script = asset("style.css"), _script()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            c=contents,
-            result=result,
-            order=result.order,
-            policy=policy,
-            style=style,
-            script=script,
-            data=_as_json(_data(result, contents.diagram)),
-        )
+    return render(
+        "report.html.j2",
+        c=contents,
+        result=result,
+        order=result.order,
+        policy=policy,
+        style=style,
+        script=script,
+        data=_as_json(_data(result, contents["diagram"])),
     )
 
 
 def _data(result: Result, diagram: Picture) -> dict[str, Any]:
     """The data that the page's script needs."""
-    order = result.order
+    order, pairs, effects = result.order, result.order.table, result.order.effects
     p = len(order.labels)
-    yes, no = order.said.counts
     silent = np.full((p, p), np.nan)
-    effects = order.effects
     table: dict[str, npt.NDArray[Any]] = {
-        "verdict": order.verdicts + 1,
-        "yes": yes,
-        "no": no,
-        "probability": order.probabilities,
-        "evidence": order.evidence if order.mode == "evidence" else silent,
+        "verdict": pairs.verdict + 1,
+        "yes": pairs.yes,
+        "no": pairs.no,
+        "probability": pairs.probability,
+        "evidence": pairs.evidence if order.mode == "evidence" else silent,
+        "rests": pairs.rests_on,
+        "contested": pairs.contested,
         "total": silent if effects is None else effects.estimate,
         "error": silent if effects is None else effects.error,
     }
-    number = {f.client: k for k, f in enumerate(order.fragments)}
-    place = {label: i for i, label in enumerate(order.labels)}
-    across = [chip.x for chip in diagram.chips]
+    across = [shape.x for shape in diagram.shapes]
     return {
         "mode": order.mode,
         "labels": list(order.labels),
@@ -118,15 +110,10 @@ def _data(result: Result, diagram: Picture) -> dict[str, Any]:
         "texts": pack_texts(order),
         "left_out": LEFT_OUT,
         "clients": [_client(order, k) for k in range(len(order.fragments))],
-        # Pairs are numbered by their place in the table.
-        "rests": [
-            (place[a] * p + place[d], number[client]) for (a, d), client in (order.rests_on).items()
-        ],
-        "contested": sorted(place[a] * p + place[d] for a, d in order.contested),
         "interval": None if effects is None else INTERVAL,
         "files": {
             "order.csv": pack(order_csv(order).encode()),
-            "hasse.graphml": pack(to_graphml(order).encode()),
+            "hasse.graphml": pack(graphml(order.hasse()).encode()),
             "diagram.svg": pack(svg(diagram).encode()),
         },
     }
@@ -155,18 +142,10 @@ def _tables(*tables: npt.NDArray[Any]) -> str:
     return pack(b"".join(table.astype("<f8").tobytes() for table in tables))
 
 
-# -- assets ---------------------------------------------------------------------------------------
-
-
-@cache
-def _asset(name: str) -> str:
-    return (files("jigsaw_crl.report") / "page" / name).read_text(encoding="utf-8")
-
-
 @cache
 def _script() -> str:
     """The scripts inside one function, so that they define no globals."""
-    parts = "\n".join(_asset(name) for name in SCRIPTS)
+    parts = "\n".join(asset(name) for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
 
 
@@ -180,39 +159,3 @@ def _as_json(data: dict[str, Any]) -> Any:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_asset),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    # Only the package's own files are marked as safe.
-    environment.filters["own_file"] = Markup
-    environment.filters["px"] = lambda value: f"{value:.1f}"
-    environment.filters["ticks"] = _ticks
-    environment.filters["pluralise"] = pluralise
-    environment.filters["edge_class"] = _edge_class
-    environment.filters["signed"] = signed
-    environment.filters["thousands"] = lambda value: f"{value:,}"
-    return environment
-
-
-def _edge_class(edge: Edge) -> str:
-    if edge.weight is None:
-        return ""
-    return f" {'direct' if edge.weight.decided else 'maybe'} {edge.weight.sign}"
-
-
-def _ticks(text: str) -> Any:
-    """Escaped text, with the parts between backticks as code."""
-    parts = [escape(part) for part in text.split("`")]
-    if len(parts) % 2 == 0:
-        return escape(text)
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts)
-    )

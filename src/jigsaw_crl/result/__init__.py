@@ -2,17 +2,16 @@
 
 ==============  ====================================================================
 `result`        `Result`
-`file`          the schema of `result.json`
-`document`      order and proposal as JSON values
-`folder`        the result folder, written in one step
+`document`      `result.json`: schema, writer and reader
+`folder`        the result folder, read and written in one step
 `left_out`      labels and clients that were excluded, and why
-`exports`       GraphML, JSON and networkx
+`exports`       GraphML, DOT, JSON and CSV
 ==============  ====================================================================
 """
 
 from __future__ import annotations
 
-from jigsaw_crl.result.loading import load_result
+from jigsaw_crl.result.folder import load_result
 from jigsaw_crl.result.result import Result
 
 __all__ = ["Result", "load_result"]

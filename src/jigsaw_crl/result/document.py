@@ -1,21 +1,48 @@
-"""The parts of `result.json`: order and proposal as plain JSON values, and back."""
+"""`result.json`: a closed, versioned JSON document, what it must hold, and the result in it.
+
+Import this module only where a result is read or written: it loads pydantic.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, StrictBool, StrictStr
 
+from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal
 from jigsaw_crl.assembly.decision import Why
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.posterior import Convergence
 from jigsaw_crl.assembly.use import Use
-from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.fragment.file import FragmentDocument, GroupsDocument, groups_of
 from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.result.result import Result
 
-__all__ = ["groups_document", "order_document", "order_from", "proposal_from", "with_groups"]
+__all__ = ["ResultDocument", "order_document", "result_document"]
+
+_Share = Annotated[Number, Field(ge=0, le=1)]
+_Pair = tuple[StrictStr, StrictStr]
+
+
+def result_document(result: Result) -> dict[str, Any]:
+    """The result as plain JSON values, without the latent bases."""
+    return {
+        "format": "jigsaw-crl/result",
+        "version": 1,
+        "written_by": f"jigsaw-crl {__version__}",
+        "options": result.options,
+        "fragments": [f.to_document() for f in result.order.fragments],
+        "refined": [_groups_document(f) for f in result.fragments.values()],
+        "order": order_document(result.order),
+        "diagnostics": [f.to_document() for f in result.diagnostics],
+        "provenance": dict(result.provenance),
+        "proposal": None if result.proposal is None else asdict(result.proposal),
+    }
 
 
 def order_document(order: GlobalOrder) -> dict[str, Any]:
@@ -44,104 +71,125 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
     }
 
 
-def order_from(document: dict[str, Any], fragments: list[Fragment]) -> GlobalOrder:
-    """The order from its document and fragments.
-
-    What a pair rests on, and what is contested, follows from the rest.
-
-    Raises
-    ------
-    ValueError
-        The document and the fragments contradict each other, or a value is out of range.
-    """
-    if not fragments:
-        raise ValueError("there are no fragments")
-    panel = read_fragments(fragments)
-    shape = (len(panel.labels), len(panel.labels))
-    verdicts, why, decoded = (
-        np.array(document[name], dtype=np.int8) for name in ("verdicts", "why", "decoded")
-    )
-    probabilities = np.array(document["probabilities"], dtype=np.float64)
-    if tuple(document["labels"]) != panel.labels:
-        raise ValueError("the order's labels are not those of the fragments")
-    if {m.shape for m in (verdicts, why, decoded, probabilities)} != {shape}:
-        raise ValueError("a matrix does not have one row and column per label")
-    if not (np.isin(verdicts, (-1, 0, 1)).all() and np.isin(decoded, (0, 1)).all()):
-        raise ValueError("a verdict is none of -1, 0, 1")
-    if not np.isin(why, [int(x) for x in Why]).all():
-        raise ValueError("a verdict has an unknown reason")
-    if not ((probabilities >= 0) & (probabilities <= 1)).all():
-        raise ValueError("a probability lies outside 0 to 1")
-    if set(document["client_weights"]) != set(panel.clients):
-        raise ValueError("the weights are not those of the fragments' clients")
-    number = {client: k for k, client in enumerate(panel.clients)}
-    convergence, exact = document["convergence"], document["mode"] == "exact"
-    order = GlobalOrder(
-        panel=panel,
-        use=Use(
-            weights=np.array([document["client_weights"][name] for name in panel.clients]),
-            rate=float(document["rate"]),
-            soft=frozenset(document["not_hard"]),
-            silent=frozenset((client, label) for client, label in document["silent"]),
-            withheld=frozenset(document["withheld"]),
-            copies=tuple(tuple(number[name] for name in group) for group in document["copies"]),
-        ),
-        mode=document["mode"],
-        verdicts=verdicts,
-        why=why,
-        decoded=decoded.astype(bool),
-        chances=None if exact else probabilities,
-        notes=tuple(str(note) for note in document["notes"]),
-        seed=int(document["seed"]),
-        disagreement=bool(document["disagreement"]),
-        convergence=None if convergence is None else Convergence(**convergence),
-        smallest_effect=document["smallest_effect"],
-    )
-    if exact:
-        # They need not be sampled again.
-        probabilities.flags.writeable = False
-        order.__dict__["probabilities"] = probabilities
-    return order
-
-
-def groups_document(fragment: Fragment) -> dict[str, Any]:
+def _groups_document(fragment: Fragment) -> dict[str, Any]:
     """Blocks, their order and districts of a client, as settled by the order."""
     document = fragment.to_document()
-    return {name: document[name] for name in ("client", "blocks", "block_covers", "districts")}
+    return {name: document[name] for name in GroupsDocument.model_fields}
 
 
-def with_groups(fragment: Fragment, document: dict[str, Any]) -> Fragment:
-    """The fragment with the blocks and districts of a document."""
+class OrderDocument(Closed):
+    """The order without its fragments. What pairs rest on, and what is contested, follows."""
 
-    def sets(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
-        return tuple(frozenset(fragment.labels[i] for i in group) for group in groups)
+    labels: list[StrictStr]
+    mode: Literal["exact", "evidence", "paper"]
+    verdicts: list[list[WholeNumber]]
+    why: list[list[WholeNumber]]
+    decoded: list[list[WholeNumber]]
+    probabilities: list[list[Number]]
+    client_weights: dict[str, _Share]
+    rate: _Share
+    not_hard: list[StrictStr]
+    silent: list[_Pair]
+    withheld: list[StrictStr]
+    copies: list[list[StrictStr]]
+    notes: list[StrictStr]
+    seed: WholeNumber
+    disagreement: StrictBool
+    convergence: Convergence | None
+    smallest_effect: Annotated[Number, Field(gt=0)] | None
+    # Ancestor, descendant, and the client on which the verdict rests.
+    rests_on: list[tuple[StrictStr, StrictStr, StrictStr]]
+    contested: list[_Pair]
 
-    blocks, districts = sets(document["blocks"]), document["districts"]
-    covers = [(blocks[a], blocks[d]) for a, d in document["block_covers"]]
-    return replace(
-        fragment,
-        blocks=blocks,
-        block_order=PartialOrder.from_pairs(blocks, covers),
-        districts=None if districts is None else sets(districts),
-    )
+    def order(self, fragments: list[Fragment]) -> GlobalOrder:
+        """The order of these fragments.
+
+        Raises
+        ------
+        ValueError
+            The document and the fragments contradict each other, or a value is out of range.
+        """
+        if not fragments:
+            raise ValueError("there are no fragments")
+        panel = read_fragments(fragments)
+        shape = (len(panel.labels), len(panel.labels))
+        verdicts, why, decoded = (
+            np.array(table, dtype=np.int8) for table in (self.verdicts, self.why, self.decoded)
+        )
+        probabilities = np.array(self.probabilities, dtype=np.float64)
+        if tuple(self.labels) != panel.labels:
+            raise ValueError("the order's labels are not those of the fragments")
+        if {m.shape for m in (verdicts, why, decoded, probabilities)} != {shape}:
+            raise ValueError("a matrix does not have one row and column per label")
+        if not (np.isin(verdicts, (-1, 0, 1)).all() and np.isin(decoded, (0, 1)).all()):
+            raise ValueError("a verdict is none of -1, 0, 1")
+        if not np.isin(why, [int(x) for x in Why]).all():
+            raise ValueError("a verdict has an unknown reason")
+        if not ((probabilities >= 0) & (probabilities <= 1)).all():
+            raise ValueError("a probability lies outside 0 to 1")
+        if set(self.client_weights) != set(panel.clients):
+            raise ValueError("the weights are not those of the fragments' clients")
+        number = {client: k for k, client in enumerate(panel.clients)}
+        order = GlobalOrder(
+            panel=panel,
+            use=Use(
+                weights=np.array([self.client_weights[name] for name in panel.clients]),
+                rate=self.rate,
+                soft=frozenset(self.not_hard),
+                silent=frozenset(self.silent),
+                withheld=frozenset(self.withheld),
+                copies=tuple(tuple(number[name] for name in group) for group in self.copies),
+            ),
+            mode=self.mode,
+            verdicts=verdicts,
+            why=why,
+            decoded=decoded.astype(bool),
+            chances=None if self.mode == "exact" else probabilities,
+            notes=tuple(self.notes),
+            seed=self.seed,
+            disagreement=self.disagreement,
+            convergence=self.convergence,
+            smallest_effect=self.smallest_effect,
+        )
+        if self.mode == "exact":
+            # They need not be sampled again.
+            probabilities.flags.writeable = False
+            order.__dict__["probabilities"] = probabilities
+        return order
 
 
-def proposal_from(document: Any, order: GlobalOrder) -> Proposal | None:
-    """The proposal from its document; a `ValueError` if the order does not have its labels."""
-    if document is None:
-        return None
-    pairs = {name: tuple((a, d) for a, d in document[name]) for name in ("settles", "cannot")}
-    proposal = Proposal(
-        labels=tuple(document["labels"]),
-        expected_gain=float(document["expected_gain"]),
-        chances=tuple(float(x) for x in document["chances"]),
-        undetermined=int(document["undetermined"]),
-        expected=float(document["expected"]),
-        rows=None if document["rows"] is None else int(document["rows"]),
-        reason=str(document["reason"]),
-        **pairs,
-    )
-    named = {*proposal.labels, *(x for pair in (*pairs["settles"], *pairs["cannot"]) for x in pair)}
-    if not named <= set(order.labels):
-        raise ValueError("the proposal names a label that the order does not have")
-    return proposal
+class ResultDocument(Document):
+    """The fields of `result.json`."""
+
+    kind = "result"
+    remedy = "Write it again with `jigsaw recover --out`."
+    largest_file = 1 << 32
+
+    format: Literal["jigsaw-crl/result"]
+    version: Literal[1]
+    written_by: str
+    options: dict[str, Any]
+    fragments: list[FragmentDocument]
+    # Blocks and districts as settled by the order.
+    refined: list[GroupsDocument]
+    order: OrderDocument
+    diagnostics: list[Finding]
+    provenance: dict[str, Any]
+    proposal: Proposal | None
+
+    def result(self, path: object) -> Result:
+        """The result; a `ValueError` or the like if the parts contradict each other."""
+        fragments = [given.fragment(path) for given in self.fragments]
+        order = self.order.order(fragments)
+        groups = {given.client: given for given in self.refined}
+        if self.proposal is not None:
+            pairs = (*self.proposal.settles, *self.proposal.cannot)
+            if not {*self.proposal.labels, *(x for pair in pairs for x in pair)} <= {*order.labels}:
+                raise ValueError("the proposal names a label that the order does not have")
+        return Result(
+            {f.client: replace(f, **groups_of(groups[f.client], f.labels)) for f in fragments},
+            order,
+            tuple(self.diagnostics),
+            self.provenance,
+            self.proposal,
+        )

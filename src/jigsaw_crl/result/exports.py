@@ -1,9 +1,9 @@
-"""The order as a graph for other programs: GraphML, DOT, node-link JSON and an adjacency table.
+"""The order as a graph for other programs, and its tables as CSV.
 
-Each function takes a `GlobalOrder` and writes the Hasse diagram of its decided pairs, or with
-``closure=True`` all of them, edges from ancestor to descendant. With ``direct=True`` it writes the
-direct effects that hard interventions reveal, with weights and intervals. All can be read back by
-networkx. `order_csv` writes every ordered pair with its verdict, `effects_csv` every total effect.
+`order_graph` is the Hasse diagram of the decided pairs, or with ``closure=True`` all of them, edges
+from ancestor to descendant. With ``direct=True`` it has the direct effects that hard interventions
+reveal, with weights and intervals. `export_graph` writes it as GraphML, DOT, node-link JSON or an
+adjacency table, which networkx can all read back.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
@@ -22,96 +23,14 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.labels import csv_cell
 
-__all__ = [
-    "FORMATS",
-    "effects_csv",
-    "export_graph",
-    "order_csv",
-    "to_adjacency_csv",
-    "to_dot",
-    "to_graphml",
-    "to_json",
-]
+if TYPE_CHECKING:
+    import pandas as pd
 
-
-def to_graphml(order: GlobalOrder, *, closure: bool = False, direct: bool = False) -> str:
-    """GraphML text, nodes named by their labels.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> import jigsaw_crl as jc
-    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
-    >>> sorted(nx.parse_graphml(to_graphml(order)).edges) == sorted(order.hasse().edges)
-    True
-    """
-    return "\n".join(nx.generate_graphml(_graph(order, closure, direct))) + "\n"
-
-
-def to_dot(order: GlobalOrder, *, closure: bool = False, direct: bool = False) -> str:
-    """DOT text for Graphviz; ancestors on top.
-
-    Examples
-    --------
-    >>> import jigsaw_crl as jc
-    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
-    >>> print(to_dot(order).splitlines()[0])
-    digraph order {
-    """
-    graph = _graph(order, closure, direct)
-    lines = ["digraph order {", "  rankdir=TB;", "  node [shape=box, style=rounded];"]
-    lines += [f"  {_quoted(label)};" for label in graph]
-    for a, d, about in graph.edges(data=True):
-        if direct:
-            style = "solid" if about["verdict"] == "direct" else "dashed"
-            said = f'label="{about["weight"]:+.2f}", style={style}'
-        else:
-            said = f"probability={about['probability']:.4f}"
-        lines.append(f"  {_quoted(a)} -> {_quoted(d)} [{said}];")
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-def to_json(order: GlobalOrder, *, closure: bool = False, direct: bool = False) -> str:
-    """Node-link JSON, as `networkx.node_link_graph(..., edges="edges")` reads it.
-
-    Examples
-    --------
-    >>> import json
-    >>> import jigsaw_crl as jc
-    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
-    >>> sorted(json.loads(to_json(order)))
-    ['directed', 'edges', 'graph', 'multigraph', 'nodes']
-    """
-    document = nx.node_link_data(_graph(order, closure, direct), edges="edges")
-    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-
-
-def to_adjacency_csv(order: GlobalOrder, *, closure: bool = False, direct: bool = False) -> str:
-    """CSV table with one row and one column per label: 1 where the row is above the column.
-
-    A label that a spreadsheet would take as a formula begins with an apostrophe.
-    For direct effects it has their weights, and 0 where there is no edge or it is undetermined.
-
-    Examples
-    --------
-    >>> import jigsaw_crl as jc
-    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
-    >>> to_adjacency_csv(order).splitlines()[0]
-    ',z1,z2,z3,z4,z5'
-    """
-    graph = _graph(order, closure, direct)
-    if direct:
-        open_edges = [(a, d) for a, d in graph.edges if graph[a][d]["verdict"] != "direct"]
-        graph.remove_edges_from(open_edges)
-    table = nx.to_pandas_adjacency(graph, dtype=np.dtype(float if direct else int))
-    table = table.rename(index=csv_cell, columns=csv_cell)
-    return str(table.to_csv(lineterminator="\n", float_format="%.6g"))
+__all__ = ["FORMATS", "effects_csv", "export_graph", "graphml", "order_csv", "order_graph"]
 
 
 def order_csv(order: GlobalOrder) -> str:
     """The table of `GlobalOrder.to_frame` as CSV, numbers with four decimals.
-
-    A label that a spreadsheet would take as a formula begins with an apostrophe.
 
     Examples
     --------
@@ -120,21 +39,69 @@ def order_csv(order: GlobalOrder) -> str:
     >>> order_csv(order).splitlines()[1]
     'z1,z2,ancestor,1.0000,2,0,,,,False'
     """
-    frame = order.to_frame()
-    for column in ("ancestor", "descendant"):
-        frame[column] = frame[column].map(csv_cell)
-    return str(frame.to_csv(index=False, lineterminator="\n", float_format="%.4f"))
+    return _csv(order.to_frame(), "%.4f")
 
 
 def effects_csv(order: GlobalOrder) -> str:
     """The table of `Result.effects` as CSV, numbers with six digits."""
-    table = all_effects_frame(order)
-    for column in ("cause", "effect"):
+    return _csv(all_effects_frame(order), "%.6g")
+
+
+def _csv(table: pd.DataFrame, number: str) -> str:
+    """A table whose first two columns are labels.
+
+    A label that a spreadsheet would take as a formula begins with an apostrophe.
+    """
+    for column in table.columns[:2]:
         table[column] = table[column].map(csv_cell)
-    return str(table.to_csv(index=False, lineterminator="\n", float_format="%.6g"))
+    return str(table.to_csv(index=False, lineterminator="\n", float_format=number))
 
 
-FORMATS = {".graphml": to_graphml, ".dot": to_dot, ".json": to_json, ".csv": to_adjacency_csv}
+def graphml(graph: nx.DiGraph[str]) -> str:
+    """GraphML text, nodes named by their labels."""
+    return "\n".join(nx.generate_graphml(graph)) + "\n"
+
+
+def _dot(graph: nx.DiGraph[str]) -> str:
+    """DOT text for Graphviz; ancestors on top."""
+    lines = ["digraph order {", "  rankdir=TB;", "  node [shape=box, style=rounded];"]
+    lines += [f"  {_quoted(label)};" for label in graph]
+    for a, d, about in graph.edges(data=True):
+        if "weight" in about:
+            style = "solid" if about["verdict"] == "direct" else "dashed"
+            said = f'label="{about["weight"]:+.2f}", style={style}'
+        else:
+            said = f"probability={about['probability']:.4f}"
+        lines.append(f"  {_quoted(a)} -> {_quoted(d)} [{said}];")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(label: str) -> str:
+    """A label as a DOT string, with quotes, backslashes and line breaks escaped."""
+    inner = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{inner}"'
+
+
+def _node_link(graph: nx.DiGraph[str]) -> str:
+    """Node-link JSON, as `networkx.node_link_graph(..., edges="edges")` reads it."""
+    document = nx.node_link_data(graph, edges="edges")
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _adjacency(graph: nx.DiGraph[str]) -> str:
+    """CSV table with one row and one column per label: 1 where the row is above the column.
+
+    For direct effects it has their weights, and 0 where there is no edge or it is undetermined.
+    """
+    about = nx.get_edge_attributes(graph, "verdict")
+    left_out = [pair for pair, verdict in about.items() if verdict == "undetermined"]
+    kept = nx.restricted_view(graph, [], left_out)
+    table = nx.to_pandas_adjacency(kept, dtype=np.dtype(float if about else int))
+    table = table.rename(index=csv_cell, columns=csv_cell)
+    return str(table.to_csv(lineterminator="\n", float_format="%.6g"))
+
+
+FORMATS = {".graphml": graphml, ".dot": _dot, ".json": _node_link, ".csv": _adjacency}
 
 # How the files of each format begin.
 _BEGINNINGS = {
@@ -190,13 +157,16 @@ def export_graph(
             f"Use one of {', '.join(FORMATS)}.",
             path=target,
         )
-    text = write(order, closure=closure, direct=direct)
+    text = write(order_graph(order, closure=closure, direct=direct))
     beginning = re.compile(_BEGINNINGS[target.suffix.lower()])
     check_output(target, lambda seen: bool(beginning.match(seen)), force=force, what="such a graph")
     return write_text(target, text)
 
 
-def _graph(order: GlobalOrder, closure: bool, direct: bool = False) -> nx.DiGraph[str]:
+def order_graph(
+    order: GlobalOrder, *, closure: bool = False, direct: bool = False
+) -> nx.DiGraph[str]:
+    """The graph that `export_graph` writes."""
     if direct:
         if closure:
             raise InputError("closure and direct name two graphs", "Pass one of them.")
@@ -213,9 +183,3 @@ def _graph(order: GlobalOrder, closure: bool, direct: bool = False) -> nx.DiGrap
     for a, d in sorted(order.pairs()):
         graph.add_edge(a, d, probability=order.probability(a, d))
     return graph
-
-
-def _quoted(label: str) -> str:
-    """A label as a DOT string, with quotes, backslashes and line breaks escaped."""
-    inner = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{inner}"'

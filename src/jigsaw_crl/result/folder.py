@@ -1,4 +1,4 @@
-"""The result folder, written in one step.
+"""The result folder: read, and written in one step.
 
 A result folder has `result.json` (the whole result), `order.csv`, `hasse.graphml` and
 `report.html` (derived from it), and with hard interventions `effects.csv` and `graph.graphml`.
@@ -34,7 +34,15 @@ from jigsaw_crl.base.locking import locked
 if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
 
-__all__ = ["COMPLETE", "REPORT", "RESULT", "check_folder", "is_report", "write_folder"]
+__all__ = [
+    "COMPLETE",
+    "REPORT",
+    "RESULT",
+    "check_folder",
+    "is_report",
+    "load_result",
+    "write_folder",
+]
 
 RESULT, ORDER, HASSE, REPORT = "result.json", "order.csv", "hasse.graphml", "report.html"
 # Only with hard interventions. An empty one in the stage stands for none, so that one of an older
@@ -62,6 +70,49 @@ _OURS: dict[str, Ours] = {
     EFFECTS: lambda seen: seen.startswith(b"cause,effect,total,"),
     GRAPH: _is_graph,
 }
+
+
+def load_result(folder: str | os.PathLike[str]) -> Result:
+    """Read a result folder that `Result.save` wrote.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    Result
+        Without the latent bases, which never leave the clients.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import jigsaw_crl as jc
+    >>> result = jc.recover(jc.simulate.setting("A", 0).clients())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = jc.load_result(result.save(folder))
+    >>> again.order.pairs() == result.order.pairs()
+    True
+    """
+    # Imported here for start-up time: it loads pydantic.
+    from jigsaw_crl.result.document import ResultDocument
+
+    root = Path(folder)
+    path = next((p for p in (root / COMPLETE / RESULT, root / RESULT) if p.exists()), None)
+    if path is None:
+        what = f"this folder has no {RESULT}" if root.exists() else "there is no such folder"
+        raise InputError(what, "Pass a folder that `jigsaw recover --out` wrote.", path=root)
+    document = ResultDocument.from_file(path)
+    try:
+        return document.result(path)
+    except InputError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the result does not hold together ({type(error).__name__}: {error})",
+            "Run the recovery again.",
+            path=path,
+        ) from None
 
 
 def write_folder(result: Result, root: Path, *, force: bool = False) -> Path:
@@ -119,7 +170,7 @@ def check_folder(root: Path, *, inputs: Iterable[Path | None] = (), force: bool 
 def _texts(result: Result) -> dict[str, str]:
     """The content of every file of the folder."""
     # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
-    from jigsaw_crl.result.exports import effects_csv, order_csv, to_graphml
+    from jigsaw_crl.result.exports import effects_csv, graphml, order_csv
 
     order = result.order
     linear = order.effects is not None
@@ -127,9 +178,9 @@ def _texts(result: Result) -> dict[str, str]:
     return {
         RESULT: json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False),
         ORDER: order_csv(order),
-        HASSE: to_graphml(order),
+        HASSE: graphml(order.hasse()),
         EFFECTS: effects_csv(order) if given else "",
-        GRAPH: to_graphml(order, direct=True) if linear else "",
+        GRAPH: graphml(result.graph) if linear else "",
         REPORT: face("page.html")(result),
     }
 

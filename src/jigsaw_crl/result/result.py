@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.assembly.plan import Design, design
 from jigsaw_crl.assembly.tables import (
@@ -29,7 +28,6 @@ from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.result.document import groups_document, order_document
 from jigsaw_crl.result.folder import write_folder
 from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
 
@@ -115,7 +113,7 @@ class Result:
 
         One row for every ordered pair that hard interventions reveal. Columns: cause, effect, total
         (0 where the verdict is "not ancestor", otherwise the estimate), standard_error, low and
-        high (95 % interval of the estimate, whatever the verdict), sites, heterogeneity_p (the
+        high (95 % interval of the estimate, and the total in it), sites, heterogeneity_p (the
         probability that sites differ so much by chance), verdict, kind. In a system that is not
         linear the kind is "average effect at this dose": what the intervention did as it was
         applied, in standard deviations of the effect.
@@ -143,7 +141,10 @@ class Result:
     def graph(self) -> nx.DiGraph[str]:
         """Direct effects: edges from cause to effect with weight, standard_error and verdict.
 
-        The verdict is "direct" or "undetermined"; pairs that are not direct have no edge.
+        The verdict is "direct" or "undetermined"; pairs that are not direct, and pairs that no
+        site measured, have no edge. "Direct" is said only if no other label of the study can stand
+        between. Otherwise `through` names the labels through which the effect may pass, and the
+        interval (low, high) allows for it.
         """
         return direct_graph(self.order)
 
@@ -252,18 +253,10 @@ class Result:
 
     def to_document(self) -> dict[str, Any]:
         """The result as plain JSON values, without the latent bases."""
-        return {
-            "format": "jigsaw-crl/result",
-            "version": 1,
-            "written_by": f"jigsaw-crl {__version__}",
-            "options": self.options,
-            "fragments": [f.to_document() for f in self.order.fragments],
-            "refined": [groups_document(f) for f in self.fragments.values()],
-            "order": order_document(self.order),
-            "diagnostics": [f.to_document() for f in self.diagnostics],
-            "provenance": dict(self.provenance),
-            "proposal": None if self.proposal is None else asdict(self.proposal),
-        }
+        # Imported here for start-up time: it loads pydantic.
+        from jigsaw_crl.result.document import result_document
+
+        return result_document(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the result folder; an older result in it is replaced as a whole.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, parquet_parts
 from jigsaw_crl.study.problems import passable
-from jigsaw_crl.study.source import Chunk, Codes, Naming, Place, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Codes, Naming, Reading, Source, chunk_rows
 
 __all__ = ["arrow_source", "parquet_source", "unreadable"]
 
@@ -35,22 +35,20 @@ Tables = Iterator[tuple[Any, Mapping[str, str]]]
 def arrow_source(
     features: tuple[str, ...],
     ignored: Mapping[str, str],
-    naming: Naming,
-    tables: Callable[[Place], Tables],
-    path: Path,
-    client: str,
+    tables: Callable[[], Tables],
+    reading: Reading,
     *,
     lacking: tuple[str, ...],
 ) -> Source:
     """A source of pyarrow record batches, each with the values of columns that it lacks."""
 
-    def chunks(place: Place) -> Iterator[Chunk]:
-        with readable(path):
+    def chunks() -> Iterator[Chunk]:
+        with readable(reading.path or Path()):
             try:
-                for table, constant in tables(place):
-                    yield _chunk(table, features, naming, constant)
+                for table, constant in tables():
+                    yield _chunk(table, features, reading.naming, constant)
             except pa.ArrowException as error:
-                raise unreadable(error, path, client) from None
+                raise unreadable(error, reading.fail) from None
 
     return Source(features, chunks, ignored, lacking)
 
@@ -89,22 +87,18 @@ def _coded(table: Any, name: str, constant: Mapping[str, str]) -> tuple[list[str
 
 def unreadable(
     error: Exception,
-    path: Path,
-    client: str,
+    fail: Fail,
     header: Sequence[str] = (),
     ignored: tuple[str, ...] = (),
-    before: int = 0,
 ) -> InputError:
     """The error of a broken file, or of a value that is not a number.
 
-    `header` names the columns of a text file, in which `before` rows come before those that pyarrow
-    counts.
+    `header` names the columns of a text file, whose first row is the header to pyarrow.
     """
-    fail = partial(InputError, client=client, path=path)
     text = " ".join(str(error).split())
     value = re.search(r"In CSV column #(\d+):(?: Row #(\d+):)? .*invalid value '(.*)'", text)
     if value:
-        row = f", row {before + int(value.group(2))}" if value.group(2) else ""
+        row = f", row {int(value.group(2)) - 1}" if value.group(2) else ""
         column = int(value.group(1))
         known = column < len(header)
         name = repr(header[column]) if known else str(column + 1)
@@ -113,7 +107,12 @@ def unreadable(
             "Correct such values, or leave the column out with --ignore.",
         )
         return passable(spoilt, ignore=(*ignored, header[column])) if known else spoilt
-    text = re.sub(r"Row #(\d+)", lambda found: f"row {before + int(found.group(1))}", text)
+    if "straddling object" in text:
+        return fail(
+            "a line is longer than the first ones let expect",
+            "Check that every quote is closed, and that there is one row per line.",
+        )
+    text = re.sub(r"Row #(\d+)", lambda found: f"row {int(found.group(1)) - 1}", text)
     return fail(
         f"the file cannot be read ({text[:200]})",
         "Write it again; it may be truncated or of another format.",
@@ -123,15 +122,12 @@ def unreadable(
 # -- Parquet ------------------------------------------------------------------------------------
 
 
-def parquet_source(
-    data: DataFile, naming: Naming, client: str, *, only: Path | None = None
-) -> Source:
+def parquet_source(data: DataFile, reading: Reading, *, only: Path | None = None) -> Source:
     """A Parquet file, or a folder of them, which may be partitioned by `regime=value`.
 
     With `only`, the rows of this file of the folder, with the features of the whole.
     """
-    path = data.path
-    fail = partial(InputError, client=client, path=path)
+    path, naming, fail = data.path, reading.naming, reading.fail
     regime = naming.column()
     with readable(path):
         files = [(path, {})] if data.handle is not None else parquet_parts(path)
@@ -151,7 +147,7 @@ def parquet_source(
             try:
                 schema = parquet.read_schema(opened(file))
             except pa.ArrowException as error:
-                raise unreadable(error, file, client) from None
+                raise unreadable(error, replace(reading, path=file).fail) from None
         layouts.append((file, keys, schema))
     first, keys, schema = layouts[0]
     columns = [*schema.names, *(k for k in keys if k not in schema.names)]
@@ -163,14 +159,12 @@ def parquet_source(
         if (why := _why_not_numeric(f.type)) and f.name not in named.values()
     } | {k: "a partition" for k in keys if k not in named.values()}
     ignore, lacking = naming.ignored_among(columns)
-    features, ignored = feature_columns(
-        columns, not_numbers, regime, ignore, path=first, client=client, beside=naming.beside
-    )
+    features, ignored = feature_columns(columns, not_numbers, ignore, replace(reading, path=first))
     for file, found, other in layouts:
-        _check_part(other, found, features, named, partial(fail, path=file))
+        _check_part(other, found, features, named, replace(reading, path=file).fail)
 
-    def tables(place: Place) -> Tables:
-        before, step = place.rows, chunk_rows(len(features))
+    def tables() -> Tables:
+        step = chunk_rows(len(features))
         for file, keys, schema in layouts:
             if only is not None and file != only:
                 continue
@@ -181,41 +175,10 @@ def parquet_source(
             with parquet.ParquetFile(
                 opened(file), buffer_size=1 << 16, pre_buffer=False, page_checksum_verification=True
             ) as reader:
-                n = reader.metadata.num_rows
-                for table in _batches(reader, wanted, step, before) if before < n else ():
+                for table in reader.iter_batches(step, columns=wanted):
                     yield table, constant
-                before = max(before - n, 0)
 
-    return arrow_source(features, ignored, naming, tables, path, client, lacking=lacking)
-
-
-def _batches(reader: Any, wanted: list[str], step: int, before: int) -> Iterator[Any]:
-    """Batches of `step` rows, without those before a row; its row group is the first to be read."""
-    groups, skip = list(range(reader.num_row_groups)), before
-    while (size := reader.metadata.row_group(groups[0]).num_rows) <= skip:
-        groups, skip = groups[1:], skip - size
-    found = reader.iter_batches(step, row_groups=groups, columns=wanted)
-    return _cut(found, skip, step) if before else found
-
-
-def _cut(tables: Iterator[Any], skip: int, step: int) -> Iterator[Any]:
-    """The same rows without the first ones, in batches of `step` rows."""
-    held: list[Any] = []
-    n = 0
-    for table in tables:
-        left = min(skip, table.num_rows)
-        table, skip = table.slice(left), skip - left
-        while n + table.num_rows >= step:
-            yield _joined([*held, table.slice(0, step - n)])
-            table, held, n = table.slice(step - n), [], 0
-        if table.num_rows:
-            held, n = [*held, table], n + table.num_rows
-    if held:
-        yield _joined(held)
-
-
-def _joined(tables: list[Any]) -> Any:
-    return pa.Table.from_batches(tables).combine_chunks().to_batches()[0]
+    return arrow_source(features, ignored, tables, reading, lacking=lacking)
 
 
 def _why_not_numeric(kind: Any) -> str:

@@ -6,7 +6,8 @@ They are counted over the whole table, so that one message tells of them all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,14 +17,12 @@ from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.moments.checks import LARGEST_VALUE
-from jigsaw_crl.study.source import Chunk, Naming, is_sparse
+from jigsaw_crl.study.source import Chunk, Reading, is_sparse
 
 __all__ = ["BadRows", "ignoring"]
 
 # Columns that are named with their counts.
 MOST_COLUMNS = 4
-# What is given, not found.
-_GIVEN = ("features", "naming", "fail", "path")
 
 
 def _drop_remedy(path: object | None) -> str:
@@ -57,23 +56,13 @@ class BadRows:
     Parameters
     ----------
     features : sequence of str
-    naming : Naming
+    reading : Reading
         With ``missing="drop"``, rows with missing values are counted and no problem; with
         ``missing="em"`` they are used.
-    fail : callable
-        Makes the error of a problem, from what is wrong, the remedy and the regime.
-    path : path or None
-        The file; None for a table in memory.
     """
 
-    def __init__(
-        self,
-        features: Sequence[str],
-        naming: Naming,
-        fail: Callable[..., InputError],
-        path: object | None,
-    ) -> None:
-        self.features, self.naming, self.fail, self.path = features, naming, fail, path
+    def __init__(self, features: Sequence[str], reading: Reading) -> None:
+        self.features, self.reading = features, reading
         self.n_rows = 0
         # Rows with missing values that were left out on request, by regime and by column.
         self.incomplete, self.incomplete_columns = Counter[str](), Counter[str]()
@@ -83,13 +72,14 @@ class BadRows:
         self.unnamed: dict[str, tuple[int, int]] = {}
         self.faults: dict[str, _Fault] = {}
 
-    def held(self) -> dict[str, Any]:
-        """What was found so far."""
-        return {k: v for k, v in vars(self).items() if k not in _GIVEN}
-
-    def go_on(self, held: Mapping[str, Any]) -> None:
-        """Begin with what an earlier read of the same table found."""
-        vars(self).update(held)
+    def merge(self, other: BadRows) -> BadRows:
+        """With the rows that another part of the table leaves out on request."""
+        both = copy(self)
+        both.n_rows = self.n_rows + other.n_rows
+        both.incomplete = self.incomplete + other.incomplete
+        both.incomplete_columns = self.incomplete_columns + other.incomplete_columns
+        both.regimes = self.regimes | other.regimes
+        return both
 
     def without(self, chunk: Chunk) -> Chunk:
         """The rows of a chunk that can be used."""
@@ -121,10 +111,10 @@ class BadRows:
         given: Any = chunk.rows
         rows = (given.toarray() if is_sparse(given) else given).astype(np.float64)
         missing = np.isnan(rows) & named[:, None]
-        if self.naming.missing == "em":
+        if self.reading.naming.missing == "em":
             missing[:] = False
         kept = named & ~missing.any(axis=1)
-        dropped = self.naming.missing == "drop"
+        dropped = self.reading.naming.missing == "drop"
         if dropped:
             self._count_incomplete(chunk, missing)
         else:
@@ -166,7 +156,7 @@ class BadRows:
         for what, (row, count) in self.unnamed.items():
             more = f" (and {pluralise(count - 1, 'more row')})" if count > 1 else ""
             remedy = f"Give every row its {what}, or remove the row."
-            found.append(self.fail(f"row {row} has no {what}{more}", remedy))
+            found.append(self.reading.fail(f"row {row} has no {what}{more}", remedy))
         for kind, fault in self.faults.items():
             where = f"column {fault.column!r}, row {fault.row}"
             if kind == "large":
@@ -174,11 +164,11 @@ class BadRows:
                 remedy = "Rescale the column."
             else:
                 what = f"a value is {kind} in {where}"
-                remedy = _drop_remedy(self.path)
+                remedy = _drop_remedy(self.reading.path)
             if kind == "infinite":
-                remedy = f"Correct it, or leave the column out with {ignoring(self.path)}."
+                remedy = f"Correct it, or leave the column out with {ignoring(self.reading.path)}."
             regime = next(iter(fault.regimes)) if len(fault.regimes) == 1 else None
-            found.append(self.fail(what + self._counted(fault), remedy, regime))
+            found.append(self.reading.fail(what + self._counted(fault), remedy, regime))
         return found
 
     def _counted(self, fault: _Fault) -> str:

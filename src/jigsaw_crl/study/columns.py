@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +12,7 @@ from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.study.problems import Problems, passable
+from jigsaw_crl.study.source import Reading
 
 __all__ = [
     "BOOLEAN",
@@ -44,12 +43,8 @@ MOST_CANDIDATE_VALUES, ROWS_EACH = 1_000, 2
 def feature_columns(
     columns: Sequence[str],
     not_numbers: Mapping[str, str],
-    regime: str,
     ignore: Sequence[str],
-    *,
-    path: object | None,
-    client: str,
-    beside: Mapping[str, str] = MappingProxyType({}),
+    reading: Reading,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The columns that are features; the columns that are ignored, and why.
 
@@ -58,14 +53,11 @@ def feature_columns(
     columns : sequence of str
     not_numbers : mapping of str to str
         Columns without numbers, and what they hold instead.
-    regime : str
-        The regime column.
     ignore : sequence of str
         Columns that the user does not want.
-    beside : mapping of str to str
-        The columns with the batch and with the group of each row, under "batch" and "group".
+    reading : Reading
     """
-    fail = partial(InputError, client=client, path=path)
+    fail, regime, beside = reading.fail, reading.naming.column(), reading.naming.beside
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
         raise fail(f"the column {twice!r} appears twice", "Name every column once.")
@@ -80,7 +72,7 @@ def feature_columns(
             kept_positions(columns, ignore, fail)
         except InputError as error:
             raise passable(error, ignore=tuple(n for n in ignore if n in columns)) from None
-    problems.raise_all(path=path, client=client)
+    problems.raise_all(path=reading.path, client=reading.client)
     named = {regime, *beside.values()}
     ignored = {}
     for name in columns:

@@ -1,8 +1,5 @@
 """Text files with commas, semicolons or tabs, parsed block by block by pyarrow.
 
-A block ends where its last line does. A read that goes on in the middle of a file passes over the
-blocks before without parsing them.
-
 Imported only for such files, because pyarrow takes a tenth of a second to load.
 """
 
@@ -12,9 +9,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from itertools import chain
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +21,7 @@ from jigsaw_crl.study.arrow import Tables, arrow_source, unreadable
 from jigsaw_crl.study.columns import BOOLEAN, feature_columns, few_valued
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns
-from jigsaw_crl.study.source import Naming, Place, Source
+from jigsaw_crl.study.source import Reading, Source
 
 __all__ = ["csv_source"]
 
@@ -41,16 +36,14 @@ _HEAD_ROWS = 1_000
 # A row of 100,000 columns takes two megabytes.
 _HEAD_LINES, _MOST_HEAD_BYTES = 4, 1 << 26
 # Bytes that are parsed at a time.
-_BLOCK = 1 << 22
-
-_END_OF_LINE = re.compile(rb"[\r\n]")
+_BLOCK = 1 << 20
 
 Fail = Callable[..., InputError]
 
 
-def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
+def csv_source(data: DataFile, reading: Reading) -> Source:
     """A text file with commas, semicolons or tabs; the first line names the columns."""
-    fail = partial(InputError, client=client, path=data.path)
+    naming, fail = reading.naming, reading.fail
     regime = naming.column()
     with readable(data.path):
         header, sample, delimiter, longest = _head(data, regime, fail)
@@ -65,22 +58,21 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
         held = [n for n in not_numbers if naming.control in cells[n]]
         likely = held or few_valued({n: cells[n] for n in not_numbers}) or not_numbers
         not_numbers = {n: not_numbers[n] for n in likely}
-    features, ignored = feature_columns(
-        header, not_numbers, regime, ignore, path=data.path, client=client, beside=naming.beside
-    )
+    features, ignored = feature_columns(header, not_numbers, ignore, reading)
     if not sample:
         raise fail("there are no rows below the header", "Check that the file is complete.")
     column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
 
-    # A block must hold a whole line; later lines may be longer than the first ones.
-    size = max(_BLOCK, 4 * longest)
-
-    def tables(place: Place) -> Tables:
+    def tables() -> Tables:
         options = {
             "read_options": arrow_csv.ReadOptions(
-                column_names=header, block_size=4 * size, use_threads=False
+                column_names=header,
+                skip_rows_after_names=1,
+                # A block must hold a whole line; later lines may be longer than the first ones.
+                block_size=max(_BLOCK, 8 * longest),
+                use_threads=False,
             ),
-            "parse_options": arrow_csv.ParseOptions(delimiter=delimiter),
+            "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             "convert_options": arrow_csv.ConvertOptions(
                 column_types=column_types,
                 include_columns=[*named, *features],
@@ -91,66 +83,13 @@ def csv_source(data: DataFile, naming: Naming, client: str) -> Source:
         try:
             with data.copy() as file:
                 stream = pa.input_stream(file, compression=_compression(data))
-                blocks = _blocks(stream, size, place.chunks, fail)
-                first = next(blocks, None)
-                if first is None:  # all rows were read before
-                    return
-                lines = pa.PythonFile(_Lines(chain([first], blocks)), "r")
-                with arrow_csv.open_csv(lines, **options) as reader:
+                with arrow_csv.open_csv(stream, **options) as reader:
                     for table in reader:
                         yield table, {}
         except pa.ArrowException as error:
-            spoilt = unreadable(error, data.path, client, header, naming.ignore, place.rows)
-            raise spoilt from None
+            raise unreadable(error, fail, header, naming.ignore) from None
 
-    return arrow_source(features, ignored, naming, tables, data.path, client, lacking=lacking)
-
-
-class _Lines(io.RawIOBase):
-    """A file for pyarrow that gives one block at a time."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, _: int = -1) -> bytes:
-        """The next block, whatever its size."""
-        return next(self._blocks, b"")
-
-
-def _blocks(stream: Any, size: int, skip: int, fail: Fail) -> Iterator[bytes]:
-    """Whole lines below the header, about `size` bytes at a time, without the first blocks."""
-    buffer = bytearray(3 * size)
-    view, held, below = memoryview(buffer), 0, False
-    while more := stream.readinto(view[held : held + size]):
-        end = held + more
-        cut = max(buffer.rfind(b"\n", held, end), buffer.rfind(b"\r", held, end)) + 1
-        if not cut and end > 2 * size:
-            raise fail(
-                f"a line is longer than {size >> 20} MB",
-                "Check that this is a table, with one row per line.",
-            )
-        first = 0 if below else _first_line(buffer, cut)
-        below = below or cut > 0
-        held = end - cut
-        block = bytes(view[first:cut])
-        view[:held] = view[cut:end]
-        if not block or block.isspace():
-            continue
-        if skip:
-            skip -= 1
-        else:
-            yield block
-    if below and not skip and held:
-        yield bytes(view[:held])
-
-
-def _first_line(text: bytearray, end: int) -> int:
-    """Where the first line ends, at most here."""
-    found = _END_OF_LINE.search(text, 0, end)
-    return end if found is None else found.end()
+    return arrow_source(features, ignored, tables, reading, lacking=lacking)
 
 
 def _compression(data: DataFile) -> str | None:
@@ -176,12 +115,14 @@ def _first_bytes(data: DataFile, fail: Fail) -> tuple[bytes, bool]:
     )
 
 
-def _delimiter(first: str, regime: str) -> str:
+def _delimiter(text: str, regime: str) -> str:
     """The delimiter that makes the regime a column of the header, or else most columns."""
     columns: dict[str, list[str]] = {}
     for delimiter in ",;\t":
         try:
-            columns[delimiter] = next(csv.reader([first], delimiter=delimiter), [])
+            columns[delimiter] = next(
+                csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []
+            )
         except csv.Error:
             # A line of 128 kB without this delimiter.
             columns[delimiter] = []
@@ -200,8 +141,8 @@ def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list
         raise fail("the file is empty", "Check the file.")
     if "\0" in text:
         raise fail("the file is not text", "Save it as CSV, or use its own ending.")
-    delimiter = _delimiter(text.splitlines()[0], regime)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    delimiter = _delimiter(text, regime)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         header = next(reader)
         sample = [row for row, _ in zip(reader, range(_HEAD_ROWS), strict=False) if row]

@@ -17,7 +17,7 @@ from jigsaw_crl.study.columns import BOOLEAN, feature_columns
 from jigsaw_crl.study.ignored import warn_of_ignored
 from jigsaw_crl.study.problems import Problems, passable, read_through
 from jigsaw_crl.study.regimes import read_source
-from jigsaw_crl.study.source import Chunk, Missing, Naming, Place, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Missing, Naming, Reading, Source, chunk_rows
 
 __all__ = ["client_from_table"]
 
@@ -44,10 +44,8 @@ def client_from_table(
     table, problems = _narwhals_frame(frame, name), Problems()
 
     def read_as(naming: Naming, problems: Problems) -> tuple[Client, list[Finding]] | None:
-        return read_source(
-            _source(table, naming, name), name=name, naming=naming, n_latent=n_latent, path=None,
-            problems=problems,
-        )  # fmt: skip
+        reading = Reading(name, naming, n_latent=n_latent)
+        return read_source(_source(table, reading), reading, problems)
 
     read = read_through(read_as, naming, problems)
     problems.raise_all(client=name)
@@ -59,16 +57,16 @@ def client_from_table(
     )
 
 
-def _source(table: Any, naming: Naming, client: str) -> Source:
+def _source(table: Any, reading: Reading) -> Source:
     """The rows of a table; problems of its columns are one error."""
-    regime, problems = naming.column(), Problems()
-    named = {"regime": regime, **naming.beside}
+    naming, problems = reading.naming, Problems()
+    named = {"regime": naming.column(), **naming.beside}
     skipped = {*named.values(), *naming.ignore}
     not_numbers, spoilt = {}, naming.ignore
     for column, kind in table.schema.items():
         if column not in skipped and not kind.is_numeric():
             values = table[column].to_list()
-            fault = _numbers_among_text(values, column, client)
+            fault = _numbers_among_text(values, column, reading)
             if fault is not None:
                 spoilt = (*spoilt, column)
                 problems.note(passable(fault, ignore=spoilt))
@@ -77,17 +75,13 @@ def _source(table: Any, naming: Naming, client: str) -> Source:
     for what, column in named.items():
         if column in table.columns and table[column].dtype.is_float():
             remedy = f"Store {what}{'es' if what == 'batch' else 's'} as text."
-            problems.note(
-                InputError(
-                    f"the {what} column {column!r} holds decimal numbers", remedy, client=client
-                )
-            )
+            said = f"the {what} column {column!r} holds decimal numbers"
+            problems.note(reading.fail(said, remedy))
     with problems.noted():
         features, ignored = feature_columns(
-            list(table.columns), not_numbers, regime, naming.ignore, path=None, client=client,
-            beside=naming.beside,
-        )  # fmt: skip
-    problems.raise_all(client=client)
+            list(table.columns), not_numbers, naming.ignore, reading
+        )
+    problems.raise_all(client=reading.client)
     return Source(features, partial(_chunks, table, features, named), ignored)
 
 
@@ -122,12 +116,10 @@ def _coded(column: Any) -> tuple[list[str], IntArray]:
     return [str(v) for v in values], codes
 
 
-def _chunks(
-    table: Any, features: tuple[str, ...], named: Mapping[str, str], place: Place
-) -> Iterator[Chunk]:
+def _chunks(table: Any, features: tuple[str, ...], named: Mapping[str, str]) -> Iterator[Chunk]:
     coded = {what: _coded(table[column]) for what, column in named.items()}
     step = chunk_rows(len(features))
-    for start in range(place.rows, len(table), step):
+    for start in range(0, len(table), step):
         part = table[start : start + step]
         rows = np.empty((len(part), len(features)), order="F")
         for i, name in enumerate(features):
@@ -136,9 +128,9 @@ def _chunks(
         yield Chunk(*own["regime"], rows, own.get("batch"), own.get("group"))
 
 
-def _numbers_among_text(values: list[Any], name: str, client: str) -> InputError | None:
+def _numbers_among_text(values: list[Any], name: str, reading: Reading) -> InputError | None:
     """The error of a column that mixes numbers and text: it is a spoilt feature."""
-    fail = partial(InputError, client=client)
+    fail = reading.fail
     if any(isinstance(v, complex) for v in values):
         return fail(
             f"the column {name!r} holds complex numbers",

@@ -25,13 +25,13 @@ from jigsaw_crl.study.columns import (
     quoted,
 )
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.source import Chunk, Naming, Place, Source, chunk_rows, is_sparse
+from jigsaw_crl.study.source import Chunk, Reading, Source, chunk_rows, is_sparse
 from jigsaw_crl.study.wide import is_wide
 
 __all__ = ["h5ad_source"]
 
 
-def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
+def h5ad_source(path: Path, reading: Reading) -> Source:
     """Rows of an AnnData file, read in chunks.
 
     Sparse matrices become dense chunk by chunk; those of wide tables stay sparse.
@@ -39,9 +39,9 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
     # Imported here because pandas takes half a second to load.
     import pandas as pd
 
-    fail = partial(InputError, client=client, path=path)
+    naming, fail = reading.naming, reading.fail
     regime = naming.column(DEFAULTS[1])
-    data = _open(path, client)
+    data = _open(path, reading.client)
     with closing(data.file):
         check_columns(data.n_vars, fail)
         names = [str(v) for v in data.var_names]
@@ -63,7 +63,7 @@ def h5ad_source(path: Path, naming: Naming, client: str) -> Source:
             coded[what] = [str(v) for v in values], codes
     ignore, lacking = naming.ignored_among(names)
     kept = kept_positions(names, ignore, fail, what="variable")
-    chunks = partial(_chunks, path, client, kept, coded, is_wide(len(kept), naming))
+    chunks = partial(_chunks, path, reading.client, kept, coded, is_wide(len(kept), naming))
     return Source(tuple(names[i] for i in kept), chunks, lacking=lacking)
 
 
@@ -87,13 +87,12 @@ def _chunks(
     kept: IntArray,
     coded: Mapping[str, tuple[list[str], npt.NDArray[np.int64]]],
     wide: bool,
-    place: Place,
 ) -> Iterator[Chunk]:
     data = _open(path, client)
     with closing(data.file):
         step = chunk_rows(len(kept))
         n = len(coded["regime"][1])
-        for start in range(place.rows, n, step):
+        for start in range(0, n, step):
             stop = min(start + step, n)
             with readable(path):
                 rows = data.X[start:stop]

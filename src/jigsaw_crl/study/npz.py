@@ -34,7 +34,7 @@ from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.study.columns import check_beside, kept_positions, plain_rows
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.limits import check_columns, fits
-from jigsaw_crl.study.source import Chunk, Naming, Place, Source, chunk_rows
+from jigsaw_crl.study.source import Chunk, Reading, Source, chunk_rows
 
 __all__ = ["Member", "archive_members", "npz_source", "read_array"]
 
@@ -102,10 +102,10 @@ def archive_members(data: DataFile, client: str) -> dict[str, Member]:
     return members
 
 
-def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
+def npz_source(data: DataFile, reading: Reading) -> Source:
     """Rows from an archive in either layout."""
-    fail = partial(InputError, client=client, path=data.path)
-    members = archive_members(data, client)
+    naming, fail = reading.naming, reading.fail
+    members = archive_members(data, reading.client)
     # Names to ignore may be arrays or features.
     left = {name: m for name, m in members.items() if name not in naming.ignore}
     regime = naming.column()
@@ -132,7 +132,7 @@ def npz_source(data: DataFile, naming: Naming, client: str) -> Source:
     named = next((m for m in left.values() if _names_columns(m)), None)
     given = None if named is None else _text(data, named, fail).tolist()
     try:
-        features = check_features(client, given, width)
+        features = check_features(reading.client, given, width)
     except InputError as error:
         raise error.located(path=data.path) from None
     ignore, lacking = naming.ignored_among([*members, *features])
@@ -286,19 +286,16 @@ def _chunks(
     matrices: list[Member],
     texts: dict[str, Member],
     fail: Fail,
-    place: Place,
 ) -> Iterator[Chunk]:
     """Rows of each matrix. `texts` hold the regime, batch and group of each row, if known.
 
     All arrays are read side by side, so that none is held as a whole.
     """
     widest = max((member.dtype.itemsize for member in texts.values()), default=1)
-    before = place.rows
     with _opened(data, fail) as archive:
         for member in matrices:
-            first, before = min(before, member.shape[0]), max(before - member.shape[0], 0)
             step = min(chunk_rows(member.shape[1]), max(1, _TEXT_CHUNK // widest))
-            beside = [_entries(archive, m, first, step, fail) for m in (member, *texts.values())]
+            beside = [_entries(archive, m, step, fail) for m in (member, *texts.values())]
             for rows, *found in zip(*beside, strict=True):
                 own = {what: _coded(x) for what, x in zip(texts, found, strict=True)}
                 whole = [member.name], np.zeros(len(rows), dtype=np.intp)
@@ -313,21 +310,18 @@ def _coded(texts: AnyArray) -> tuple[list[str], IntArray]:
     return found.tolist(), codes
 
 
-def _entries(
-    archive: zipfile.ZipFile, member: Member, first: int, step: int, fail: Fail
-) -> Iterator[AnyArray]:
-    """An array from an entry of its first axis on, `step` entries at a time."""
+def _entries(archive: zipfile.ZipFile, member: Member, step: int, fail: Fail) -> Iterator[AnyArray]:
+    """An array, `step` entries of its first axis at a time."""
     n, rest = member.shape[0], member.shape[1:]
     with archive.open(f"{member.name}.npy") as file:
         if member.fortran and rest:
             # Stored column by column, so no row is complete before the end.
             whole = npy.read_array(file, allow_pickle=False)
-            yield from (whole[start : start + step] for start in range(first, n, step))
+            yield from (whole[start : start + step] for start in range(0, n, step))
             return
         _header(file, member.name, fail)
         size = math.prod(rest) * member.dtype.itemsize
-        file.seek(first * size, io.SEEK_CUR)
-        for start in range(first, n, step):
+        for start in range(0, n, step):
             count = min(step, n - start)
             data = file.read(count * size)
             yield np.frombuffer(data, dtype=member.dtype).reshape(count, *rest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.study.checkpoint import Checkpoint
 from jigsaw_crl.study.columns import quoted
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import (
@@ -33,8 +33,8 @@ from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
 from jigsaw_crl.study.one_file import describe_one
 from jigsaw_crl.study.problems import Problems, read_through
-from jigsaw_crl.study.regimes import read_source
-from jigsaw_crl.study.source import Missing, Naming, Source
+from jigsaw_crl.study.regimes import Collect, collect, read_source
+from jigsaw_crl.study.source import Missing, Naming, Reading, Source
 
 __all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
 
@@ -69,7 +69,7 @@ def read_client(
     name : str, optional
         The client's name; by default the file's.
     n_latent : int, optional
-        Latents the client accesses; by default as many as it has labels.
+        Latents the client accesses; by default estimated, at least the number of labels.
     ignore : sequence of str
         Columns that are not features.
     batch : str, optional
@@ -127,34 +127,42 @@ def read_client(
 def read_client_with_findings(
     path: str | Path,
     *,
-    regime: str | None = None,
-    control: str | None = None,
     name: str | None = None,
     n_latent: int | None = None,
-    ignore: Sequence[str] = (),
-    batch: str | None = None,
-    group: str | None = None,
-    trim: float | None = None,
-    missing: Missing | None = None,
     interventions: Kinds | None = None,
     reduction: Reduction | None = None,
-    checkpoint: Checkpoint | None = None,
+    cluster: Any = None,
+    **asked: Any,
 ) -> tuple[Client, list[Finding]]:
     """One client and the findings from reading it: ignored and constant columns.
 
-    Parameters are as for `read_client`; rows are read along the directions of `reduction`, if any.
-    With a `checkpoint`, a read that was stopped goes on where it was.
+    Parameters
+    ----------
+    path, name, n_latent, interventions
+        As for `read_client`.
+    reduction : Reduction, optional
+        Directions along which rows are read.
+    cluster : str or distributed.Client, optional
+        Dask cluster whose workers read the files of a folder; see `jigsaw_crl.study.cluster`.
+    asked
+        Further parameters of `read_client`.
     """
-    given = _given(
-        regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
-        missing=missing,
-    )  # fmt: skip
-    described = describe_one(Path(path), given, name=name, n_latent=n_latent)
-    one = _read_one(described, reduction=reduction, checkpoint=checkpoint)
+    described = describe_one(Path(path), _given(**asked), name=name, n_latent=n_latent)
+    one = _read_one(described, reduction=reduction, collecting=_place(cluster))
     client = one.client
     if interventions is not None:
         client = client.with_interventions(interventions, strict=True)
     return client, list(one.findings)
+
+
+def _place(cluster: Any) -> Collect:
+    """Where rows are read: in this process, or on a cluster."""
+    if cluster is None:
+        return collect
+    # Imported here for start-up time: it loads pyarrow.
+    from jigsaw_crl.study.cluster import collect_on_cluster
+
+    return partial(collect_on_cluster, cluster)
 
 
 def read_study(
@@ -279,7 +287,7 @@ def open_rows(
     given = Path(path)
     (entry,) = describe_one(given, _given(regime=regime, ignore=ignore)).entries
     with open_data(entry.path) as data:
-        yield _source(data, entry.naming, client_name(entry.path))
+        yield _source(data, Reading(client_name(entry.path), entry.naming, entry.path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,18 +316,12 @@ def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
     return {**asked, "ignore": list(ignore) or None}
 
 
-def _read_one(
-    described: Described,
-    *,
-    hashed: bool = False,
-    reduction: Reduction | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> _Read:
+def _read_one(described: Described, **how: Any) -> _Read:
     """Read the only client that is described; all its problems are one error."""
     (entry,) = described.entries
     problems, one = Problems(), None
     with problems.noted():
-        one = _read(entry, problems, hashed=hashed, reduction=reduction, checkpoint=checkpoint)
+        one = _read(entry, problems, **how)
         if one is not None:
             _refuse_strangers(one, described.labels)
     problems.raise_all(path=entry.path)
@@ -338,7 +340,7 @@ def _read(
     *,
     hashed: bool = False,
     reduction: Reduction | None = None,
-    checkpoint: Checkpoint | None = None,
+    collecting: Collect = collect,
 ) -> _Read | None:
     """Read one client and note its problems; None if they leave no client.
 
@@ -352,44 +354,35 @@ def _read(
             client = read_moments(data, name=entry.name, n_latent=entry.n_latent)
             return _Read(client, (), path, sha256)
 
-        kept = (data, entry.naming, entry.n_latent, reduction)
-        progress = None if checkpoint is None else checkpoint.of(*kept)
-
         def table(naming: Naming, problems: Problems) -> _Read | None:
-            source = _source(data, naming, name)
-            read = read_source(
-                source, name=name, naming=naming, n_latent=entry.n_latent, path=path,
-                problems=problems, reduction=reduction,
-                progress=progress if naming is entry.naming else None,
-            )  # fmt: skip
+            reading = Reading(name, naming, path, entry.n_latent, reduction)
+            source = _source(data, reading)
+            read = read_source(source, reading, problems, collecting)
             if read is None:
                 return None
             return _Read(read[0], tuple(read[1]), path, sha256, source.lacking)
 
-        one = read_through(table, entry.naming, problems)
-        if progress is not None:
-            progress.end(problems.found)
-        return one
+        return read_through(table, entry.naming, problems)
 
 
-def _source(data: DataFile, naming: Naming, client: str) -> Source:
+def _source(data: DataFile, reading: Reading) -> Source:
     """The rows of a table; pyarrow and anndata are imported for their own formats only."""
     folded = data.path.name.casefold()
     if data.handle is None or folded.endswith(".parquet"):
         from jigsaw_crl.study.arrow import parquet_source
 
-        return parquet_source(data, naming, client)
+        return parquet_source(data, reading)
     if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
         from jigsaw_crl.study.delimited import csv_source
 
-        return csv_source(data, naming, client)
+        return csv_source(data, reading)
     if folded.endswith(".npz"):
-        return npz_source(data, naming, client)
+        return npz_source(data, reading)
     if folded.endswith(".h5ad"):
         from jigsaw_crl.study.h5ad import h5ad_source
 
         # anndata opens files by their path alone.
-        return h5ad_source(data.path, naming, client)
+        return h5ad_source(data.path, reading)
     raise InputError(
         f"a client's file cannot end in {data.path.suffix!r}"
         if data.path.suffix

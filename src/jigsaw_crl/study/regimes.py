@@ -24,53 +24,47 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import rounding, varies
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.checkpoint import Progress
+from jigsaw_crl.study.collected import Collected
 from jigsaw_crl.study.ignored import constant_columns, ignored_columns
 from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.regime_streams import RegimeStreams
-from jigsaw_crl.study.source import Naming, Place, Source
+from jigsaw_crl.study.source import Reading, Source
 from jigsaw_crl.study.too_small import large_enough, without_rows
 from jigsaw_crl.study.wide import Along, FirstRead, is_wide
 
-__all__ = ["client_from_source", "read_source", "varying_columns"]
+__all__ = ["Collect", "client_from_source", "collect", "read_source"]
 
 T = TypeVar("T")
 
 
-def client_from_source(
-    source: Source,
-    *,
-    name: str,
-    naming: Naming,
-    n_latent: int | None,
-    path: object | None = None,
-    reduction: Reduction | None = None,
-) -> tuple[Client, list[Finding]]:
+def collect(
+    source: Source, reading: Reading, along: Along | None, first: FirstRead | None = None
+) -> Collected:
+    """Read all rows of a table in this process."""
+    streams = RegimeStreams(source.features, reading, read=first, along=along)
+    for chunk in source.chunks():
+        streams.add(chunk)
+    return streams.collected()
+
+
+# Reads all rows of a table, along directions if they are given.
+Collect = Callable[[Source, Reading, Along | None], Collected]
+
+
+def client_from_source(source: Source, reading: Reading) -> tuple[Client, list[Finding]]:
     """Read a whole table; returns the client and the findings about its columns."""
     problems, read = Problems(), None
     with problems.noted():
-        read = read_source(
-            source, name=name, naming=naming, n_latent=n_latent, path=path, problems=problems,
-            reduction=reduction,
-        )  # fmt: skip
-    problems.raise_all(path=path, client=name)
+        read = read_source(source, reading, problems)
+    problems.raise_all(path=reading.path, client=reading.client)
     assert read is not None
     return read
 
 
 def read_source(
-    source: Source,
-    *,
-    name: str,
-    naming: Naming,
-    n_latent: int | None,
-    path: object | None,
-    problems: Problems,
-    reduction: Reduction | None = None,
-    progress: Progress | None = None,
+    source: Source, reading: Reading, problems: Problems, collecting: Collect = collect
 ) -> tuple[Client, list[Finding]] | None:
     """Read a whole table, and note its problems; None if they leave no client.
 
@@ -78,25 +72,24 @@ def read_source(
     wide table is read twice, unless the directions that replace its columns are given.
     """
     along = None
-    if reduction is not None:
-        source = source.choose(reduction.columns, name, path)
-        along = Along(reduction, reduction, source.ignored)
-    elif is_wide(len(source.features), naming):
-        begun = None if progress is None else progress.along
-        along = begun or _first_read(source, name, naming, n_latent, path, problems, progress)
+    if reading.reduction is not None:
+        source = source.choose(reading.reduction.columns, reading)
+        along = Along(reading.reduction, reading.reduction, source.ignored)
+    elif is_wide(len(source.features), reading.naming):
+        along = _first_read(source, reading, problems)
         if along is None:
             return None
-    collected = RegimeStreams(source.features, naming, name, path, along=along)
-    spoilt = _read_rows(source, collected, problems, progress)
+    collected = collecting(source, reading, along)
+    spoilt = _noted(collected, problems)
     with problems.noted():
         collected.check_regimes()
-        if spoilt and naming.control not in collected.streams:
+        if spoilt and reading.naming.control not in collected.regimes:
             return None
-        control, interventions = collected.moments(n_latent)
+        control, interventions = collected.moments()
         # First, so that a misspelt label is not left out for its few rows.
-        _located(path, check_names, name, interventions, naming.control)
+        _located(reading, check_names, reading.client, interventions, reading.naming.control)
         try:
-            return _client(source, collected, control, interventions, n_latent)
+            return _client(source, collected, along, control, interventions)
         except InputError:
             # Without the bad rows too little may be left.
             if not spoilt:
@@ -104,64 +97,45 @@ def read_source(
     return None
 
 
-def _read_rows(
-    source: Source, collected: RegimeStreams, problems: Problems, progress: Progress | None
-) -> bool:
-    """Read all rows, and note the problems of single rows; are there any?"""
-    place, held = (Place(), None) if progress is None else progress.take()
-    if held is not None:
-        collected.go_on(held)
-    for chunk in source.chunks(place):
-        collected.add(chunk)
-        if progress is not None:
-            place = place.after(chunk)
-            progress.note(place, collected.along, collected.held)
+def _noted(collected: Collected, problems: Problems) -> bool:
+    """Note the problems of single rows; are there any?"""
     spoilt = collected.bad.problems()
     for error in spoilt:
         problems.note(error)
     return bool(spoilt)
 
 
-def _located(path: object | None, call: Callable[..., T], *given: Any, **named: Any) -> T:
+def _located(reading: Reading, call: Callable[..., T], *given: Any, **named: Any) -> T:
     try:
         return call(*given, **named)
     except InputError as error:
-        raise error.located(path=path) from None
+        raise error.located(path=reading.path) from None
 
 
-def _first_read(
-    source: Source,
-    name: str,
-    naming: Naming,
-    n_latent: int | None,
-    path: object | None,
-    problems: Problems,
-    progress: Progress | None,
-) -> Along | None:
+def _first_read(source: Source, reading: Reading, problems: Problems) -> Along | None:
     """Read a wide table for the directions that replace its columns; None if it has problems."""
-    first = FirstRead(len(source.features), n_latent)
-    collected = RegimeStreams(source.features, naming, name, path, read=first)
-    spoilt = _read_rows(source, collected, problems, progress)
-    read = collected.read or first
+    first = FirstRead(len(source.features), reading.n_latent)
+    collected = collect(source, reading, None, first)
+    spoilt = _noted(collected, problems)
     with problems.noted():
         collected.check_regimes()
         if not spoilt:
             collected.check_control()
-            kept, constant, ignored = collected.used(~read.constant(), source.ignored)
-            found = read.reduction(source.features, naming, n_latent, kept)
+            kept, constant, ignored = collected.used(~first.constant(), source.ignored)
+            found = first.reduction(source.features, reading.naming, reading.n_latent, kept)
             return Along(found, found.select(kept), ignored, constant)
     return None
 
 
 def _client(
     source: Source,
-    collected: RegimeStreams,
+    collected: Collected,
+    along: Along | None,
     control: Moments,
     interventions: dict[str, list[Moments]],
-    n_latent: int | None,
 ) -> tuple[Client, list[Finding]]:
-    name, naming, along = collected.client, collected.naming, collected.along
-    interventions, too_small = large_enough(interventions, name)
+    reading = collected.reading
+    interventions, too_small = large_enough(interventions, reading.client)
     if along is None:
         varying = varying_columns(control, interventions)
         kept, constant, ignored = collected.used(varying, source.ignored)
@@ -173,20 +147,20 @@ def _client(
         features, constant, ignored = list(along.own.features), along.constant, along.ignored
     findings = [
         *too_small,
-        *without_rows(collected.gone(), name),
-        *ignored_columns(ignored, name),
+        *without_rows(collected.gone(), reading.client),
+        *ignored_columns(ignored, reading.client),
         *collected.left_out(),
-        *constant_columns(constant, name),
+        *constant_columns(constant, reading.client),
     ]
     client = _located(
-        collected.path,
+        reading,
         Client.from_moments,
-        name,
+        reading.client,
         control=control,
         interventions=interventions,
-        n_latent=n_latent,
+        n_latent=reading.n_latent,
         features=features,
-        control_name=naming.control,
+        control_name=reading.naming.control,
         reduction=None if along is None else along.own,
     )
     return client, findings

@@ -45,6 +45,7 @@ class RowOrder:
         # Columns that have not fallen so far, and the most rises of each in one regime.
         self.left = np.arange(n_features)
         self.rises = np.zeros(n_features, dtype=np.int64)
+        self.first: dict[Hashable, npt.NDArray[np.number]] = {}
         self.last: dict[Hashable, npt.NDArray[np.number]] = {}
         self.of_regime: dict[Hashable, npt.NDArray[np.int64]] = {}
 
@@ -62,7 +63,23 @@ class RowOrder:
         counts = self.of_regime.setdefault(regime, np.zeros(self.n_features, dtype=np.int64))
         counts[self.left] += np.count_nonzero(np.diff(own, axis=0) > 0, axis=0)
         np.maximum(self.rises, counts, out=self.rises)
+        self.first.setdefault(regime, rows[0].copy())
         self.last[regime] = rows[-1].copy()
+
+    def merge(self, later: RowOrder) -> RowOrder:
+        """With the rows that `later` has seen, which come after these."""
+        both = RowOrder(self.n_features)
+        both.left = np.intersect1d(self.left, later.left)
+        both.first = {**later.first, **self.first}
+        both.last = {**self.last, **later.last}
+        both.of_regime = {**self.of_regime, **later.of_regime}
+        for regime in self.last.keys() & later.first.keys():
+            before, after = self.last[regime], later.first[regime]
+            both._keep(before[both.left] <= after[both.left])
+            both.of_regime[regime] = self.of_regime[regime] + later.of_regime[regime]
+            both.of_regime[regime] += before < after
+        both.rises = np.max([both.rises, *both.of_regime.values()], axis=0)
+        return both
 
     @property
     def rising(self) -> BoolArray:

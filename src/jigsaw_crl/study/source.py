@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
+from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.row_options import Missing, RowOptions
 
 __all__ = [
@@ -18,7 +20,7 @@ __all__ = [
     "Codes",
     "Missing",
     "Naming",
-    "Place",
+    "Reading",
     "Source",
     "chunk_rows",
     "is_sparse",
@@ -64,21 +66,6 @@ class Chunk:
         return Chunk(self.regimes, self.codes[rows], self.rows[rows], *own)
 
 
-@dataclass(frozen=True)
-class Place:
-    """How far a table has been read: the chunks and the rows before this place."""
-
-    chunks: int = 0
-    rows: int = 0
-
-    def after(self, chunk: Chunk) -> Place:
-        """The place behind one more chunk."""
-        return Place(self.chunks + 1, self.rows + len(chunk.codes))
-
-
-START = Place()
-
-
 @dataclass(frozen=True, eq=False)
 class Source:
     """A table that is read chunk by chunk.
@@ -86,9 +73,8 @@ class Source:
     Parameters
     ----------
     features : tuple of str
-    chunks_from : callable
-        Returns an iterator over the rows from a place on. The chunks are the same wherever it
-        starts.
+    chunks : callable
+        Returns an iterator over the rows.
     ignored : mapping of str to str
         Columns that are not features, and why.
     lacking : tuple of str
@@ -96,32 +82,26 @@ class Source:
     """
 
     features: tuple[str, ...]
-    chunks_from: Callable[[Place], Iterator[Chunk]]
+    chunks: Callable[[], Iterator[Chunk]]
     ignored: Mapping[str, str] = field(default_factory=dict)
     lacking: tuple[str, ...] = ()
 
-    def chunks(self, place: Place = START) -> Iterator[Chunk]:
-        """The rows, from a place on."""
-        return self.chunks_from(place)
-
-    def choose(self, features: Sequence[str], client: str, path: object | None) -> Source:
+    def choose(self, features: Sequence[str], reading: Reading) -> Source:
         """The same with these features only, in this order."""
         position = {name: i for i, name in enumerate(self.features)}
         missing = [name for name in features if name not in position]
         if missing:
-            raise InputError(
+            raise reading.fail(
                 f"columns are missing: {few(missing)}",
                 "Pass a table with the columns of the earlier rows.",
-                client=client,
-                path=path,
             )
         chosen = [position[name] for name in features]
 
-        def chunks(place: Place) -> Iterator[Chunk]:
-            for chunk in self.chunks(place):
+        def chunks() -> Iterator[Chunk]:
+            for chunk in self.chunks():
                 yield replace(chunk, rows=chunk.rows[:, chosen])
 
-        return replace(self, features=tuple(features), chunks_from=chunks)
+        return replace(self, features=tuple(features), chunks=chunks)
 
 
 @dataclass(frozen=True)
@@ -186,3 +166,30 @@ class Naming:
     def column(self, default: str = "regime") -> str:
         """Name of the regime column."""
         return default if self.regime is None else self.regime
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How the table of one client is read.
+
+    Parameters
+    ----------
+    client : str
+        The client's name.
+    naming : Naming
+    path : Path or None
+        The file; None for a table in memory.
+    n_latent : int or None
+    reduction : Reduction or None
+        Directions along which rows are read, if they are known before.
+    """
+
+    client: str
+    naming: Naming
+    path: Path | None = None
+    n_latent: int | None = None
+    reduction: Reduction | None = None
+
+    def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
+        """The error about this table."""
+        return InputError(what, remedy, client=self.client, regime=regime, path=self.path)

@@ -15,7 +15,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray
 from jigsaw_crl.client.reduction import WIDE, Reduction, reduce_columns
 from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch
-from jigsaw_crl.moments.stream import MomentStream
+from jigsaw_crl.moments.accumulator import Accumulator, Coded
 from jigsaw_crl.study.source import Chunk, Naming
 
 __all__ = ["Along", "FirstRead", "is_wide"]
@@ -46,7 +46,7 @@ class FirstRead:
         self._waiting: list[tuple[Any, int]] = []
         self._n = 0
 
-    def stream(self, regime: str) -> MomentStream:
+    def stream(self, regime: str) -> Accumulator:
         """A stream for the rows of one regime, or of one batch of it."""
         self._cells.append(regime)
         self._sketch.want(len(set(self._cells)) - 1)
@@ -88,15 +88,16 @@ class FirstRead:
         )
 
 
-class _Cell(MomentStream):
+class _Cell(Accumulator):
     """A stream that passes its rows on and keeps nothing."""
 
     def __init__(self, read: FirstRead, cell: int) -> None:
         super().__init__(1)
         self._read, self._cell = read, cell
 
-    def add(self, rows: ArrayLike) -> None:
+    def add(self, rows: ArrayLike, groups: Coded | None = None) -> None:
         """Pass rows on."""
+        del groups
         self._read.take(rows, self._cell)
 
 

@@ -11,8 +11,9 @@ import time
 
 import pytest
 
+from jigsaw_crl.base import cluster as dask
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.truth.experiments import execution, reproduce
+from jigsaw_crl.truth.experiments import reproduce
 from jigsaw_crl.truth.experiments.execution import progress_bar, results_of
 
 from .tiny_plan import numbers, silent, tiny
@@ -54,8 +55,8 @@ def test_a_cluster_gives_the_same_numbers(tmp_path, distributed):
 def two_workers(monkeypatch, distributed):
     """A Dask cluster of two worker processes that are started again when they die."""
     # A busy machine may take longer than a minute to start them again.
-    monkeypatch.setattr(execution, "WITHOUT_WORKERS", 600.0)
-    monkeypatch.setattr(execution, "PATIENCE", "120s")
+    monkeypatch.setattr(dask, "WITHOUT_WORKERS", 600.0)
+    monkeypatch.setattr(dask, "PATIENCE", 120)
     cloudpickle = pytest.importorskip("cloudpickle")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with distributed.LocalCluster(
@@ -102,33 +103,30 @@ reproduce_run_task = reproduce.run_task
 
 
 @pytest.mark.slow
-def test_a_task_that_always_dies_is_named_and_the_others_are_kept(
+def test_a_run_whose_task_always_dies_is_refused_and_resumes_when_it_is_repaired(
     two_workers, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(reproduce, "run_task", dies_on_one)
     # Dask tries a task again on a second worker, and not on a third and a fourth.
     two_workers.scheduler.allowed_failures = 1
     plan = tiny(replicates=2, calibration_runs=1)
-    with pytest.raises(InputError, match="task A-gaussian-n1000-paper-e0001 ended every worker"):
+    with pytest.raises(InputError, match="a task ended every worker"):
         reproduce.run_plan(plan, tmp_path, cluster=two_workers.scheduler_address, progress=silent)
-    kept = {path.stem for path in (tmp_path / "figures" / "replicates").iterdir()}
-    every = {task.key for task in [*plan.calibrations(), *plan.evaluations()]}
-    assert every - kept == {"A-gaussian-n1000-paper-e0001"}
-    # Once repaired, the same command runs the missing task only.
+    # Once repaired, the same command runs the missing tasks only.
     monkeypatch.setattr(reproduce, "run_task", reproduce_run_task)
     done = reproduce.run_plan(plan, tmp_path, progress=silent)
     assert len(numbers(done)) == len(plan.evaluations())
 
 
 @pytest.mark.slow
-def test_a_cluster_without_workers_raises_an_error_that_names_the_tasks(monkeypatch, distributed):
-    monkeypatch.setattr(execution, "WITHOUT_WORKERS", 3.0)
-    monkeypatch.setattr(execution, "LOOK_EVERY", 0.5)
+def test_a_cluster_without_workers_is_refused(monkeypatch, distributed):
+    monkeypatch.setattr(dask, "WITHOUT_WORKERS", 3.0)
+    monkeypatch.setattr(dask, "LOOK_EVERY", 0.5)
     with (
         distributed.LocalCluster(
             n_workers=0, processes=False, dashboard_address=ANY_PORT
         ) as cluster,
-        pytest.raises(InputError, match=r"no worker for \d+ s while double waited"),
+        pytest.raises(InputError, match="no worker for 3 s"),
     ):
         list(results_of([(double, (1,))], cluster=cluster.scheduler_address))
 
@@ -144,8 +142,8 @@ def test_a_killed_process_of_this_machine_raises_an_input_error():
 
 
 def test_an_address_without_a_scheduler_is_named(monkeypatch, distributed):
-    monkeypatch.setattr(execution, "PATIENCE", "1s")
-    with pytest.raises(InputError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
+    monkeypatch.setattr(dask, "PATIENCE", 1)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         list(results_of([(double, (1,))], cluster="tcp://127.0.0.1:9"))
 
 

@@ -9,9 +9,8 @@ import pytest
 from jigsaw_crl.truth.experiments import pages, reproduce
 from jigsaw_crl.truth.experiments.published import POPULATION, TABLES
 from jigsaw_crl.truth.experiments.replicate import chosen_tau, run_task
-from jigsaw_crl.truth.experiments.results import read_results
+from jigsaw_crl.truth.experiments.results import Cell, read_results
 from jigsaw_crl.truth.experiments.scenarios import plan_of, scenario_of
-from jigsaw_crl.truth.experiments.summary import Cell
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "docs" / "reproduction"
@@ -31,7 +30,7 @@ def published(kind):
 def test_the_page_says_what_the_results_file_says(kind, tmp_path):
     made = reproduce.write_pages(published(kind), tmp_path)
     assert made.results.read_bytes() == (PUBLISHED / kind / "results.jsonl").read_bytes()
-    assert made.markdown.read_text() == (PUBLISHED / kind / f"{kind}.md").read_text()
+    assert made.page.read_text() == (PUBLISHED / kind / f"{kind}.md").read_text()
     assert all((PUBLISHED / kind / picture.name).exists() for picture in made.pictures)
 
 

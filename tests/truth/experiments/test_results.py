@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.truth.experiments.results import Results, read_results, write_results
-from jigsaw_crl.truth.experiments.summary import METRICS, Cell, Mean
+from jigsaw_crl.truth.experiments.results import (
+    METRICS,
+    Cell,
+    Mean,
+    Results,
+    read_results,
+    write_results,
+)
 
 from .tiny_plan import tiny
 

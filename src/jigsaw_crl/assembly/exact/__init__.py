@@ -1,4 +1,4 @@
-"""What follows with certainty from certain statements, and how.
+"""What follows from certain statements, and how any fact follows from others.
 
 ============  ====================================================================
 `entailment`  `deduce`: everything that follows from statements about ancestors
@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from jigsaw_crl.assembly.exact.entailment import Contradiction, Knowledge, deduce
-from jigsaw_crl.assembly.exact.proof import Prover, TooLong
+from jigsaw_crl.assembly.exact.entailment import Contradiction, Facts, deduce
+from jigsaw_crl.assembly.exact.proof import NoProof, Prover
 
-__all__ = ["Contradiction", "Knowledge", "Prover", "TooLong", "deduce"]
+__all__ = ["Contradiction", "Facts", "NoProof", "Prover", "deduce"]

@@ -10,18 +10,25 @@ which they were derived. A base fact follows from facts of lower rank, so proofs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import csgraph_from_dense, dijkstra
 
+from jigsaw_crl.assembly.certificate import say
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 
-__all__ = ["UNKNOWN", "Contradiction", "Knowledge", "Reason", "deduce"]
+__all__ = ["UNKNOWN", "Contradiction", "Facts", "Routes", "deduce"]
+
+Routes = tuple[FloatArray, npt.NDArray[np.int32]]
 
 UNKNOWN = np.iinfo(np.int32).max
+# What a step adds to a proof, as a doubt: a chain of firm facts is better than one that is not.
+STEP = 1e-3
 
 
 class Contradiction(Exception):
@@ -39,28 +46,12 @@ class Contradiction(Exception):
             text += ": " + " and ".join(evidence.labels[i] for i in self.pair)
             for word, names in zip(("yes", "no"), evidence.sides(*self.pair), strict=True):
                 if names:
-                    text += f"; {', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
+                    text += f"; {say(names, word)}"
         return text + "); they were weighed as evidence instead"
 
 
-@dataclass(frozen=True)
-class Reason:
-    """How a base fact was derived.
-
-    Parameters
-    ----------
-    client : int
-        Number of the client that states "one of these is an ancestor".
-    number : int
-        Which of its statements it is.
-    """
-
-    client: int
-    number: int
-
-
 @dataclass(eq=False)
-class Knowledge:
+class Facts:
     """Facts about ordered pairs, closed under the order rules.
 
     Attributes
@@ -69,48 +60,65 @@ class Knowledge:
         The statements.
     yes, no : array of bool, shape (p, p)
         What is known, closed.
-    yes_rank, no_rank : array of int32, shape (p, p)
-        Rank of each base fact, `UNKNOWN` for other pairs; 0 means stated by a client.
+    rank : array of int32, shape (p, p)
+        Rank of each base fact "is an ancestor", `UNKNOWN` for other pairs; 0 means stated.
+    denied : array of bool, shape (p, p)
+        The base facts "is not an ancestor", all of them stated.
+    doubt : array, shape (p, p)
+        Of base facts, from 0 (certain) to 1; proofs have as little of it as possible.
     reasons : dict
-        From `(a, d, holds)` to the `Reason` of a derived base fact.
-    clock : int
-        The highest rank so far.
+        Of base facts `(a, d)` that are derived: the number of the client that states "one of these
+        is an ancestor", and which of its statements it is.
     """
 
     evidence: Evidence
     yes: BoolArray
     no: BoolArray
-    yes_rank: npt.NDArray[np.int32]
-    no_rank: npt.NDArray[np.int32]
-    reasons: dict[tuple[int, int, bool], Reason] = field(default_factory=dict)
-    clock: int = 0
+    rank: npt.NDArray[np.int32]
+    denied: BoolArray
+    doubt: FloatArray
+    reasons: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    _before: dict[int, Facts] = field(default_factory=dict, init=False)
+    _routes: dict[tuple[int, bool], Routes] = field(default_factory=dict, init=False)
 
     @classmethod
-    def stated(cls, evidence: Evidence) -> Knowledge:
+    def of(cls, evidence: Evidence, yes: BoolArray, no: BoolArray, doubt: FloatArray) -> Facts:
+        """Facts of which none is derived, not closed."""
+        rank = np.where(yes, 0, UNKNOWN).astype(np.int32)
+        return cls(evidence, yes, no, rank, no, doubt)
+
+    @classmethod
+    def stated(cls, evidence: Evidence) -> Facts:
         """Everything that some client states, and its closure."""
         yes, no = (count > 0 for count in evidence.counts)
-        rank = [np.where(m, 0, UNKNOWN).astype(np.int32) for m in (yes, no)]
-        out = cls(evidence, yes, no, rank[0], rank[1])
+        out = cls.of(evidence, yes, no, np.zeros(yes.shape))
         out.close()
         return out
 
-    def before(self, rank: int) -> Knowledge:
-        """What follows from the base facts below a rank."""
-        yes, no = (np.where(r < rank, r, UNKNOWN) for r in (self.yes_rank, self.no_rank))
-        part = Knowledge(self.evidence, self.yes, self.no, yes, no, self.reasons, self.clock)
-        part.close()
-        return part
+    @cached_property
+    def lengths(self) -> FloatArray:
+        """What each base fact adds to a path: `STEP` and its doubt; infinite for other pairs."""
+        return np.where(self.rank < UNKNOWN, STEP + self.doubt, np.inf)
 
-    def add(self, a: int, d: int, holds: bool, reason: Reason) -> bool:
-        """Enter a derived fact; False if it is known. The caller must call `settle` afterwards."""
-        if (self.yes if holds else self.no)[a, d]:
-            return False
-        rank = self.yes_rank if holds else self.no_rank
-        if rank[a, d] != UNKNOWN:
-            return False
-        rank[a, d] = self.clock + 1
-        self.reasons[a, d, holds] = reason
-        return True
+    def routes(self, start: int, *, up: bool = False) -> Routes:
+        """Lengths of the shortest paths of base facts, and each label's predecessor.
+
+        They lead from `start` to its descendants, or with `up` to its ancestors.
+        """
+        if (start, up) not in self._routes:
+            length = self.lengths.T if up else self.lengths
+            graph = csgraph_from_dense(length, null_value=np.inf)
+            found = dijkstra(graph, indices=[start], return_predecessors=True)
+            self._routes[start, up] = found[0][0], found[1][0]
+        return self._routes[start, up]
+
+    def before(self, rank: int) -> Facts:
+        """What follows from the base facts below a rank."""
+        if rank not in self._before:
+            ranks = np.where(self.rank < rank, self.rank, UNKNOWN)
+            self._before[rank] = replace(self, rank=ranks)
+            self._before[rank].close()
+        return self._before[rank]
 
     def close(self) -> None:
         """Compute `yes` and `no` from the base facts.
@@ -120,13 +128,13 @@ class Knowledge:
         Contradiction
             No order agrees with them.
         """
-        yes = transitive_closure(self.yes_rank != UNKNOWN)
+        yes = transitive_closure(self.rank != UNKNOWN)
         loop = np.flatnonzero(np.diagonal(yes))
         if loop.size:
             a = int(loop[0])
             d = int(np.flatnonzero(yes[a] & yes[:, a] & (np.arange(len(yes)) != a))[0])
             raise Contradiction("the ancestors form a cycle", (a, d))
-        no = refuted(yes, self.no_rank != UNKNOWN)
+        no = refuted(yes, self.denied)
         both = np.argwhere(yes & no)
         if len(both):
             raise Contradiction(
@@ -134,13 +142,8 @@ class Knowledge:
             )
         self.yes, self.no = yes, no
 
-    def settle(self) -> None:
-        """Advance the clock past the facts just added, and close."""
-        self.clock += 1
-        self.close()
 
-
-def deduce(evidence: Evidence) -> Knowledge:
+def deduce(evidence: Evidence) -> Facts:
     """Everything that follows from the clients' certain statements and disjunctions.
 
     Raises
@@ -148,35 +151,36 @@ def deduce(evidence: Evidence) -> Knowledge:
     Contradiction
         No order agrees with the statements.
     """
-    knowledge = Knowledge.stated(evidence)
-    while _resolve(knowledge):
-        pass
-    return knowledge
+    facts, rank = Facts.stated(evidence), 1
+    while derived := _resolve(facts):
+        for pair, reason in derived.items():
+            facts.rank[pair], facts.reasons[pair] = rank, reason
+        facts.close()
+        rank += 1
+    return facts
 
 
-def _resolve(knowledge: Knowledge) -> bool:
-    """One pass over "one of these is an ancestor of d"; True if it adds a fact.
+def _resolve(facts: Facts) -> dict[tuple[int, int], tuple[int, int]]:
+    """New ancestors from one pass over "one of these is an ancestor of d", each with its reason.
 
     Candidates that are known not to be ancestors are removed. A label c that equals or is an
     ancestor of every remaining candidate is an ancestor of d.
     """
-    panel = knowledge.evidence.panel
-    above = knowledge.yes | np.eye(len(panel.labels), dtype=bool)
-    learnt = False
+    panel = facts.evidence.panel
+    above = facts.yes | np.eye(len(panel.labels), dtype=bool)
+    found: dict[tuple[int, int], tuple[int, int]] = {}
     for k, rows in enumerate(panel.rows):
         for number, (candidates, d) in enumerate(rows.one_of):
-            left = [c for c in candidates if not knowledge.no[c, d]]
+            left = [c for c in candidates if not facts.no[c, d]]
             if not left:
                 raise Contradiction(
                     "every candidate of a disjunction is refuted", (candidates[0], d)
                 )
-            if any(knowledge.yes[c, d] for c in left):
+            if any(facts.yes[c, d] for c in left):
                 continue
             common = np.asarray(above[:, left].all(axis=1), dtype=bool)
             # Higher common ancestors follow from the lowest ones.
-            lowest = common & ~(knowledge.yes & common[None, :]).any(axis=1)
-            for c in np.flatnonzero(lowest).tolist():
-                learnt |= knowledge.add(c, d, True, Reason(k, number))
-    if learnt:
-        knowledge.settle()
-    return learnt
+            lowest = common & ~(facts.yes & common[None, :]).any(axis=1)
+            for c in np.flatnonzero(lowest & ~facts.yes[:, d]).tolist():
+                found.setdefault((c, d), (k, number))
+    return found

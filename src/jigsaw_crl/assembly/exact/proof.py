@@ -1,4 +1,4 @@
-"""How does a fact follow from certain statements? Steps that end in the fact.
+"""How does a fact follow from base facts? Steps that end in the fact.
 
 Every base fact has a rank and follows from facts of lower rank (see `entailment`), so a proof is
 found by going down in rank, and it is never circular.
@@ -6,20 +6,19 @@ found by going down in rank, and it is never circular.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Fact, Step
-from jigsaw_crl.assembly.exact.entailment import UNKNOWN, Knowledge, Reason
-from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.assembly.exact.entailment import Facts
 
-__all__ = ["Prover", "TooLong"]
+__all__ = ["NoProof", "Prover"]
 
 
-class TooLong(Exception):
-    """The proof has more steps than `most_steps`."""
+class NoProof(Exception):
+    """The fact does not follow."""
 
 
 class Prover:
@@ -27,105 +26,87 @@ class Prover:
 
     Parameters
     ----------
-    knowledge : Knowledge
-    most_steps : int, optional
-        Raise `TooLong` beyond this many steps.
+    facts : Facts
+    base : callable
+        The step of a base fact that is not derived, from `(a, d, holds)`.
     """
 
-    def __init__(self, knowledge: Knowledge, most_steps: int | None = None) -> None:
-        self.knowledge, self.labels = knowledge, knowledge.evidence.labels
-        self.most_steps = most_steps
+    def __init__(self, facts: Facts, base: Callable[[int, int, bool], Step]) -> None:
+        self.facts, self.labels, self.base = facts, facts.evidence.labels, base
         self.steps: list[Step] = []
         self._written: dict[Fact, int] = {}
-        self._known: dict[int, Knowledge] = {}
 
-    def ancestor(self, a: int, d: int, holds: bool, before: int = UNKNOWN) -> int:
-        """Prove that a is (not) an ancestor of d from base facts below rank `before`."""
+    def ancestor(self, a: int, d: int, holds: bool, facts: Facts | None = None) -> int:
+        """Prove that a is (not) an ancestor of d from some of the facts, by default all."""
+        facts = self.facts if facts is None else facts
         fact = Fact(self.labels[a], self.labels[d], holds)
         if fact in self._written:
             return self._written[fact]
-        rank = int((self.knowledge.yes_rank if holds else self.knowledge.no_rank)[a, d])
-        if rank == 0 and before > 0:
-            yes, no = self.knowledge.evidence.sides(a, d)
-            return self._write(Step(fact, "stated", supporting=yes if holds else no))
-        if rank < before:
-            reason = self.knowledge.reasons[a, d, holds]
-            return self._derived(fact, a, d, reason, rank)
+        if not holds and not facts.denied[a, d]:
+            return self._excluded(fact, a, d, facts)
         if holds:
-            path = self._path(a, d, before)
-            because = [self.ancestor(u, v, True, before) for u, v in pairwise(path)]
-            return self._write(Step(fact, "chain", tuple(because)))
-        return self._excluded(fact, a, d, before)
+            path = _path(facts, a, d)
+            if len(path) > 2:
+                because = [self.ancestor(u, v, True, facts) for u, v in pairwise(path)]
+                return self._write(Step(fact, "chain", tuple(because)))
+            if facts.rank[a, d] > 0:
+                return self._derived(fact, a, d)
+        return self._write(self.base(a, d, holds))
 
-    def _excluded(self, fact: Fact, a: int, d: int, before: int) -> int:
-        """a → d would make u → v, for u above or equal to a and v below or equal to d."""
-        edges = self.knowledge.yes_rank < before
-        up, _ = _distances(edges.T, a)
-        down, _ = _distances(edges, d)
+    def _excluded(self, fact: Fact, a: int, d: int, facts: Facts) -> int:
+        """a → d would make u → v, for u above or equal to a and v below or equal to d.
+
+        That is excluded if u → v is denied, if v → u is known, or if u is v.
+        """
+        (up, _), (down, _) = facts.routes(a, up=True), facts.routes(d)
         # Only these u and v are possible, which keeps the tables small.
-        above, below = np.flatnonzero(up >= 0), np.flatnonzero(down >= 0)
+        above, below = np.flatnonzero(np.isfinite(up)), np.flatnonzero(np.isfinite(down))
         grid = np.ix_(above, below)
-        near = (up[above][:, None] + down[below][None, :]).astype(np.float64)
-        cost = np.where(self.knowledge.no_rank[grid] < before, near, np.inf)
-        reverse = np.where(edges.T[grid], near, np.inf)
-        same = np.where(above[:, None] == below[None, :], near, np.inf)
-        tables = [cost, reverse, same]
-        which = int(np.argmin([t.min() for t in tables]))
-        row, column = np.unravel_index(int(tables[which].argmin()), near.shape)
+        denied = np.where(facts.denied[grid], facts.doubt[grid], np.inf)
+        same = np.where(above[:, None] == below, 0.0, np.inf)
+        ways = np.stack((denied, facts.lengths.T[grid], same)) + up[above][:, None] + down[below]
+        which, row, column = np.unravel_index(int(ways.argmin()), ways.shape)
+        if not np.isfinite(ways[which, row, column]):
+            raise NoProof
         u, v = int(above[row]), int(below[column])
         because = []
         if u != a:
-            because.append(self.ancestor(u, a, True, before))
+            because.append(self.ancestor(u, a, True, facts))
         if v != d:
-            because.append(self.ancestor(d, v, True, before))
+            because.append(self.ancestor(d, v, True, facts))
         if which == 0:
-            because.append(self.ancestor(u, v, False, before))
+            because.append(self.ancestor(u, v, False, facts))
         elif which == 1:
-            because.append(self.ancestor(v, u, True, before))
+            because.append(self.ancestor(v, u, True, facts))
         return self._write(Step(fact, "excluded", tuple(because)))
 
-    def _path(self, a: int, d: int, before: int) -> list[int]:
-        distance, previous = _distances(self.knowledge.yes_rank < before, a)
-        assert distance[d] > 0, "an ancestor without a path: a defect in entailment"
-        path = [d]
-        while path[-1] != a:
-            path.append(int(previous[path[-1]]))
-        return path[::-1]
-
-    def _derived(self, fact: Fact, a: int, d: int, reason: Reason, rank: int) -> int:
-        rows = self.knowledge.evidence.panel.rows[reason.client]
-        candidates, _ = rows.one_of[reason.number]
-        because = [self._candidate(a, c, d, rank) for c in candidates if c != a]
+    def _derived(self, fact: Fact, a: int, d: int) -> int:
+        """Each candidate of a disjunction is refuted, or a is an ancestor of it."""
+        client, number = self.facts.reasons[a, d]
+        rows = self.facts.evidence.panel.rows[client]
+        candidates, _ = rows.one_of[number]
+        earlier = self.facts.before(int(self.facts.rank[a, d]))
+        because = [
+            self.ancestor(c, d, False, earlier)
+            if earlier.no[c, d]
+            else self.ancestor(a, c, True, earlier)
+            for c in candidates
+            if c != a
+        ]
         about = tuple(self.labels[c] for c in candidates)
         return self._write(Step(fact, "one-of", tuple(because), client=rows.client, about=about))
 
-    def _candidate(self, a: int, c: int, d: int, rank: int) -> int:
-        """Prove that the candidate c is refuted, or that a is an ancestor of it."""
-        if rank not in self._known:
-            self._known[rank] = self.knowledge.before(rank)
-        if self._known[rank].no[c, d]:
-            return self.ancestor(c, d, False, rank)
-        return self.ancestor(a, c, True, rank)
-
     def _write(self, step: Step) -> int:
-        if self.most_steps is not None and len(self.steps) >= self.most_steps:
-            raise TooLong
         self.steps.append(step)
         self._written[step.fact] = len(self.steps) - 1
         return len(self.steps) - 1
 
 
-def _distances(edges: BoolArray, start: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Steps from `start` along `edges` (-1 if there is no path), and each label's predecessor."""
-    p = len(edges)
-    distance = np.full(p, -1, dtype=np.int64)
-    previous = np.full(p, -1, dtype=np.int64)
-    distance[start], front, depth = 0, np.array([start]), 0
-    while front.size:
-        depth += 1
-        reached = edges[front]
-        new = np.flatnonzero(reached.any(axis=0) & (distance < 0))
-        previous[new] = front[reached[:, new].argmax(axis=0)]
-        distance[new] = depth
-        front = new
-    return distance, previous
+def _path(facts: Facts, a: int, d: int) -> list[int]:
+    length, previous = facts.routes(a)
+    if not np.isfinite(length[d]):
+        raise NoProof
+    path = [d]
+    while path[-1] != a:
+        path.append(int(previous[path[-1]]))
+    return path[::-1]

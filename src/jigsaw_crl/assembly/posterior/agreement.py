@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from jigsaw_crl.assembly.posterior.walk import Words
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, EACH_NO, EACH_YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.frozen import CLOSED
 from jigsaw_crl.base.text import pluralise
 
 __all__ = ["Convergence", "Halves"]
@@ -44,6 +46,8 @@ class Convergence:
         Of many labels: pairs with evidence that one chain would decide and another would not. They
         are undetermined.
     """
+
+    __pydantic_config__: ClassVar = CLOSED
 
     converged: bool
     r_hat: float

@@ -3,14 +3,11 @@
 ==============  ===============================================================================
 `published`     the numbers that the paper prints
 `scenarios`     plans: worlds, sample sizes, replicates, and the seed of each
-`methods`       the recoveries that are compared
-`replicate`     one task: a calibration run, or an evaluation
-`store`         finished tasks on disk, one file each
+`replicate`     the methods that are compared, and one task: a calibration run or an evaluation
 `execution`     many tasks on several processes, or on a cluster
-`summary`       means and standard errors
-`results`       the results file
+`results`       means and standard errors, and the results file
 `plots`         one picture per scenario or table
-`pages`         the comparison with the printed numbers, in Markdown and HTML
+`pages`         the comparison with the printed numbers, in Markdown
 `reproduce`     the whole run: `reproduce.run("tables", out="reproduce/")`
 ==============  ===============================================================================
 """

@@ -1,22 +1,88 @@
-"""One task: a calibration run, or the evaluation of a method on one data set."""
+"""One task: a calibration run, or the evaluation of a method on one data set.
+
+The methods that are compared have one signature; all get the same data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+from functools import cache
+from time import perf_counter
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from jigsaw_crl.baseline import DEFAULT_TAU, calibrate_tau
-from jigsaw_crl.truth.experiments.methods import Recovered, recover_with, warm_up
+from jigsaw_crl import baseline
+from jigsaw_crl.base.errors import choose
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.pipeline import recover
 from jigsaw_crl.truth.experiments.scenarios import Plan, Task
-from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
-from jigsaw_crl.truth.simulate import World
+from jigsaw_crl.truth.metrics import global_f1, scored_pairs, subspace_error, support_leakage
+from jigsaw_crl.truth.simulate import World, setting
 
-__all__ = ["chosen_tau", "run_task"]
+__all__ = ["METHODS", "chosen_tau", "run_task"]
 
 Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What a method recovers from a study.
+
+    Parameters
+    ----------
+    pairs : frozenset of (ancestor, descendant)
+        Those that E1 scores.
+    fragments : tuple of Fragment
+    seconds : float
+        From moments to the global order.
+    stopped : int
+        Clients whose recovery ended with an outcome other than ok.
+    """
+
+    pairs: frozenset[tuple[str, str]]
+    fragments: tuple[Fragment, ...]
+    seconds: float
+    stopped: int
+
+
+def _paper(clients: Sequence[Client], tau: float | None, budget: int) -> tuple[Any, Any]:
+    found = [baseline.recover_fragment(c, tau=tau, budget=budget) for c in clients]
+    return baseline.assemble_pairs(found).pairs, found
+
+
+def _null_cone(clients: Sequence[Client], _tau: float | None, _budget: int) -> tuple[Any, Any]:
+    result = recover(list(clients), method="null-cone", seed=0)
+    return result.order, list(result.fragments.values())
+
+
+METHODS: dict[str, Callable[[Sequence[Client], float | None, int], tuple[Any, Any]]] = {
+    "paper": _paper,
+    "null-cone": _null_cone,
+}
+
+
+def recover_with(
+    method: str, clients: Sequence[Client], *, tau: float | None, budget: int
+) -> Recovered:
+    """Recover the global order and the clients' fragments, and measure the time."""
+    run = choose(method, METHODS, "method")
+    start = perf_counter()
+    order, fragments = run(clients, tau, budget)
+    seconds = perf_counter() - start
+    stopped = sum(not f.outcome.ok for f in fragments)
+    return Recovered(scored_pairs(order), tuple(fragments), seconds, stopped)
+
+
+@cache
+def warm_up(method: str) -> None:
+    """Import and compile everything once per process, so that no timing includes it."""
+    world = setting("A", 0)
+    for n in (None, 1000):
+        recover_with(method, world.clients(n), tau=0.05, budget=1000)
 
 
 def run_task(plan: Plan, task: Task, tau: float | None) -> Record:
@@ -74,8 +140,8 @@ def chosen_tau(plan: Plan, task: Task, finished: Mapping[str, Record]) -> float 
         )
     ]
     if not scores:
-        return DEFAULT_TAU
-    return calibrate_tau([s.__getitem__ for s in scores], plan.candidates(task.scenario))
+        return baseline.DEFAULT_TAU
+    return baseline.calibrate_tau([s.__getitem__ for s in scores], plan.candidates(task.scenario))
 
 
 def _errors(world: World, done: Recovered) -> tuple[float, float, float]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError, choose
-from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.files import writable, write_text
 from jigsaw_crl.base.locking import locked
 from jigsaw_crl.truth.experiments import pages
 from jigsaw_crl.truth.experiments.execution import Call, progress_bar, results_of
-from jigsaw_crl.truth.experiments.methods import METHODS
 from jigsaw_crl.truth.experiments.plots import plot_scenario, plot_table
-from jigsaw_crl.truth.experiments.replicate import chosen_tau, run_task
-from jigsaw_crl.truth.experiments.results import Results, read_results, write_results
+from jigsaw_crl.truth.experiments.replicate import METHODS, Record, chosen_tau, run_task
+from jigsaw_crl.truth.experiments.results import Results, read_results, summarise, write_results
 from jigsaw_crl.truth.experiments.scenarios import Plan, Task, plan_of
-from jigsaw_crl.truth.experiments.store import Store
-from jigsaw_crl.truth.experiments.summary import summarise, write_csv
 
 __all__ = ["Reproduction", "run", "run_plan", "write_pages"]
 
@@ -37,16 +37,15 @@ class Reproduction:
         Every replicate.
     results : Path
         The cells, from which the page is made; see `jigsaw_crl.truth.experiments.results`.
-    markdown, html : Path
-        The page.
+    page : Path
+        In Markdown.
     pictures : tuple of Path
         One PNG per scenario of the figures, or per table.
     """
 
     csv: Path
     results: Path
-    markdown: Path
-    html: Path
+    page: Path
     pictures: tuple[Path, ...]
 
 
@@ -114,8 +113,10 @@ def run_plan(
     if progress is None:
         with progress_bar(f"reproduce {plan.kind}") as bar:
             return run_plan(plan, out, workers=workers, cluster=cluster, progress=bar)
-    store = Store(out / plan.kind / REPLICATES)
-    with locked(store.folder):
+    store = out / plan.kind / REPLICATES
+    with writable(store, "the folder"):
+        store.mkdir(parents=True, exist_ok=True)
+    with locked(store):
         calibrations, evaluations = plan.calibrations(), plan.evaluations()
         total = len(calibrations) + len(evaluations)
         place: dict[str, Any] = {"workers": workers, "cluster": cluster}
@@ -132,33 +133,52 @@ def run_plan(
             method: max(evaluated[t.key]["date"] for t in evaluations if t.method == method)
             for method in plan.methods
         }
-        write_csv(rows, out / plan.kind / "replicates.csv")
+        _write_csv(rows, out / plan.kind / "replicates.csv")
         return write_pages(Results(plan, days, summarise(rows)), out / plan.kind)
 
 
 def _finish(
     plan: Plan,
-    store: Store,
+    store: Path,
     tasks: list[Task],
     taus: dict[str, float | None],
     progress: Callable[[int], None],
     **place: Any,
-) -> dict[str, dict[str, Any]]:
-    """Records of all tasks; those that are not on disk are run and written."""
+) -> dict[str, Record]:
+    """Records of all tasks; those that are not on disk are run and written, one file each."""
     finished = {
         task.key: record
         for task in tasks
-        if (record := store.get(task.key, plan.fingerprint(task.method))) is not None
+        if (record := _stored(store, task, plan.fingerprint(task.method))) is not None
     }
     progress(len(finished))
     calls: list[Call] = [
         (run_task, (plan, task, taus.get(task.key))) for task in tasks if task.key not in finished
     ]
     for record in results_of(calls, **place):
-        store.put(record)
+        write_text(store / f"{record['task']}.json", json.dumps(record, indent=1))
         finished[record["task"]] = record
         progress(len(finished))
     return finished
+
+
+def _stored(store: Path, task: Task, fingerprint: str) -> Record | None:
+    """The record of a finished task; None if there is none of this code and plan."""
+    try:
+        record: Record = json.loads((store / f"{task.key}.json").read_text(encoding="utf-8"))
+        same = (record["task"], record["fingerprint"]) == (task.key, fingerprint)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return record if same else None
+
+
+def _write_csv(rows: Sequence[Record], path: Path) -> None:
+    """Every replicate, one line per method; n is `inf` in the population."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(row | {"n": "inf" if row["n"] is None else row["n"]} for row in rows)
+    write_text(path, text.getvalue())
 
 
 def write_pages(results: Results, out: Path) -> Reproduction:
@@ -177,10 +197,8 @@ def write_pages(results: Results, out: Path) -> Reproduction:
             pictures[table.varies] = out / f"table-{table.number}.png"
             plot_table(table, kept, pictures[table.varies])
         sections = pages.table_sections(kept, pictures)
-    title = pages.title_of(kind)
-    markdown, html = out / f"{kind}.md", out / f"{kind}.html"
-    write_text(markdown, pages.markdown_page(title, kept, sections))
-    write_text(html, pages.html_page(title, kept, sections))
+    page = out / f"{kind}.md"
+    write_text(page, pages.markdown_page(pages.title_of(kind), kept, sections))
     return Reproduction(
-        out / "replicates.csv", out / "results.jsonl", markdown, html, tuple(pictures.values())
+        out / "replicates.csv", out / "results.jsonl", page, tuple(pictures.values())
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 from json import dumps
+from pathlib import Path
 from typing import Literal
 from zlib import crc32
 
 import numpy as np
 
-from jigsaw_crl._version import __version__
+import jigsaw_crl
 from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.baseline import TAU_GRID
 from jigsaw_crl.truth.experiments.published import SAMPLE_SIZES, TABLES, Row
@@ -30,6 +32,8 @@ _BRANCH = {"evaluation": 0, "calibration": 1}
 # best candidate was among the three largest at every n.
 LARGE_CLIENT = 13.0
 LARGEST = 3
+# Rooms whose code changes no number of a replicate.
+_NO_NUMBERS = ("cli", "federated", "report")
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,19 @@ class Plan:
         do not change it; τ and the search budget matter to the paper's method only.
         """
         tuning = (self.calibration_runs, self.grid, self.budget) if method == "paper" else ()
-        return sha256(dumps([__version__, ROOT, method, tuning]).encode()).hexdigest()[:12]
+        given = [_code_hash(), ROOT, method, tuning]
+        return sha256(dumps(given).encode()).hexdigest()[:12]
+
+
+@cache
+def _code_hash() -> str:
+    """Hash of the code that numbers depend on, so that results of different code never mix."""
+    root = Path(jigsaw_crl.__file__).parent
+    code = sha256()
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in _NO_NUMBERS:
+            code.update(path.read_bytes())
+    return code.hexdigest()
 
 
 def plan_of(

@@ -74,12 +74,14 @@ def random_world(
     coverage : float
         q, in (0, 1].
     seed : int
-    graph : {"er", "sparse", "dense", "chain", "tree", "mid-hub", "root-hub", "layered"}
+    graph : {"er", "sparse", "dense", "chain", "tree", "mid-hub", "root-hub", "layered", "star", \
+            "two-stars", "bipartite", "scale-free"}
         Family of the graph. "er" is the paper's: each admissible edge is present with probability
         min(1, 3/p); "sparse" has half and "dense" twice as many edges. "chain" is one path; in a
         "tree" every node has one parent; "mid-hub" has half of the nodes before and half behind
         one node; in "root-hub" one root causes all others; "layered" has edges between
-        neighbouring layers of √p nodes only.
+        neighbouring layers of √p nodes only. "star" and "two-stars" have one or two causes of all
+        others, "bipartite" causes and effects, and in "scale-free" few nodes have most edges.
     strength : float
         Every edge weight is multiplied by it.
     features : float

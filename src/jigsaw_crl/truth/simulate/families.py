@@ -71,6 +71,35 @@ def _layered(p: int, rng: np.random.Generator) -> Pattern:
     return pattern
 
 
+def _stars(p: int, _: np.random.Generator, *, roots: int) -> Pattern:
+    """Every other node has all of the roots as its parents."""
+    pattern = np.zeros((p, p), dtype=bool)
+    pattern[:-roots, -roots:] = True
+    return pattern
+
+
+def _bipartite(p: int, rng: np.random.Generator) -> Pattern:
+    """Half of the nodes are causes; each of the others has two or three of them as parents."""
+    pattern = np.zeros((p, p), dtype=bool)
+    causes = np.arange(p - p // 2, p)
+    for i in range(p - p // 2):
+        n_parents = min(len(causes), int(rng.integers(2, 4)))
+        pattern[i, rng.choice(causes, size=n_parents, replace=False)] = True
+    return pattern
+
+
+def _scale_free(p: int, rng: np.random.Generator) -> Pattern:
+    """Every node has up to two parents, chosen in proportion to how many edges they have."""
+    pattern = np.zeros((p, p), dtype=bool)
+    for i in range(p - 2, -1, -1):
+        degree = 1.0 + (pattern.sum(axis=0) + pattern.sum(axis=1))[i + 1 :]
+        parents = rng.choice(
+            p - 1 - i, size=min(2, p - 1 - i), replace=False, p=degree / degree.sum()
+        )
+        pattern[i, i + 1 + parents] = True
+    return pattern
+
+
 FAMILIES: dict[str, Callable[[int, np.random.Generator], Pattern]] = {
     # 1.5 edges per node: the paper's.
     "er": partial(_erdos_renyi, degree=3.0),
@@ -81,4 +110,8 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Pattern]] = {
     "mid-hub": _mid_hub,
     "root-hub": _root_hub,
     "layered": _layered,
+    "star": partial(_stars, roots=1),
+    "two-stars": partial(_stars, roots=2),
+    "bipartite": _bipartite,
+    "scale-free": _scale_free,
 }

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments import stream as stream_module
+from jigsaw_crl.moments import sums as sums_module
 from jigsaw_crl.moments.checks import LARGEST_VALUE
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.stream import MomentStream, block_rows
 from jigsaw_crl.moments.summary import MOST_PARTS
+from jigsaw_crl.moments.sums import Sums, block_rows
 
 from .agreement import assert_close, assert_same, laplace_rows
 
@@ -44,12 +44,12 @@ def test_the_result_does_not_depend_on_the_chunks(data):
     n = data.draw(st.integers(1, 20_000))
     rows = laplace_rows(n, d, seed=data.draw(st.integers(0, 99)))
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=12)))
-    stream = MomentStream(d, parts=True)
+    stream = Sums(d, MOST_PARTS)
     for chunk in np.split(rows, cuts):
         stream.add(np.asfortranarray(chunk) if data.draw(st.booleans()) else chunk)
         if stream.n:
-            Moments.from_stream(stream)  # moments on the way change nothing
-    assert_same(Moments.from_stream(stream), Moments.from_rows(rows, parts=True))
+            Moments.of_summaries(*stream.summaries())  # moments on the way change nothing
+    assert_same(Moments.of_summaries(*stream.summaries()), Moments.from_rows(rows, parts=True))
 
 
 def _twice_as_wide(rows: np.ndarray) -> np.ndarray:
@@ -93,22 +93,22 @@ def test_the_result_does_not_depend_on_layout_type_or_chunks(layout, blocks, d):
     laid_out = LAYOUTS[layout](rows)
     assert_same(Moments.from_rows(laid_out, parts=True), expected)
     for cuts in ([], [len(rows) // 2], [1, 2, len(rows) // 3, len(rows) - 1]):
-        stream = MomentStream(d, parts=True)
+        stream = Sums(d, MOST_PARTS)
         for start, stop in pairwise([0, *cuts, len(rows)]):
             stream.add(laid_out[start:stop])
-        assert_same(Moments.from_stream(stream), expected)
+        assert_same(Moments.of_summaries(*stream.summaries()), expected)
 
 
 def test_changing_rows_after_adding_them_has_no_effect():
     rows, d = laplace_rows(2 * block_rows(3) + 100, 3), 3
-    stream = MomentStream(d)
+    stream = Sums(d)
     chunk = np.empty((1000, d))
     for start in range(0, len(rows), len(chunk)):
         piece = rows[start : start + len(chunk)]
         chunk[: len(piece)] = piece
         stream.add(chunk[: len(piece)])
         chunk.fill(np.nan)
-    assert_same(Moments.from_stream(stream), Moments.from_rows(rows))
+    assert_same(Moments.of_summaries(*stream.summaries()), Moments.from_rows(rows))
 
 
 def _exact(rows: np.ndarray) -> list[list[Fraction]]:
@@ -165,7 +165,7 @@ def _hard_rows(case: str, n: int) -> np.ndarray:
 )
 def test_moments_agree_with_exact_sums_on_hard_rows(case, blocks, monkeypatch):
     # Blocks of 512 rows, so that exact sums over several blocks are affordable.
-    monkeypatch.setattr(stream_module, "MOST_BLOCK_ROWS", 512)
+    monkeypatch.setattr(sums_module, "MOST_BLOCK_ROWS", 512)
     assert block_rows(3) == 512
     rows = _hard_rows(case, int(blocks * 512))
     found = Moments.from_rows(rows)
@@ -188,7 +188,7 @@ def test_blocks_give_the_moments_of_all_rows_at_once(monkeypatch):
     rows = laplace_rows(5000, 4, offset=50.0)
     at_once = Moments.from_rows(rows, parts=True)
     assert at_once.n < block_rows(4)
-    monkeypatch.setattr(stream_module, "MOST_BLOCK_ROWS", 64)
+    monkeypatch.setattr(sums_module, "MOST_BLOCK_ROWS", 64)
     in_blocks = Moments.from_rows(rows, parts=True)
     assert_close(in_blocks, at_once, 1e-13)
 
@@ -257,10 +257,10 @@ def test_a_stream_refuses_bad_values_too():
     for n in (10, block_rows(2) + 10):
         rows = laplace_rows(n, 2)
         rows[5, 1] = np.nan
-        stream = MomentStream(2)
+        stream = Sums(2)
         with pytest.raises(InputError, match="missing or infinite"):  # noqa: PT012
             stream.add(rows)
-            Moments.from_stream(stream)
+            Moments.of_summaries(*stream.summaries())
 
 
 def test_few_rows_do_not_load_numba():
@@ -301,12 +301,12 @@ def test_stretches_are_kept_only_when_asked_for():
 
 def test_an_empty_stream_has_no_moments():
     with pytest.raises(InputError, match="no rows"):
-        Moments.from_stream(MomentStream(3))
+        Sums(3).summaries()
 
 
 def test_rows_of_another_width_are_refused():
     with pytest.raises(InputError, match="3 features"):
-        MomentStream(3).add(np.zeros((2, 4)))
+        Sums(3).add(np.zeros((2, 4)))
 
 
 def test_a_block_has_at_least_as_many_rows_as_features():

@@ -1,0 +1,76 @@
+"""T10: ancestry from means and differences of covariances, whatever the noise of the sensors is."""
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+
+
+def a_client(seed, sensors, noise, hidden=0, step=0.0, labels=5, rows=5_000):
+    """A client with shifted hard interventions and sensors in different units, and the truth."""
+    rng = np.random.default_rng(seed)
+    p = labels + hidden
+    edges = np.tril(rng.random((p, p)) < 0.4, -1)
+    A = np.where(edges, rng.uniform(0.4, 1.2, (p, p)) * rng.choice([-1, 1], (p, p)), 0.0)
+    own = rng.permutation(p)[:labels]
+    G, units = rng.normal(size=(sensors, labels)), np.exp(1.5 * rng.normal(size=sensors))
+
+    spread = np.sqrt(np.einsum("dp,dp->d", G, G))
+
+    def measured(target=None):
+        Z = np.zeros((rows, p))
+        for i in range(p):
+            Z[:, i] = Z @ A[i] + rng.normal(size=rows)
+            if i == target:
+                Z[:, i] = 1.5 + 0.7 * rng.normal(size=rows)
+        X = Z[:, own] @ G.T
+        X = X / spread + noise * rng.normal(size=X.shape)
+        return units * (np.round(X / step) * step if step else X)
+
+    regimes = {f"z{i}": measured(i) for i in own}
+    client = jc.Client.from_samples("one", observational=measured(), interventions=regimes)
+    B = np.linalg.inv(np.eye(p) - A)
+    true = {(f"z{a}", f"z{d}") for a in own for d in own if a != d and abs(B[d, a]) > 1e-9}
+    return client, true
+
+
+def wrong_yes_no(order, true):
+    yes = order.pairs()
+    no = [pair for pair in true if order.verdict(*pair) is jc.Verdict.NOT_ANCESTOR]
+    return len(yes), len(yes - true), len(no)
+
+
+@pytest.mark.parametrize("sensors", [5, 6, 7])
+@pytest.mark.parametrize("noise", [0.01, 0.2])
+def test_unknown_noise_of_the_sensors_makes_no_verdict_wrong(sensors, noise):
+    found = possible = 0
+    for seed in range(3):
+        client, true = a_client(seed, sensors, noise)
+        result = jc.recover([client], interventions="hard", confounding="none")
+        yes, wrong, denied = wrong_yes_no(result.order, true)
+        assert (wrong, denied) == (0, 0)
+        found, possible = found + yes, possible + len(true)
+        assert not {f.check for f in result.diagnostics} & {"not-hard", "always-confounded"}
+    assert found >= 0.6 * possible
+
+
+def test_with_hidden_causes_no_is_sound_and_little_is_called_an_ancestor():
+    for seed in range(4):
+        client, true = a_client(seed, 5, 0.1, hidden=3)
+        order = jc.recover([client], interventions="hard").order
+        assert wrong_yes_no(order, true)[1:] == (0, 0)
+
+
+def test_rounded_readings_without_a_spare_sensor_make_no_verdict_wrong():
+    for seed in range(3):
+        client, true = a_client(seed, 5, 0.0, step=0.3)
+        order = jc.recover([client], interventions="hard", confounding="none").order
+        assert wrong_yes_no(order, true)[1:] == (0, 0)
+
+
+def test_features_that_show_no_noise_are_read_with_their_metric():
+    for noise, known in ((0.0, True), (0.1, False)):
+        client, _ = a_client(1, 6, noise)
+        fragment = jc.recover([client], interventions="hard").fragments["one"]
+        assert (fragment.effects is not None) == known
+        assert ("noise of the sensors" not in fragment.outcome.message) == known
