@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+<<<<<<< HEAD
 from jigsaw_crl.base.frozen import CLOSED
 from jigsaw_crl.base.text import number
 
 __all__ = ["Finding", "ReadingNote", "Severity", "most_severe_first"]
+=======
+__all__ = ["CLOSED", "Finding", "ReadingNote", "Severity", "most_severe_first"]
+>>>>>>> core
 
 Severity = Literal["info", "warning", "error"]
+# A dataclass with this as `__pydantic_config__` can be part of a file: see `base.documents`.
+CLOSED: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
 
 
 @dataclass(frozen=True)
