@@ -81,18 +81,12 @@ def decide(
     said = np.full((p, p), OPEN, dtype=np.int8) if known is None else known
     eye = np.eye(p, dtype=bool)
     least, most = (probability,) * 2 if chains is None else (chains.min(axis=0), chains.max(axis=0))
-<<<<<<< HEAD
-    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye
-    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye
-    yes, no = high & (evidence > LEAST_FOR), low & (evidence < -LEAST_AGAINST)
-    large = np.zeros_like(no) if too_large is None else no & too_large & ~eye
-    no &= ~large
-=======
     high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye | (said == YES)
     low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye | (said == NO)
     yes = high & ((evidence > LEAST_FOR) | (said == YES))
     no = low & ((evidence < -LEAST_AGAINST) | (said == NO))
->>>>>>> core
+    large = np.zeros_like(no) if too_large is None else no & too_large & ~eye & (said != NO)
+    no &= ~large
     above = transitive_closure(yes)
     below = refuted(above, no)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)

@@ -6,14 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-<<<<<<< HEAD
-from jigsaw_crl.base.frozen import CLOSED
 from jigsaw_crl.base.text import number
 
-__all__ = ["Finding", "ReadingNote", "Severity", "most_severe_first"]
-=======
 __all__ = ["CLOSED", "Finding", "ReadingNote", "Severity", "most_severe_first"]
->>>>>>> core
 
 Severity = Literal["info", "warning", "error"]
 # A dataclass with this as `__pydantic_config__` can be part of a file: see `base.documents`.

@@ -10,13 +10,8 @@ import typer
 
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.labels import safe_text
-<<<<<<< HEAD
-from jigsaw_crl.base.terminal import say
-from jigsaw_crl.base.text import few, number
-=======
 from jigsaw_crl.base.terminal import print_json, say
-from jigsaw_crl.base.text import few
->>>>>>> core
+from jigsaw_crl.base.text import few, number
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.left_out import LeftOut

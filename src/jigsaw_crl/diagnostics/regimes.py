@@ -21,11 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-<<<<<<< HEAD
-import numpy.typing as npt
 from scipy.special import ndtri
-=======
->>>>>>> core
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
