@@ -155,11 +155,11 @@ def exact_targets(white: White, spikes: Spikes) -> Targets:
     planes = null_lines(spikes)
     usable = (planes.rank > 0) & ~spikes.several
     pairs = _pairs(white.owner, usable)
-    found = pair_statistics(planes, white.n, white.n_eff, *pairs, white.noise)
+    rounding = 1.0 / np.sqrt(white.n)
+    found = pair_statistics(planes, rounding, *pairs)
     change = _change_beside_shift(white, spikes)
     mean_alone = usable & (planes.rank == 1) & spikes.has_high & (change <= 1.0)
     complete = len(np.unique(white.owner[usable])) == white.dimension
-    rounding = 1.0 / np.sqrt(white.n)
     told = ~untold(found, planes, rounding, complete)
     norm = np.linalg.norm(planes.n, axis=2, keepdims=True)
     has = norm[:, :, 0] > 0
