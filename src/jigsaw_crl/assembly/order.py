@@ -13,8 +13,8 @@ import numpy.typing as npt
 from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.decision import Decided, Why
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
+from jigsaw_crl.assembly.entailment import Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.exact import Facts, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel
