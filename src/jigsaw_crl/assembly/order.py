@@ -24,8 +24,8 @@ from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import ReadOnlyArrays
+from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
@@ -432,7 +432,7 @@ class GlobalOrder(ReadOnlyArrays):
         return len(self.labels)
 
     def _repr_html_(self) -> str:
-        return str(face("order.html")(self))
+        return str(late_method("order.html")(self))
 
     def __repr__(self) -> str:
         return (

@@ -22,9 +22,9 @@ from jigsaw_crl.assembly.tables import (
 )
 from jigsaw_crl.assembly.verdict import tally
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
+from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE
 from jigsaw_crl.fragment.fragment import Fragment
@@ -248,7 +248,7 @@ class Result:
         >>> result.order.pairs() == jc.recover([first, *others]).order.pairs()
         True
         """
-        grown: Result = face("result.add")(self, *sites, **options)
+        grown: Result = late_method("result.add")(self, *sites, **options)
         return grown
 
     def to_document(self) -> dict[str, Any]:
@@ -268,11 +268,11 @@ class Result:
 
     def report(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the one-file HTML report; with `force` also over a file that is no report."""
-        target: Path = face("result.report")(self, path, force=force)
+        target: Path = late_method("result.report")(self, path, force=force)
         return target
 
     def _repr_html_(self) -> str:
-        return str(face("result.html")(self))
+        return str(late_method("result.html")(self))
 
     def __repr__(self) -> str:
         return (

@@ -38,8 +38,11 @@ SETTLED = 12.0
 MANY, UNLIKELY = 50_000, -3.5
 # Among pairs that were seen to change: one proposal in ASIDE is any pair, and there are FLIPS flips
 # for every larger move. (At 300 labels, 8 flips left three times as many pairs on which chains
-# differ, after the same time.) In addition, one pair in AROUND of all pairs is flipped alone.
+# differ, after the same time.) In addition, one pair in AROUND of all pairs is flipped alone: pairs
+# that change seldom would hold up all others.
 ASIDE, FLIPS, AROUND = 8, 1, 8
+# Up to this many labels an order's row is one word, and a bridge costs little more than a flip.
+ONE_WORD = 64
 # Inverse temperature at which only moves that do not lower the score are accepted.
 COLD = 1e9
 
@@ -165,8 +168,7 @@ class Proposals:
         """Every pair that is not settled, and every other time any pair."""
         active = unsettled(weights, start)
         none = np.zeros(0, dtype=np.int64)
-        # Up to 64 labels (one word) a bridge costs little more than a flip, and they alternate.
-        flips = 1 if len(weights) <= 64 else 8
+        flips = 1 if len(weights) <= ONE_WORD else 8
         return cls(active, none, none, n_proposals(len(weights), len(active)), 2, flips)
 
     @classmethod
