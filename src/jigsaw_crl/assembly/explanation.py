@@ -47,6 +47,7 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
         smallest_effect=order.smallest_effect,
         effect=None if said == NO else _effect(order, a, d),
         rests_on=order.table.resting(a, d),
+        witnesses=int(order.table.witnesses[a, d]),
         contested=bool(order.table.contested[a, d]),
         **_bound(order, a, d, said),
     )
