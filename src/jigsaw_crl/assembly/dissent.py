@@ -153,6 +153,7 @@ class _Falls:
         self.odds = np.where(verdicts == NO, np.minimum(odds, by_evidence), odds)
         self.log_factor, self.verdicts = log_factor, verdicts
         self.shares, self.leans = _shares(evidence), evidence.missed.leans
+        self.known = evidence.panel.known
         self.now = evidence.pooled.log_odds(self.shares, self.leans)
 
     def without(self, rest: Pooled) -> tuple[BoolArray, FloatArray]:
@@ -160,7 +161,8 @@ class _Falls:
         change = rest.log_odds(self.shares, self.leans) - self.now
         heard = rest.n_clients > 0
         chance = expit(self.odds + np.where(heard, change, 0.0))
-        left = decide(chance, np.where(heard, self.log_factor + change, 0.0)).verdicts
+        evidence = np.where(heard, self.log_factor + change, 0.0)
+        left = decide(chance, evidence, known=self.known).verdicts
         gone = (self.verdicts != OPEN) & (left != self.verdicts)
         np.fill_diagonal(gone, False)
         return gone, change
