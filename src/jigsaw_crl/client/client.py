@@ -325,6 +325,14 @@ class Client:
         said = hard_among(hard, self.labels, client=self.name)
         return replace(self, hard=said) if said else self
 
+    def relabelled(self, names: Mapping[str, str]) -> Client:
+        """The client with other names for some of its labels."""
+        return replace(
+            self,
+            interventions={names.get(x, x): own for x, own in self.interventions.items()},
+            hard=frozenset(names.get(x, x) for x in self.hard),
+        )
+
     def with_interventions(self, kinds: Kinds, *, strict: bool = False) -> Client:
         """The same client, with the user's word on which interventions are hard.
 
