@@ -1,19 +1,16 @@
-"""Clients without error, and ways to spoil their statements, for the assembly benchmarks."""
+"""Clients without error, and ways to spoil their statements, for the benchmark of assembly."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl import Fragment, PartialOrder
+from jigsaw_crl import Fragment
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
-from jigsaw_crl.truth.simulate import World, random_world, world_from_graph
+from jigsaw_crl.truth.simulate import World, world_from_graph
 from jigsaw_crl.truth.simulate.perfect import perfect_fragment
-
-KINDS = ("permuted", "reversed", "colluding")
 
 
 def plain(fragment: Fragment, ancestor: npt.NDArray[np.int8]) -> Fragment:
@@ -44,43 +41,6 @@ def weighed(fragment: Fragment, rate: float) -> Fragment:
         bayes=BayesFactors((0.5, 0.05), np.stack([odds, odds]), apart),
         n_samples={"control": 1000},
     )
-
-
-def permuted(fragment: Fragment, rng: np.random.Generator) -> Fragment:
-    """The labels dealt out anew among the client's own statements."""
-    assert fragment.statements is not None
-    deal = rng.permutation(len(fragment.labels))
-    return plain(fragment, fragment.statements.ancestor[np.ix_(deal, deal)])
-
-
-def reversed_(fragment: Fragment) -> Fragment:
-    """Every ancestor called a descendant."""
-    assert fragment.statements is not None
-    return plain(fragment, fragment.statements.ancestor.T.copy())
-
-
-def malicious(
-    world: World, fragments: Sequence[Fragment], bad: Sequence[int], kind: str, seed: int
-) -> list[Fragment]:
-    """The fragments with the clients `bad` spoilt in one of three ways."""
-    rng = np.random.default_rng([seed, 77])
-    out = list(fragments)
-    fake: PartialOrder[str] | None = None
-    if kind == "colluding":
-        other = random_world(world.n_latent, 1, 1.0, seed=seed + 100_000)
-        deal = rng.permutation(world.n_latent)
-        names = {other.labels[i]: world.labels[deal[i]] for i in range(world.n_latent)}
-        fake = other.order.relabel(names.__getitem__)
-    for k in bad:
-        fragment = plain(out[k], out[k].statements.ancestor)  # type: ignore[union-attr]
-        if kind == "permuted":
-            out[k] = permuted(fragment, rng)
-        elif kind == "reversed":
-            out[k] = reversed_(fragment)
-        else:
-            assert fake is not None
-            out[k] = plain(fragment, fake.restrict(fragment.labels).matrix.astype(np.int8))
-    return out
 
 
 def perfect(world: World) -> list[Fragment]:

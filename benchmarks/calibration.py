@@ -183,7 +183,7 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
 def print_tables(records: Iterable[Record]) -> None:
     """The two tables, one row a cell each."""
     groups = by_cell(Cell, records)
-    wrong = ("wrong yes", "wrong no", "above bound", "ancestors called no", "above bound")
+    wrong = ("wrong yes", "wrong no", "above bound")
     header("worlds", "number", "E1", "decided", *wrong, "refused", "s a world")
     for cell, found in groups.items():
         counts = sum((VerdictCounts(**r["counts"]) for r in found), VerdictCounts())
@@ -196,8 +196,6 @@ def print_tables(records: Iterable[Record]) -> None:
             share(counts.wrong_yes, counts.yes),
             share(counts.wrong_no, counts.no),
             share(above, counts.no),
-            share(counts.wrong_no, counts.ancestors),
-            share(above, counts.ancestors),
             sum("refused" in r for r in found),
             f"{np.mean([r['seconds'] for r in found]):.1f}",
         )

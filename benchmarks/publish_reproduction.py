@@ -36,7 +36,7 @@ def publish(source: Path, kind: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         done = write_pages(results, Path(folder))
         kept.parent.mkdir(parents=True, exist_ok=True)
-        for file in (done.results, done.markdown, *done.pictures):
+        for file in (done.results, done.page, *done.pictures):
             shutil.copyfile(file, kept.parent / file.name)
 
 

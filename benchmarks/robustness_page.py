@@ -35,31 +35,32 @@ OLD, NEW = "#b0b0b0", "#1f5fa8"
 # What is asked of every row, and of every finding on clean data.
 GOOD_E1, FEW_YES, FEW_NO, FALSE_ALARMS = 0.95, 0.01, 0.005, 0.02
 RIGHT = 0.95
+# The columns of the page; which studies are refused is said below the table.
+PERCENT = ("wrong yes", "wrong no", "right reason")
+SHOWN = [f"{name}, %" if name in PERCENT else name for name in COLUMNS if name != "refused"]
 # Below this share of verdicts a study counts as left open.
 OPEN = 0.5
 
 INTRODUCTION = """# Rows that depart from the model
 
-Rows of a plant or a laboratory are not independent Gaussian draws of one linear system. This page
-shows what each departure does to the answer, at several sizes, and whether a finding names it. It
-is written by `benchmarks/robustness.py`. A study has {latent} latents, {clients} clients and
-{n:,} rows per regime. Every client has {features:g} features per latent and the paper's
-interventions. Numbers are means over {worlds} per row, with standard errors.
+Rows of a plant or a laboratory are not independent Gaussian draws of one linear system. This page,
+written by `benchmarks/robustness.py`, shows what each departure does to the answer, and whether a
+finding names it. A study has {latent} latents, {clients} clients and {n:,} rows per regime. Every
+client has {features:g} features per latent and the paper's interventions. Numbers are means over
+{worlds} per row, with standard errors. The picture also has E1 before the remedies.
 
 - *E1* is the F1 score of the best guess of the order. *Decided* is the share of ordered pairs with
   a verdict. *Wrong yes* and *wrong no* are the shares of *ancestor* and *not ancestor* verdicts
   that are wrong.
 - *Finding raised* is the share of studies with a warning or an error, or with an information that
   names the departure. *Right reason* is the share of these findings that name the departure,
-  counted once per client; that noise is there, where it is uneven or sensors are not linear, is
-  true and does not count. *Refused* is the number of studies without an answer.
+  counted once per client; that noise is there, where it is uneven or sensors are not linear, is not
+  counted.
 - A row with a remedy in brackets is what the user gets who asks for it.
-- An intervention that reaches only a share of its rows (`penetrance`) gives a mixture with control
-  rows. Its mean and covariance still change along the target's own line and c alone, so that the
-  order is unharmed. It is not a hard intervention, and must not be called one.
+- `penetrance` mixes control rows into a regime. The order is unharmed, but such an intervention
+  must not be called hard.
 
-`jigsaw simulate --departure NAME=SIZE` writes a study with the same departure, so that you can see
-what the checks say about it.
+`jigsaw simulate --departure NAME=SIZE` writes a study with the same departure.
 
 | name | what the rows do |
 |---|---|
@@ -70,14 +71,13 @@ RUN = """
 ## Run it
 
 ```sh
-python benchmarks/robustness.py --seeds judge --worlds 3 --out docs/robustness/now.jsonl
+python benchmarks/robustness.py --seeds judge --worlds 4 --out docs/robustness/now.jsonl
 python benchmarks/robustness.py --clean --seeds judge --worlds 50 --out docs/robustness/clean.jsonl
 python benchmarks/robustness.py --page
 ```
 
-Delete a file of results after a change of the method: worlds that are in it are not computed again.
-Constants are chosen with `--seeds tune`; this page shows `--seeds judge`. `tests/benchmarks` runs
-every departure in a small study with every run of the tests.
+Worlds that are in a file of results are not computed again: delete it after a change of the method.
+Constants are chosen with `--seeds tune`; this page shows `--seeds judge`.
 """
 
 Table = dict[Cell, list[Record]]
@@ -95,12 +95,8 @@ def _write_page(docs: Path) -> None:
         by_cell(Cell, finished(results / f"{name}.jsonl")) for name in ("before", "now", "clean")
     )
     shown = now or before
-    parts = [_introduction(shown)]
-    if before and now:
-        parts += ["\n## Before the remedies\n", _table(before), "\n## Now\n"]
-    else:
-        parts += ["\n## The answer\n"]
-    parts += [_table(shown), "\n![E1 by departure](pictures/robustness.svg)\n"]
+    parts = [_introduction(shown), "\n## The answer\n", _table(shown)]
+    parts += ["\n![E1 by departure](pictures/robustness.svg)\n"]
     parts += ["\n## How to read it\n", *_reading(shown)]
     if clean:
         parts += ["\n## False alarms\n", _alarms(clean)]
@@ -114,16 +110,20 @@ def _write_page(docs: Path) -> None:
 def _introduction(table: Table) -> str:
     cell = next(iter(table))
     kinds = "\n".join(f"| `{name}` | {kind.what} |" for name, kind in DEPARTURES.items())
-    most, fewest = (f(map(len, table.values())) for f in (max, min))
-    worlds = f"{most} studies" if most == fewest else f"{fewest} to {most} studies"
     return INTRODUCTION.format(
         latent=cell.latent,
         clients=cell.clients,
         n=cell.n,
         features=cell.features,
-        worlds=worlds,
+        worlds=_studies(table),
         kinds=kinds,
     )
+
+
+def _studies(table: Table) -> str:
+    """How many studies a row has."""
+    most, fewest = (f(map(len, table.values())) for f in (max, min))
+    return f"{most} studies" if most == fewest else f"{fewest} to {most} studies"
 
 
 def _name(cell: Cell) -> str:
@@ -147,26 +147,27 @@ def _ordered(table: Table) -> list[Cell]:
 def _table(table: Table) -> str:
     rows = []
     for cell in _ordered(table):
-        score = Score.of(cell, table[cell])
-        rows.append([_name(cell), *score.texts()])
-    return _lines(["departure", *COLUMNS], rows) + "\n"
+        told = [x.removesuffix(" %") for x in Score.of(cell, table[cell]).texts()]
+        rows.append([_name(cell), *told[: len(SHOWN)]])
+    return _lines(["departure", *SHOWN], rows) + "\n"
 
 
 def _reading(table: Table) -> list[str]:
     """Which rows are answered well, which are left open and why, and which are not good enough."""
     marks = f"at most {100 * FEW_YES:g} % wrong yes and {100 * FEW_NO:g} % wrong no"
     said = {
-        "good": f"E1 is at least {GOOD_E1:g}, with {marks}",
         "open": "Most pairs are left open, and the findings name the reason",
         "refused": "The study is refused when its rows are read, with the reason",
         "silent": "Most pairs are left open, and the findings name another reason or none",
         "cautious": f"E1 is lower than {GOOD_E1:g}, with {marks}",
         "wrong": "More verdicts are wrong than that",
     }
-    groups: dict[str, list[str]] = {key: [] for key in said}
+    groups: dict[str, list[str]] = {key: [] for key in (*said, "good")}
     for cell in _ordered(table):
         groups[_judged(Score.of(cell, table[cell]))].append(_name(cell))
-    return [f"- {said[key]}: {', '.join(names)}." for key, names in groups.items() if names]
+    lines = [f"- {text}: {', '.join(groups[key])}." for key, text in said.items() if groups[key]]
+    good = f"- In the {len(groups['good'])} other rows E1 is at least {GOOD_E1:g}, with {marks}."
+    return [*lines, good]
 
 
 def _judged(score: Score) -> str:
@@ -187,9 +188,11 @@ def _alarms(table: Table) -> str:
     rows = []
     for cell, found in table.items():
         count = alarms(cell, found).most_common()
+        refused = sum("refused" in r for r in found)
+        if not count and not refused:
+            continue
         said = [f"`{check}` {100 * n / len(found):.0f} %" for check, n in count]
         noise = "1 %" if cell.departure else "none"
-        refused = sum("refused" in r for r in found)
         rows.append(
             [
                 f"{cell.n:,}",
@@ -213,7 +216,7 @@ def _alarms(table: Table) -> str:
         "in some; that `sensor-noise` is raised there is no false alarm. No other finding should "
         f"be raised in more than {100 * FALSE_ALARMS:g} % of the studies. Raised in all {studies} "
         f'studies together: {", ".join([*total, others])}; "at most" is the upper end of a 95 % '
-        "interval.\n\n" + _lines(head, rows) + "\n"
+        "interval. The rows with some:\n\n" + _lines(head, rows) + "\n"
     )
 
 

@@ -61,5 +61,5 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
 
 def test_a_missing_package_is_answered_with_the_extra_that_installs_it():
     assert import_optional("json", "JSON", "text") is __import__("json")
-    with pytest.raises(InputError, match=r"Paint is not installed. .*'jigsaw-crl\[art\]'"):
+    with pytest.raises(InputError, match=r"Paint is not installed. .*'\.\[art\]'"):
         import_optional("jigsaw_crl.no_such_module", "Paint", "art")

@@ -24,7 +24,7 @@ def test_every_command_has_help_with_an_example(command, capsys):
 def test_without_nvflare_the_remedy_is_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert cli.run(["federate", "init", str(tmp_path / "x"), "--site", "a"]) == 2
-    assert "pip install 'jigsaw-crl[federated]'" in capsys.readouterr().err
+    assert "pip install '.[federated]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--help"], ["federate", "--help"]])

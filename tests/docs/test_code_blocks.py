@@ -17,7 +17,7 @@ KNOWN = {"python", "text", "console", "toml", "csv", "sh", "json", ""}
 SETTING_UP = re.compile(r"(pip|python3? (-m (pip|venv)|benchmarks/)|make|git clone|cd|source) ?")
 # These pages describe rounds between several machines, which tests/federated runs, and measurements
 # that take hours. The tests only check that their commands exist.
-NOT_RUN = [p for p in documentation_pages() if p.stem in ("federated", "performance", "scale")]
+NOT_RUN = [p for p in documentation_pages() if p.stem in ("nvflare", "performance")]
 RUN = [p for p in documentation_pages() if p not in NOT_RUN]
 
 

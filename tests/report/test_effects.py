@@ -65,7 +65,7 @@ def test_numbers_stand_clear_of_each_other_and_of_labels(plant):
     assert len(places) >= 5
     for i, (x, y) in enumerate(places):
         assert all(abs(x - u) >= 42 or abs(y - v) >= 14 for u, v in places[:i])
-        for chip in picture.chips:
+        for chip in picture.shapes:
             inside = chip.x < x < chip.x + chip.width and chip.y < y < chip.y + chip.height
             assert not inside
 
@@ -88,7 +88,7 @@ def test_without_hard_interventions_the_diagram_and_page_stay_as_they_were(tunne
     assert "What if" not in told
     assert "what if" not in told
     assert "total effect" not in told
-    assert describe(tunnel).pushable == ()
+    assert describe(tunnel)["pushable"] == ()
     assert not any(attributes.get("id") == "effects" for _, attributes in Reader(page).elements)
 
 
@@ -159,7 +159,7 @@ def test_sites_that_were_set_aside_are_named_in_the_page(plant):
 
 def test_only_labels_with_a_known_effect_can_be_moved():
     result = assembled(sized_fragment("one", "a", "b"), chain_fragment("two", "b", "c"))
-    assert describe(result).pushable == ("a", "b")
+    assert describe(result)["pushable"] == ("a", "b")
 
 
 def test_labels_never_become_markup_beside_their_effects():

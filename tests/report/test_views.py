@@ -14,9 +14,10 @@ from .studies import assembled, chain_fragment
 def test_frames_surround_their_members(tunnel):
     for fragment in tunnel.fragments.values():
         picture = draw_piece(fragment, set())
-        chips = {chip.label: chip for chip in picture.chips}
+        chips = {shape.label: shape for shape in picture.shapes if shape.kind == "label"}
+        frames = [shape for shape in picture.shapes if shape.kind != "label"]
         assert set(chips) == set(fragment.labels)
-        for frame in picture.outlines:
+        for frame in frames:
             for label in fragment.labels:
                 chip = chips[label]
                 inside = (
@@ -26,7 +27,7 @@ def test_frames_surround_their_members(tunnel):
                     and chip.y + chip.height < frame.y + frame.height
                 )
                 assert inside == (label in frame.members)
-        framed = {o.members for o in picture.outlines if o.kind == "block"}
+        framed = {o.members for o in frames if o.kind == "block"}
         assert framed == {tuple(sorted(b)) for b in fragment.blocks if len(b) > 1}
 
 

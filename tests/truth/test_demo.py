@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
-from rich.console import Console
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.truth.demo import LABS, light_tunnel, run_demo
 
 
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo") / "out"
-    console = Console(file=io.StringIO(), width=120)
-    result = run_demo(folder, console=console)
-    return result, folder, console.file.getvalue()
+@pytest.fixture
+def printed(tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert cli.run(["demo", "--out", str(folder)]) == 0
+    return jc.load_result(folder), folder, capsys.readouterr().out
 
 
 def test_the_world_has_the_order_and_the_labs_of_the_light_tunnel():
@@ -78,10 +75,7 @@ def test_jigsaw_is_no_worse_than_the_paper_s_method(tmp_path, capsys):
 
 
 def test_a_larger_world_can_be_asked_for(tmp_path):
-    console = Console(file=io.StringIO(), width=120)
-    result = run_demo(tmp_path / "out", latent=8, clients=5, console=console)
-    assert len(result.fragments) == 5
-    assert "5 clients" in console.file.getvalue()
+    assert len(run_demo(tmp_path / "out", latent=8, clients=5).result.fragments) == 5
 
 
 def test_latent_without_clients_is_refused(tmp_path):

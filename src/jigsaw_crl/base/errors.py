@@ -109,5 +109,5 @@ def import_optional(module: str, what: str, extra: str) -> Any:
         return import_module(module)
     except ImportError:
         raise InputError(
-            f"{what} is not installed", f"Run pip install 'jigsaw-crl[{extra}]'."
+            f"{what} is not installed", f"Run pip install '.[{extra}]' in a clone of jigsaw-crl."
         ) from None

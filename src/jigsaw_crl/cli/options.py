@@ -122,7 +122,7 @@ Name = Annotated[
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the assembly.")]
 NLatent = Annotated[
-    int | None, typer.Option(metavar="N", help="Latents the client accesses (default: its labels).")
+    int | None, typer.Option(metavar="N", help="Latents the client accesses (default: estimated).")
 ]
 
 

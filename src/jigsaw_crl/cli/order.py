@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
-__all__ = ["register"]
+__all__ = ["print_result", "register"]
 
 OutOption = Annotated[
     Path | None,
@@ -292,6 +292,14 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
             }
         )
         return
+    print_result(result)
+    if out is not None:
+        typer.echo(f"written to {out}")
+
+
+def print_result(result: Result) -> None:
+    """Print a result for people."""
+    order, covers = result.order, sorted(result.order.hasse().edges)
     rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
     print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
     typer.echo(BLOCKS)
@@ -313,8 +321,6 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         say(f"note: {text}")
     if result.diagnostics:
         print_findings(result.diagnostics)
-    if out is not None:
-        typer.echo(f"written to {out}")
 
 
 def _print_counts(order: GlobalOrder) -> None:

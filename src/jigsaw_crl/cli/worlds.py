@@ -7,15 +7,17 @@ completion load this module and should answer at once.
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import print_json, working
+from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
+from jigsaw_crl.cli.output import emit, print_table
 
 __all__ = ["register"]
 
@@ -42,9 +44,44 @@ def demo(
     as_json: opt.Json = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
-    from jigsaw_crl.truth.demo import run_demo
+    from jigsaw_crl.truth.demo import ROWS, run_demo
 
-    run_demo(out=out, latent=latent, clients=clients, force=force, as_json=as_json)
+    made = run_demo(out, latent, clients, force=force)
+    order, report = made.result.order, made.folder / "report.html"
+    certificate = None if made.across is None else order.explain(*made.across)
+    if as_json:
+        print_json(
+            {
+                "study": made.result.provenance["study"],
+                "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
+                "undetermined": sorted(list(pair) for pair in order.undetermined()),
+                "across": None if made.across is None else list(made.across),
+                "certificate": None if certificate is None else str(certificate),
+                "comparison": [asdict(row) for row in made.comparison],
+                "out": str(made.folder),
+                "report": str(report),
+                "seconds": round(made.seconds, 2),
+            }
+        )
+        return
+    # Here for start-up time.
+    from jigsaw_crl.cli.order import print_result
+
+    typer.echo(
+        f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
+        f"{ROWS:,} rows in every regime. Each client sees only some of the\n{len(order.labels)} "
+        "latents, mixed by its own sensors; none shares its data.\n"
+    )
+    print_result(made.result)
+    if made.across is not None:
+        seen = order.panel.seen_by(*order.indices(*made.across))
+        who = "No client could tell this alone" if seen else "No client has both labels"
+        say(f"\n{who}; together they know:\n{certificate}\n")
+    columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
+    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in made.comparison]
+    print_table("Compared with the truth, which the simulator knows", columns, rows)
+    typer.echo(f"Result folder: {made.folder}\nReport:        {report.resolve()}")
+    typer.echo(f"Done in {made.seconds:.1f} s. Open the report in a browser.")
 
 
 def simulate(
@@ -65,7 +102,7 @@ def simulate(
         typer.Option(
             metavar="FAMILY",
             help="Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, "
-            "mid-hub, root-hub or layered.",
+            "mid-hub, root-hub, layered, star, two-stars, bipartite or scale-free.",
         ),
     ] = None,
     strength: Annotated[
@@ -189,20 +226,14 @@ def simulate(
         )
     with working("writing"):
         files = write_study(world, out, samples, noise, kind, seed=seed, departures=departures)
-    if as_json:
-        print_json(
-            {
-                "out": str(out),
-                "clients": {name: str(path) for name, path in files.items()},
-                "truth": str(out / "truth" / "truth.json"),
-                "labels": list(world.labels),
-            }
-        )
-        return
-    typer.echo(
-        f"{pluralise(len(files), 'client')}, {pluralise(len(world.labels), 'label')} written to "
-        f"{out}"
-    )
+    document = {
+        "out": str(out),
+        "clients": {name: str(path) for name, path in files.items()},
+        "truth": str(out / "truth" / "truth.json"),
+        "labels": list(world.labels),
+    }
+    size = f"{pluralise(len(files), 'client')}, {pluralise(len(world.labels), 'label')}"
+    emit(as_json, document, f"{size} written to {out}")
 
 
 def reproduce(
@@ -251,8 +282,5 @@ def reproduce(
         only=only or (),
         force=force,
     )
-    if as_json:
-        pictures = [str(p) for p in done.pictures]
-        print_json({"page": str(done.html), "markdown": str(done.markdown), "pictures": pictures})
-    else:
-        typer.echo(f"written to {done.html}")
+    document = {"page": str(done.page), "pictures": [str(p) for p in done.pictures]}
+    emit(as_json, document, f"written to {done.page}")

@@ -1,5 +1,5 @@
 """Federations: sites keep their data and send fragments, as files or through NVFlare.
 
-NVFlare (``pip install 'jigsaw-crl[federated]'``) is needed by `executor`, `controller`, `kits`,
+NVFlare (``pip install '.[federated]'``) is needed by `executor`, `controller`, `kits`,
 `running` and `simulator`; signed files work without it.
 """

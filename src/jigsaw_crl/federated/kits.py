@@ -93,7 +93,7 @@ class Federation:
 def require_nvflare() -> None:
     """Raise an `InputError` that says what to install, unless NVFlare is installed."""
     if importlib.util.find_spec("nvflare") is None:
-        raise InputError("NVFlare is not installed", "Run pip install 'jigsaw-crl[federated]'.")
+        raise InputError("NVFlare is not installed", "Run pip install '.[federated]' in a clone.")
 
 
 def init_federation(

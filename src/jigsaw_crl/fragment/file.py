@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
@@ -30,9 +30,6 @@ __all__ = [
     "groups_of",
 ]
 
-FORMAT = "jigsaw-crl/fragment"
-VERSION = 1
-
 
 def fragment_document(fragment: Fragment) -> dict[str, Any]:
     """The fragment's file as plain JSON values."""
@@ -42,8 +39,8 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
         return sorted(position[x] for x in labels)
 
     document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "jigsaw-crl/fragment",
+        "version": 1,
         "client": fragment.client,
         "method": fragment.method,
         "labels": list(fragment.labels),
@@ -99,9 +96,9 @@ def _sizes(sizes: Sizes) -> dict[str, Any]:
 
 def _without_nan(array: FloatArray) -> Any:
     """Nested lists with None for NaN, which JSON does not have."""
-    if array.ndim > 1:
-        return [_without_nan(row) for row in array]
-    return [None if value != value else value for value in array.tolist()]
+    values = array.astype(object)
+    values[np.isnan(array)] = None
+    return values.tolist()
 
 
 # -- the schema of the file -------------------------------------------------------------------
@@ -109,7 +106,6 @@ def _without_nan(array: FloatArray) -> Any:
 _MAX_LABELS = 5_000
 # Recovery gives a few findings for each regime; the least is for clients with few labels.
 _FINDINGS_PER_LABEL, _LEAST_FINDINGS = 8, 200
-_MAX_FINDINGS = _FINDINGS_PER_LABEL * (_MAX_LABELS + 2)
 # Of an outcome's message, which names labels; findings are shorter.
 _LONGEST_TEXT = 5_000
 _Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
@@ -171,7 +167,7 @@ class FragmentDocument(Document):
     districts: list[list[_Index]] | None
     n_samples: Annotated[dict[_Text, _Count], Field(max_length=_MAX_LABELS + 1)] | None
     outcome: Outcome
-    findings: list[Finding] = Field(max_length=_MAX_FINDINGS)
+    findings: list[Finding]
     bayes: _BayesDocument | None
     soft: _BayesDocument | None = None
     statements: _StatementsDocument | None
@@ -224,20 +220,20 @@ class FragmentDocument(Document):
         def sizes(given: _SizesDocument) -> Sizes:
             return Sizes(table(given.value), table(given.error))
 
-        def sets(groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
-            return _sets(names, groups)
-
         def factors(given: _BayesDocument | None) -> BayesFactors | None:
             if given is None:
                 return None
-            (single,) = sets([given.single])
+            (single,) = _sets(names, [given.single])
+            settled = np.zeros((len(names), len(names)), dtype=bool)
+            for a, d in given.settled:
+                settled[a, d] = True
             return BayesFactors(
                 tuple(given.scales),
                 table(given.ancestor),
                 table(given.district),
                 table(given.lean),
                 tuple(x in single for x in names),
-                _mask(given.settled, len(names)),
+                settled,
             )
 
         hard = None
@@ -252,12 +248,12 @@ class FragmentDocument(Document):
         statements = None
         if self.statements is not None:
             s = self.statements
-            candidates = sets(c for c, _ in s.one_of)
+            candidates = _sets(names, [c for c, _ in s.one_of])
             descendants = (names[d] for _, d in s.one_of)
             statements = Statements(
                 np.array(s.ancestor, dtype=np.int8),
                 tuple(zip(candidates, descendants, strict=True)),
-                None if s.spouses is None else frozenset(sets(s.spouses)),
+                None if s.spouses is None else frozenset(_sets(names, s.spouses)),
             )
         return Fragment(
             client=self.client,
@@ -320,10 +316,3 @@ def groups_of(given: GroupsDocument | FragmentDocument, labels: Sequence[str]) -
 
 def _sets(labels: Sequence[str], groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(labels[i] for i in group) for group in groups)
-
-
-def _mask(pairs: list[tuple[int, int]], p: int) -> BoolArray:
-    mask = np.zeros((p, p), dtype=bool)
-    for a, d in pairs:
-        mask[a, d] = True
-    return mask

@@ -17,10 +17,10 @@ from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_graph, draw_piece
-from jigsaw_crl.report.summary import Remark, likely_right, news, remarks, title
+from jigsaw_crl.report.summary import likely_right, news, remarks, title
 from jigsaw_crl.result.result import Result
 
-__all__ = ["Contents", "FindingCard", "Piece", "describe"]
+__all__ = ["Piece", "describe"]
 
 BARS = 48
 # A number of a remedy, not one that is part of a name.
@@ -35,85 +35,40 @@ class Piece:
     ----------
     fragment : Fragment
     picture : Picture
-    hidden : tuple of str
-        Labels of other clients that this one does not access.
     alone : tuple of (ancestor, descendant, verdict)
         Decided pairs that no other client states.
     says : mapping of str to int
         Number of ordered pairs on which the client says yes, no, or nothing.
     against : int
         Pairs on which it contradicts the order's verdict.
-    weight : float
-    rows : int or None
-        Rows in all regimes; None for exact moments.
     bars : tuple of (float, bool)
         Its spectrum on a log scale, 0 to 1, and whether the direction carries a latent.
     """
 
     fragment: Fragment
     picture: Picture
-    hidden: tuple[str, ...]
     alone: tuple[tuple[str, str, bool], ...]
     says: Mapping[str, int]
     against: int
-    weight: float
-    rows: int | None
     bars: tuple[tuple[float, bool], ...]
 
 
-@dataclass(frozen=True)
-class FindingCard:
-    """Findings of one check with one remedy.
-
-    Parameters
-    ----------
-    severity, check, remedy : str
-    seen : tuple of (str, tuple of (str, str))
-        Each message, and where it was seen: the place, and the number with its threshold.
-    """
-
-    severity: str
-    check: str
-    remedy: str
-    seen: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-
-
-@dataclass(frozen=True)
-class Contents:
-    """Everything the template shows.
-
-    `diagram` is that of the global order, and `pushable` are the labels of which an effect is
-    known, those with most effects first; empty without hard interventions.
-    """
-
-    title: str
-    news: Remark
-    trust: str
-    remarks: tuple[Remark, ...]
-    warnings: str
-    diagram: Picture
-    pushable: tuple[str, ...]
-    pieces: tuple[Piece, ...]
-    cards: tuple[FindingCard, ...]
-    provenance: tuple[tuple[str, str], ...]
-    version: str = __version__
-
-
-def describe(result: Result) -> Contents:
-    """The contents of the page of a result."""
+def describe(result: Result) -> dict[str, Any]:
+    """Everything the template of the page shows, by name."""
     order = result.order
-    return Contents(
-        title=title(result),
-        news=news(result),
-        trust=likely_right(order),
-        remarks=remarks(order),
-        warnings=_how_many(result.diagnostics),
-        diagram=draw_graph(order),
-        pushable=_pushable(order),
-        pieces=tuple(_piece(result, k) for k in range(len(order.fragments))),
-        cards=_cards(result.diagnostics),
-        provenance=tuple(_provenance(result)),
-    )
+    return {
+        "title": title(result),
+        "news": news(result),
+        "trust": likely_right(order),
+        "remarks": remarks(order),
+        "warnings": _how_many(result.diagnostics),
+        "diagram": draw_graph(order),
+        "pushable": _pushable(order),
+        "pieces": [_piece(result, k) for k in range(len(order.fragments))],
+        "cards": _cards(result.diagnostics),
+        "provenance": _provenance(result),
+        "version": __version__,
+    }
 
 
 def _pushable(order: GlobalOrder) -> tuple[str, ...]:
@@ -127,28 +82,26 @@ def _pushable(order: GlobalOrder) -> tuple[str, ...]:
     return tuple(order.labels[i] for i in ranked if known[i])
 
 
-def _cards(findings: Sequence[Finding]) -> tuple[FindingCard, ...]:
+def _cards(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Findings with one check and one remedy on one card, the most severe first.
 
-    Remedies that differ in numbers only are one remedy.
+    Remedies that differ in numbers only are one remedy. A card has each message and where it was
+    seen: the place, and the number with its threshold.
     """
-    folded: dict[tuple[str, str, str], dict[str, list[tuple[str, str]]]] = {}
-    remedies: dict[tuple[str, str, str], list[str]] = {}
+    cards: dict[tuple[str, str, str], dict[str, Any]] = {}
     for f in most_severe_first(findings):
-        where = " / ".join(name for name in (f.client, f.regime) if name) or "study"
-        limit = "" if f.threshold is None else f", threshold {f.threshold:.3g}"
-        number = "" if f.value is None else f"{f.value:.3g}{limit}"
         key = (f.severity, f.check, _NUMBER.sub("#", f.remedy))
-        remedies.setdefault(key, []).append(f.remedy)
-        folded.setdefault(key, {}).setdefault(f.message, []).append((where, number))
-    return tuple(
-        FindingCard(
-            *key[:2],
-            _one_remedy(remedies[key]),
-            tuple((text, tuple(places)) for text, places in messages.items()),
-        )
-        for key, messages in folded.items()
-    )
+        new = {"severity": f.severity, "check": f.check, "remedies": [], "seen": {}}
+        card = cards.setdefault(key, new)
+        card["remedies"].append(f.remedy)
+        card["seen"].setdefault(f.message, []).append(_place(f))
+    return [{**card, "remedy": _one_remedy(card["remedies"])} for card in cards.values()]
+
+
+def _place(f: Finding) -> tuple[str, str]:
+    where = " / ".join(name for name in (f.client, f.regime) if name) or "study"
+    limit = "" if f.threshold is None else f", threshold {f.threshold:.3g}"
+    return where, "" if f.value is None else f"{f.value:.3g}{limit}"
 
 
 def _one_remedy(remedies: Sequence[str]) -> str:
@@ -182,11 +135,9 @@ def _piece(result: Result, k: int) -> Piece:
     names = [order.labels[i] for i in claims.members]
     found = [(names[i], names[j], bool(said[i, j] == 1)) for i, j in np.argwhere(alone)]
     against = ((stance > 0) & (said == 0)) | ((stance < 0) & (said == 1))
-    rows = fragment.n_samples
     return Piece(
         fragment=fragment,
         picture=draw_piece(fragment, {(names[i], names[j]) for i, j in np.argwhere(stance > 0)}),
-        hidden=tuple(sorted(set(order.labels) - set(fragment.labels))),
         alone=tuple(sorted(found, key=lambda item: (not item[2], item))),
         says={
             "yes": int((stance > 0).sum()),
@@ -194,8 +145,6 @@ def _piece(result: Result, k: int) -> Piece:
             "nothing": int(((stance == 0) & off).sum()),
         },
         against=int(against.sum()),
-        weight=float(order.client_weights.get(claims.client, 1.0)),
-        rows=None if rows is None else sum(rows.values()),
         bars=_bars(result, claims.client),
     )
 

@@ -29,27 +29,23 @@ NUMBER, MOST_NUMBERED = (21.0, 7.0), 60
 
 
 @dataclass(frozen=True)
-class Chip:
-    """A label: upper left corner, size, what is shown and the whole label."""
+class Shape:
+    """A label, or the frame around a block or a district: size and upper left corner.
 
-    x: float
-    y: float
-    width: float
-    height: float
-    shown: str
-    label: str
-
-
-@dataclass(frozen=True)
-class Outline:
-    """A frame around members: a block or a district."""
+    `kind` is "label", "block" or "district", and `shown` the text of a label.
+    """
 
     kind: str
-    x: float
-    y: float
+    members: tuple[str, ...]
     width: float
     height: float
-    members: tuple[str, ...]
+    x: float = 0.0
+    y: float = 0.0
+    shown: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.members[0]
 
 
 @dataclass(frozen=True)
@@ -117,9 +113,8 @@ class Edge:
 class Picture:
     width: float
     height: float
-    chips: tuple[Chip, ...]
+    shapes: tuple[Shape, ...]
     edges: tuple[Edge, ...]
-    outlines: tuple[Outline, ...] = ()
     layers: tuple[int, ...] = ()
     not_drawn: int = 0
 
@@ -193,7 +188,7 @@ def _draw_pairs(order: GlobalOrder, weights: Mapping[tuple[int, int], Weight | N
 
 def _spread_ends(picture: Picture) -> Picture:
     """The picture with the ends of its edges side by side along each label, for thick arrows."""
-    chips = {chip.label: chip for chip in picture.chips}
+    chips = {chip.label: chip for chip in picture.shapes}
     points = [list(edge.points) for edge in picture.edges]
     for end, beside in ((0, 1), (-1, -2)):
         rims: dict[tuple[str, float], list[int]] = {}
@@ -221,7 +216,7 @@ def _numbered(picture: Picture) -> Picture:
     """
     if len(picture.edges) > MOST_NUMBERED:
         return picture
-    taken = [(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.chips]
+    taken = [(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes]
     edges = []
     for edge in picture.edges:
         place = None
@@ -251,18 +246,15 @@ def draw_piece(fragment: Fragment, says: set[tuple[str, str]]) -> Picture:
     number = {block: i for i, block in enumerate(blocks)}
     covers = sorted((number[a], number[d]) for a, d in fragment.block_order.covers())
     groups = [_block(fragment, block) for block in blocks]
-    drawing = lay_out([(g.width, g.height) for g in groups], covers)
-    chips: list[Chip] = []
-    outlines: list[Outline] = []
+    drawing = lay_out([_extent(group) for group in groups], covers)
+    shapes: list[Shape] = []
     for group, box in zip(groups, drawing.boxes, strict=True):
-        moved = _moved(group, *box.corner)
-        chips += moved.chips
-        outlines += moved.outlines
+        shapes += _moved(group, *box.corner)
     edges = tuple(
         _block_edge(says, blocks[a], blocks[d], route)
         for (a, d), route in zip(covers, drawing.routes, strict=True)
     )
-    return Picture(drawing.width, drawing.height, tuple(chips), edges, tuple(outlines))
+    return Picture(drawing.width, drawing.height, tuple(shapes), edges)
 
 
 def _block_edge(
@@ -282,58 +274,55 @@ def _block_edge(
     return Edge(min(above), min(below), route, len(above) == len(below) == 1, meaning)
 
 
-def _chip(label: str, most: int = 16) -> Chip:
+def _chip(label: str, most: int = 16) -> Shape:
     shown = shorten(label, most)
-    return Chip(0.0, 0.0, max(34.0, text_width(shown) + 2 * PADDING), CHIP_HEIGHT, shown, label)
+    width = max(34.0, text_width(shown) + 2 * PADDING)
+    return Shape("label", (label,), width, CHIP_HEIGHT, shown=shown)
 
 
-def _block(fragment: Fragment, block: frozenset[str]) -> Picture:
-    """The inside of a block, with its upper left corner at (0, 0)."""
+def _block(fragment: Fragment, block: frozenset[str]) -> list[Shape]:
+    """The shapes of a block, with its upper left corner at (0, 0)."""
     members = [d for d in fragment.districts or () if d <= block]
     if not members:
         members = [frozenset([label]) for label in sorted(block)]
     parts = [_district(d) for d in sorted(members, key=lambda d: (-len(d), min(d)))]
-    picture = _flow(parts)
-    if len(block) == 1:
-        return picture
-    return _framed(picture, "block", block, 2 * PADDING)
+    return _framed(_flow(parts), "block", block, 2 * PADDING)
 
 
-def _district(district: frozenset[str]) -> Picture:
-    chips = [_chip(label) for label in sorted(district)]
-    picture = _flow([Picture(c.width, c.height, (c,), ()) for c in chips])
-    return picture if len(chips) == 1 else _framed(picture, "district", district, PADDING)
+def _district(district: frozenset[str]) -> list[Shape]:
+    chips = _flow([[_chip(label)] for label in sorted(district)])
+    return _framed(chips, "district", district, PADDING)
 
 
-def _framed(picture: Picture, kind: str, members: frozenset[str], pad: float) -> Picture:
-    inner = _moved(picture, pad, pad)
-    width, height = picture.width + 2 * pad, picture.height + 2 * pad
-    frame = Outline(kind, 0.0, 0.0, width, height, tuple(sorted(members)))
-    return Picture(width, height, inner.chips, (), (frame, *inner.outlines))
+def _framed(shapes: list[Shape], kind: str, members: frozenset[str], pad: float) -> list[Shape]:
+    """The shapes in a frame, if there are several members."""
+    if len(members) == 1:
+        return shapes
+    width, height = _extent(shapes)
+    frame = Shape(kind, tuple(sorted(members)), width + 2 * pad, height + 2 * pad)
+    return [frame, *_moved(shapes, pad, pad)]
 
 
-def _flow(parts: list[Picture]) -> Picture:
-    """Parts side by side, in rows that make up about a square."""
-    area = sum((p.width + SPACE) * (p.height + SPACE) for p in parts)
-    widest = max(WIDEST_GROUP, 1.6 * area**0.5, *(p.width for p in parts))
-    chips: list[Chip] = []
-    outlines: list[Outline] = []
-    x = y = row = width = 0.0
-    for part in parts:
-        if x and x + part.width > widest:
+def _flow(groups: list[list[Shape]]) -> list[Shape]:
+    """Groups side by side, in rows that make up about a square."""
+    sizes = [_extent(group) for group in groups]
+    area = sum((width + SPACE) * (height + SPACE) for width, height in sizes)
+    widest = max(WIDEST_GROUP, 1.6 * area**0.5)
+    shapes: list[Shape] = []
+    x = y = row = 0.0
+    for group, (width, height) in zip(groups, sizes, strict=True):
+        if x and x + width > widest:
             x, y, row = 0.0, y + row + SPACE, 0.0
-        moved = _moved(part, x, y)
-        chips += moved.chips
-        outlines += moved.outlines
-        width, row = max(width, x + part.width), max(row, part.height)
-        x += part.width + SPACE
-    return Picture(width, y + row, tuple(chips), (), tuple(outlines))
+        shapes += _moved(group, x, y)
+        x, row = x + width + SPACE, max(row, height)
+    return shapes
 
 
-def _moved(picture: Picture, x: float, y: float) -> Picture:
-    """The picture's chips and outlines, moved to the right and down."""
-    return replace(
-        picture,
-        chips=tuple(replace(c, x=c.x + x, y=c.y + y) for c in picture.chips),
-        outlines=tuple(replace(o, x=o.x + x, y=o.y + y) for o in picture.outlines),
-    )
+def _extent(shapes: list[Shape]) -> tuple[float, float]:
+    """Width and height of shapes whose upper left corner is at (0, 0)."""
+    return max(s.x + s.width for s in shapes), max(s.y + s.height for s in shapes)
+
+
+def _moved(shapes: list[Shape], x: float, y: float) -> list[Shape]:
+    """The shapes, moved to the right and down."""
+    return [replace(shape, x=shape.x + x, y=shape.y + y) for shape in shapes]

@@ -115,12 +115,13 @@ def _about_open(order: GlobalOrder) -> Remark:
     if order.mode == "paper":
         return Remark(f"{text}: Algorithm 3 does not state them, and never denies one.")
     disputed = 0 if order.convergence is None else len(order.convergence.disputed)
-    why = "the clients' data do not settle them"
+    one = len(opened) == 1
+    why = f"the clients' data do not settle {'it' if one else 'them'}"
     if disputed:
         why += f"; on {disputed:,} of them the chains that sample orders disagree"
     ranked = sorted(opened, key=lambda pair: (-order.probability(*pair), pair))[:MOST_SHOWN]
     return Remark(
-        f"{text}: {why}. The most probable:",
+        f"{text}: {why}." + ("" if one else " The most probable:"),
         tuple(
             (a, d, f"is {a} an ancestor of {d}? {chance(order.probability(a, d))}")
             for a, d in ranked
@@ -133,8 +134,8 @@ def _about_contested(order: GlobalOrder) -> Remark:
         return Remark("")
     shown = sorted(order.contested)[:MOST_SHOWN]
     return Remark(
-        f"{_many(len(order.contested), 'verdict is', 'verdicts are')} contested: the clients "
-        "against it would decide the opposite on their own.",
+        f"{_many(len(order.contested), 'verdict is', 'verdicts are')} contested: clients that say "
+        "the opposite would decide so on their own.",
         tuple((a, d, _stated(order, a, d)) for a, d in shown),
     )
 

@@ -80,29 +80,27 @@ def render_report(result: Result) -> str:
         policy=policy,
         style=style,
         script=script,
-        data=_as_json(_data(result, contents.diagram)),
+        data=_as_json(_data(result, contents["diagram"])),
     )
 
 
 def _data(result: Result, diagram: Picture) -> dict[str, Any]:
     """The data that the page's script needs."""
-    order = result.order
+    order, pairs, effects = result.order, result.order.table, result.order.effects
     p = len(order.labels)
-    yes, no = order.said.counts
     silent = np.full((p, p), np.nan)
-    effects = order.effects
     table: dict[str, npt.NDArray[Any]] = {
-        "verdict": order.verdicts + 1,
-        "yes": yes,
-        "no": no,
-        "probability": order.probabilities,
-        "evidence": order.evidence if order.mode == "evidence" else silent,
+        "verdict": pairs.verdict + 1,
+        "yes": pairs.yes,
+        "no": pairs.no,
+        "probability": pairs.probability,
+        "evidence": pairs.evidence if order.mode == "evidence" else silent,
+        "rests": pairs.rests_on,
+        "contested": pairs.contested,
         "total": silent if effects is None else effects.estimate,
         "error": silent if effects is None else effects.error,
     }
-    number = {f.client: k for k, f in enumerate(order.fragments)}
-    place = {label: i for i, label in enumerate(order.labels)}
-    across = [chip.x for chip in diagram.chips]
+    across = [shape.x for shape in diagram.shapes]
     return {
         "mode": order.mode,
         "labels": list(order.labels),
@@ -112,11 +110,6 @@ def _data(result: Result, diagram: Picture) -> dict[str, Any]:
         "texts": pack_texts(order),
         "left_out": LEFT_OUT,
         "clients": [_client(order, k) for k in range(len(order.fragments))],
-        # Pairs are numbered by their place in the table.
-        "rests": [
-            (place[a] * p + place[d], number[client]) for (a, d), client in (order.rests_on).items()
-        ],
-        "contested": sorted(place[a] * p + place[d] for a, d in order.contested),
         "interval": None if effects is None else INTERVAL,
         "files": {
             "order.csv": pack(order_csv(order).encode()),

@@ -69,7 +69,7 @@ def read_client(
     name : str, optional
         The client's name; by default the file's.
     n_latent : int, optional
-        Latents the client accesses; by default as many as it has labels.
+        Latents the client accesses; by default estimated, at least the number of labels.
     ignore : sequence of str
         Columns that are not features.
     batch : str, optional

@@ -9,21 +9,14 @@ the tunnel's; the numbers are simulated from a fixed seed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
-from rich.console import Console
-from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
 
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import print_json, working
-from jigsaw_crl.base.text import few
+from jigsaw_crl.base.terminal import working
 from jigsaw_crl.pipeline import recover
 from jigsaw_crl.report.summary import relation_no_client_states
 from jigsaw_crl.result.folder import check_folder
@@ -32,7 +25,7 @@ from jigsaw_crl.study import Study
 from jigsaw_crl.truth.metrics import global_f1, scored_pairs
 from jigsaw_crl.truth.simulate import World, random_world, world_from_graph
 
-__all__ = ["Comparison", "light_tunnel", "run_demo"]
+__all__ = ["ROWS", "Comparison", "Demo", "light_tunnel", "run_demo"]
 
 SEED = 1
 ROWS = 20_000
@@ -77,6 +70,29 @@ class Comparison:
     missed: int
 
 
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demo has found.
+
+    Parameters
+    ----------
+    result : Result
+    comparison : tuple of Comparison
+        Ours, and the paper's method.
+    across : (str, str) or None
+        A relation that no single client could establish.
+    folder : Path
+        Result folder.
+    seconds : float
+    """
+
+    result: Result
+    comparison: tuple[Comparison, ...]
+    across: tuple[str, str] | None
+    folder: Path
+    seconds: float
+
+
 def light_tunnel(seed: int = SEED) -> World:
     """The demo's world.
 
@@ -99,12 +115,10 @@ def run_demo(
     out: str | Path = "jigsaw-demo",
     latent: int | None = None,
     clients: int | None = None,
-    as_json: bool = False,
     *,
     force: bool = False,
-    console: Console | None = None,
-) -> Result:
-    """Recover, explain, compare and report an embedded study.
+) -> Demo:
+    """Recover an embedded study, compare it with the truth, and write the result and its report.
 
     Parameters
     ----------
@@ -114,34 +128,21 @@ def run_demo(
         A random world of this size in place of the light tunnel.
     force : bool
         Overwrite files in `out` that this package did not write.
-    as_json : bool
-        Print one JSON object instead of text.
-    console : rich.console.Console, optional
-
-    Returns
-    -------
-    Result
     """
     check_folder(Path(out), force=force)
     start = time.perf_counter()
     world, name = _world(latent, clients)
     study = Study(name, tuple(world.clients(ROWS, seed=SEED)))
     with working("recovering"):
-        result = recover(study, seed=SEED)
+        result = recover(study, seed=SEED).with_proposal()
         paper = recover(study, method="paper")
-    rows = [
+    comparison = (
         _compare("jigsaw", world, result.order),
         _compare("the paper's method", world, paper.order),
-    ]
+    )
     across = relation_no_client_states(result.order)
-    result = result.with_proposal()
     folder = result.save(out, force=force)
-    spent = time.perf_counter() - start
-    if as_json:
-        _print_json(result, rows, across, folder, spent)
-    else:
-        _tell(result, world, rows, across, folder, spent, console)
-    return result
+    return Demo(result, comparison, across, folder, time.perf_counter() - start)
 
 
 def _world(latent: int | None, clients: int | None) -> tuple[World, str]:
@@ -160,97 +161,4 @@ def _compare(method: str, world: World, order: GlobalOrder) -> Comparison:
     found = scored_pairs(order)
     return Comparison(
         method, global_f1(true, found), len(true & found), len(found - true), len(true - found)
-    )
-
-
-def _tell(
-    result: Result,
-    world: World,
-    rows: list[Comparison],
-    across: tuple[str, str] | None,
-    folder: Path,
-    spent: float,
-    console: Console | None,
-) -> None:
-    """Print the result for people."""
-    console = console or Console(highlight=False)
-    order = result.order
-    name = result.provenance["study"]
-    console.print(Rule(Text(f"jigsaw demo: {name}", style="bold"), align="left"))
-    console.print(
-        f"{world.n_clients} clients, {ROWS:,} rows in every regime. Each client sees only some of "
-        f"the {len(order.labels)}\nlatents, mixed by its own sensors; none shares its data.\n"
-    )
-    _print_result(result, console)
-    if across is not None:
-        seen = order.panel.seen_by(*order.indices(*across))
-        who = "No client has both labels" if not seen else "No client could tell this alone"
-        console.print(Rule(Text("What no single client could establish"), align="left"))
-        console.print(Text(f"{who}; together they know:", style="dim"))
-        console.print(Text(str(order.explain(*across))))
-        console.print()
-    console.print(Rule(Text("Compared with the truth, which the simulator knows"), align="left"))
-    numbers = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in rows]
-    columns = ("method", "ancestor pairs found", "wrong", "missed", "F1")
-    console.print(_table(columns, numbers))
-    console.print()
-    # Not wrapped at the width of the terminal, so that the paths can be copied.
-    console.print(f"Result folder: {folder}", soft_wrap=True)
-    console.print(f"Report:        {(folder / 'report.html').resolve()}", soft_wrap=True)
-    console.print(f"Done in {spent:.1f} s. Open the report in a browser.", style="dim")
-
-
-def _print_result(result: Result, console: Console) -> None:
-    """Print the clients, each label with those directly below it, ancestors first, and findings."""
-    order, graph = result.order, result.order.hasse()
-    rows = []
-    for fragment in order.fragments:
-        blocks = (sorted(block) for block in fragment.block_order.topological())
-        shown = "  ".join(f"{{{', '.join(b)}}}" if len(b) > 1 else b[0] for b in blocks)
-        weight = f"{order.client_weights[fragment.client]:.2f}"
-        rows.append((fragment.client, ", ".join(sorted(fragment.labels)), shown, weight))
-    console.print(_table(("client", "labels it accesses", "blocks", "trust"), rows))
-    console.print()
-    for label in nx.lexicographical_topological_sort(graph):
-        below = (f"{d} {graph.edges[label, d]['probability']:.2f}" for d in sorted(graph[label]))
-        arrow = " → " if graph[label] else ""
-        console.print(Text(f"  {label}", style="bold").append(arrow + ", ".join(below), "cyan"))
-    opened = [f"{a} → {d}?" for a, d in sorted(order.undetermined())]
-    if opened:
-        console.print(Text(f"  undetermined: {few(opened)}", style="yellow"))
-    for note in order.notes:
-        console.print(Text(f"  note: {note}", style="yellow"))
-    for finding in result.diagnostics:
-        console.print(Text(str(finding), style="cyan" if finding.severity == "info" else "yellow"))
-
-
-def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
-    """A table without lines; cells are text, not markup."""
-    table = Table(*columns, header_style="bold", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
-    return table
-
-
-def _print_json(
-    result: Result,
-    rows: list[Comparison],
-    across: tuple[str, str] | None,
-    folder: Path,
-    spent: float,
-) -> None:
-
-    order = result.order
-    print_json(
-        {
-            "study": result.provenance["study"],
-            "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
-            "undetermined": sorted(list(pair) for pair in order.undetermined()),
-            "across": None if across is None else list(across),
-            "certificate": None if across is None else str(order.explain(*across)),
-            "comparison": [asdict(row) for row in rows],
-            "out": str(folder),
-            "report": str(folder / "report.html"),
-            "seconds": round(spent, 2),
-        }
     )

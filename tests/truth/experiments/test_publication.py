@@ -30,7 +30,7 @@ def published(kind):
 def test_the_page_says_what_the_results_file_says(kind, tmp_path):
     made = reproduce.write_pages(published(kind), tmp_path)
     assert made.results.read_bytes() == (PUBLISHED / kind / "results.jsonl").read_bytes()
-    assert made.markdown.read_text() == (PUBLISHED / kind / f"{kind}.md").read_text()
+    assert made.page.read_text() == (PUBLISHED / kind / f"{kind}.md").read_text()
     assert all((PUBLISHED / kind / picture.name).exists() for picture in made.pictures)
 
 

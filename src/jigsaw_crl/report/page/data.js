@@ -29,15 +29,15 @@ async function readPairs() {
   raw.columns.forEach((name, k) => { pairs[name] = tables[k]; });
 }
 
-// Marks of a verdict: it rests on one client, whose number is kept, or it is contested.
-const rests = new Map(raw.rests);
-const contested = new Set(raw.contested);
+// Marks of a verdict: it rests on one client, or it is contested.
+const rests = (pair) => pairs.rests[pair] >= 0;
+const contested = (pair) => pairs.contested[pair] === 1;
 
 function marks(pair) {
   const badge = (text, title) => element("span", { class: "badge one", title }, text);
   return [
-    ...(rests.has(pair) ? [badge("one client", `rests on ${raw.clients[rests.get(pair)].name}`)] : []),
-    ...(contested.has(pair) ? [badge("contested", "see the certificate")] : []),
+    ...(rests(pair) ? [badge("one client", `rests on ${raw.clients[pairs.rests[pair]].name}`)] : []),
+    ...(contested(pair) ? [badge("contested", "see the certificate")] : []),
   ];
 }
 
@@ -78,8 +78,7 @@ async function testimony(a, d) {
 function evidenceText(value) {
   if (Number.isNaN(value)) return "none";
   if (!Number.isFinite(value)) return value > 0 ? "certain: yes" : "certain: no";
-  const text = Math.abs(value).toFixed(1);
-  return text === "0.0" ? text : `${value < 0 ? "−" : "+"}${text}`;
+  return signed(value, 1);
 }
 
 // Algorithm 3 gives no probabilities: it states a pair, or says nothing about it.

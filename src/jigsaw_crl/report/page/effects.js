@@ -8,10 +8,10 @@ function around(value, error) {
 
 const known = (pair) => !Number.isNaN(pairs.total[pair]);
 
-// Two decimals and a sign; zero has none.
-function signed(value) {
-  const text = Math.abs(value).toFixed(2);
-  return text === "0.00" ? text : `${value < 0 ? "−" : "+"}${text}`;
+// Some decimals and a sign; zero has none.
+function signed(value, decimals = 2) {
+  const text = Math.abs(value).toFixed(decimals);
+  return Number(text) === 0 ? text : `${value < 0 ? "−" : "+"}${text}`;
 }
 
 const range = ({ low, high }) => (low === high ? "exact" : `${signed(low)} to ${signed(high)}`);

@@ -16,8 +16,8 @@ async function whoFits(who) {
   if (who === "nobody") {
     return (pair) => (pairs.verdict[pair] === 2 && !pairs.yes[pair]) || (pairs.verdict[pair] === 1 && !pairs.no[pair]);
   }
-  if (who === "rests") return (pair) => rests.has(pair);
-  if (who === "contested") return (pair) => contested.has(pair);
+  if (who === "rests") return rests;
+  if (who === "contested") return contested;
   if (!who.startsWith("only:")) return () => true;
   const client = await readClient(Number(who.slice(5)));
   const n = client.members.length;

@@ -48,8 +48,6 @@ function drawShifts() {
   $("shifts").tBodies[0].replaceChildren(...rows, axisRow(scale));
 }
 
-const amountText = (amount) => `${amount < 0 ? "−" : amount > 0 ? "+" : ""}${Math.abs(amount).toFixed(1)}`;
-
 function addPush(i, amount = 1) {
   if (pushes.has(i)) {
     $(`push-${i}`).focus();
@@ -57,14 +55,14 @@ function addPush(i, amount = 1) {
   }
   pushes.set(i, amount);
   const id = `push-${i}`;
-  const shown = element("output", { for: id }, `${amountText(amount)} sd`);
+  const shown = element("output", { for: id }, `${signed(amount, 1)} sd`);
   const slider = element("input", { type: "range", id, min: -MOST_PUSH, max: MOST_PUSH, step: "0.1", value: amount,
-    "aria-valuetext": `${amountText(amount)} standard deviations` });
+    "aria-valuetext": `${signed(amount, 1)} standard deviations` });
   slider.addEventListener("input", () => {
     const chosen = Number(slider.value);
     pushes.set(i, chosen);
-    shown.textContent = `${amountText(chosen)} sd`;
-    slider.setAttribute("aria-valuetext", `${amountText(chosen)} standard deviations`);
+    shown.textContent = `${signed(chosen, 1)} sd`;
+    slider.setAttribute("aria-valuetext", `${signed(chosen, 1)} standard deviations`);
     drawShifts();
   });
   const line = element("li", {}, element("label", { for: id, title: labels[i] }, "Move ", element("bdi", {}, labels[i])), slider, shown,

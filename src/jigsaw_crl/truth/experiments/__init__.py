@@ -7,7 +7,7 @@
 `execution`     many tasks on several processes, or on a cluster
 `results`       means and standard errors, and the results file
 `plots`         one picture per scenario or table
-`pages`         the comparison with the printed numbers, in Markdown and HTML
+`pages`         the comparison with the printed numbers, in Markdown
 `reproduce`     the whole run: `reproduce.run("tables", out="reproduce/")`
 ==============  ===============================================================================
 """

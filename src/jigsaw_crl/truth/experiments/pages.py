@@ -1,11 +1,9 @@
-"""The comparison with the printed numbers, as Markdown and as one HTML file."""
+"""The comparison with the printed numbers, in Markdown."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from jigsaw_crl.base.text import pluralise
@@ -23,7 +21,6 @@ __all__ = [
     "Section",
     "figure_sections",
     "headline_table",
-    "html_page",
     "markdown_page",
     "shown_tables",
     "table_sections",
@@ -292,42 +289,6 @@ def markdown_page(title: str, results: Results, sections: Sequence[Section]) -> 
         lines += ["| " + " | ".join(row) + " |" for row in section.rows]
         lines.append("")
     return "\n".join(lines)
-
-
-_CSS = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;
-color:#1b1b1b;background:#fff}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #ddd}
-th{position:sticky;top:0;background:#f4f4f4}td:first-child,th:first-child{text-align:left}
-img{max-width:100%}@media(prefers-color-scheme:dark){body{color:#eee;background:#181818}
-th{background:#262626}th,td{border-color:#444}img{background:#fff}}
-"""
-
-
-def html_page(title: str, results: Results, sections: Sequence[Section]) -> str:
-    """The page as one HTML file with its pictures embedded."""
-    out = [
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>',
-        f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style>',
-        f"<h1>{escape(title)}</h1>",
-    ]
-    out += [f"<p>{escape(paragraph)}</p>" for paragraph in _intro(results)]
-    for section in sections:
-        out.append(f"<h2>{escape(section.title)}</h2>")
-        if section.picture is not None:
-            data = base64.b64encode(section.picture.read_bytes()).decode()
-            alt = escape(f"E1, E2 and E3 against n: {section.title}")
-            out.append(f'<img alt="{alt}" src="data:image/png;base64,{data}">')
-        if section.text:
-            out.append(f"<p>{escape(section.text)}</p>")
-        head = "".join(f'<th scope="col">{escape(h)}</th>' for h in section.header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in section.rows
-        )
-        out.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-    return "\n".join(out) + "</html>\n"
 
 
 def _size(n: int | None) -> str:

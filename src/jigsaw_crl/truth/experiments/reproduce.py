@@ -37,16 +37,15 @@ class Reproduction:
         Every replicate.
     results : Path
         The cells, from which the page is made; see `jigsaw_crl.truth.experiments.results`.
-    markdown, html : Path
-        The page.
+    page : Path
+        In Markdown.
     pictures : tuple of Path
         One PNG per scenario of the figures, or per table.
     """
 
     csv: Path
     results: Path
-    markdown: Path
-    html: Path
+    page: Path
     pictures: tuple[Path, ...]
 
 
@@ -198,10 +197,8 @@ def write_pages(results: Results, out: Path) -> Reproduction:
             pictures[table.varies] = out / f"table-{table.number}.png"
             plot_table(table, kept, pictures[table.varies])
         sections = pages.table_sections(kept, pictures)
-    title = pages.title_of(kind)
-    markdown, html = out / f"{kind}.md", out / f"{kind}.html"
-    write_text(markdown, pages.markdown_page(title, kept, sections))
-    write_text(html, pages.html_page(title, kept, sections))
+    page = out / f"{kind}.md"
+    write_text(page, pages.markdown_page(pages.title_of(kind), kept, sections))
     return Reproduction(
-        out / "replicates.csv", out / "results.jsonl", markdown, html, tuple(pictures.values())
+        out / "replicates.csv", out / "results.jsonl", page, tuple(pictures.values())
     )

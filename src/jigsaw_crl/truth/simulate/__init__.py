@@ -15,7 +15,6 @@ True
 
 from __future__ import annotations
 
-from jigsaw_crl.truth.simulate.assumptions import AssumptionReport, check_assumptions
 from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_graph
 from jigsaw_crl.truth.simulate.departures import DEPARTURES, Departure
@@ -36,7 +35,6 @@ __all__ = [
     "SEM",
     "SETTINGS",
     "SYSTEMS",
-    "AssumptionReport",
     "Batches",
     "Change",
     "Departure",
@@ -45,7 +43,6 @@ __all__ = [
     "TrueEffects",
     "Truth",
     "World",
-    "check_assumptions",
     "random_world",
     "setting",
     "world_from_graph",
