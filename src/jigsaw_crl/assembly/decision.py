@@ -39,7 +39,8 @@ class Why(IntEnum):
     DISPUTED = 4  # chains disagree
     PRIOR = 5  # the probability is beyond a threshold, the evidence is not
     LARGE = 6  # an effect above the size that matters is not excluded
-    OPPOSED = 7  # a client that counts clearly says the opposite
+    KNOWN = 7  # the user said so
+    OPPOSED = 8  # a client that counts clearly says the opposite
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ def decide(
     opposed: BoolArray | None = None,
     bound: FloatArray | None = None,
     smallest: float | None = None,
+    known: npt.NDArray[np.int8] | None = None,
 ) -> Decided:
     """Verdicts of all ordered pairs.
 
@@ -73,14 +75,18 @@ def decide(
         The effect that the data exclude; NaN where nobody measured the pair.
     smallest : float, optional
         The smallest effect that matters; needs `bound`.
+    known : array of int8, shape (p, p), optional
+        What the user said (`Panel.known`): it is decided, whatever the numbers.
     """
     p = len(probability)
+    said = np.full((p, p), OPEN, dtype=np.int8) if known is None else known
     eye = np.eye(p, dtype=bool)
     least, most = (probability,) * 2 if chains is None else (chains.min(axis=0), chains.max(axis=0))
-    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye
-    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye
+    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye | (said == YES)
+    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye | (said == NO)
     free = True if opposed is None else ~opposed
-    yes, no = high & free & (evidence > LEAST_FOR), low & free & (evidence < -LEAST_AGAINST)
+    yes = high & (free & (evidence > LEAST_FOR) | (said == YES))
+    no = low & (free & (evidence < -LEAST_AGAINST) | (said == NO))
     above = transitive_closure(yes)
     below = refuted(above, no)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)
@@ -94,7 +100,8 @@ def decide(
     why[verdicts != OPEN] = Why.IMPLIED
     why[yes | (no & (verdicts == NO))] = Why.EVIDENCE
     if bound is not None and smallest is not None:
-        _by_size(verdicts, why, probability, bound, smallest)
+        _by_size(verdicts, why, probability, np.where(said == OPEN, bound, np.nan), smallest)
+    why[said != OPEN] = Why.KNOWN
     return Decided(verdicts, why)
 
 
