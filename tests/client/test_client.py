@@ -233,7 +233,7 @@ BAD_DATA = [
     (
         lambda: from_covariances(n_samples={"control": 60, "valve": [9, 9], "pump": 9}),
         "valve",
-        "2 sizes for 1",
+        "2 entries for 1",
     ),
     (
         lambda: from_covariances(n_samples={"control": 60, "valve": None, "pump": 60}),
@@ -251,7 +251,7 @@ BAD_DATA = [
     (
         lambda: from_covariances(interventions={"valve": [C1, C2]}, means={"valve": [X1[0]]}),
         "valve",
-        "means lists 1 mean for 2 matrices",
+        "means lists 1 entry for 2 matrices",
     ),
     (lambda: from_precisions(interventions={"valve": crooked}), "valve", "not symmetric"),
     (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jigsaw_crl.evidence import mixture, reference
+from jigsaw_crl.evidence import mixture
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Component, Hypotheses, Hypothesis
 
+from . import reference
 from .pairs import random_pairs
 
 TABLES = {

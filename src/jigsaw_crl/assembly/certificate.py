@@ -16,6 +16,7 @@ from jigsaw_crl.base.text import chance, pluralise
 __all__ = ["RULES", "Certificate", "Fact", "Step", "TotalEffect", "say"]
 
 RULES = {
+    "known": "you said so{who}",
     "stated": "stated by {who}",
     "weighed": "log Bayes factor {factor:+.1f}{who}",
     "chain": "by {because}",
@@ -225,7 +226,7 @@ class Certificate:
         return "\n".join(lines)
 
     def _why(self, step: Step) -> str:
-        if step.rule == "weighed":
+        if step.rule in ("known", "weighed"):
             words = ("yes", "no") if step.fact.holds else ("no", "yes")
             both = zip((step.supporting, step.contradicting), words, strict=True)
             who = "".join(f"; {say(names, word)}" for names, word in both if names)

@@ -38,6 +38,7 @@ class Why(IntEnum):
     DISPUTED = 4  # chains disagree
     PRIOR = 5  # the probability is beyond a threshold, the evidence is not
     LARGE = 6  # an effect above the size that matters is not excluded
+    KNOWN = 7  # the user said so
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,7 @@ def decide(
     chains: FloatArray | None = None,
     bound: FloatArray | None = None,
     smallest: float | None = None,
+    known: npt.NDArray[np.int8] | None = None,
 ) -> Decided:
     """Verdicts of all ordered pairs.
 
@@ -68,13 +70,17 @@ def decide(
         The effect that the data exclude; NaN where nobody measured the pair.
     smallest : float, optional
         The smallest effect that matters; needs `bound`.
+    known : array of int8, shape (p, p), optional
+        What the user said (`Panel.known`): it is decided, whatever the numbers.
     """
     p = len(probability)
+    said = np.full((p, p), OPEN, dtype=np.int8) if known is None else known
     eye = np.eye(p, dtype=bool)
     least, most = (probability,) * 2 if chains is None else (chains.min(axis=0), chains.max(axis=0))
-    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye
-    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye
-    yes, no = high & (evidence > LEAST_FOR), low & (evidence < -LEAST_AGAINST)
+    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye | (said == YES)
+    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye | (said == NO)
+    yes = high & ((evidence > LEAST_FOR) | (said == YES))
+    no = low & ((evidence < -LEAST_AGAINST) | (said == NO))
     above = transitive_closure(yes)
     below = refuted(above, no)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)
@@ -86,7 +92,8 @@ def decide(
     why[verdicts != OPEN] = Why.IMPLIED
     why[yes | (no & (verdicts == NO))] = Why.EVIDENCE
     if bound is not None and smallest is not None:
-        _by_size(verdicts, why, probability, bound, smallest)
+        _by_size(verdicts, why, probability, np.where(said == OPEN, bound, np.nan), smallest)
+    why[said != OPEN] = Why.KNOWN
     return Decided(verdicts, why)
 
 

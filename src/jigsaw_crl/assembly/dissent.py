@@ -128,14 +128,14 @@ def rests_on(
     by_evidence = log_factor - PAIR_COST
     odds = np.where(verdicts == YES, np.maximum(odds, by_evidence), odds)
     odds = np.where(verdicts == NO, np.minimum(odds, by_evidence), odds)
-    shares, leans = _shares(evidence), evidence.missed.leans
+    shares, leans, known = _shares(evidence), evidence.missed.leans, evidence.panel.known
     now = pooled.log_odds(shares, leans)
     for k in np.flatnonzero(evidence.use.weights > 0).tolist():
         rest = evidence.without(evidence.use.with_copies(k))
         change = rest.log_odds(shares, leans) - now
         heard = rest.n_clients > 0
         chance = expit(odds + np.where(heard, change, 0.0))
-        left = decide(chance, np.where(heard, log_factor + change, 0.0)).verdicts
+        left = decide(chance, np.where(heard, log_factor + change, 0.0), known=known).verdicts
         gone = (verdicts != OPEN) & (left != verdicts)
         np.fill_diagonal(gone, False)
         take = gone & (np.abs(change) > most)

@@ -98,6 +98,8 @@ def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
     yes, no = order.said.sides(a, d)
     supporting, contradicting = (yes, no) if holds else (no, yes)
     fact = Fact(order.labels[a], order.labels[d], holds)
+    if order.panel.known[a, d] == holds:
+        return Step(fact, "known", supporting=supporting, contradicting=contradicting)
     if rule == "stated":
         return Step(fact, rule, supporting=supporting)
     return Step(

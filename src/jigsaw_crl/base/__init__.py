@@ -3,11 +3,14 @@
 ==============  ====================================================================
 `arrays`        names of the array types in signatures
 `bitsets`       orders as bit sets in machine words, compiled
+`cluster`       the workers of a Dask cluster
 `documents`     closed JSON documents, checked by pydantic
 `errors`        exceptions that say what is wrong, where, and what to do
-`faces`         methods whose work is done by a package above
+`late_methods`  methods whose work is done by a package above
 `findings`      observations about the data, with a severity and a remedy
 `frozen`        mappings and arrays that cannot be changed
+`labels`        the rule for labels and names, and how they are printed safely
+`locking`       a lock between processes
 `text`          plural forms, short lists, suggestions for mistyped names
 `files`         atomic writes; system errors become an `InputError` that names the file
 `order`         `PartialOrder`: closure, covers, restriction, relabelling

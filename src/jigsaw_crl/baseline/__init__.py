@@ -1,8 +1,8 @@
 """The paper's own method.
 
 To read it beside the paper, open `literal`: Algorithms 1 to 4 in the paper's lines and symbols.
-`recover_fragment` runs it for estimates, on smaller matrices and with the search of `ratio_search`;
-for exact moments `exact_blocks` computes the same more accurately. Both are tested against it.
+From estimates, `recover_fragment` runs it on smaller matrices, with the search of `ratio_search`;
+from exact moments `exact_blocks` computes the same more accurately. Both are tested against it.
 
 =====================  ======================================================================
 `literal`              Algorithms 1 to 4 and the finite-sample versions, line by line

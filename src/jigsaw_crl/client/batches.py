@@ -47,7 +47,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.moments.regime import Moments, solve_lower
+from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["BatchVariance", "MeanErrors", "Means", "batch_means"]
 
@@ -181,7 +181,8 @@ def batch_means(client: Client, spectrum: Spectrum) -> Means:
     r = np.zeros((len(names), client.n_features))
     for count, difference in cells:
         r += count[:, None] * difference
-    W = _whitening(client, spectrum)
+    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
+    W = inverse_square_root(base) @ spectrum.basis.T
     degrees = _degrees(L, counts, share)
     noise = sum(v * m.covariance for v, m in zip(degrees, (client.control, *moments), strict=True))
     # The whitening is an estimate, and the inverse of a Wishart matrix is larger on average.
@@ -211,12 +212,6 @@ def _cells(m: Moments, names: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
         counts[position[batch.name]] = batch.n / (1.0 if m.counted is None else m.counted.mean)
         difference[position[batch.name]] = batch.mean - m.mean
     return counts, difference
-
-
-def _whitening(client: Client, spectrum: Spectrum) -> FloatArray:
-    """W, shape (p, d): in the coordinates `W x` the control's rows have covariance I."""
-    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
-    return solve_lower(np.asarray(np.linalg.cholesky(base)), spectrum.basis.T)
 
 
 def _root(L: FloatArray) -> FloatArray:

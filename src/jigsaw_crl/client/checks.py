@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
@@ -18,7 +19,6 @@ from jigsaw_crl.moments.regime import Moments
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
-FloatArray = npt.NDArray[np.float64]
 # What a user passes for one label: a matrix, or one matrix per strength.
 LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]
 SampleSizes = int | Mapping[str, int | Sequence[int]] | None
@@ -100,44 +100,84 @@ def matrices_of(value: Any) -> list[Any]:
     return list(value) if several else [value]
 
 
+def by_matrix(
+    given: Mapping[str, Any],
+    interventions: Mapping[str, LabelData],
+    control_name: str,
+    is_one: Callable[[Any, int], bool],
+    *,
+    client: str,
+    what: str,
+    each: str,
+    default: Any = ...,
+) -> dict[str, list[Any]]:
+    """What an argument gives for each matrix of each regime.
+
+    Parameters
+    ----------
+    given : mapping of str to any
+        The argument: a value for each regime, or a list of them for a label with several matrices.
+    interventions, control_name
+        As for the constructors.
+    is_one : callable
+        Is a value one for all matrices of a regime with so many?
+    client, what, each : str
+        Name of the client, of the argument, and of what it gives, for messages.
+    default : any
+        For regimes that `given` lacks; by default they are refused.
+    """
+    fail = partial(InputError, client=client)
+    if not isinstance(given, Mapping):
+        raise fail(f"{what} is a {type(given).__name__}", f"Pass a mapping from regime to {each}.")
+    counts = {control_name: 1, **{label: len(matrices_of(v)) for label, v in interventions.items()}}
+    for regime in given:
+        if regime not in counts:
+            near = did_you_mean(regime, counts) or f"The regimes are {few(counts)}."
+            raise fail(f"{what} names the regime {regime!r}, which the client does not have", near)
+    found: dict[str, list[Any]] = {}
+    for regime, count in counts.items():
+        own = given.get(regime, default)
+        if own is ...:
+            raise fail(
+                f"{what} has no entry for this regime",
+                f"Give {each} for every regime, the control under {control_name!r}.",
+                regime=regime,
+            )
+        found[regime] = [own] * count if is_one(own, count) or regime not in given else list(own)
+        if len(found[regime]) != count:
+            raise fail(
+                f"{what} lists {pluralise(len(found[regime]), 'entry', 'entries')} for "
+                f"{pluralise(count, 'matrix', 'matrices')}",
+                "Give one per matrix.",
+                regime=regime,
+            )
+    return found
+
+
 def sizes_of(
     name: str, n_samples: SampleSizes, interventions: Mapping[str, LabelData], control_name: str
 ) -> dict[str, list[int | None]]:
     """The sample size of each matrix of each regime; None for exact moments."""
-    counts = {control_name: 1, **{label: len(matrices_of(v)) for label, v in interventions.items()}}
     if n_samples is None or isinstance(n_samples, int | np.integer):
         n = None if n_samples is None else int(n_samples)
-        return {regime: [n] * count for regime, count in counts.items()}
-    if not isinstance(n_samples, Mapping):
-        raise InputError(
-            f"n_samples is a {type(n_samples).__name__}",
-            "Pass None for exact moments, an int, or a mapping from regime to int.",
-            client=name,
-        )
-    sizes: dict[str, list[int | None]] = {}
-    for regime, count in counts.items():
-        fail = partial(InputError, client=name, regime=regime)
-        if regime not in n_samples:
-            raise fail(
-                "n_samples has no entry for this regime",
-                f"Give every regime a size, the control under {control_name!r}.",
-            )
-        given = n_samples[regime]
-        listed: list[Any] = list(given) if isinstance(given, list | tuple) else [given] * count
-        if not all(isinstance(n, int | np.integer) for n in listed):
-            raise fail(
-                f"its sample size is {given!r}",
-                "Give every regime a whole number of rows, or pass n_samples=None for exact "
-                "moments.",
-            )
-        if len(listed) != count:
-            raise fail(
-                f"n_samples lists {pluralise(len(listed), 'size')} for "
-                f"{pluralise(count, 'matrix', 'matrices')}",
-                "Give one size per matrix.",
-            )
-        sizes[regime] = [int(n) for n in listed]
-    return sizes
+        given: Any = dict.fromkeys((control_name, *interventions), n)
+    else:
+        given = n_samples
+    found = by_matrix(
+        given, interventions, control_name, lambda own, _: not isinstance(own, list | tuple),
+        client=name, what="n_samples", each="its number of rows",
+    )  # fmt: skip
+    for regime, sizes in found.items():
+        for n in sizes:
+            if not isinstance(n, int | np.integer) and n_samples is not None:
+                raise InputError(
+                    f"its sample size is {n!r}",
+                    "Give every regime a whole number of rows, or pass n_samples=None for exact "
+                    "moments.",
+                    client=name,
+                    regime=regime,
+                )
+    return {r: [None if n is None else int(n) for n in sizes] for r, sizes in found.items()}
 
 
 def check_moments(moments: Sequence[Moments], *, client: str, regime: str) -> None:
@@ -232,7 +272,8 @@ def check_names(name: str, interventions: object, control_name: str) -> None:
         first = seen.setdefault(label_key(label), label)
         if first != label:
             raise fail(
-                f"labels {first!r} and {label!r} differ only by case or spaces, or as 1 and 1.0 do",
+                f"labels {first!r} and {label!r} differ only by case, spaces, _ or -, or as 1 and "
+                "1.0 do",
                 "Labels are shared between clients: spell each one way.",
                 regime=label,
             )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import normal_label
+from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
@@ -254,7 +254,7 @@ class Client:
         regime, control, name, n_latent, ignore, batch, group, trim, missing, interventions
             As for `read_client`.
         """
-        client: Client = face("client.from_table")(
+        client: Client = late_method("client.from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
             batch=batch, group=group, trim=trim, missing=missing, interventions=interventions,
         )  # fmt: skip
@@ -324,6 +324,14 @@ class Client:
     def _called(self, hard: bool | Iterable[str]) -> Client:
         said = hard_among(hard, self.labels, client=self.name)
         return replace(self, hard=said) if said else self
+
+    def relabelled(self, names: Mapping[str, str]) -> Client:
+        """The client with other names for some of its labels."""
+        return replace(
+            self,
+            interventions={names.get(x, x): own for x, own in self.interventions.items()},
+            hard=frozenset(names.get(x, x) for x in self.hard),
+        )
 
     def with_interventions(self, kinds: Kinds, *, strict: bool = False) -> Client:
         """The same client, with the user's word on which interventions are hard.

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.checks import RANK_TOLERANCE, numerical_rank
 from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.sensors import pooled_covariance, sensor_noise
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LatentCount", "count_latents"]
 
-FloatArray = npt.NDArray[np.float64]
 Reason = Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"]
 
 # Share of the directions beyond the labels that must look like equal noise: sensors of unequal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,12 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import (
     LabelData,
     SampleSizes,
+    by_matrix,
     check_rank,
-    matrices_of,
     numerical_rank,
     sizes_of,
 )
@@ -49,38 +48,16 @@ def sizes_and_means(
     A regime that `means` does not name has the control's mean, and the control has zeros.
     """
     sizes = sizes_of(name, n_samples, interventions, control_name)
-    if means is None:
-        return {regime: [(n, None) for n in own] for regime, own in sizes.items()}
-    if not isinstance(means, Mapping):
-        raise InputError(
-            f"means is a {type(means).__name__}",
-            "Pass a mapping from regime to the mean of its rows.",
-            client=name,
-        )
-    for regime in means:
-        if regime not in sizes:
-            raise InputError(
-                f"means names the regime {regime!r}, which the client does not have",
-                did_you_mean(str(regime), list(sizes)) or f"The regimes are {few(list(sizes))}.",
-                client=name,
-            )
+    given = by_matrix(
+        {} if means is None else means, interventions, control_name, lambda _, count: count == 1,
+        client=name, what="means", each="the mean of its rows", default=None,
+    )  # fmt: skip
+    base = given[control_name][0]
     found: dict[str, list[_Beside]] = {}
-    base = _mean(means[control_name], name, control_name) if control_name in means else None
     for regime, own in sizes.items():
-        fail = partial(InputError, client=name, regime=regime)
-        given: list[Any] = [base] * len(own)
-        if regime in means:
-            value = means[regime]
-            several = regime != control_name and len(matrices_of(interventions[regime])) > 1
-            given = list(value) if several else [value]  # type: ignore[arg-type]
-        if len(given) != len(own):
-            raise fail(
-                f"means lists {pluralise(len(given), 'mean')} for "
-                f"{pluralise(len(own), 'matrix', 'matrices')}",
-                "Give one mean per matrix.",
-            )
-        each = [None if m is None else _mean(m, name, regime) for m in given]
-        found[regime] = list(zip(own, each, strict=True))
+        each = [base if m is None else m for m in given[regime]]
+        read = [None if m is None else _mean(m, name, regime) for m in each]
+        found[regime] = list(zip(own, read, strict=True))
     return found
 
 

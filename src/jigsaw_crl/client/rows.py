@@ -6,7 +6,6 @@ Each row may belong to a batch and to a group; rows may be trimmed, and may have
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.client.checks import LabelData, in_order, matrices_of
+from jigsaw_crl.client.checks import LabelData, by_matrix, in_order
 from jigsaw_crl.moments.accumulator import Accumulator
 from jigsaw_crl.moments.checks import check_rows, check_values
 from jigsaw_crl.moments.regime import Moments
@@ -30,58 +29,29 @@ RowNames = Any
 _Coded = tuple[list[str], IntArray]
 
 
-def names_of_rows(
-    name: str,
-    given: object,
-    interventions: Mapping[str, LabelData],
-    control_name: str,
-    *,
-    what: str,
-    plural: str,
-) -> dict[str, list[RowNames]]:
-    """What the argument `what` ("batch", "group") gives for each matrix of each regime."""
-    fail = partial(InputError, client=name)
-    counts = {control_name: 1, **{label: len(matrices_of(v)) for label, v in interventions.items()}}
-    if given is None:
-        return {regime: [None] * count for regime, count in counts.items()}
-    if not isinstance(given, Mapping):
-        raise fail(
-            f"{what} is a {type(given).__name__}",
-            f"Pass a mapping from regime to the {what} of each of its rows.",
-        )
-    found: dict[str, list[RowNames]] = {}
-    for regime, count in counts.items():
-        if regime not in given:
-            raise fail(
-                f"{what} has no entry for this regime",
-                f"Give the {plural} of every regime, the control's under {control_name!r}.",
-                regime=regime,
-            )
-        own = given[regime]
-        one = isinstance(own, str) or not isinstance(own, Iterable)
-        found[regime] = [own] * count if one or count == 1 else list(own)
-        if len(found[regime]) != count:
-            raise fail(
-                f"{what} lists {pluralise(len(found[regime]), 'entry', 'entries')} for "
-                f"{pluralise(count, 'matrix', 'matrices')}",
-                f"Give one list of {plural} per matrix.",
-                regime=regime,
-            )
-    return found
-
-
 def names_beside(
     name: str,
-    batch: object,
-    group: object,
+    batch: Mapping[str, RowNames] | None,
+    group: Mapping[str, RowNames] | None,
     interventions: Mapping[str, LabelData],
     control_name: str,
 ) -> dict[str, list[tuple[RowNames, RowNames]]]:
     """The batches and the groups of the rows of each matrix of each regime."""
-    of = partial(names_of_rows, name)
-    batches = of(batch, interventions, control_name, what="batch", plural="batches")
-    groups = of(group, interventions, control_name, what="group", plural="groups")
+
+    def of(given: Mapping[str, RowNames] | None, what: str) -> dict[str, list[RowNames]]:
+        lacking = {} if given is not None else {"default": None}
+        return by_matrix(
+            {} if given is None else given, interventions, control_name, _is_one,
+            client=name, what=what, each=f"the {what} of each of its rows", **lacking,
+        )  # fmt: skip
+
+    batches, groups = of(batch, "batch"), of(group, "group")
     return {r: list(zip(batches[r], groups[r], strict=True)) for r in batches}
+
+
+def _is_one(names: RowNames, count: int) -> bool:
+    """Are these the names of the rows of one matrix, or one name for all?"""
+    return count == 1 or isinstance(names, str) or not isinstance(names, Iterable)
 
 
 def moments_of_given(

@@ -38,9 +38,6 @@ LATE = 0.2
 UNIT_ROWS = 64
 # Rows that are multiplied at a time: few enough for the cache, many enough for fast products.
 BLOCK_ROWS = 512
-# With this many times as many rows as columns, but at least so many, Ω is replaced no more, and Y
-# takes one block in so many: the share of the signal that is lost, about (σ²/λ)·m/n, is small.
-ENOUGH, ENOUGH_ROWS, EVERY = 2, 4096, 8
 # Directions whose share of ΩᵀY (scaled to a unit diagonal) is lower are rounding errors.
 ROUNDING = 1e-6
 # Single precision serves columns whose spread is between the first two of these, and whose mean is
@@ -80,7 +77,6 @@ class ColumnSketch:
         self.n_columns, self.n_rows = n_columns, 0
         # Degrees of freedom, since Ω was last replaced and before.
         self._degrees = self._degrees_before = 0
-        self._blocks, self._skips = 0, False
         self.wanted = self.wanted_least = wanted
         self.grows = grows
         self._random = np.random.default_rng(seed)
@@ -91,8 +87,6 @@ class ColumnSketch:
         # Y and the diagonal of S since Ω was last replaced, and those of the rows before.
         self._image = self._carried = np.empty((n_columns, 0))
         self._squares, self._earlier = np.zeros((2, n_columns))
-        # Sums of squares of the rows that Y does not have.
-        self._skipped = np.zeros(n_columns)
         # Rows and mean of each cell.
         self._sizes: list[int] = []
         self._means: list[FloatArray] = []
@@ -118,9 +112,6 @@ class ColumnSketch:
         sparse = hasattr(rows, "toarray")
         if self.n_rows == 0:
             self._begin(rows, sparse=sparse)
-        self._blocks += 1
-        early = self.n_rows < max(ENOUGH * self.n_columns, ENOUGH_ROWS)
-        self._skips = not early and self._blocks % EVERY > 0
         means = self._add_sparse(rows, sizes) if sparse else self._add_dense(rows, sizes)
         before = len(self._sizes)
         own = zip(cells[starts].tolist(), sizes.tolist(), means, strict=True)
@@ -132,8 +123,8 @@ class ColumnSketch:
             self._add_products(between.astype(fit, copy=False), squares)
         self.n_rows += len(cells)
         # The first piece of a cell has one degree of freedom less than rows.
-        self._degrees += 0 if self._skips else len(cells) - (len(self._sizes) - before)
-        if early and self.n_rows >= self._next:
+        self._degrees += len(cells) - (len(self._sizes) - before)
+        if self.n_rows >= self._next:
             self._next = 2 * self.n_rows
             self._exchange()
 
@@ -183,20 +174,14 @@ class ColumnSketch:
         means = np.asarray(sums / sizes[:, None])
         squares = np.asarray(x.multiply(x).sum(axis=0)).ravel()
         squares -= np.einsum("ij,ij->j", sums, means)
-        if self._skips:
-            self._skipped += squares
-            return means
         omega = self._omega.astype(np.float64)
         self._image += x.T @ (x @ omega) - sums.T @ (means @ omega)
         self._squares += squares
         return means
 
     def _add_products(self, x: npt.NDArray[np.floating], squares: FloatArray) -> None:
-        if self._skips:
-            self._skipped += squares
-        else:
-            self._squares += squares
-            self._image += x.T @ (x @ self._omega.astype(x.dtype, copy=False))
+        self._squares += squares
+        self._image += x.T @ (x @ self._omega.astype(x.dtype, copy=False))
 
     def _joined(self, cell: int, n: int, mean: FloatArray) -> FloatArray | None:
         """Add a piece to its cell; `√(n_a n_b/n) (μ_b − μ_a)`, which their scatters lack."""
@@ -244,7 +229,7 @@ class ColumnSketch:
     # -- what was found -------------------------------------------------------------------------
 
     def scatter(self) -> Scatter:
-        """The scatter of all rows that Y has."""
+        """The scatter of all rows."""
         half = self._half(self._image + self._carried)
         return Scatter(half, self._squares + self._earlier, self._degrees + self._degrees_before)
 
@@ -270,9 +255,7 @@ class ColumnSketch:
     def constant(self) -> BoolArray:
         """Columns that have one value in all rows, as far as single precision tells."""
         means = np.array([m for m, n in zip(self._means, self._sizes, strict=True) if n])
-        return np.asarray(
-            (self._squares + self._earlier + self._skipped <= 0) & (np.ptp(means, axis=0) == 0)
-        )
+        return np.asarray((self._squares + self._earlier <= 0) & (np.ptp(means, axis=0) == 0))
 
 
 def _centre(x: npt.NDArray[np.floating], sizes: IntArray) -> tuple[FloatArray, FloatArray]:

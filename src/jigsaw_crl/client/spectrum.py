@@ -14,15 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
 from jigsaw_crl.client.sensors import SensorNoise, sensor_noise
 from jigsaw_crl.moments.regime import second_moment_about
 
 __all__ = ["Spectrum", "reduce_to_rank"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # The floor is an estimate: subtracting more than this share of the weakest direction could leave a
 # covariance that is not positive definite.

@@ -1,5 +1,22 @@
 """Checks of the data: are the method's assumptions visible in them?
 
+===========  =======================================================================
+`checks`     all checks of a client or a study, and what they exclude
+`findings`   the table of all findings: severity, message, remedy
+`regimes`    does each regime look like an intervention on one node?
+`contrasts`  how far one regime is from another
+`rows`       rows that depend on one another, heavy tails, groups, missing values
+`tails`      lighter tails than those of Gaussian rows
+`drift`      do early and late control rows follow the same law?
+`batches`    how far batches wander, and which lack control rows
+`quality`    number of latents, noise, units
+`sensors`    is the noise of all sensors alike?
+`gains`      are the sensors' gains the same in all regimes?
+`copies`     do two clients hold the same rows?
+`coverage`   do the clients share enough labels for one order?
+`labels`     the findings in agreement with what recovery read
+===========  =======================================================================
+
 >>> import jigsaw_crl as jc
 >>> from jigsaw_crl.diagnostics import check_client, is_fit
 >>> client = jc.simulate.setting("A", 0).client(0, n_samples=20_000)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
-from jigsaw_crl.client.nulls import ratio_edges, shift_edge
+from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.client.nulls import ratio_edges
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = [
@@ -25,11 +24,9 @@ __all__ = [
     "edges",
     "gaussian_kurtosis",
     "kurtosis",
-    "shift_strength",
     "tail_factor",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
 # and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
@@ -153,32 +150,3 @@ def contrast(base: FloatArray, other: FloatArray, interval: tuple[float, float])
     """Eigenvalues of `base^(−½) other base^(−½)`, and the interval that holds them by chance."""
     root = inverse_square_root(base)
     return Contrast(np.linalg.eigvalsh(root @ other @ root).tolist(), *interval)
-
-
-def shift_strength(
-    difference: FloatArray,
-    covariance: FloatArray | None,
-    degrees: float,
-    variance: float,
-    level: float,
-) -> float:
-    """The distance between two means over what chance allows, `√(T²/edge)`.
-
-    Parameters
-    ----------
-    difference : array, shape (p,)
-    covariance : array, shape (p, p), or None
-        Of the rows of the first regime; None for the identity.
-    degrees : float
-        Degrees of freedom of that covariance.
-    variance : float
-        Of the difference, in units of the covariance: `1/n + 1/m` for regimes of n and m rows.
-    level : float
-        Chance that means of one law are further apart.
-    """
-    if covariance is None:
-        square = float(difference @ difference)
-    else:
-        white = inverse_square_root(covariance) @ difference
-        square = float(white @ white)
-    return sqrt(square / variance / shift_edge(len(difference), degrees, level))

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaincinv
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.findings import finding
@@ -31,7 +31,6 @@ from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["check_copies"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Chance that independent samples are called near copies, if their tails were as light as the
 # margin allows.

@@ -6,9 +6,9 @@ from itertools import pairwise
 from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtri
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.nulls import FALSE_ALARM
@@ -19,7 +19,6 @@ from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_drift", "wandering"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # When more than half of the control's variance along some direction is drift, its covariance is not
 # that of the system, and no regime can be compared with it.

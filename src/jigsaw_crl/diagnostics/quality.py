@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import pluralise
@@ -17,7 +16,6 @@ from jigsaw_crl.diagnostics.findings import finding
 
 __all__ = ["check_spectrum"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # A tenth of the weakest direction's variance being noise is where the floor's own error begins to
 # show in the answer.

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
@@ -35,7 +35,6 @@ from jigsaw_crl.diagnostics.contrasts import (
     contrast,
     edges,
     gaussian_kurtosis,
-    shift_strength,
     tail_factor,
 )
 from jigsaw_crl.diagnostics.drift import wandering
@@ -44,7 +43,6 @@ from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_regimes"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # The null knows the tails of the features, not those of the latents, which are heavier. A regime is
 # left out only when it exceeds the edge of chance by half.
@@ -101,14 +99,14 @@ class _Whitened:
         errors, twin = self.means.errors, self.named[j][1]
         if not (errors.known[i] and errors.known[j]):
             return 0.0
-        rows = twin.n or 0
-        if rows <= 2 * self.white.dimension:
-            # Too few rows for their own covariance: as the control varies.
-            apart = self.white.d[i] - self.white.d[j]
-            edge = shift_edge(len(apart), (self.client.control.n or 0) - 1, self.level)
-            return float(np.sqrt(apart @ apart / errors.between(i, j) / edge))
-        between = self.spectrum.basis.T @ (self.means.regimes[i] - self.means.regimes[j])
-        return shift_strength(between, covariance, rows - 1, errors.between(i, j), self.level)
+        rows, apart = twin.n or 0, self.white.d[i] - self.white.d[j]
+        square, degrees = float(apart @ apart), (self.client.control.n or 0) - 1
+        # Too few rows for their own covariance vary as the control does.
+        if rows > 2 * self.white.dimension:
+            between = self.spectrum.basis.T @ (self.means.regimes[i] - self.means.regimes[j])
+            square, degrees = float(between @ np.linalg.solve(covariance, between)), rows - 1
+        edge = shift_edge(len(apart), degrees, self.level)
+        return float(np.sqrt(square / errors.between(i, j) / edge))
 
 
 def check_regimes(

@@ -4,8 +4,8 @@
 `priors`        constants of the model, each with its reason
 `hypotheses`    what may be true of a pair: a table of named rows
 `mixture`       log densities of any such table
-`reference`     the same in plain NumPy: the specification that `mixture` is tested against
 `factors`       `BayesFactors`: what one client says about its pairs
+`effects`       what one client says about the size of effects
 `pooled`        `Pooled`: what several clients say together; add clients with `+`
 ==============  =============================================================================
 

@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import CLOSED, ReadOnlyArrays
 from jigsaw_crl.base.labels import label_fault, label_key
+from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import Effects, Sizes
@@ -252,7 +252,7 @@ class Fragment(ReadOnlyArrays):
         return replace(self, basis=None, features=None, centre=None)
 
     def _repr_html_(self) -> str:
-        return str(face("fragment.html")(self))
+        return str(late_method("fragment.html")(self))
 
     def __repr__(self) -> str:
         return (
@@ -319,8 +319,8 @@ def _check_spellings(fragment: Fragment, fail: Callable[[str], InputError]) -> N
         first = seen.setdefault(label_key(label), label)
         if first != label:
             raise fail(
-                f"the labels {first[:60]!r} and {label[:60]!r} differ only by case or spaces, or "
-                "as 1 and 1.0 do"
+                f"the labels {first[:60]!r} and {label[:60]!r} differ only by case, spaces, _ "
+                "or -, or as 1 and 1.0 do"
             )
 
 

@@ -15,10 +15,15 @@
 `choice`         the readings that fit all pairs best, and how sure they are
 `reading`        these steps in order: moments in, log Bayes factors out
 `hard`           hard interventions: are they, and what do they reveal?
+`metric_free`    ancestry from means and differences of covariances alone
 `effects`        total effects and the latents themselves, with their errors
 `structure`      districts, ancestry, blocks
-`statements`     what exact moments make certain; `district` says it inside districts, and
-                 `district_lines` with which lines and up to which rounding
+`statements`     what exact moments make certain
+`district`       the same inside a district
+`district_lines` which lines the targets of a district may have, with bounds on rounding
+`nonlinear`      systems that are not linear, read by hard interventions that shift the mean
+`peeling`        their labels, from the last effects up
+`peeling_errors` the errors of what is read so
 `basis`          the functionals Q̂ that read the latents
 `recovery`       a client in, a fragment out
 ================ ===========================================================================

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.faces import face
 from jigsaw_crl.base.files import (
     Ours,
     check_output,
@@ -29,6 +28,7 @@ from jigsaw_crl.base.files import (
     writable,
     write_text,
 )
+from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.locking import locked
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _texts(result: Result) -> dict[str, str]:
         HASSE: graphml(order.hasse()),
         EFFECTS: effects_csv(order) if given else "",
         GRAPH: graphml(result.graph) if linear else "",
-        REPORT: face("page.html")(result),
+        REPORT: late_method("page.html")(result),
     }
 
 

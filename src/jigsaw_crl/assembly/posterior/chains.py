@@ -6,7 +6,7 @@ weighed instead (`enumeration`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -27,108 +27,128 @@ from jigsaw_crl.assembly.posterior.walk import (
     Weights,
     Words,
 )
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["entailed", "sample_orders"]
 
 
-N_CHAINS = 4
-# Sweeps per half of a chain in the first stage: an error of 0.03 needs about 300 independent orders
-# of all chains together, and neighbouring sweeps are not independent.
-FIRST = 100
+# Chains; of many labels two for the first weights, one per core.
+N_CHAINS, FIRST_CHAINS_OF_MANY = 4, 2
+# Sweeps per half of a chain in the first stage. An error of 0.03 needs about 300 independent orders
+# of all chains together, and neighbouring sweeps are not independent: further stages follow.
+FIRST = 50
 # Proposals over all chains and stages: within a minute on two cores for any number of labels. Half
 # of them are bridges; what one costs, and how many labels it goes through, grow with the words of
 # an order's rows (5 at 300 labels, 16 at 1,000).
 BUDGET = 4e8
-# With more labels than this, chains start where `grow` leads them, and pairs on which they differ
-# are set aside.
+# With more labels than this, chains start where `grow` leads them, weights change once, and pairs
+# on which chains differ are set aside.
 FEW = 100
+# How often weights follow the probabilities, and the change of a weight that does not matter. In
+# studies of 15 to 25 labels the second change is mostly 0.
+ROUNDS, STEADY = 3, 0.1
 # Chains propose the pairs that might change where they start and, after a first walk (at most a
 # share WARM of their budget), those that were seen to change: with a probability between MOVES and
-# 1 − MOVES. Short rounds of many labels have a share SHORT of the budget.
+# 1 − MOVES. The first weights of many labels have a share SHORT of the budget.
 WARM, MOVES, SHORT = 0.1, 0.02, 0.15
 # Orders that are kept to draw from, and the bytes that they may take.
 KEPT, BYTES = 400, 64_000_000
 # Proposals of one chain from which on threads save time.
 THREADS = 1_000_000
 
+# Probabilities of all pairs → the weights that follow, and the pairs on which chains must agree.
+Doubts = Callable[[FloatArray], tuple[Weights, BoolArray]]
+
 
 def sample_orders(
     evidence: Weights | FloatArray,
     rng: np.random.Generator,
     *,
-    n_chains: int = N_CHAINS,
+    doubts: Doubts | None = None,
+    start: BoolArray | None = None,
     first: int = FIRST,
     most: int | None = None,
-    before: Posterior | None = None,
-    start: BoolArray | None = None,
-    judged: BoolArray | None = None,
 ) -> Posterior:
     """Probability of every ordered pair, from several chains run until they agree.
 
     Of a few labels all orders are weighed, and the probabilities are exact. Otherwise each stage
     doubles the sweeps that are recorded, and of many labels discards the earlier ones. Stages stop
     when the chains' halves agree (see `agreement`) or at `most` sweeps. Every stage proposes
-    mostly the pairs that changed in the stage before.
+    mostly the pairs that changed in the stage before. Weights that depend on the probabilities
+    follow those of the first stage, which then begins anew, until they no longer change.
 
     Parameters
     ----------
     evidence : Weights, or array of shape (p, p)
         What an order is worth, or pooled log-odds E: see `Weights.of`.
     rng : numpy.random.Generator
-    n_chains : int
-    first, most : int
-        Sweeps per half in the first stage, and the largest number in any stage.
-    before : Posterior, optional
-        Sampled from similar weights: the chains go on where its chains ended.
+    doubts : callable, optional
+        The weights that follow from probabilities; by default those given stay.
     start : array of bool, shape (p, p), optional
         Where the first chain starts; the others start at different orders of high worth.
-    judged : array of bool, shape (p, p), optional
-        Of many labels: the pairs on which the chains must agree; by default all.
+    first, most : int
+        Sweeps per half in the first stage, and the largest number in any stage.
     """
-    given = Weights.of(evidence)
-    p = len(given)
+    weights = Weights.of(evidence)
+    p = len(weights)
+    many, changes = p > FEW, 0 if doubts is None else ROUNDS
     if p <= ENUMERATED:
-        return _enumerated(given, n_chains)
+        return _enumerated(weights, doubts)
     shuffle = rng.permutation(p)
-    grid = np.ix_(shuffle, shuffle)
-    weights = given.shuffled(shuffle)
-    orders = [] if start is None else [start[grid]]
-    if before is not None:
-        orders = [order[grid] for order in before.ends()]
-    chains = _scattered(weights, n_chains, orders, rng)
-    asked = None
-    if p > FEW:
-        asked = ~np.eye(p, dtype=bool) if judged is None else judged[grid]
-    if before is None:
-        warm = min(first, _longest(chains, WARM))
-        _focus(chains, _recorded(chains, warm, parts=1).mean())
-    else:
-        _focus(chains, before.probability[grid])
-    longest = _longest(chains) if most is None else most
-    if asked is not None and most is not None:
-        longest = min(most, _longest(chains, SHORT))
-    # One stage, if there is no time for another of twice the length.
-    half = longest if longest < 2 * first else first
-    _recorded(chains, max(half // 4, 1), parts=1)
-    record = _recorded(chains, half)
+    orders = [] if start is None else [start[np.ix_(shuffle, shuffle)]]
+    mean: FloatArray | None = None
+    judged = ~np.eye(p, dtype=bool)
     while True:
-        convergence = record.convergence(asked)
-        if convergence.converged or 2 * half > longest:
+        early = many and changes > 0
+        number = FIRST_CHAINS_OF_MANY if early else N_CHAINS
+        chains = _scattered(weights.shuffled(shuffle), number, orders, rng)
+        if mean is None:
+            mean = _recorded(chains, min(first, _longest(chains, WARM)), parts=1).mean()
+        _focus(chains, mean)
+        longest = _longest(chains, SHORT if early else 1.0) if most is None else most
+        # One stage, if there is no time for another of twice the length.
+        half = first if early or longest >= 2 * first else longest
+        half = min(half, longest)
+        _recorded(chains, max(half // 4, 1), parts=1)
+        record = _recorded(chains, half)
+        if doubts is None or changes == 0:
             break
+        new, judged = doubts(_in_order(record.mean(), shuffle))
+        if not many and _change(weights, new) < STEADY:
+            break
+        weights, changes = new, 0 if many else changes - 1
+        # Of many labels, chains that went on would stay near where the first weights led them.
+        orders = [] if many else [chain.matrix() for chain in chains]
+        mean = None if many else record.mean()
+    asked = judged[np.ix_(shuffle, shuffle)] if many else None
+    convergence = record.convergence(asked)
+    while not convergence.converged and 2 * half <= longest:
         _focus(chains, record.mean())
         half *= 2
-        if asked is None:
-            record = record.then(_recorded(chains, half, parts=1))
-        else:
-            record = _recorded(chains, half)
-    probability, alone = np.zeros((p, p)), np.zeros((n_chains, p, p))
-    probability[grid] = record.mean()
-    for matrix, shuffled in zip(alone, record.alone(), strict=True):
-        matrix[grid] = shuffled
+        record = _recorded(chains, half) if many else record.then(_recorded(chains, half, parts=1))
+        convergence = record.convergence(asked)
     pairs = sorted((int(shuffle[a]), int(shuffle[d])) for a, d in convergence.disputed)
-    convergence = replace(convergence, disputed=tuple(pairs))
-    return Posterior(probability, alone, convergence, record.kept(), shuffle)
+    return Posterior(
+        probability=_in_order(record.mean(), shuffle),
+        chains=np.array([_in_order(alone, shuffle) for alone in record.alone()]),
+        convergence=replace(convergence, disputed=tuple(pairs)),
+        orders=record.kept(),
+        listed=shuffle,
+    )
+
+
+def _in_order(shuffled: FloatArray, shuffle: IntArray) -> FloatArray:
+    """A matrix over shuffled labels as one over the labels themselves."""
+    out = np.empty_like(shuffled)
+    out[np.ix_(shuffle, shuffle)] = shuffled
+    return out
+
+
+def _change(one: Weights, other: Weights) -> float:
+    """The largest difference between two weights of a pair; beyond `SETTLED` none matters."""
+    parts = ((one.implied, other.implied), (one.direct, other.direct))
+    clipped = [np.clip(x, -SETTLED, SETTLED) - np.clip(y, -SETTLED, SETTLED) for x, y in parts]
+    return float(np.abs(clipped).max())
 
 
 def entailed(
@@ -150,13 +170,20 @@ def entailed(
     return sample_orders(replace(weights, one_of=opened), rng, start=start)
 
 
-def _enumerated(weights: Weights, n_chains: int) -> Posterior:
+def _enumerated(weights: Weights, doubts: Doubts | None) -> Posterior:
     """All orders, weighed."""
-    found, p = Enumeration.of(weights), len(weights)
-    probability, convergence = found.probability(), Convergence(True, 1.0, 0.0, 0, 0)
-    alone = np.repeat(probability[None], n_chains, axis=0)
-    listed = np.arange(p)
-    return Posterior(probability, alone, convergence, found.orders, listed, found.posterior)
+    found = Enumeration.of(weights)
+    for _ in range(0 if doubts is None else ROUNDS):
+        assert doubts is not None
+        found = Enumeration.of(doubts(found.probability())[0])
+    return Posterior(
+        probability=found.probability(),
+        chains=found.probability()[None],
+        convergence=Convergence(True, 1.0, 0.0, 0, 0),
+        orders=found.orders,
+        listed=np.arange(len(weights)),
+        shares=found.posterior,
+    )
 
 
 def _scattered(

@@ -62,9 +62,3 @@ class Posterior:
         out = np.zeros((p, p), dtype=bool)
         out[np.ix_(self.listed, self.listed)] = unpack(self.orders[k], p)
         return out
-
-    def ends(self) -> list[BoolArray]:
-        """Where each chain ended; no order if all were weighed."""
-        n = self.convergence.chains
-        each = len(self.orders) // (2 * n) if n else 0
-        return [self.order((n + k + 1) * each - 1) for k in range(n)]

@@ -1,4 +1,4 @@
-"""From pooled evidence to a posterior: a short round estimates the doubts, a long one samples.
+"""From pooled evidence to a posterior whose doubts follow its own probabilities.
 
     log posterior(R) = Σ_{covers} (E_c − C) + Σ_{implied pairs} (E_i − c) + Σ_{d with ancestors} S_d
 
@@ -8,7 +8,7 @@ So E_c and E_i mix the effect scales with different weights. C is 2, or `log((p 
 labels, or `log((p − 1)/2.8)` with many: about 1.4 p pairs are covers in all families of graphs in
 the benchmarks. An implied pair costs c = 0.6, or nothing if one of its parts is itself invisible; a
 cost of 1 for every pair would penalise long chains. S_d is what the number of directions says about
-d's having ancestors.
+d's having ancestors. What the user knows outweighs everything.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from jigsaw_crl.assembly.posterior.doubts import (
     invisible_share,
 )
 from jigsaw_crl.assembly.posterior.posterior import Posterior
-from jigsaw_crl.assembly.posterior.walk import Weights
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.assembly.posterior.walk import KNOWN, Weights
+from jigsaw_crl.assembly.verdict import NO, YES
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.pooled import Pooled
 
@@ -43,10 +44,6 @@ VISIBLE_SHARES = (0.6, 0.4)
 # an implied pair costs more.
 MANY = 64
 IMPLIED_COST, IMPLIED_COST_OF_MANY = 0.6, 0.8
-# Short rounds, their sweeps and chains; of many labels one round of two chains, one per core. One
-# round in place of three left .4 % fewer pairs decided, in chains 3 %. Rounds end when no
-# probability changes by more than STEADY.
-ROUNDS, SWEEPS, CHAINS, CHAINS_OF_MANY, STEADY = 3, 50, 4, 2, 0.05
 
 
 def cover_cost(p: int) -> float:
@@ -125,6 +122,8 @@ class OrderModel:
         cover = direct - cost - implied
         for matrix in (implied, cover):
             np.fill_diagonal(matrix, 0.0)
+        known = self.said.panel.known
+        implied[known == YES], implied[known == NO] = KNOWN, -KNOWN
         ancestry = self.said.missed.ancestry
         return Weights(np.ascontiguousarray(implied), np.ascontiguousarray(cover), ancestry)
 
@@ -144,18 +143,10 @@ class OrderModel:
 
 
 def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Posterior:
-    """Probability of every ordered pair; the doubts are estimated from short rounds before."""
-    few = len(model.said.labels) <= MANY
-    chains = CHAINS if few else CHAINS_OF_MANY
-    short: Posterior | None = None
-    for _ in range(ROUNDS if few else 1):
-        known = None if short is None else short.probability
-        short = sample_orders(
-            model.weights(known), rng, n_chains=chains, first=SWEEPS, most=SWEEPS, before=short
-        )
-        if known is not None and float(np.abs(short.probability - known).max()) < STEADY:
-            break
-    assert short is not None
-    judged = np.abs(model.log_factor(short.probability)) >= LEAST_FOR
-    weights = model.weights(short.probability)
-    return sample_orders(weights, rng, before=short if few else None, judged=judged)
+    """Probability of every ordered pair; the doubts follow the probabilities."""
+
+    def doubts(probability: FloatArray) -> tuple[Weights, BoolArray]:
+        judged = np.abs(model.log_factor(probability)) >= LEAST_FOR
+        return model.weights(probability), np.asarray(judged)
+
+    return sample_orders(model.weights(None), rng, doubts=doubts)

@@ -21,7 +21,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = ["COVER_COST", "FACT", "SETTLED", "Chain", "OneOf", "Proposals", "Weights"]
+__all__ = ["COVER_COST", "FACT", "KNOWN", "SETTLED", "Chain", "OneOf", "Proposals", "Weights"]
 
 Words = npt.NDArray[np.uint64]
 # Candidates, one of which is an ancestor of the last.
@@ -30,6 +30,8 @@ OneOf = tuple[tuple[int, ...], int]
 # Log-odds that stand for certainty: e^−200 of the orders contradict a fact.
 FACT = 200.0
 
+# Log-odds of what the user knows: more than the evidence of all clients can outweigh.
+KNOWN = 1e6
 # Cost of a cover where nothing else is known about covers.
 COVER_COST = 1.0
 # A pair whose weight is further than this from zero flips less than once in e^12 proposals.
@@ -38,8 +40,11 @@ SETTLED = 12.0
 MANY, UNLIKELY = 50_000, -3.5
 # Among pairs that were seen to change: one proposal in ASIDE is any pair, and there are FLIPS flips
 # for every larger move. (At 300 labels, 8 flips left three times as many pairs on which chains
-# differ, after the same time.) In addition, one pair in AROUND of all pairs is flipped alone.
+# differ, after the same time.) In addition, one pair in AROUND of all pairs is flipped alone: pairs
+# that change seldom would hold up all others.
 ASIDE, FLIPS, AROUND = 8, 1, 8
+# Up to this many labels an order's row is one word, and a bridge costs little more than a flip.
+ONE_WORD = 64
 # Inverse temperature at which only moves that do not lower the score are accepted.
 COLD = 1e9
 
@@ -165,8 +170,7 @@ class Proposals:
         """Every pair that is not settled, and every other time any pair."""
         active = unsettled(weights, start)
         none = np.zeros(0, dtype=np.int64)
-        # Up to 64 labels (one word) a bridge costs little more than a flip, and they alternate.
-        flips = 1 if len(weights) <= 64 else 8
+        flips = 1 if len(weights) <= ONE_WORD else 8
         return cls(active, none, none, n_proposals(len(weights), len(active)), 2, flips)
 
     @classmethod
