@@ -24,8 +24,8 @@ from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.dissent import differing_labels, pairs_apart
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
+from jigsaw_crl.assembly.entailment import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.exact import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.pairs import PairTable, why_stated

@@ -4,6 +4,7 @@ For client k let r be what all others say together under the same use, and x wha
 
 - `differing_labels`: a label of k of which several pairs contradict r means something else there.
 - `rests_on`: a verdict that r alone does not give rests on k.
+- `witnesses`: how many clients must be left out before a verdict falls.
 - `contested`: a verdict against which the clients that oppose it would decide among themselves.
 - `agreement`: does one truth hold at all sites, or do some have an effect that others lack?
 
@@ -24,7 +25,8 @@ from jigsaw_crl.assembly.decision import LEAST_AGAINST, decide
 from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
 from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
 from jigsaw_crl.assembly.verdict import CERTAIN_YES, NO, OPEN, YES
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "differing_labels",
     "pairs_apart",
     "rests_on",
+    "witnesses",
 ]
 
 # -- labels ---------------------------------------------------------------------------------------
@@ -97,6 +100,8 @@ def _most_contradicted(said: FloatArray, rest: FloatArray, joined: BoolArray) ->
 NOBODY = -1
 # Frequencies of sampled orders are not known better than this.
 LEAST_CHANCE = 1e-3
+# Largest group of clients that is left out together.
+MOST_GROUP = 10
 # Log Bayes factor that is enough for a verdict.
 ENOUGH = float(logit(CERTAIN_YES))
 
@@ -124,23 +129,101 @@ def rests_on(
     """
     out = np.full(verdicts.shape, NOBODY, dtype=np.int32)
     most = np.full(verdicts.shape, -np.inf)
-    pooled, odds = evidence.pooled, logit(np.clip(probability, LEAST_CHANCE, 1 - LEAST_CHANCE))
-    by_evidence = log_factor - PAIR_COST
-    odds = np.where(verdicts == YES, np.maximum(odds, by_evidence), odds)
-    odds = np.where(verdicts == NO, np.minimum(odds, by_evidence), odds)
-    shares, leans, known = _shares(evidence), evidence.missed.leans, evidence.panel.known
-    now = pooled.log_odds(shares, leans)
+    falls = _Falls(evidence, probability, log_factor, verdicts)
     for k in np.flatnonzero(evidence.use.weights > 0).tolist():
-        rest = evidence.without(evidence.use.with_copies(k))
-        change = rest.log_odds(shares, leans) - now
-        heard = rest.n_clients > 0
-        chance = expit(odds + np.where(heard, change, 0.0))
-        left = decide(chance, np.where(heard, log_factor + change, 0.0), known=known).verdicts
-        gone = (verdicts != OPEN) & (left != verdicts)
-        np.fill_diagonal(gone, False)
+        gone, change = falls.without(evidence.without(evidence.use.with_copies(k)))
         take = gone & (np.abs(change) > most)
         out[take], most[take] = k, np.abs(change)[take]
     return out
+
+
+class _Falls:
+    """Which verdicts fall when part of the evidence is left out; see `rests_on`."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        probability: FloatArray,
+        log_factor: FloatArray,
+        verdicts: npt.NDArray[np.int8],
+    ) -> None:
+        odds = logit(np.clip(probability, LEAST_CHANCE, 1 - LEAST_CHANCE))
+        by_evidence = log_factor - PAIR_COST
+        odds = np.where(verdicts == YES, np.maximum(odds, by_evidence), odds)
+        self.odds = np.where(verdicts == NO, np.minimum(odds, by_evidence), odds)
+        self.log_factor, self.verdicts = log_factor, verdicts
+        self.shares, self.leans = _shares(evidence), evidence.missed.leans
+        self.known = evidence.panel.known
+        self.now = evidence.pooled.log_odds(self.shares, self.leans)
+
+    def without(self, rest: Pooled) -> tuple[BoolArray, FloatArray]:
+        """The decided pairs that the rest does not decide so, and the change of log factors."""
+        change = rest.log_odds(self.shares, self.leans) - self.now
+        heard = rest.n_clients > 0
+        chance = expit(self.odds + np.where(heard, change, 0.0))
+        evidence = np.where(heard, self.log_factor + change, 0.0)
+        left = decide(chance, evidence, known=self.known).verdicts
+        gone = (self.verdicts != OPEN) & (left != self.verdicts)
+        np.fill_diagonal(gone, False)
+        return gone, change
+
+
+def witnesses(
+    evidence: Evidence,
+    probability: FloatArray,
+    log_factor: FloatArray,
+    verdicts: npt.NDArray[np.int8],
+) -> npt.NDArray[np.int32]:
+    """How many clients a decided pair rests on, if these are few, shape (p, p).
+
+    It is the size of the smallest group without which the others would not decide the pair, found
+    by leaving out, of every pair, the client that says most for its verdict, then the next, and so
+    on. All pairs lose theirs together, so that a verdict that others imply stands only if they
+    stand too: no smaller group changes it. Groups up to a fifth of the clients (and `MOST_GROUP`)
+    are tried; 0 if none of them changes the verdict, and for open pairs. Copies are one client.
+    """
+    falls, rest = _Falls(evidence, probability, log_factor, verdicts), evidence.pooled.minus([])
+    parts = _parts(evidence)
+    left = [part.n_clients > 0 for _, part in parts]
+    most = min(-(-len(parts) // 5), MOST_GROUP)
+    out = np.zeros(verdicts.shape, dtype=np.int32)
+    sign = np.where(verdicts == YES, 1.0, -1.0)
+    for size in range(1, most + 1):
+        now = rest.log_odds(falls.shares, falls.leans)
+        loss, who = np.full(verdicts.shape, -np.inf), np.full(verdicts.shape, NOBODY)
+        for k, ((members, part), counts) in enumerate(zip(parts, left, strict=True)):
+            grid = np.ix_(members, members)
+            others = rest.of(members).minus([(1.0, np.arange(len(members)), part)])
+            lost = sign[grid] * (now[grid] - others.log_odds(falls.shares, falls.leans[grid]))
+            lost = np.where(others.n_clients > 0, lost, np.inf)
+            more = counts & (lost > loss[grid])
+            loss[grid], who[grid] = np.where(more, lost, loss[grid]), np.where(more, k, who[grid])
+        chosen = [who[np.ix_(members, members)] == k for k, (members, _) in enumerate(parts)]
+        left = [counts & ~taken for counts, taken in zip(left, chosen, strict=True)]
+        rest = rest.minus(
+            (1.0, members, part.where(taken))
+            for (members, part), taken in zip(parts, chosen, strict=True)
+        )
+        gone, _ = falls.without(rest)
+        out[gone & (out == 0)] = size
+    return out
+
+
+def _parts(evidence: Evidence) -> list[tuple[IntArray, Pooled]]:
+    """What every client brings, with its weight: positions of its labels, and its evidence."""
+    use, found, done = evidence.use, [], set[int]()
+    for k in np.flatnonzero(use.weights > 0).tolist():
+        if k in done:
+            continue
+        group = use.with_copies(k)
+        done |= set(group)
+        members = np.unique(np.concatenate([evidence.claims[j].members for j in group]))
+        own = (
+            (float(use.weights[j]), np.searchsorted(members, c.members), c.evidence)
+            for j, c in ((j, evidence.claims[j]) for j in group)
+        )
+        found.append((members, Pooled.sum(evidence.n_scales, len(members), own)))
+    return found
 
 
 def _shares(evidence: Evidence) -> list[float]:

@@ -9,8 +9,8 @@ import numpy as np
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
-from jigsaw_crl.assembly.exact import NoProof, Prover
 from jigsaw_crl.assembly.order import GlobalOrder
+from jigsaw_crl.assembly.proof import NoProof, Prover
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
 
 __all__ = ["explain"]
@@ -47,6 +47,7 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
         smallest_effect=order.smallest_effect,
         effect=None if said == NO else _effect(order, a, d),
         rests_on=order.table.resting(a, d),
+        witnesses=int(order.table.witnesses[a, d]),
         contested=bool(order.table.contested[a, d]),
         **_bound(order, a, d, said),
     )
