@@ -22,7 +22,7 @@ import numpy as np
 from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.decision import decide
-from jigsaw_crl.assembly.dissent import differing_labels, pairs_apart
+from jigsaw_crl.assembly.dissent import differing_labels, opposed, pairs_apart
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
 from jigsaw_crl.assembly.entailment import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
@@ -294,6 +294,7 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
         probability,
         log_factor,
         chains=draws.chains,
+        opposed=opposed(model.said, probability),
         bound=bounds.value,
         too_large=bounds.too_large if options.smallest_effect is None else None,
         smallest=options.smallest_effect,

@@ -2,8 +2,9 @@
 
 A pair is decided when its probability passes 0.95 or 0.05, in all chains together and nearly so in
 every chain, and when its own evidence points the same way or decided pairs imply the answer. The
-prior alone decides nothing, and neither do chains that disagree. Evidence that leaves room for a
-large effect says no "no"; decided pairs may still imply it.
+prior alone decides nothing, and neither do chains that disagree, nor clients one of which clearly
+says the opposite. Evidence that leaves room for a large effect says no "no"; decided pairs may still
+imply it.
 
 With a smallest effect that matters, "not ancestor" means that no effect is larger, as in an
 equivalence test. Then a bound above that size leaves the pair open, and a bound below it decides a
@@ -40,6 +41,7 @@ class Why(IntEnum):
     PRIOR = 5  # the probability is beyond a threshold, the evidence is not
     LARGE = 6  # an effect above the size that matters is not excluded
     KNOWN = 7  # the user said so
+    OPPOSED = 8  # a client that counts clearly says the opposite
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,7 @@ def decide(
     evidence: FloatArray,
     *,
     chains: FloatArray | None = None,
+    opposed: BoolArray | None = None,
     bound: FloatArray | None = None,
     too_large: BoolArray | None = None,
     smallest: float | None = None,
@@ -68,6 +71,8 @@ def decide(
         Probability and log Bayes factor of every pair.
     chains : array, shape (n_chains, p, p), optional
         The probabilities of each chain alone.
+    opposed : array of bool, shape (p, p), optional
+        Pairs on which a client clearly says the opposite of what is probable.
     bound : array, shape (p, p), optional
         The effect that the data exclude; NaN where nobody measured the pair.
     too_large : array of bool, shape (p, p), optional
@@ -83,8 +88,9 @@ def decide(
     least, most = (probability,) * 2 if chains is None else (chains.min(axis=0), chains.max(axis=0))
     high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye | (said == YES)
     low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye | (said == NO)
-    yes = high & ((evidence > LEAST_FOR) | (said == YES))
-    no = low & ((evidence < -LEAST_AGAINST) | (said == NO))
+    free = True if opposed is None else ~opposed
+    yes = high & (free & (evidence > LEAST_FOR) | (said == YES))
+    no = low & (free & (evidence < -LEAST_AGAINST) | (said == NO))
     large = np.zeros_like(no) if too_large is None else no & too_large & ~eye & (said != NO)
     no &= ~large
     above = transitive_closure(yes)
@@ -96,6 +102,8 @@ def decide(
     why[(probability > CERTAIN_YES) | (probability < CERTAIN_NO)] = Why.PRIOR
     why[_disputed(least, most)] = Why.DISPUTED
     why[large] = Why.LARGE
+    if opposed is not None:
+        why[(high | low) & opposed] = Why.OPPOSED
     why[verdicts != OPEN] = Why.IMPLIED
     why[yes | (no & (verdicts == NO))] = Why.EVIDENCE
     if bound is not None and smallest is not None:

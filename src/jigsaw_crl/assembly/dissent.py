@@ -4,6 +4,7 @@ For client k let r be what all others say together under the same use, and x wha
 
 - `differing_labels`: a label of k of which several pairs contradict r means something else there.
 - `rests_on`: a verdict that r alone does not give rests on k.
+- `opposed`: a probable answer whose opposite one client clearly says.
 - `witnesses`: how many clients must be left out before a verdict falls.
 - `contested`: a verdict against which the clients that oppose it would decide among themselves.
 - `agreement`: does one truth hold at all sites, or do some have an effect that others lack?
@@ -35,6 +36,7 @@ __all__ = [
     "agreement",
     "contested",
     "differing_labels",
+    "opposed",
     "pairs_apart",
     "rests_on",
     "witnesses",
@@ -45,8 +47,11 @@ __all__ = [
 # Log Bayes factors from which a client, or the others together, count as sure: 20 to 1 for an
 # ancestor, and what a "no" needs (an effect may be invisible, so that evidence against ends there).
 FIRM_YES, FIRM_NO = float(np.log(20.0)), LEAST_AGAINST
-# Contradictions of one label from which it is left out, and their least share of what was compared.
-LEAST, SHARE = 3, 0.15
+# A label is left out if it has so many contradictions, this share of what was compared, and
+# if they add up to this log Bayes factor. In 56 sound studies of seven families of graphs and in
+# three that had raised an alarm, they add up to 11 at most (43 where one site had misread a label);
+# of exchanged labels that others can contradict, to 10 to 50.
+LEAST, SHARE, CONTRADICTED = 3, 0.1, 12.0
 # Clients with more differing labels than this share of theirs are weighed as a whole instead.
 WHOLE = 1 / 3
 
@@ -55,7 +60,7 @@ def differing_labels(evidence: Evidence) -> tuple[tuple[str, str], ...]:
     """Client and label of every label that means something else there than at the others.
 
     Sound clients contradict the rest on few pairs, and seldom on several of one label. The label
-    with the most contradictions goes first, then the counts are taken again. A label on which
+    with the strongest contradictions goes first, then they are added up again. A label on which
     several sites stand against the rest has a hidden cause, or is hard to tell: it does not count.
     """
     if len(evidence.claims) < 3:
@@ -82,16 +87,17 @@ def _most_contradicted(said: FloatArray, rest: FloatArray, joined: BoolArray) ->
     )
     sure = (own * theirs != 0) & ~joined
     against = sure & (own != theirs)
+    strength = np.where(against, np.minimum(np.abs(said), np.abs(rest)), 0.0)
     out: list[int] = []
     while True:
-        wrong = against.sum(axis=0) + against.sum(axis=1)
-        compared = sure.sum(axis=0) + sure.sum(axis=1)
-        worst = int(np.argmax(wrong))
-        if wrong[worst] < max(LEAST, SHARE * compared[worst]):
+        strong, wrong, compared = (x.sum(axis=0) + x.sum(axis=1) for x in (strength, against, sure))
+        worst = int(np.argmax(strong))
+        enough = max(LEAST, SHARE * compared[worst])
+        if strong[worst] < CONTRADICTED or wrong[worst] < enough:
             return out
         out.append(worst)
-        for table in (against, sure):
-            table[worst], table[:, worst] = False, False
+        for table in (strength, against, sure):
+            table[worst], table[:, worst] = 0, 0
 
 
 # -- verdicts -------------------------------------------------------------------------------------
@@ -100,6 +106,9 @@ def _most_contradicted(said: FloatArray, rest: FloatArray, joined: BoolArray) ->
 NOBODY = -1
 # Frequencies of sampled orders are not known better than this.
 LEAST_CHANCE = 1e-3
+# Log Bayes factor from which what one client says is clear, and the weight from which it counts. Of
+# 1,450 right "yes" and 4,500 right "no" outside chains, one was opposed so clearly.
+CLEAR, COUNTS = 4.0, 0.5
 # Largest group of clients that is left out together.
 MOST_GROUP = 10
 # Log Bayes factor that is enough for a verdict.
@@ -230,6 +239,18 @@ def _shares(evidence: Evidence) -> list[float]:
     """Equal weights for the visible effect scales, next to none for an invisible one."""
     n = evidence.n_scales
     return [*((1.0 - LEAST_CHANCE) / n,) * n, LEAST_CHANCE]
+
+
+def opposed(evidence: Evidence, probability: FloatArray) -> BoolArray:
+    """Pairs on which a client that counts clearly says the opposite of what is probable, (p, p)."""
+    found, likely = np.zeros(probability.shape, dtype=bool), probability > 0.5
+    for claims, weight in zip(evidence.claims, evidence.use.weights.tolist(), strict=True):
+        if weight > COUNTS:
+            grid = np.ix_(claims.members, claims.members)
+            x = np.where(claims.says, claims.opinion, 0.0)
+            hidden = lacks_common_cause(likely, claims.members)
+            found[grid] |= np.where(likely[grid], x < -CLEAR, (x > CLEAR) & ~hidden)
+    return found
 
 
 def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:

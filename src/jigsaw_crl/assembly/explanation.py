@@ -143,7 +143,7 @@ def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
 
 
 def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
-    """Why chains that disagree, or a probability beyond a threshold, give no verdict; or empty."""
+    """Why there is no verdict although the evidence or the probability would give one; or empty."""
     if order.mode != "evidence":
         return ""
     why, net = order.table.why[a, d], float(order.evidence[a, d])
@@ -152,6 +152,8 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
             "the chains that sample orders disagree on this pair: one alone would decide it, "
             "another would not"
         )
+    if why == Why.OPPOSED:
+        return "one client clearly says the opposite of what the others say together"
     if why == Why.LARGE:
         bounds = order.table.bounds
         bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)
