@@ -3,8 +3,8 @@
 A pair is decided when its probability passes 0.95 or 0.05, in all chains together and nearly so in
 every chain, and when its own evidence points the same way or decided pairs imply the answer. The
 prior alone decides nothing, and neither do chains that disagree, nor clients one of which clearly
-says the opposite. Evidence that leaves room for a large effect says no "no"; decided pairs may still
-imply it.
+says the opposite. Evidence that leaves room for a large effect says no "no"; decided pairs may
+still imply it.
 
 With a smallest effect that matters, "not ancestor" means that no effect is larger, as in an
 equivalence test. Then a bound above that size leaves the pair open, and a bound below it decides a
