@@ -95,7 +95,7 @@ def check_districts(
     exact = all(fragments[name].n_samples is None for pair in stuck for name in joined[pair])
     words = {
         "what": pluralise(len(stuck), "pair of labels is", "pairs of labels are"),
-        "sure": "" if exact else ", as far as its rows tell",
+        "sure": "" if exact else ", or their regimes look alike, as far as its rows tell",
         "rows": "" if exact else ", and says where more rows may do",
     }
     return [finding("always-confounded", float(len(stuck)), 0.0, shown=shown, **words)]

@@ -179,7 +179,9 @@ def _plain_difference(client: Client, label: str) -> str:
             continue
         own, other = np.diagonal(m.covariance), np.diagonal(base.covariance)
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = (m.mean - base.mean) / np.sqrt(own / m.mean_rows + other / base.mean_rows)
+            # Few rows may not vary at all in a feature that is rarely seen.
+            spread = np.maximum(own, other)
+            t = (m.mean - base.mean) / np.sqrt(spread / m.mean_rows + other / base.mean_rows)
             ratio = own / other
             error = np.sqrt(2.0 * (tail_factor(m) / m.n + tail_factor(base) / base.n))
             z = np.log(ratio) / error
