@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from jigsaw_crl import assemble
-from jigsaw_crl.assembly.exact import Contradiction, deduce
+from jigsaw_crl.assembly.entailment import Contradiction, deduce
 
 from .clients import false_statements, flipped, lab, perfect, small_world
 from .strategies import any_labs

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl import Verdict, assemble
-from jigsaw_crl.assembly.exact.entailment import Contradiction, deduce
+from jigsaw_crl.assembly.entailment import Contradiction, deduce
 from jigsaw_crl.assembly.verdict import NO, YES
 
 from .clients import lab

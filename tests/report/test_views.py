@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from jigsaw_crl.base.text import signed
-from jigsaw_crl.report.drawing import draw_graph, draw_hasse, draw_piece
+from jigsaw_crl.report.drawing import draw_graph, draw_piece
 from jigsaw_crl.report.templates import svg
 
 from .studies import assembled, chain_fragment
@@ -32,7 +32,7 @@ def test_frames_surround_their_members(tunnel):
 
 
 def test_the_diagram_has_the_edges_of_the_hasse_diagram(middling):
-    picture = draw_hasse(middling.order)
+    picture = draw_graph(middling.order)
     drawn = {(e.ancestor, e.descendant) for e in picture.edges}
     assert drawn == set(middling.order.hasse().edges)
 

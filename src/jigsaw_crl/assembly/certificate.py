@@ -141,6 +141,9 @@ class Certificate:
         None without hard interventions on both labels, and where the verdict is "not ancestor".
     rests_on : str
         The client without which the others would not decide the pair; empty if there is none.
+    witnesses : int
+        Size of the smallest group of clients without which the others would not decide the pair; 0
+        if a fifth of the clients is too few for that.
     contested : bool
         Clients that speak against the verdict would decide the opposite among themselves.
 
@@ -175,6 +178,7 @@ class Certificate:
     bound_unit: str = ""
     effect: TotalEffect | None = None
     rests_on: str = ""
+    witnesses: int = 0
     contested: bool = False
 
     @property
@@ -218,6 +222,11 @@ class Certificate:
             lines.append("  The data give no bound on the size of an effect.")
         if self.rests_on:
             lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
+        elif self.witnesses > 1:
+            lines.append(
+                f"  It rests on {self.witnesses} clients: without them, the others do not decide "
+                "it."
+            )
         if self.contested:
             lines.append(
                 "  It is contested: the clients that say the opposite would decide so among "

@@ -22,10 +22,10 @@ import numpy as np
 from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.decision import decide
-from jigsaw_crl.assembly.dissent import differing_labels, pairs_apart
+from jigsaw_crl.assembly.dissent import differing_labels, opposed, pairs_apart
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
+from jigsaw_crl.assembly.entailment import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.exact import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.pairs import PairTable, why_stated
@@ -294,6 +294,7 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
         probability,
         log_factor,
         chains=draws.chains,
+        opposed=opposed(model.said, probability),
         bound=bounds.value,
         smallest=options.smallest_effect,
         known=panel.known,

@@ -9,8 +9,8 @@ import numpy as np
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
-from jigsaw_crl.assembly.exact import NoProof, Prover
 from jigsaw_crl.assembly.order import GlobalOrder
+from jigsaw_crl.assembly.proof import NoProof, Prover
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
 
 __all__ = ["explain"]
@@ -47,6 +47,7 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
         smallest_effect=order.smallest_effect,
         effect=None if said == NO else _effect(order, a, d),
         rests_on=order.table.resting(a, d),
+        witnesses=int(order.table.witnesses[a, d]),
         contested=bool(order.table.contested[a, d]),
         **_bound(order, a, d, said),
     )
@@ -142,7 +143,7 @@ def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
 
 
 def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
-    """Why chains that disagree, or a probability beyond a threshold, give no verdict; or empty."""
+    """Why there is no verdict although the evidence or the probability would give one; or empty."""
     if order.mode != "evidence":
         return ""
     why, net = order.table.why[a, d], float(order.evidence[a, d])
@@ -151,6 +152,8 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
             "the chains that sample orders disagree on this pair: one alone would decide it, "
             "another would not"
         )
+    if why == Why.OPPOSED:
+        return "one client clearly says the opposite of what the others say together"
     if why == Why.LARGE:
         bounds = order.table.bounds
         bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.decision import Decided, Why
 from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
+from jigsaw_crl.assembly.entailment import Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.exact import Facts, deduce
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel
@@ -251,8 +251,10 @@ class GlobalOrder(ReadOnlyArrays):
         say yes (supporting) and no (contradicting), for pairs that are not ancestors the size of
         effect that the data exclude (excludes_above, in excludes_unit; see `bound`), the
         probability that one truth holds at all sites (agreement; NaN for fewer than two), the
-        client that the verdict rests on (rests_on; empty if there is none), and whether clients
-        that speak against the verdict would decide the opposite among themselves (contested).
+        client that the verdict rests on (rests_on; empty if there is none), the size of the
+        smallest group of clients without which the others would not decide the pair (witnesses; 0
+        if a fifth of the clients is too few for that), and whether clients that speak against the
+        verdict would decide the opposite among themselves (contested).
         """
         return self.table.to_frame()
 

@@ -52,6 +52,7 @@ def explain(
             "effect": None if certificate.effect is None else asdict(certificate.effect),
             "contested": certificate.contested,
             "rests_on": certificate.rests_on or None,
+            "witnesses": certificate.witnesses or None,
             "certificate": str(certificate),
         },
         str(certificate),

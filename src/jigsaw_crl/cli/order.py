@@ -216,7 +216,7 @@ def assemble(
             sign_result(out, read_private_key(sign))
         if received is not None:
             # Last, so that a run that was killed before can be repeated.
-            received.seen.save()
+            received.used()
 
 
 def _result_of(

@@ -36,7 +36,7 @@ from jigsaw_crl.client.checks import (
 )
 from jigsaw_crl.client.counting import count_rows
 from jigsaw_crl.client.each import moments_of_each
-from jigsaw_crl.client.latents import LatentCount, count_from_moments
+from jigsaw_crl.client.latents import LatentCount, count_latents
 from jigsaw_crl.client.matrices import (
     MeansGiven,
     moments_of_covariance,
@@ -317,7 +317,7 @@ class Client:
         )  # fmt: skip
         if n_latent is None and counted is None:
             others = [m for moments in regimes.values() for m in moments]
-            counted = count_from_moments(control, others, len(regimes))
+            counted = count_latents(control, others, len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
         return client
 

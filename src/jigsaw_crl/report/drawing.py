@@ -14,7 +14,7 @@ from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
-__all__ = ["Edge", "Picture", "draw_graph", "draw_hasse", "draw_piece"]
+__all__ = ["Edge", "Picture", "draw_graph", "draw_piece"]
 
 CHIP_HEIGHT, PADDING, SPACE = 26.0, 9.0, 8.0
 WIDEST_GROUP = 230.0
@@ -130,11 +130,6 @@ def smooth_path(points: Sequence[tuple[float, float]]) -> str:
     return "".join(parts)
 
 
-def draw_hasse(order: GlobalOrder) -> Picture:
-    """The Hasse diagram of the decided pairs; chips follow `order.labels`."""
-    return _draw_pairs(order, dict.fromkeys(_covers(order)))
-
-
 def draw_graph(order: GlobalOrder) -> Picture:
     """Direct effects, and relations of which only the order is known; chips follow `order.labels`.
 
@@ -143,12 +138,11 @@ def draw_graph(order: GlobalOrder) -> Picture:
     the Hasse diagram. `not_drawn` counts undetermined edges that are left out, because the order of
     the pair is itself open or because there are too many.
     """
-    direct = order.direct_effects
+    covers, direct, left_out = _covers(order), order.direct_effects, 0
     if direct is None:
-        return draw_hasse(order)
+        return _draw_pairs(order, dict.fromkeys(covers))
     sure: dict[tuple[int, int], Weight | None] = {}
     maybe: dict[tuple[int, int], Weight | None] = {}
-    covers, left_out = _covers(order), 0
     for a, d, about in direct_graph(order).edges(data=True):
         pair = order.indices(a, d)
         decided = about["verdict"] == "direct"

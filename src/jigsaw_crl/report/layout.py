@@ -6,7 +6,6 @@ the coordinates are computed here, from the boxes' widths.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -15,6 +14,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from fast_sugiyama import from_edges
+from rich.cells import cell_len
+from rich.text import Text
 from scipy.optimize import isotonic_regression
 
 from jigsaw_crl.base.arrays import FloatArray
@@ -76,25 +77,14 @@ class Drawing:
 
 def text_width(text: str) -> float:
     """Approximate width of a text in pixels; wide characters and emoji count double."""
-    columns = sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
-    return COLUMN * columns
+    return COLUMN * cell_len(text)
 
 
 def shorten(text: str, most: int = 22) -> str:
     """The text, cut to `most` columns and ended with an ellipsis if it is longer."""
-    text = " ".join(text.split())
-    if text_width(text) <= COLUMN * most:
-        return text
-    kept, used = "", COLUMN
-    for character in text:
-        used += text_width(character)
-        if used > COLUMN * most:
-            break
-        kept += character
-    return kept + "…"
+    shown = Text(" ".join(text.split()))
+    shown.truncate(most, overflow="ellipsis")
+    return shown.plain
 
 
 def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:

@@ -13,6 +13,7 @@ from statistics import fmean, median
 import numpy as np
 
 from jigsaw_crl.assembly import Certificate, GlobalOrder
+from jigsaw_crl.assembly.certificate import Fact
 from jigsaw_crl.assembly.verdict import NO, YES, Verdict
 from jigsaw_crl.base.text import chance, pluralise
 from jigsaw_crl.result.result import Result
@@ -63,9 +64,9 @@ def news(result: Result) -> Remark:
     return Remark(text, ((*pair, f"{_stated(order, *pair)}, though {why}"),))
 
 
-def _stated(order: GlobalOrder, ancestor: str, descendant: str) -> str:
-    verb = "is" if order.verdict(ancestor, descendant) is Verdict.ANCESTOR else "is not"
-    return f"{ancestor} {verb} an ancestor of {descendant}"
+def _stated(order: GlobalOrder, ancestor: str, descendant: str) -> Fact:
+    """What is decided about a pair."""
+    return Fact(ancestor, descendant, order.verdict(ancestor, descendant) is Verdict.ANCESTOR)
 
 
 def relation_no_client_states(order: GlobalOrder) -> Pair | None:
@@ -136,7 +137,7 @@ def _about_contested(order: GlobalOrder) -> Remark:
     return Remark(
         f"{_many(len(order.contested), 'verdict is', 'verdicts are')} contested: clients that say "
         "the opposite would decide so on their own.",
-        tuple((a, d, _stated(order, a, d)) for a, d in shown),
+        tuple((a, d, str(_stated(order, a, d))) for a, d in shown),
     )
 
 

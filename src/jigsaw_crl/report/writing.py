@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from markupsafe import Markup
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.files import check_output, write_text
@@ -80,7 +78,7 @@ def render_report(result: Result) -> str:
         policy=policy,
         style=style,
         script=script,
-        data=_as_json(_data(result, contents["diagram"])),
+        data=_data(result, contents["diagram"]),
     )
 
 
@@ -151,11 +149,3 @@ def _script() -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-def _as_json(data: dict[str, Any]) -> Any:
-    """JSON without angle brackets and ampersands, so that it cannot end its block."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

@@ -65,21 +65,17 @@ def graphml(graph: nx.DiGraph[str]) -> str:
 def _dot(graph: nx.DiGraph[str]) -> str:
     """DOT text for Graphviz; ancestors on top."""
     lines = ["digraph order {", "  rankdir=TB;", "  node [shape=box, style=rounded];"]
-    lines += [f"  {_quoted(label)};" for label in graph]
+    # Strings have the same escapes as in JSON.
+    quoted = {label: json.dumps(label, ensure_ascii=False) for label in graph}
+    lines += [f"  {name};" for name in quoted.values()]
     for a, d, about in graph.edges(data=True):
         if "weight" in about:
             style = "solid" if about["verdict"] == "direct" else "dashed"
             said = f'label="{about["weight"]:+.2f}", style={style}'
         else:
             said = f"probability={about['probability']:.4f}"
-        lines.append(f"  {_quoted(a)} -> {_quoted(d)} [{said}];")
+        lines.append(f"  {quoted[a]} -> {quoted[d]} [{said}];")
     return "\n".join([*lines, "}"]) + "\n"
-
-
-def _quoted(label: str) -> str:
-    """A label as a DOT string, with quotes, backslashes and line breaks escaped."""
-    inner = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{inner}"'
 
 
 def _node_link(graph: nx.DiGraph[str]) -> str:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from jigsaw_crl.assembly.certificate import Fact, Step
-from jigsaw_crl.assembly.exact.entailment import Facts
+from jigsaw_crl.assembly.entailment import Facts
 
 __all__ = ["NoProof", "Prover"]
 
