@@ -4,11 +4,13 @@
     python benchmarks/robustness.py --departure autocorrelation=0.8 outliers=0.01x10
     python benchmarks/robustness.py --departure outliers=0.01x10 --asked none trim
     python benchmarks/robustness.py --clean --worlds 50 --out build/clean.jsonl
+    python benchmarks/robustness.py --clean --graph star dense --worlds 200 --out build/graphs.jsonl
     python benchmarks/robustness.py --page
 
 Without `--departure`, every departure of the page is run, at each of its sizes. `--asked` is what
 the user asks for: `none`, or a remedy of `Client.from_table` (`trim`, `group`, `missing`, `em`).
-`--clean` has no departure: it counts false alarms at several numbers of rows and of sensors.
+`--clean` has no departure: it counts false alarms at several numbers of rows and of sensors; with
+`--graph`, in full studies of these families of graphs, kinds of interventions and numbers of rows.
 `--seeds tune` is for choosing constants, `--seeds judge` for judging them. Each finished world is
 one line of JSON in the file `--out`, and a world that is there is not computed again: choose
 another file after a change of the code. `--page` writes `docs/robustness.md` and its picture from
@@ -60,6 +62,7 @@ class Cell:
     features: float = 1.5
     kind: str = "paper"
     shift: float = 0.0
+    graph: str = "er"
     first: int = 0
 
     @property
@@ -69,7 +72,13 @@ class Cell:
     def world(self, seed: int) -> jc.simulate.World:
         protocol = jc.simulate.Intervention.named(self.kind, shift=self.shift)
         return jc.simulate.random_world(
-            self.latent, self.clients, 0.6, seed, features=self.features, intervention=protocol
+            self.latent,
+            self.clients,
+            0.6,
+            seed,
+            graph=self.graph,
+            features=self.features,
+            intervention=protocol,
         )
 
     def __str__(self) -> str:
@@ -160,6 +169,13 @@ def clean_cells() -> list[Cell]:
         Cell(noise, n=n, latent=8, clients=4, features=features, first=1_000 * i)
         for i, (noise, features, n) in enumerate(sizes, 1)
     ]
+
+
+def graph_cells(graphs: Iterable[str]) -> list[Cell]:
+    """Full studies without a departure: families of graphs, kinds of interventions and rows."""
+    kinds = (("paper", 0.0), ("hard", 0.0), ("hard", 1.0))
+    sizes = product(graphs, kinds, (1_000, 10_000, 100_000))
+    return [Cell(graph=graph, kind=kind, shift=shift, n=n) for graph, (kind, shift), n in sizes]
 
 
 def client_of(cell: Cell, rows: jc.simulate.Rows) -> jc.Client:
@@ -321,6 +337,7 @@ def main() -> None:
     parser.add_argument("--departure", nargs="+", help="default: those of the page")
     parser.add_argument("--asked", nargs="+", default=["none"], choices=["none", *REMEDIES])
     parser.add_argument("--clean", action="store_true", help="false alarms without a departure")
+    parser.add_argument("--graph", nargs="+", help="with --clean: families of graphs")
     parser.add_argument("--seeds", choices=SEEDS, default="tune")
     parser.add_argument("--out", type=Path, default=Path("build/robustness.jsonl"))
     parser.add_argument("--page", action="store_true", help="write the page from finished worlds")
@@ -331,7 +348,7 @@ def main() -> None:
         write_page()
         return
     if given.clean:
-        cells = clean_cells()
+        cells = graph_cells(given.graph) if given.graph else clean_cells()
     elif given.departure:
         cells = [Cell(d, a, n=given.n) for d, a in product(given.departure, given.asked)]
     else:

@@ -47,6 +47,7 @@ def objects() -> dict[str, Any]:
         "Verdict": jc.Verdict.ANCESTOR,
         "BlockRecovery": jc.BlockRecovery().fit(X, y),
         "InputError": jc.InputError("no rows", "Check the file.", client="lab-1", regime="pump"),
+        "Knowledge": jc.Knowledge([["pump"], ["tank"]], ["pump -> tank"]),
         "World": world,
         "Truth": world.truth(0),
     }
@@ -74,6 +75,7 @@ NAMES = [
     *(
         "Certificate",
         "Design",
+        "Knowledge",
         "Proposal",
         "Result",
         "Result, exact",

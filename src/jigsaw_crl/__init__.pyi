@@ -21,6 +21,7 @@ from .assembly import (
 )
 from .base.errors import InputError as InputError
 from .base.errors import JigsawError as JigsawError
+from .base.knowledge import Knowledge as Knowledge
 from .base.order import PartialOrder as PartialOrder
 from .client import Client as Client
 from .estimator import BlockRecovery as BlockRecovery
@@ -39,6 +40,7 @@ from .result.exports import export_graph as export_graph
 from .study import Study as Study
 from .study import read_client as read_client
 from .study import read_study as read_study
+from .truth import datasets as datasets
 from .truth import metrics as metrics
 from .truth import simulate as simulate
 

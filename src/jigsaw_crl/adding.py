@@ -1,15 +1,17 @@
-"""A further site joins a result that is there already: `Result.add`."""
+"""Sites of a result join it, are replaced by corrected data, or leave: `Result.add`, `remove`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
@@ -23,21 +25,22 @@ from jigsaw_crl.pipeline import (
     null_cone_only,
     recover_clients,
 )
-from jigsaw_crl.result.provenance import with_sites
+from jigsaw_crl.result.provenance import with_sites, without_sites
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study.folder import Study
 
-__all__ = ["add_sites"]
+__all__ = ["add_sites", "remove_sites"]
 
 
 def add_sites(
     result: Result,
     *sites: Fragment | Client,
+    replace: bool = False,
     interventions: Kinds | None = None,
     **options: Any,
 ) -> Result:
-    """A result with further sites; see `Result.add`."""
-    _check_sites(result, sites)
+    """A result with further or corrected sites; see `Result.add`."""
+    _check_sites(result, sites, replace)
     method: Method = "paper" if result.order.mode == "paper" else "null-cone"
     clients = [site for site in sites if isinstance(site, Client)]
     named = [*options, *(["interventions"] if interventions is not None else [])]
@@ -58,11 +61,50 @@ def add_sites(
         with one_thread():
             recovered, report = recover_clients(new, check_study(new), chosen)
         checks = report.findings
-    return _joined(result, sites, {r.fragment.client: r for r in recovered}, checks)
+    names = [site.name if isinstance(site, Client) else site.client for site in sites]
+    rest = _without(result, names if replace else ())
+    return _joined(rest, sites, {r.fragment.client: r for r in recovered}, checks)
 
 
-def _check_sites(result: Result, sites: Sequence[object]) -> None:
-    """Refuse what is no site, and sites that the result has already."""
+def remove_sites(result: Result, *sites: str) -> Result:
+    """A result without some of its sites; see `Result.remove`."""
+    for name in sites:
+        _check_known(result, name, "to remove")
+    if not sites or set(sites) >= set(result.fragments):
+        raise InputError(
+            "no site is named to remove" if not sites else "no site would be left",
+            "Name some of the result's sites.",
+        )
+    return _joined(_without(result, sites), (), {}, ())
+
+
+def _without(result: Result, names: Iterable[str]) -> Rest:
+    """What is left of a result without these sites.
+
+    Blocks and bases of the others are those that they sent: the order that settled them is gone.
+    """
+    gone = set(names)
+    kept = [f for f in result.order.fragments if f.client not in gone]
+    findings = tuple(
+        f
+        for f in result.diagnostics
+        if f.client not in gone and not any(f"client {name!r}" in f.message for name in gone)
+    )
+    fragments = dict(result.fragments) if not gone else {f.client: f for f in kept}
+    return Rest(result, kept, fragments, findings, without_sites(result.provenance, gone))
+
+
+def _check_known(result: Result, name: str, what: str) -> None:
+    if name not in result.fragments:
+        near = did_you_mean(name, result.fragments)
+        raise InputError(
+            f"the result has no client {name!r} {what}",
+            f"Its clients are {few(result.fragments)}. {near}".strip(),
+        )
+
+
+def _check_sites(result: Result, sites: Sequence[object], replaced: bool) -> None:
+    """Refuse what is no site, sites that are there already, and none to be replaced."""
     if not sites:
         raise InputError("no site is given to add", "Pass a fragment or a client.")
     for site in sites:
@@ -72,49 +114,62 @@ def _check_sites(result: Result, sites: Sequence[object]) -> None:
                 "Pass what `recover_fragment` returns, or a `Client`.",
             )
         name = site.name if isinstance(site, Client) else site.client
-        if name in result.fragments:
+        if replaced:
+            _check_known(result, name, "to replace")
+        elif name in result.fragments:
             raise InputError(
                 "the result has this client already",
-                "Give the new site another name. To replace a site, recover or assemble again.",
+                "If these are corrected data of it, pass replace=True (--replace).",
                 client=name,
             )
 
 
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """A result, and what of it further sites join: fragments as sent and as settled, and so on."""
+
+    result: Result
+    sent: list[Fragment]
+    fragments: dict[str, Fragment]
+    findings: tuple[Finding, ...]
+    provenance: dict[str, Any]
+
+
 def _joined(
-    result: Result,
+    rest: Rest,
     sites: Sequence[Fragment | Client],
     recovered: Mapping[str, Recovered],
     checks: tuple[Finding, ...],
 ) -> Result:
-    """The result with the fragments of further sites, some of them recovered just now."""
+    """What is left of a result with further sites, some of them recovered just now."""
     # A client of which the checks leave nothing has no fragment; the findings say why.
     new = [
         recovered[site.name].fragment if isinstance(site, Client) else site
         for site in sites
         if not isinstance(site, Client) or site.name in recovered
     ]
-    sent = (*result.order.fragments, *new)
+    sent = (*rest.sent, *new)
     # Refuses labels that differ only by case or spaces.
     fragments_by_client((None, f) for f in sent)
     known_before = (
-        *result.diagnostics,
+        *rest.findings,
         *checks,
         *(f for piece in new if piece.client not in recovered for f in piece.findings),
     )
-    concluded = conclude(sent, known_before, result.order.options)
+    concluded = conclude(sent, known_before, rest.result.order.options)
     order = concluded.order
-    fragments = {**result.fragments, **{f.client: f for f in new}}
+    fragments = {**rest.fragments, **{f.client: f for f in new}}
     if order.mode != "paper":
         known = PartialOrder.from_matrix(order.labels, order.decoded)
         with one_thread():
             fragments |= {name: r.refined(known) for name, r in recovered.items()}
     reports = {name: r.report for name, r in recovered.items()}
     # The proposal for the next client answered another order.
-    return replace(
-        result,
+    return dataclasses.replace(
+        rest.result,
         fragments=fragments,
         order=order,
         diagnostics=concluded.findings,
-        provenance=with_sites(result.provenance, new, reports),
+        provenance=with_sites(rest.provenance, new, reports),
         proposal=None,
     )

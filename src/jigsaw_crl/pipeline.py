@@ -20,6 +20,7 @@ from jigsaw_crl.assembly import conclude
 from jigsaw_crl.assembly.order import Options as AssemblyOptions
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.knowledge import Knowledge
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import in_parallel, one_thread
 from jigsaw_crl.client.checks import Kinds
@@ -334,6 +335,7 @@ def recover(
     rank_one: RankOne = "no-ancestor",
     interventions: Kinds | None = None,
     smallest_effect: float | None = None,
+    knowledge: Knowledge | None = None,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result:
@@ -354,6 +356,9 @@ def recover(
     smallest_effect : float, optional
         The size of effect that matters; "not ancestor" then means that none is larger: see
         `assemble`.
+    knowledge : Knowledge, optional
+        What you know before the data: it is part of the order, and so is what follows from it. By
+        default what the study says (``[knowledge]`` in its `study.toml`).
     seed : int
         Of the assembly's sampler.
     n_jobs : int
@@ -373,8 +378,10 @@ def recover(
     True
     """
     options = Options(method, tau, budget, confounding, rank_one)
-    assembly = AssemblyOptions(method, seed, smallest_effect)
     given = _as_study(study)
+    known = given.knowledge if knowledge is None else knowledge
+    assembly = AssemblyOptions(method, seed, smallest_effect, known)
+    known.check(given.labels)
     if interventions is not None:
         null_cone_only(method, "interventions")
         given = given.with_interventions(interventions)
@@ -384,8 +391,8 @@ def recover(
     order = concluded.order
     fragments = {r.fragment.client: r.fragment for r in recovered}
     if method == "null-cone":
-        known = PartialOrder.from_matrix(order.labels, order.decoded)
-        refined = in_parallel(n_jobs, Recovered.refined, [(r, known) for r in recovered])
+        found = PartialOrder.from_matrix(order.labels, order.decoded)
+        refined = in_parallel(n_jobs, Recovered.refined, [(r, found) for r in recovered])
         fragments = {f.client: f for f in refined}
     return Result(
         fragments=fragments,

@@ -45,11 +45,11 @@ def test_a_contradiction_is_named_and_the_statements_are_weighed(labs):
 @given(any_labs())
 def test_what_follows_agrees_or_contradicts(labs):
     try:
-        knowledge = deduce(evidence_of(labs))
+        facts = deduce(evidence_of(labs))
     except Contradiction:
         assert assemble(labs).mode == "evidence"
         return
-    assert not (knowledge.yes & knowledge.no).any()
+    assert not (facts.yes & facts.no).any()
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -135,6 +135,7 @@ def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_im
             pooled=Pooled.zero(2, 3), missed=SimpleNamespace(ancestry=np.zeros(3))
         ),
         table=nothing,
+        panel=SimpleNamespace(known=np.full((3, 3), -1, dtype=np.int8)),
         smallest_effect=None,
         seed=0,
     )

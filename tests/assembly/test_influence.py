@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.assembly.copies import find_copies
+from jigsaw_crl.assembly.dissent import _Falls
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.cli.app import run
@@ -105,6 +107,25 @@ def test_a_fifth_of_liars_changes_no_verdict_without_a_note(fragments, honest, k
         assert order.disagreement or pair in order.contested or pair in order.rests_on
 
 
+def test_no_group_smaller_than_its_witnesses_changes_a_verdict(honest):
+    said, table = honest.said, honest.table
+    falls = _Falls(said, table.probability, table.evidence, table.verdict)
+    clients = range(len(said.claims))
+    fallen = np.zeros(table.verdict.shape, dtype=np.int64)
+    for size in (1, 2):
+        for group in combinations(clients, size):
+            gone, _ = falls.without(said.without(group))
+            fallen[gone & (fallen == 0)] = size
+    assert {1, 2} <= set(table.witnesses[table.witnesses > 0].tolist())
+    # Never more than the truth; less, where verdicts that imply others fall at the same time.
+    least = np.where(table.witnesses == 0, 3, table.witnesses)
+    truth = np.where(fallen == 0, 3, fallen)
+    decided = table.verdict != OPEN
+    np.fill_diagonal(decided, False)
+    assert (least <= truth)[decided].all()
+    assert (least == truth)[decided].mean() > 0.9
+
+
 def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):
     copies = [replace(fragments[0], client=name) for name in ("copy-1", "copy-2")]
     changed = lie(fragments[0], "sparse", np.random.default_rng(1))
@@ -112,7 +133,7 @@ def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):
     order = jc.assemble([*fragments, *copies])
     names = [fragments[0].client, "copy-1", "copy-2"]
     assert sum(order.client_weights[name] for name in names) <= 1.0 + 1e-9
-    note = "sent the same evidence and count as one client: " + ", ".join(sorted(names))
+    note = "sent the same evidence, or nearly, and count as one client: " + ", ".join(sorted(names))
     assert note in order.notes
     alone = jc.assemble(fragments)
     assert not any("same evidence" in note for note in alone.notes)

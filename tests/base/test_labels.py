@@ -104,8 +104,8 @@ def test_a_client_brings_its_labels_and_its_name_into_normal_form():
 @pytest.mark.parametrize(
     ("labels", "says"),
     [
-        (("a", "A "), "'a' and 'A ' differ only by case or spaces"),
-        (("ﬁt", "FIT"), "differ only by case or spaces"),
+        (("a", "A "), "'a' and 'A ' differ only by case, spaces"),
+        (("ﬁt", "FIT"), "differ only by case, spaces"),
         (("a\u200b",), "U.200B"),
         (("a\x1b",), "U.001B"),
         (("\N{FULLWIDTH LATIN SMALL LETTER C}ontrol",), "control's name 'control' is also"),

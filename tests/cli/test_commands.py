@@ -65,13 +65,13 @@ def test_the_version_is_printed(capsys):
     assert capsys.readouterr().out.strip() == f"jigsaw-crl {jc.__version__}"
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_nothing_heavy_and_no_command():
     code = (
         "import sys; sys.argv = ['jigsaw', '--help']\n"
         "from jigsaw_crl.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "heavy = {'numpy', 'scipy', 'pandas', 'pyarrow', 'sklearn', 'numba', 'networkx',"
-        " 'matplotlib'}\n"
+        " 'matplotlib', 'jigsaw_crl.cli.order', 'jigsaw_crl.cli.client', 'jigsaw_crl.cli.worlds'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
     )
     done = subprocess.run(
@@ -350,12 +350,6 @@ def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     print_table("t", ["label"], [("[red]x[/red]",)])
     assert "[red]x[/red]" in capsys.readouterr().out
-
-
-def test_demo_runs_and_reports(tmp_path, capsys):
-    assert cli.run(["demo", "--out", str(tmp_path / "demo")]) == 0
-    assert capsys.readouterr().out
-    assert (tmp_path / "demo" / "result.json").exists()
 
 
 def test_commands_take_a_batch_column(tmp_path, capsys):

@@ -162,7 +162,8 @@ def test_a_given_number_is_kept_whatever_the_features_show():
     )
     assert given_number.n_latent == 4
     assert given_number.counted is None
-    assert count_latents(given_number).used == 6
+    others = [m for ms in given_number.interventions.values() for m in ms]
+    assert count_latents(given_number.control, others, 4).used == 6
 
 
 def test_precisions_of_low_rank_give_their_rank():

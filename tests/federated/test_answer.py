@@ -17,8 +17,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import WHY_NOT, Rules, check_answer, make_answer
 from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.keys import read_private_key
-from jigsaw_crl.federated.ledger import Ledger
-from jigsaw_crl.federated.seen import LastUsed, Seen
+from jigsaw_crl.federated.ledger import Ledger, LogLine
+from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import SiteSettings
 from jigsaw_crl.federated.signing import sign_fragment
 from jigsaw_crl.fragment.fragment import Fragment
@@ -38,7 +38,7 @@ def sign(piece, key, **options):
 
 
 def rules(**changes):
-    given = {"round_name": "first", "seen": Seen(Path("seen.json"), {}), "most_bytes": 100_000}
+    given = {"round_name": "first", "seen": Seen(Path("seen.json")), "most_bytes": 100_000}
     return Rules(**given | changes)
 
 
@@ -265,7 +265,8 @@ def test_a_fragment_older_than_the_last_one_used_is_stale(honest):
     written_at = json.loads(honest)["written_at"]
 
     def seen(serial):
-        return Seen(Path("seen.json"), {SITE: LastUsed(serial=serial, digest="")})
+        line = LogLine.model_construct(site=SITE, serial=serial, digest="")
+        return Seen(Path("seen.json"), last={SITE: line})
 
     assert "stale: a newer one" in refusal(honest, seen=seen(written_at + 1))
     assert check_answer(honest, SITE, rules(seen=seen(written_at))).serial == written_at

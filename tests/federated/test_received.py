@@ -13,7 +13,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.gathering import Gathering
-from jigsaw_crl.federated.keys import generate_key, read_private_key, read_site_keys
+from jigsaw_crl.federated.keys import generate_key, read_key_list, read_private_key
 from jigsaw_crl.federated.signing import sign_fragment
 
 from ..base.held import held_elsewhere
@@ -219,7 +219,7 @@ def test_a_site_may_change_its_key(federation, fragments, capsys):
     line = generate_key("client-1", federation / "new.key")
     new = line.split(" = ")[1]
     keys = federation / "site-keys.toml"
-    old = read_site_keys(keys)["client-1"][0]
+    old = read_key_list(keys).sites["client-1"][0]
     keys.write_text(keys.read_text().replace(f'"{old}"', f'["{old}", {new}]'))
     sign(federation, fragments[0], key="new")
     assert assemble(federation) == 0

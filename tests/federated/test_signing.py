@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.keys import generate_key, read_private_key, read_site_keys
+from jigsaw_crl.federated.keys import generate_key, read_key_list, read_private_key
 from jigsaw_crl.federated.signing import (
     Envelope,
     is_signed,
@@ -47,7 +47,7 @@ def private(folder):
 
 @pytest.fixture(scope="module")
 def keys(folder):
-    return read_site_keys(folder / "site-keys.toml")
+    return read_key_list(folder / "site-keys.toml").sites
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_signing_on_the_command_line_names_study_and_round(folder, tmp_path, cap
     assert cli.run(words) == 2
     assert "a signature is for one round of one study" in capsys.readouterr().err
     assert cli.run([*words, "--name", "lab-1", "--study", "reactor", "--round", "first"]) == 0
-    opened = open_signed(out.read_text(), read_site_keys(folder / "site-keys.toml"), **FOR)
+    opened = open_signed(out.read_text(), read_key_list(folder / "site-keys.toml").sites, **FOR)
     assert opened.site == "lab-1"
     assert cli.run(["fragment", table, "--show", "--round", "first"]) == 2
     assert "belong to --sign" in capsys.readouterr().err
@@ -207,7 +207,7 @@ def test_a_list_of_keys_can_be_json_and_hold_several_keys_per_site(keys, tmp_pat
     path = tmp_path / "keys.json"
     both = [keys["lab-1"][0], keys["lab-2"][0]]
     path.write_text(json.dumps({"study": "reactor", "sites": {"lab-1": both[0], "lab-2": both}}))
-    assert read_site_keys(path) == {"lab-1": (both[0],), "lab-2": tuple(both)}
+    assert read_key_list(path).sites == {"lab-1": (both[0],), "lab-2": tuple(both)}
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_list_of_keys_can_be_json_and_hold_several_keys_per_site(keys, tmp_pat
 def test_an_invalid_list_of_keys_is_refused_with_the_name_of_the_site(name, text, says, tmp_path):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=says) as caught:
-        read_site_keys(tmp_path / name)
+        read_key_list(tmp_path / name)
     assert "keygen" in str(caught.value)
     assert_one_line(caught.value)
 

@@ -122,3 +122,77 @@ def test_the_command_can_leave_the_first_result_alone(tmp_path, capsys):
     assert cli.run(command) == 0
     assert (folder / "result.json").read_bytes() == before
     assert last.name in jc.load_result(tmp_path / "larger").fragments
+
+
+def assembled(fragments) -> jc.Result:
+    """What the fragments give when they are assembled afresh."""
+    order = jc.assemble(fragments)
+    return jc.Result({f.client: f for f in order.fragments}, order)
+
+
+@pytest.mark.parametrize("kind", ["exact", "rows"])
+def test_without_a_site_the_result_is_that_of_the_others(kind, tmp_path):
+    first, *others = clients(kind)
+    whole = jc.recover([first, *others])
+    kept = whole.remove(first.name)
+    assert_same_answers(kept, jc.recover(others))
+    assert_same_answers(kept, assembled(others_of(whole, first.name)))
+    assert {f.client for f in kept.diagnostics} <= {None, *(c.name for c in others)}
+    assert kept.provenance["removed"] == [first.name]
+    assert first.name not in kept.provenance["n_samples"]
+    assert_same_answers(jc.load_result(kept.save(tmp_path / "kept")), kept)
+    assert_same_answers(kept.add(first), whole)
+
+
+def others_of(result: jc.Result, name: str) -> list[jc.Fragment]:
+    return [f for f in result.order.fragments if f.client != name]
+
+
+def test_corrected_data_take_the_place_of_the_earlier_ones(tmp_path, capsys):
+    world = jc.simulate.setting("A", 0)
+    wrong = world.client(0, n_samples=2_000, seed=9)
+    *others, last = [world.client(k, n_samples=2_000, seed=4) for k in (1, 2, 3, 0)]
+    result, right = jc.recover([*others, wrong]), jc.recover([*others, last])
+    again = result.add(last, replace=True)
+    assert_same_answers(again, right)
+    assert again.fragments[last.name].basis is not None
+    folder = result.save(tmp_path / "result")
+    path = jc.save_fragment(jc.recover_fragment(last), tmp_path / "new.json")
+    command = ["assemble", str(path), "--into", str(folder)]
+    assert cli.run(command) == 2
+    assert "--replace" in capsys.readouterr().err
+    assert cli.run([*command, "--replace"]) == 0
+    assert_same_answers(jc.load_result(folder), right)
+    assert cli.run(["assemble", "--into", str(folder), "--remove", last.name]) == 0
+    assert_same_answers(jc.load_result(folder), jc.recover(others))
+    assert cli.run(["assemble", "--into", str(folder), "--remove", "lab-9"]) == 2
+    assert cli.run(["assemble", str(path), "--replace"]) == 2
+    assert cli.run(["assemble", "--into", str(folder)]) == 2
+
+
+def test_sites_that_are_not_there_and_the_last_ones_are_refused():
+    first, *others = clients("exact")
+    result = jc.recover(others)
+    with pytest.raises(jc.InputError, match="no client 'client-1' to replace"):
+        result.add(first, replace=True)
+    with pytest.raises(jc.InputError, match="no client 'client-1' to remove"):
+        result.remove("client-1")
+    with pytest.raises(jc.InputError, match="no site would be left"):
+        result.remove(*(c.name for c in others))
+    with pytest.raises(jc.InputError, match="replace=True"):
+        result.add(others[0])
+
+
+def test_corrected_data_under_another_name_count_once():
+    world = jc.simulate.random_world(8, 4, 0.8, seed=5)
+
+    def site(name, control, regimes):
+        return jc.Client.from_samples(name, observational=control, interventions=regimes)
+
+    rows = [world.rows(k, 1_000, seed=1) for k in range(4)]
+    result = jc.recover([site(f"lab-{k}", *own) for k, own in enumerate(rows)])
+    control, regimes = rows[0]
+    corrected = {label: np.vstack([rows[5:], rows[:3]]) for label, rows in regimes.items()}
+    grown = result.add(jc.recover_fragment(site("again", control[2:], corrected)))
+    assert any("count as one client" in note for note in grown.order.notes)
+    assert set(result.order.rests_on) <= set(grown.order.rests_on)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.study.regimes import client_from_source
+from jigsaw_crl.study.problems import Problems
+from jigsaw_crl.study.regimes import read_source
 from jigsaw_crl.study.source import Chunk, Naming, Reading, Source
 
 from .tables import assert_same, client_of
@@ -19,7 +20,11 @@ def source(chunks: list[Chunk]) -> Source:
 
 
 def read(chunks: list[Chunk], naming: Naming | None = None) -> jc.Client:
-    return client_from_source(source(chunks), Reading("lab-1", naming or Naming()))[0]
+    reading, problems, found = Reading("lab-1", naming or Naming()), Problems(), None
+    with problems.noted():
+        found = read_source(source(chunks), reading, problems)
+    problems.raise_all(client="lab-1")
+    return found[0]
 
 
 @given(st.data())

@@ -16,6 +16,7 @@ from jigsaw_crl.base.text import chance, pluralise
 __all__ = ["RULES", "Certificate", "Fact", "Step", "TotalEffect", "say"]
 
 RULES = {
+    "known": "you said so{who}",
     "stated": "stated by {who}",
     "weighed": "log Bayes factor {factor:+.1f}{who}",
     "chain": "by {because}",
@@ -140,6 +141,9 @@ class Certificate:
         None without hard interventions on both labels, and where the verdict is "not ancestor".
     rests_on : str
         The client without which the others would not decide the pair; empty if there is none.
+    witnesses : int
+        Size of the smallest group of clients without which the others would not decide the pair; 0
+        if a fifth of the clients is too few for that.
     contested : bool
         Clients that speak against the verdict would decide the opposite among themselves.
 
@@ -174,6 +178,7 @@ class Certificate:
     bound_unit: str = ""
     effect: TotalEffect | None = None
     rests_on: str = ""
+    witnesses: int = 0
     contested: bool = False
 
     @property
@@ -217,6 +222,11 @@ class Certificate:
             lines.append("  The data give no bound on the size of an effect.")
         if self.rests_on:
             lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
+        elif self.witnesses > 1:
+            lines.append(
+                f"  It rests on {self.witnesses} clients: without them, the others do not decide "
+                "it."
+            )
         if self.contested:
             lines.append(
                 "  It is contested: the clients that say the opposite would decide so among "
@@ -225,7 +235,7 @@ class Certificate:
         return "\n".join(lines)
 
     def _why(self, step: Step) -> str:
-        if step.rule == "weighed":
+        if step.rule in ("known", "weighed"):
             words = ("yes", "no") if step.fact.holds else ("no", "yes")
             both = zip((step.supporting, step.contradicting), words, strict=True)
             who = "".join(f"; {say(names, word)}" for names, word in both if names)

@@ -11,6 +11,7 @@ from jigsaw_crl.assembly.certificate import Certificate, Fact, Step
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["CertificateChecker", "check_certificate"]
@@ -20,12 +21,16 @@ _HOLDS = {Verdict.ANCESTOR: True, Verdict.NOT_ANCESTOR: False}
 ROUNDING = 1e-5
 
 
-def check_certificate(certificate: Certificate, fragments: Iterable[Fragment]) -> str:
+def check_certificate(
+    certificate: Certificate,
+    fragments: Iterable[Fragment],
+    knowledge: Knowledge = NOTHING,
+) -> str:
     """What is wrong with a certificate; the empty string if nothing is.
 
-    Each step must follow from earlier ones or from what the fragments say. Verdict, probability,
-    reason, bound, effect and the client it rests on are compared with a new assembly of the
-    fragments with the same seed.
+    Each step must follow from earlier ones or from what the fragments or the user say. Verdict,
+    probability, reason, bound, effect and the client it rests on are compared with a new assembly
+    of the fragments with the same seed.
 
     Examples
     --------
@@ -44,7 +49,7 @@ def check_certificate(certificate: Certificate, fragments: Iterable[Fragment]) -
     >>> check_certificate(replace(certificate, verdict=Verdict.NOT_ANCESTOR), [lab])
     'the last step does not say what the verdict says'
     """
-    return CertificateChecker(fragments).check(certificate)
+    return CertificateChecker(fragments, knowledge).check(certificate)
 
 
 class CertificateChecker:
@@ -53,9 +58,16 @@ class CertificateChecker:
     Parameters
     ----------
     fragments : iterable of Fragment
+    knowledge : Knowledge
+        What the user said.
     """
 
-    def __init__(self, fragments: Iterable[Fragment]) -> None:
+    def __init__(
+        self,
+        fragments: Iterable[Fragment],
+        knowledge: Knowledge = NOTHING,
+    ) -> None:
+        self.knowledge = knowledge
         self.fragments = {f.client: f for f in fragments}
         self._orders: dict[Options, GlobalOrder] = {}
 
@@ -90,7 +102,7 @@ class CertificateChecker:
 
     def _order(self, certificate: Certificate) -> GlobalOrder:
         method: Method = "paper" if certificate.mode == "paper" else "null-cone"
-        options = Options(method, certificate.seed, certificate.smallest_effect)
+        options = Options(method, certificate.seed, certificate.smallest_effect, self.knowledge)
         if options not in self._orders:
             self._orders[options] = conclude(self.fragments.values(), options=options).order
         return self._orders[options]
@@ -115,6 +127,10 @@ def _said(step: Step, order: GlobalOrder) -> bool:
         return order.verdict(fact.subject, fact.object) is Verdict.ANCESTOR
     yes, no = order.said.sides(a, d)
     supporting, contradicting = (yes, no) if fact.holds else (no, yes)
+    if step.rule == "known":
+        return (supporting, contradicting) == (step.supporting, step.contradicting) and bool(
+            order.panel.known[a, d] == fact.holds
+        )
     if step.rule == "stated":
         return bool(supporting) and supporting == step.supporting
     if step.rule == "small":

@@ -6,7 +6,8 @@
 together say against the claims, the labels or the model is found here, in this order: clients that
 sent the same evidence, interventions that were not hard, a system that is not linear, labels that
 differ at one site, and how far each client is trusted. Each of these is a change of the `Use`, and
-a finding or a note says so.
+a finding or a note says so. What the user knows is part of the panel; a finding says where the data
+alone decide the opposite.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.decision import decide
-from jigsaw_crl.assembly.dissent import differing_labels, pairs_apart
+from jigsaw_crl.assembly.dissent import differing_labels, opposed, pairs_apart
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
 from jigsaw_crl.assembly.entailment import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
@@ -35,10 +36,13 @@ from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
 from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.knowledge import NOTHING, Knowledge
+from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage, check_districts
 from jigsaw_crl.diagnostics.labels import (
     effects_apart,
+    knowledge_contradicted,
     label_differs,
     not_hard_across,
     not_linear,
@@ -79,7 +83,7 @@ def conclude(
         What is known about the clients; by default the findings in their fragments.
     options : Options
     """
-    panel = read_fragments(fragments)
+    panel = read_fragments(fragments, options.knowledge)
     pieces = {piece.client: piece for piece in panel.fragments}
     if options.method == "paper":
         order, across = _by_algorithm_3(panel, options), _coverage(panel)
@@ -93,7 +97,13 @@ def conclude(
 
 
 # Checks that are made of all clients together: a further client can change what they find.
-_ACROSS = {"label-differs", "sites-differ", "effects-apart", *ACROSS_CLIENTS}
+_ACROSS = {
+    "label-differs",
+    "sites-differ",
+    "effects-apart",
+    "knowledge-contradicted",
+    *ACROSS_CLIENTS,
+}
 # The same for those that are also made of one client: they then name it.
 _ACROSS_TOO = {"not-linear", "not-hard"}
 
@@ -118,6 +128,7 @@ def assemble(
     method: str = "null-cone",
     seed: int = 0,
     smallest_effect: float | None = None,
+    knowledge: Knowledge = NOTHING,
 ) -> GlobalOrder:
     """One global order from the clients' fragments.
 
@@ -137,6 +148,8 @@ def assemble(
         as a share of the change elsewhere (see `GlobalOrder.bound`). "Not ancestor" then means
         that no effect is larger, as in an equivalence test: pairs whose bound lies above it are
         undetermined, unless the opposite is an ancestor pair. Exact moments do not need it.
+    knowledge : Knowledge
+        What you know before the data: it is part of the order, and so is what follows from it.
 
     Returns
     -------
@@ -145,7 +158,8 @@ def assemble(
     Raises
     ------
     InputError
-        No fragments, two with one client name, too many labels, or an unknown method.
+        No fragments, two with one client name, too many labels, an unknown method, or knowledge
+        about labels that no client has.
 
     Examples
     --------
@@ -163,7 +177,9 @@ def assemble(
     given: list[Any] = [fragments] if isinstance(fragments, str | Path) else list(fragments)
     if given and (given == [fragments] or all(isinstance(item, Path) for item in given)):
         given = list(read_fragment_files(fragment_paths(given)).values())
-    return conclude(given, options=Options(name, seed, smallest_effect)).order
+    options = Options(name, seed, smallest_effect, knowledge)
+    knowledge.check({label for piece in given for label in getattr(piece, "labels", ())})
+    return conclude(given, options=options).order
 
 
 # -- what is used ---------------------------------------------------------------------------------
@@ -208,6 +224,18 @@ def consider(panel: Panel) -> Considered:
 def _weighed(
     panel: Panel, considered: Considered, options: Options
 ) -> tuple[GlobalOrder, list[Finding]]:
+    order, findings = _ordered(panel, considered, options)
+    if panel.knowledge:
+        alone = replace(panel, knowledge=NOTHING)
+        evidence = replace(considered.evidence, panel=alone)
+        without, _ = _ordered(alone, replace(considered, evidence=evidence), options)
+        findings += _contradicted(panel, without)
+    return order, findings
+
+
+def _ordered(
+    panel: Panel, considered: Considered, options: Options
+) -> tuple[GlobalOrder, list[Finding]]:
     evidence, notes = considered.evidence, []
     if panel.all_sure:
         try:
@@ -217,6 +245,20 @@ def _weighed(
     trust = weigh_clients(evidence, np.random.default_rng(options.seed))
     order = _by_evidence(panel, trust, notes + _about_trust(panel, trust), options)
     return order, [sites_differ(*pair) for pair in pairs_apart(order.said, order.table.differ)]
+
+
+def _contradicted(panel: Panel, without: GlobalOrder) -> list[Finding]:
+    """A finding if the data alone decide the opposite of what the user said."""
+    known, found = panel.known, without.verdicts
+    against = (known != OPEN) & (found != OPEN) & (known != found)
+    if not against.any():
+        # What follows from the word of the user may be contradicted, though no part of it is.
+        above = transitive_closure(known == YES)
+        known = np.where(above, YES, np.where(refuted(above, known == NO), NO, OPEN))
+        against = (known != OPEN) & (found != OPEN) & (known != found)
+    names = panel.labels
+    said = [(names[a], names[d], bool(known[a, d])) for a, d in np.argwhere(against).tolist()]
+    return [knowledge_contradicted(said)] if said else []
 
 
 def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Finding]]:
@@ -252,8 +294,10 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
         probability,
         log_factor,
         chains=draws.chains,
+        opposed=opposed(model.said, probability),
         bound=bounds.value,
         smallest=options.smallest_effect,
+        known=panel.known,
     )
     table = PairTable.of(model.said, effects, probability, log_factor, decided, bounds)
     possible = np.where(table.verdict == NO, 0.0, probability)
@@ -356,7 +400,7 @@ def _about_chains(convergence: Convergence) -> list[str]:
 
 def _about_trust(panel: Panel, trust: Trust) -> list[str]:
     notes = [
-        "sent the same evidence and count as one client: "
+        "sent the same evidence, or nearly, and count as one client: "
         + ", ".join(panel.clients[k] for k in found)
         for found in trust.use.copies
     ]

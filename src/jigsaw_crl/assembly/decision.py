@@ -2,7 +2,8 @@
 
 A pair is decided when its probability passes 0.95 or 0.05, in all chains together and nearly so in
 every chain, and when its own evidence points the same way or decided pairs imply the answer. The
-prior alone decides nothing, and neither do chains that disagree.
+prior alone decides nothing, and neither do chains that disagree, nor clients one of which clearly
+says the opposite.
 
 With a smallest effect that matters, "not ancestor" means that no effect is larger, as in an
 equivalence test. Then a bound above that size leaves the pair open, and a bound below it decides a
@@ -38,6 +39,8 @@ class Why(IntEnum):
     DISPUTED = 4  # chains disagree
     PRIOR = 5  # the probability is beyond a threshold, the evidence is not
     LARGE = 6  # an effect above the size that matters is not excluded
+    KNOWN = 7  # the user said so
+    OPPOSED = 8  # a client that counts clearly says the opposite
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +56,10 @@ def decide(
     evidence: FloatArray,
     *,
     chains: FloatArray | None = None,
+    opposed: BoolArray | None = None,
     bound: FloatArray | None = None,
     smallest: float | None = None,
+    known: npt.NDArray[np.int8] | None = None,
 ) -> Decided:
     """Verdicts of all ordered pairs.
 
@@ -64,17 +69,24 @@ def decide(
         Probability and log Bayes factor of every pair.
     chains : array, shape (n_chains, p, p), optional
         The probabilities of each chain alone.
+    opposed : array of bool, shape (p, p), optional
+        Pairs on which a client clearly says the opposite of what is probable.
     bound : array, shape (p, p), optional
         The effect that the data exclude; NaN where nobody measured the pair.
     smallest : float, optional
         The smallest effect that matters; needs `bound`.
+    known : array of int8, shape (p, p), optional
+        What the user said (`Panel.known`): it is decided, whatever the numbers.
     """
     p = len(probability)
+    said = np.full((p, p), OPEN, dtype=np.int8) if known is None else known
     eye = np.eye(p, dtype=bool)
     least, most = (probability,) * 2 if chains is None else (chains.min(axis=0), chains.max(axis=0))
-    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye
-    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye
-    yes, no = high & (evidence > LEAST_FOR), low & (evidence < -LEAST_AGAINST)
+    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye | (said == YES)
+    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye | (said == NO)
+    free = True if opposed is None else ~opposed
+    yes = high & (free & (evidence > LEAST_FOR) | (said == YES))
+    no = low & (free & (evidence < -LEAST_AGAINST) | (said == NO))
     above = transitive_closure(yes)
     below = refuted(above, no)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)
@@ -83,10 +95,13 @@ def decide(
     why = np.full((p, p), Why.UNSURE, dtype=np.int8)
     why[(probability > CERTAIN_YES) | (probability < CERTAIN_NO)] = Why.PRIOR
     why[_disputed(least, most)] = Why.DISPUTED
+    if opposed is not None:
+        why[(high | low) & opposed] = Why.OPPOSED
     why[verdicts != OPEN] = Why.IMPLIED
     why[yes | (no & (verdicts == NO))] = Why.EVIDENCE
     if bound is not None and smallest is not None:
-        _by_size(verdicts, why, probability, bound, smallest)
+        _by_size(verdicts, why, probability, np.where(said == OPEN, bound, np.nan), smallest)
+    why[said != OPEN] = Why.KNOWN
     return Decided(verdicts, why)
 
 

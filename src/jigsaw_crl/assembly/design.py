@@ -259,6 +259,10 @@ class SiteSearch:
         # What pairs imply takes long to draw, so that sizes are compared without it.
         alone = [self._gains(labels[None], self.power)[0] / len(labels) for labels in sets]
         best = int(np.argmax(alone))
+        shares = [self._expected(labels) / len(labels) for labels in sets[best : best + 2]]
+        while len(shares) > 1 and shares[1] > shares[0]:
+            best += 1
+            shares = [shares[1], *(self._expected(x) / len(x) for x in sets[best + 1 : best + 2])]
         chosen = self._exchanged(sets[best])
         share = self._expected(chosen) / len(chosen)
         reason = f"{len(chosen)} labels settle {share:.2g} open pairs per label"

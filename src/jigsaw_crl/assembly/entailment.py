@@ -21,6 +21,7 @@ from jigsaw_crl.assembly.certificate import say
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
+from jigsaw_crl.fragment.fragment import NO, YES
 
 __all__ = ["UNKNOWN", "Contradiction", "Facts", "Routes", "deduce"]
 
@@ -44,9 +45,11 @@ class Contradiction(Exception):
         text = f"the statements contradict each other ({self.what}"
         if self.pair is not None:
             text += ": " + " and ".join(evidence.labels[i] for i in self.pair)
-            for word, names in zip(("yes", "no"), evidence.sides(*self.pair), strict=True):
-                if names:
-                    text += f"; {say(names, word)}"
+            known = evidence.panel.known[self.pair]
+            sides = zip(("yes", "no"), (YES, NO), evidence.sides(*self.pair), strict=True)
+            for word, code, names in sides:
+                text += f"; you say {word}" if known == code else ""
+                text += f"; {say(names, word)}" if names else ""
         return text + "); they were weighed as evidence instead"
 
 
@@ -89,8 +92,9 @@ class Facts:
 
     @classmethod
     def stated(cls, evidence: Evidence) -> Facts:
-        """Everything that some client states, and its closure."""
-        yes, no = (count > 0 for count in evidence.counts)
+        """Everything that some client or the user states, and its closure."""
+        known, (said, denied) = evidence.panel.known, evidence.counts
+        yes, no = (said > 0) | (known == YES), (denied > 0) | (known == NO)
         out = cls.of(evidence, yes, no, np.zeros(yes.shape))
         out.close()
         return out

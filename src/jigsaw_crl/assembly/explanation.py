@@ -47,6 +47,7 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
         smallest_effect=order.smallest_effect,
         effect=None if said == NO else _effect(order, a, d),
         rests_on=order.table.resting(a, d),
+        witnesses=int(order.table.witnesses[a, d]),
         contested=bool(order.table.contested[a, d]),
         **_bound(order, a, d, said),
     )
@@ -98,6 +99,8 @@ def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
     yes, no = order.said.sides(a, d)
     supporting, contradicting = (yes, no) if holds else (no, yes)
     fact = Fact(order.labels[a], order.labels[d], holds)
+    if order.panel.known[a, d] == holds:
+        return Step(fact, "known", supporting=supporting, contradicting=contradicting)
     if rule == "stated":
         return Step(fact, rule, supporting=supporting)
     return Step(
@@ -140,7 +143,7 @@ def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
 
 
 def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
-    """Why chains that disagree, or a probability beyond a threshold, give no verdict; or empty."""
+    """Why there is no verdict although the evidence or the probability would give one; or empty."""
     if order.mode != "evidence":
         return ""
     why, net = order.table.why[a, d], float(order.evidence[a, d])
@@ -149,6 +152,8 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
             "the chains that sample orders disagree on this pair: one alone would decide it, "
             "another would not"
         )
+    if why == Why.OPPOSED:
+        return "one client clearly says the opposite of what the others say together"
     if why == Why.LARGE:
         bounds = order.table.bounds
         bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)

@@ -109,6 +109,7 @@ class Outlook:
             np.where(concerned, self.order.evidence + self._single + change, kept_evidence),
             bound=np.where(concerned, self.order.table.bounds.value, np.nan),
             smallest=self.order.smallest_effect,
+            known=self.order.panel.known,
         ).verdicts
         if not implied:
             return np.asarray(verdicts != OPEN)

@@ -25,6 +25,7 @@ from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
+from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
@@ -51,18 +52,26 @@ class Options:
         Of the sampler.
     smallest_effect : float or None
         The size of effect that matters; see `assemble`.
+    knowledge : Knowledge
+        What the user knows before the data.
 
     Raises
     ------
     InputError
-        There is no such method, or the size is not above 0.
+        There is no such method, the size is not above 0, or the method does not take the option.
     """
 
     method: Method = "null-cone"
     seed: int = 0
     smallest_effect: float | None = None
+    knowledge: Knowledge = NOTHING
 
     def __post_init__(self) -> None:
+        if not isinstance(self.knowledge, Knowledge):
+            raise InputError(
+                f"knowledge is a {type(self.knowledge).__name__}",
+                'Pass jc.Knowledge(tiers=…, ancestor=["pump -> tank"], not_ancestor=…).',
+            )
         if self.method not in ("null-cone", "paper"):
             raise InputError(
                 f"there is no assembly method {self.method!r}", "Choose 'null-cone' or 'paper'."
@@ -72,11 +81,12 @@ class Options:
             raise InputError(
                 f"the smallest effect that matters is {size!r}", "Pass a size above 0, such as 0.1."
             )
-        if size is not None and self.method == "paper":
-            raise InputError(
-                "smallest_effect belongs to the null-cone method",
-                'Drop it, or pass method="null-cone".',
-            )
+        for name in ("smallest_effect", "knowledge"):
+            if self.method == "paper" and getattr(self, name):
+                raise InputError(
+                    f"{name} belongs to the null-cone method",
+                    'Drop it, or pass method="null-cone".',
+                )
 
 
 # Modules that build on this type are imported inside the methods that need them.
@@ -170,7 +180,7 @@ class GlobalOrder(ReadOnlyArrays):
     def options(self) -> Options:
         """How it was assembled; the same options and fragments give the same order."""
         method: Method = "paper" if self.mode == "paper" else "null-cone"
-        return Options(method, self.seed, self.smallest_effect)
+        return Options(method, self.seed, self.smallest_effect, self.panel.knowledge)
 
     @property
     def client_weights(self) -> Mapping[str, float]:
@@ -241,8 +251,10 @@ class GlobalOrder(ReadOnlyArrays):
         say yes (supporting) and no (contradicting), for pairs that are not ancestors the size of
         effect that the data exclude (excludes_above, in excludes_unit; see `bound`), the
         probability that one truth holds at all sites (agreement; NaN for fewer than two), the
-        client that the verdict rests on (rests_on; empty if there is none), and whether clients
-        that speak against the verdict would decide the opposite among themselves (contested).
+        client that the verdict rests on (rests_on; empty if there is none), the size of the
+        smallest group of clients without which the others would not decide the pair (witnesses; 0
+        if a fifth of the clients is too few for that), and whether clients that speak against the
+        verdict would decide the opposite among themselves (contested).
         """
         return self.table.to_frame()
 
@@ -300,9 +312,11 @@ class GlobalOrder(ReadOnlyArrays):
         """The facts from which certificates derive all others: stated, or decided by evidence."""
         if self.mode == "exact":
             return deduce(self.said)
-        own = (self.table.why == Why.EVIDENCE) & ~np.eye(len(self.labels), dtype=bool)
+        known = self.table.why == Why.KNOWN
+        own = (self.table.why == Why.EVIDENCE) & ~np.eye(len(self.labels), dtype=bool) | known
         yes, no = ((self.verdicts == said) & own for said in (YES, NO))
-        return Facts.of(self.said, yes, no, np.exp(-np.abs(self.evidence)))
+        doubt = np.where(known, 0.0, np.exp(-np.abs(self.evidence)))
+        return Facts.of(self.said, yes, no, doubt)
 
     @property
     def evidence(self) -> FloatArray:

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.bounds import SD, SHARE, WHOLE, Bounds, effect_bounds
 from jigsaw_crl.assembly.decision import Decided, Why
-from jigsaw_crl.assembly.dissent import NOBODY, agreement, contested, rests_on, sites_differ
+from jigsaw_crl.assembly.dissent import (
+    NOBODY,
+    agreement,
+    contested,
+    rests_on,
+    sites_differ,
+    witnesses,
+)
 from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.verdict import OPEN, VERDICTS, YES
@@ -49,6 +56,8 @@ class PairTable:
         Log Bayes factor of "sites differ" against "one truth"; NaN for fewer than two sites.
     rests_on : array of int32
         Client without which the others would not decide the pair, by number; -1 for none.
+    witnesses : array of int32
+        Number of clients that the verdict rests on, if these are few: see `dissent.witnesses`.
     contested : array of bool
         Clients that speak against the verdict would decide the opposite among themselves.
     effects : PooledEffects or None
@@ -66,6 +75,7 @@ class PairTable:
     bounds: Bounds
     differ: FloatArray
     rests_on: npt.NDArray[np.int32]
+    witnesses: npt.NDArray[np.int32]
     contested: BoolArray
     effects: PooledEffects | None
 
@@ -101,6 +111,7 @@ class PairTable:
             bounds=effect_bounds(evidence, effects) if bounds is None else bounds,
             differ=sites_differ(evidence),
             rests_on=rests_on(evidence, probability, log_factor, verdicts),
+            witnesses=witnesses(evidence, probability, log_factor, verdicts),
             contested=contested(evidence, verdicts),
             effects=effects,
         )
@@ -130,6 +141,7 @@ class PairTable:
             bounds=Bounds(nothing, in_sd),
             differ=nothing,
             rests_on=np.full(shape, NOBODY, dtype=np.int32),
+            witnesses=np.zeros(shape, dtype=np.int32),
             contested=np.zeros(shape, dtype=bool),
             effects=effects,
         )
@@ -180,6 +192,7 @@ class PairTable:
                 "excludes_unit": np.where(np.isnan(bound), "", np.where(in_sd, SD, SHARE)),
                 "agreement": self.agreement[a, d],
                 "rests_on": clients[self.rests_on[a, d]],
+                "witnesses": self.witnesses[a, d],
                 "contested": self.contested[a, d],
             }
         )

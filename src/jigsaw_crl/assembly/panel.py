@@ -19,8 +19,9 @@ from scipy.sparse.csgraph import connected_components
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.fragment.fragment import NO, YES, Fragment
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
 __all__ = ["Panel", "Rows", "check_size", "read_fragments"]
 
@@ -108,11 +109,18 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """All clients' rows on one list of labels, and the fragments they come from."""
+    """All clients' rows on one list of labels, their fragments, and what the user knows."""
 
     labels: tuple[str, ...]
     rows: tuple[Rows, ...]
     fragments: tuple[Fragment, ...]
+    knowledge: Knowledge = NOTHING
+
+    @cached_property
+    def known(self) -> npt.NDArray[np.int8]:
+        """What the user said of every pair: yes, no, or nothing (1, 0, -1), shape (p, p)."""
+        yes, no = self.knowledge.facts(self.labels)
+        return np.where(yes, YES, np.where(no, NO, CANNOT_SAY)).astype(np.int8)
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -147,8 +155,11 @@ class Panel:
         return [(k, int(self.where[k, a]), int(self.where[k, d])) for k in both.tolist()]
 
 
-def read_fragments(fragments: Iterable[Fragment]) -> Panel:
-    """Sort, number and check the fragments.
+def read_fragments(
+    fragments: Iterable[Fragment],
+    knowledge: Knowledge = NOTHING,
+) -> Panel:
+    """Sort, number and check the fragments; labels of the knowledge may be missing.
 
     Raises
     ------
@@ -174,7 +185,8 @@ def read_fragments(fragments: Iterable[Fragment]) -> Panel:
             )
     labels = tuple(sorted({label for fragment in given for label in fragment.labels}))
     position = {label: i for i, label in enumerate(labels)}
-    return Panel(labels, tuple(Rows.of(f, position) for f in given), tuple(given))
+    rows = tuple(Rows.of(f, position) for f in given)
+    return Panel(labels, rows, tuple(given), knowledge)
 
 
 def check_size(panel: Panel) -> None:

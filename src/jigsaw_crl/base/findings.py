@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from jigsaw_crl.base.frozen import CLOSED
-
-__all__ = ["Finding", "ReadingNote", "Severity", "most_severe_first"]
+__all__ = ["CLOSED", "Finding", "ReadingNote", "Severity", "most_severe_first"]
 
 Severity = Literal["info", "warning", "error"]
+# A dataclass with this as `__pydantic_config__` can be part of a file: see `base.documents`.
+CLOSED: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CLOSED", "FrozenMapping", "ReadOnlyArrays"]
+from jigsaw_crl.base.findings import CLOSED
 
-# A dataclass with this as `__pydantic_config__` can be part of a file: see `base.documents`.
-CLOSED: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}
+__all__ = ["CLOSED", "FrozenMapping", "ReadOnlyArrays"]
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -5,7 +5,8 @@ Labels are shared between clients, so each must have one spelling that everybody
 - is in Unicode's normal form NFKC, without leading or trailing spaces;
 - holds no control, bidirectional or other invisible character, and no line break;
 - has at most 500 characters;
-- differs from every other label by more than case and spaces, and not only as 1 and 1.0 do.
+- differs from every other label by more than case, and than a space, `_` or `-` between its parts,
+  and not only as 1 and 1.0 do.
 
 `normal_label` gives the first by itself, at the client. What crosses to a coordinator must follow
 the whole rule already; `label_fault` says what is wrong.
@@ -40,6 +41,8 @@ _COMMANDS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+# What separates the parts of a label.
+_BETWEEN = re.compile(r"(?<=[^\s_-])[\s_-]+(?=[^\s_-])")
 # What a spreadsheet takes as the start of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -90,19 +93,21 @@ def _named(character: str) -> str:
 
 @lru_cache(maxsize=KEPT)
 def label_key(label: str) -> str:
-    """Key that is equal for spellings that differ by case, spaces, normal form, or as 1 and 1.0 do.
+    """Key that is equal for spellings of one label.
+
+    They differ by case, by normal form, by space, `_` or `-` between two parts, or as 1 and 1.0 do.
 
     Examples
     --------
     >>> from jigsaw_crl.base.labels import label_key
-    >>> label_key("Pump  1") == label_key("pump 1"), label_key("1") == label_key("1.0")
+    >>> label_key("Pump  1") == label_key("pump-1"), label_key("1") == label_key("1.0")
     (True, True)
     """
     folded = " ".join(normalize("NFKC", normalize("NFKC", label).casefold()).split())
     try:
         number = Decimal(folded)
     except InvalidOperation:
-        return folded
+        return _BETWEEN.sub(" ", folded)
     return str(_ALL_DIGITS.normalize(number)) if number.is_finite() else folded
 
 

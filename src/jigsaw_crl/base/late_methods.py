@@ -19,6 +19,7 @@ LATE_METHODS = {
     "fragment.html": "jigsaw_crl.report.notebook:fragment_html",
     "order.html": "jigsaw_crl.report.notebook:order_html",
     "result.add": "jigsaw_crl.adding:add_sites",
+    "result.remove": "jigsaw_crl.adding:remove_sites",
     "result.html": "jigsaw_crl.report.notebook:result_html",
     "page.html": "jigsaw_crl.report.writing:render_report",
     "result.report": "jigsaw_crl.report.writing:write_report",

@@ -27,6 +27,7 @@ COMMANDS = {
         "order",
         "Write the one-file HTML report of a result.",
     ),
+    "diff": ("order", "What changed between two results, and because of which sites?"),
     "design": ("order", "Propose the next experiment: a new client, or more rows."),
     "moments": ("client", "Turn rows into sufficient statistics."),
     "fragment": ("client", "Recover one client's fragment: all that a site shares."),

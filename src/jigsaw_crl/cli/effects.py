@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import print_json
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import print_table
+from jigsaw_crl.cli.output import emit, print_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,9 +106,6 @@ def _shifts(given: list[str]) -> dict[str, float]:
 
 def _print_shifts(frame: pd.DataFrame, as_json: bool) -> None:
     """Print the changes that `Result.predict_shift` expects."""
-    if as_json:
-        print_json({"changes": records(frame)})
-        return
     rows = [
         (label, "undetermined", "")
         if math.isnan(change)
@@ -118,9 +114,8 @@ def _print_shifts(frame: pd.DataFrame, as_json: bool) -> None:
             frame.label, frame.change, frame.low, frame.high, strict=True
         )
     ]
-    print_table(
-        "Expected change in standard deviations", ["label", "change", "95 % interval"], rows
-    )
+    title, columns = "Expected change in standard deviations", ["label", "change", "95 % interval"]
+    emit(as_json, {"changes": records(frame)}, lambda: print_table(title, columns, rows))
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:

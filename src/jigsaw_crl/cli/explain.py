@@ -9,8 +9,8 @@ import typer
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import normal_label
-from jigsaw_crl.base.terminal import print_json, say
 from jigsaw_crl.cli import options as opt
+from jigsaw_crl.cli.output import emit
 
 __all__ = ["explain"]
 
@@ -37,23 +37,23 @@ def explain(
                 "See the findings for what to do about it.",
             )
     certificate = order.explain(ancestor, descendant)
-    if as_json:
-        print_json(
-            {
-                "ancestor": ancestor,
-                "descendant": descendant,
-                "verdict": order.verdict(ancestor, descendant).name.lower(),
-                # Algorithm 3 gives none.
-                "probability": None
-                if order.mode == "paper"
-                else float(order.probability(ancestor, descendant)),
-                "excludes_above": certificate.bound if certificate.excluded else None,
-                "excludes_unit": certificate.bound_unit if certificate.excluded else "",
-                "effect": None if certificate.effect is None else asdict(certificate.effect),
-                "contested": certificate.contested,
-                "rests_on": certificate.rests_on or None,
-                "certificate": str(certificate),
-            }
-        )
-        return
-    say(str(certificate))
+    emit(
+        as_json,
+        {
+            "ancestor": ancestor,
+            "descendant": descendant,
+            "verdict": order.verdict(ancestor, descendant).name.lower(),
+            # Algorithm 3 gives none.
+            "probability": None
+            if order.mode == "paper"
+            else float(order.probability(ancestor, descendant)),
+            "excludes_above": certificate.bound if certificate.excluded else None,
+            "excludes_unit": certificate.bound_unit if certificate.excluded else "",
+            "effect": None if certificate.effect is None else asdict(certificate.effect),
+            "contested": certificate.contested,
+            "rests_on": certificate.rests_on or None,
+            "witnesses": certificate.witnesses or None,
+            "certificate": str(certificate),
+        },
+        str(certificate),
+    )

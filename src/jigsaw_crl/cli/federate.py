@@ -16,7 +16,7 @@ from jigsaw_crl.base.terminal import note, print_json, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.commands import Commands
-from jigsaw_crl.cli.output import print_table
+from jigsaw_crl.cli.output import emit, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.federated.membership import Member
@@ -91,11 +91,8 @@ def keygen(
 
     private = Path(f"{site}.key") if output is None else output
     line = generate_key(site, private)
-    if as_json:
-        print_json({"site": site, "private": str(private), "line": line})
-        return
-    typer.echo(line)
-    note(f"the private key is in {private}: keep it here; send the line above to the coordinator")
+    emit(as_json, {"site": site, "private": str(private), "line": line}, line)
+    note(f"the private key is in {private}: keep it here; send its line to the coordinator")
 
 
 def init(
@@ -125,18 +122,14 @@ def init(
 
     with working("making certificates"):
         made = init_federation(folder, site, server=server, port=port, admin=admin)
-    if as_json:
-        print_json(
-            {
-                "project": str(made.project),
-                "coordinator": str(made.coordinator),
-                "admin": str(made.admin),
-                "sites": {name: str(kit) for name, kit in made.sites.items()},
-            }
-        )
-        return
-    rows = [("coordinator", made.coordinator), ("admin", made.admin)]
-    print_table("Kits", ["for", "folder"], [*rows, *made.sites.items()])
+    document = {
+        "project": str(made.project),
+        "coordinator": str(made.coordinator),
+        "admin": str(made.admin),
+        "sites": {name: str(kit) for name, kit in made.sites.items()},
+    }
+    rows = [("coordinator", made.coordinator), ("admin", made.admin), *made.sites.items()]
+    emit(as_json, document, lambda: print_table("Kits", ["for", "folder"], rows))
 
 
 def start(
@@ -173,7 +166,7 @@ def add_site(
 
     with working("making a certificate"):
         kit = add(folder, site)
-    _tell(as_json, {"site": site, "kit": str(kit)}, f"the kit is in {kit}: hand it to the site")
+    emit(as_json, {"site": site, "kit": str(kit)}, f"the kit is in {kit}: hand it to the site")
 
 
 def renew(
@@ -192,7 +185,7 @@ def renew(
     with working("making a certificate"):
         startup = make_new(folder, name)
     text = f"replace the folder startup of its kit by {startup}, then start it again"
-    _tell(as_json, {"name": name, "startup": str(startup)}, text)
+    emit(as_json, {"name": name, "startup": str(startup)}, text)
 
 
 def revoke(
@@ -207,7 +200,7 @@ def revoke(
     from jigsaw_crl.federated.membership import revoke as take_off
 
     take_off(folder, site)
-    _tell(as_json, {"site": site, "revoked": True}, f"{site} takes no part any more")
+    emit(as_json, {"site": site, "revoked": True}, f"{site} takes no part any more")
 
 
 def status(
@@ -246,13 +239,6 @@ def status(
 
 def _days(member: Member) -> str:
     return "kit not here" if member.days is None else str(member.days)
-
-
-def _tell(as_json: bool, document: dict[str, object], text: str) -> None:
-    if as_json:
-        print_json(document)
-    else:
-        typer.echo(text)
 
 
 def submit(
@@ -341,10 +327,7 @@ def simulate(
     options = RoundOptions("simulation", min_sites, timeout, None, method, seed)
     with working("simulating"):
         result = simulate_round(fragments, out, options, deadline=deadline or timeout + 120)
-    if as_json:
-        pairs = sorted([list(pair) for pair in result.order.pairs()])
-        print_json({"out": str(out), "sites": list(result.fragments), "pairs": pairs})
-        return
-    found = pluralise(len(result.order.pairs()), "ancestor pair")
-    typer.echo(f"{pluralise(len(result.fragments), 'site')}; {found}")
-    typer.echo(f"written to {out}")
+    pairs = sorted([list(pair) for pair in result.order.pairs()])
+    sites, found = pluralise(len(result.fragments), "site"), pluralise(len(pairs), "ancestor pair")
+    document = {"out": str(out), "sites": list(result.fragments), "pairs": pairs}
+    emit(as_json, document, f"{sites}; {found}\nwritten to {out}")

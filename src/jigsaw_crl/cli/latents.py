@@ -15,9 +15,10 @@ import typer
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_file
-from jigsaw_crl.base.terminal import print_json, working
+from jigsaw_crl.base.terminal import working
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.cli import options as opt
+from jigsaw_crl.cli.output import emit
 
 if TYPE_CHECKING:
     from jigsaw_crl.fragment.fragment import Fragment
@@ -81,14 +82,10 @@ def latents(
             text.detach()
 
         write_file(output, write, private=True)
-    if as_json:
-        labels = list(fragment.labels)
-        print_json({"client": fragment.client, "output": str(output), "n": rows, "labels": labels})
-        return
-    typer.echo(
-        f"{fragment.client}: {pluralise(len(fragment.labels), 'latent')} of "
-        f"{pluralise(rows, 'row')} written to {output}"
-    )
+    client, labels = fragment.client, list(fragment.labels)
+    size = f"{pluralise(len(labels), 'latent')} of {pluralise(rows, 'row')}"
+    document = {"client": client, "output": str(output), "n": rows, "labels": labels}
+    emit(as_json, document, f"{client}: {size} written to {output}")
 
 
 def _columns(fragment: Fragment, source: Source, table: Path) -> list[int]:

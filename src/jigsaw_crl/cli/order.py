@@ -6,7 +6,7 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,12 +21,14 @@ from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.design import design
+from jigsaw_crl.cli.diff import diff
 from jigsaw_crl.cli.effects import effects_document, predict, print_effects
 from jigsaw_crl.cli.explain import explain
 from jigsaw_crl.cli.output import BLOCKS, print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.base.knowledge import Knowledge
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
@@ -44,9 +46,10 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: jigsaw recover study/ --out result/")(recover)
     app.command(
         epilog="Example: jigsaw assemble *.fragment.json --out result/ (a later site: "
-        "jigsaw assemble new.fragment.json --into result/)"
+        "jigsaw assemble new.fragment.json --into result/; corrected data: --replace)"
     )(assemble)
     app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
+    app.command(epilog="Example: jigsaw diff before/ after/")(diff)
     app.command(epilog="Example: jigsaw predict result/ pump=+1.0")(predict)
     app.command(epilog="Example: jigsaw design result/")(design)
     app.command(epilog="Example: jigsaw report result/ -o report.html")(report)
@@ -105,11 +108,11 @@ def recover(
 
 def assemble(
     fragments: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="FRAGMENT", help="Fragment files of the clients, or folders of them."
         ),
-    ],
+    ] = None,
     out: OutOption = None,
     into: Annotated[
         Path | None,
@@ -118,6 +121,16 @@ def assemble(
             help="Add the fragments to this result folder, with its own method and seed. It is "
             "replaced by the larger result, unless --out names another folder.",
         ),
+    ] = None,
+    replace_: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="With --into: the fragments are corrected ones of sites it has."
+        ),
+    ] = False,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SITE", help="With --into: leave this site out; may be repeated."),
     ] = None,
     keys: Annotated[
         Path | None,
@@ -138,6 +151,12 @@ def assemble(
     ] = None,
     method: opt.Method = "null-cone",
     smallest_effect: opt.SmallestEffect = None,
+    knowledge: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="study.toml, or another file with its table [knowledge]."
+        ),
+    ] = None,
     seed: opt.Seed = 0,
     force: opt.Force = False,
     as_json: opt.Json = False,
@@ -148,32 +167,39 @@ def assemble(
     """
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
-    opt.null_cone_only(method, smallest_effect=smallest_effect)
+    opt.null_cone_only(method, smallest_effect=smallest_effect, knowledge=knowledge)
     given, out = out, into if out is None else out
-    _check_out(out, [*fragments, keys, sign], force)
+    files, gone = fragments or [], remove or []
+    if into is None and (replace_ or gone):
+        raise InputError("--replace and --remove change a result", "Pass --into RESULT as well.")
+    if not files and not gone:
+        raise InputError("no fragment is given", "Name fragment files, or folders of them.")
+    _check_out(out, [*files, keys, sign, knowledge], force)
     if (keys is None) != (round_name is None):
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if sign is not None and out is None:
         raise InputError("there is no result folder to sign", "Pass --out DIR as well.")
-    fragments = fragment_paths(fragments)
+    paths = fragment_paths(files)
     options: dict[str, Any] = {"method": method}
     if method == "null-cone":
         options["seed"] = seed
     if smallest_effect is not None:
         options["smallest_effect"] = smallest_effect
+    if knowledge is not None:
+        options["knowledge"] = _knowledge(knowledge)
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
             stack.enter_context(locked(into))
-        known = None if into is None else _known(into, method, seed, smallest_effect)
+        known = None if into is None else _known(into, options)
         received = None
         if keys is not None and round_name is not None:
             from jigsaw_crl.federated.received import receive_signed
 
-            receiving = receive_signed(fragments, keys, round_name, again=again)
+            receiving = receive_signed(paths, keys, round_name, again=again)
             received = stack.enter_context(receiving)
-        pieces = read_fragment_files(fragments) if received is None else received.fragments
-        sources = zip(pieces, fragments, strict=True)
+        pieces = read_fragment_files(paths) if received is None else received.fragments
+        sources = zip(pieces, paths, strict=True)
         provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
         if received is not None:
             provenance |= received.provenance
@@ -181,7 +207,7 @@ def assemble(
             if known is None:
                 result = _result_of(pieces, provenance, options)
             else:
-                result = _grown(known, pieces, provenance)
+                result = _changed(known, pieces, provenance, gone, replaced=replace_)
         _answer(result, out, force, as_json)
         if sign is not None and out is not None:
             from jigsaw_crl.federated.keys import read_private_key
@@ -190,7 +216,7 @@ def assemble(
             sign_result(out, read_private_key(sign))
         if received is not None:
             # Last, so that a run that was killed before can be repeated.
-            received.seen.save()
+            received.used()
 
 
 def _result_of(
@@ -200,25 +226,51 @@ def _result_of(
     from jigsaw_crl.assembly.order import Options
     from jigsaw_crl.result.result import Result
 
-    concluded = conclude(pieces.values(), options=Options(**options))
+    chosen = Options(**options)
+    chosen.knowledge.check({label for piece in pieces.values() for label in piece.labels})
+    concluded = conclude(pieces.values(), options=chosen)
     return Result(pieces, concluded.order, concluded.findings, provenance)
 
 
-def _known(folder: Path, method: str, seed: int, smallest_effect: float | None) -> Result:
+def _knowledge(path: Path) -> Knowledge:
+    """What the table [knowledge] of a file says."""
+    from jigsaw_crl.base.knowledge import Knowledge
+    from jigsaw_crl.study.manifest import read_manifest
+
+    found = read_manifest(path).get("knowledge")
+    if not isinstance(found, Knowledge):
+        raise InputError(
+            "the file has no table [knowledge]",
+            'Write [knowledge] and below it ancestor = ["LABEL -> LABEL"].',
+            path=path,
+        )
+    return found
+
+
+def _known(folder: Path, options: dict[str, Any]) -> Result:
     """The result that fragments are added to."""
     from jigsaw_crl.result.folder import load_result
 
-    if (method, seed, smallest_effect) != ("null-cone", 0, None):
+    if options != {"method": "null-cone", "seed": 0}:
         raise InputError(
-            "--method, --smallest-effect and --seed cannot be changed with --into",
+            "--method, --smallest-effect, --knowledge and --seed cannot be changed with --into",
             "Drop them: the result keeps its own.",
         )
     return load_result(folder)
 
 
-def _grown(known: Result, pieces: dict[str, Fragment], provenance: dict[str, Any]) -> Result:
-    """The result with more fragments; what is known of their files joins the provenance."""
-    grown = known.add(*pieces.values())
+def _changed(
+    known: Result,
+    pieces: dict[str, Fragment],
+    provenance: dict[str, Any],
+    gone: Sequence[str],
+    *,
+    replaced: bool,
+) -> Result:
+    """The result with other fragments; what is known of their files joins the provenance."""
+    grown = known.remove(*gone) if gone else known
+    if pieces:
+        grown = grown.add(*pieces.values(), replace=replaced)
     joined = {
         name: {**grown.provenance.get(name, {}), **more} if isinstance(more, dict) else more
         for name, more in provenance.items()

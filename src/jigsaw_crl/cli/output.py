@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.labels import safe_text
-from jigsaw_crl.base.terminal import say
+from jigsaw_crl.base.terminal import print_json, say
 from jigsaw_crl.base.text import few
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.left_out import LeftOut
 
-__all__ = ["BLOCKS", "print_findings", "print_left_out", "print_table"]
+__all__ = ["BLOCKS", "emit", "print_findings", "print_left_out", "print_table"]
 
 # Most lines about what is left out; the findings have them all.
 MOST_LEFT_OUT = 10
@@ -28,6 +28,16 @@ BLOCKS = (
     "all of them; another client may)"
 )
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+
+def emit(as_json: bool, document: dict[str, Any], told: str | Callable[[], None]) -> None:
+    """Print the answer of a command: one JSON object, or what people are told."""
+    if as_json:
+        print_json(document)
+    elif isinstance(told, str):
+        say(told)
+    else:
+        told()
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import print_json, working
+from jigsaw_crl.base.terminal import working
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import print_table
+from jigsaw_crl.cli.output import emit, print_table
 
 __all__ = ["register"]
 
@@ -57,13 +57,14 @@ def verify(
         found = verify_result(
             folder, keys=listed, fragments=fragment or [], log=log, recompute=recompute
         )
-    if as_json:
-        checks = [asdict(check) for check in found.checks]
-        print_json({"ok": found.ok, "digest": found.digest, "checks": checks})
-    else:
+
+    def told() -> None:
         rows = [(check.what, check.outcome, check.detail) for check in found.checks]
         print_table("Checks", ["what", "outcome", "detail"], rows)
         typer.echo(f"digest of the result: {found.digest}")
+
+    checks = [asdict(check) for check in found.checks]
+    emit(as_json, {"ok": found.ok, "digest": found.digest, "checks": checks}, told)
     if not found.ok:
         failed = ", ".join(check.what for check in found.checks if check.outcome == "failed")
         raise InputError(

@@ -17,7 +17,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import print_json, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import print_table
+from jigsaw_crl.cli.output import emit, print_table
 
 __all__ = ["register"]
 
@@ -102,7 +102,7 @@ def simulate(
         typer.Option(
             metavar="FAMILY",
             help="Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, "
-            "mid-hub, root-hub or layered.",
+            "mid-hub, root-hub, layered, star, two-stars, bipartite or scale-free.",
         ),
     ] = None,
     strength: Annotated[
@@ -226,20 +226,14 @@ def simulate(
         )
     with working("writing"):
         files = write_study(world, out, samples, noise, kind, seed=seed, departures=departures)
-    if as_json:
-        print_json(
-            {
-                "out": str(out),
-                "clients": {name: str(path) for name, path in files.items()},
-                "truth": str(out / "truth" / "truth.json"),
-                "labels": list(world.labels),
-            }
-        )
-        return
-    typer.echo(
-        f"{pluralise(len(files), 'client')}, {pluralise(len(world.labels), 'label')} written to "
-        f"{out}"
-    )
+    document = {
+        "out": str(out),
+        "clients": {name: str(path) for name, path in files.items()},
+        "truth": str(out / "truth" / "truth.json"),
+        "labels": list(world.labels),
+    }
+    size = f"{pluralise(len(files), 'client')}, {pluralise(len(world.labels), 'label')}"
+    emit(as_json, document, f"{size} written to {out}")
 
 
 def reproduce(
@@ -288,7 +282,5 @@ def reproduce(
         only=only or (),
         force=force,
     )
-    if as_json:
-        print_json({"page": str(done.page), "pictures": [str(p) for p in done.pictures]})
-    else:
-        typer.echo(f"written to {done.page}")
+    document = {"page": str(done.page), "pictures": [str(p) for p in done.pictures]}
+    emit(as_json, document, f"written to {done.page}")

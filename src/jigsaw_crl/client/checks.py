@@ -272,7 +272,8 @@ def check_names(name: str, interventions: object, control_name: str) -> None:
         first = seen.setdefault(label_key(label), label)
         if first != label:
             raise fail(
-                f"labels {first!r} and {label!r} differ only by case or spaces, or as 1 and 1.0 do",
+                f"labels {first!r} and {label!r} differ only by case, spaces, _ or -, or as 1 and "
+                "1.0 do",
                 "Labels are shared between clients: spell each one way.",
                 regime=label,
             )

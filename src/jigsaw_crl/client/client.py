@@ -36,7 +36,7 @@ from jigsaw_crl.client.checks import (
 )
 from jigsaw_crl.client.counting import count_rows
 from jigsaw_crl.client.each import moments_of_each
-from jigsaw_crl.client.latents import LatentCount, count_from_moments
+from jigsaw_crl.client.latents import LatentCount, count_latents
 from jigsaw_crl.client.matrices import (
     MeansGiven,
     moments_of_covariance,
@@ -317,13 +317,21 @@ class Client:
         )  # fmt: skip
         if n_latent is None and counted is None:
             others = [m for moments in regimes.values() for m in moments]
-            counted = count_from_moments(control, others, len(regimes))
+            counted = count_latents(control, others, len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
         return client
 
     def _called(self, hard: bool | Iterable[str]) -> Client:
         said = hard_among(hard, self.labels, client=self.name)
         return replace(self, hard=said) if said else self
+
+    def relabelled(self, names: Mapping[str, str]) -> Client:
+        """The client with other names for some of its labels."""
+        return replace(
+            self,
+            interventions={names.get(x, x): own for x, own in self.interventions.items()},
+            hard=frozenset(names.get(x, x) for x in self.hard),
+        )
 
     def with_interventions(self, kinds: Kinds, *, strict: bool = False) -> Client:
         """The same client, with the user's word on which interventions are hard.

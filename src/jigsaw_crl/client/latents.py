@@ -33,7 +33,6 @@ from jigsaw_crl.client.sensors import pooled_covariance, sensor_noise
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jigsaw_crl.client.client import Client
     from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["LatentCount", "count_latents"]
@@ -81,13 +80,7 @@ class LatentCount:
     reason: Reason
 
 
-def count_latents(client: Client) -> LatentCount:
-    """The number of latents that a client's features show, whatever its `n_latent` is."""
-    others = [m for ms in client.interventions.values() for m in ms]
-    return count_from_moments(client.control, others, len(client.labels))
-
-
-def count_from_moments(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
+def count_latents(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
     """The number of latents that the moments of a client with `labels` labels show."""
     d = control.n_features
     if d <= labels:

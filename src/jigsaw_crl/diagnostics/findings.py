@@ -341,6 +341,11 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "The verdict on this pair is an average over the sites. Ask what differs between them, or "
         "recover them apart.",
     ),
+    "knowledge-contradicted": (
+        "warning",
+        "the data contradict what you said: {said}; without your word they decide the opposite",
+        "Your word stands. Check the direction of the arrow, the tiers and the labels.",
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from jigsaw_crl.diagnostics.findings import finding
 __all__ = [
     "after_recovery",
     "effects_apart",
+    "knowledge_contradicted",
     "label_differs",
     "not_hard_across",
     "not_linear",
@@ -75,6 +76,12 @@ def sites_differ(
         having=show(having),
         lacking=show(lacking),
     )
+
+
+def knowledge_contradicted(said: Sequence[tuple[str, str, bool]]) -> Finding:
+    """The data alone decide the opposite of what the user said about these pairs."""
+    told = [f"{a!r} is {'' if holds else 'not '}an ancestor of {d!r}" for a, d, holds in said]
+    return finding("knowledge-contradicted", float(len(told)), said=few(told))
 
 
 def after_recovery(

@@ -48,10 +48,11 @@ def _reduced(client: Client) -> list[Finding]:
 
 def _number_of_latents(client: Client) -> list[Finding]:
     """What the features show about the number of latents, beside the number that is used."""
-    count = client.counted or count_latents(client)
     given, used, labels = client.counted is None, client.n_latent, len(client.labels)
     if given and client.n_features == used:
         return []
+    others = [m for ms in client.interventions.values() for m in ms]
+    count = client.counted or count_latents(client.control, others, labels)
     words: dict[str, Any] = {
         "labels": pluralise(labels, "label"),
         "features": pluralise(client.n_features, "feature"),

@@ -120,6 +120,11 @@ class Pooled:
         where = places if isinstance(places, tuple) else (places,)
         return Pooled(*(getattr(self, name)[(..., *where)] for name in self.__dataclass_fields__))
 
+    def where(self, chosen: BoolArray) -> Pooled:
+        """The evidence about some pairs, and none about the others."""
+        parts = (getattr(self, name) for name in self.__dataclass_fields__)
+        return Pooled(*(np.where(chosen, x, np.zeros_like(x)) for x in parts))
+
     def of(self, members: IntArray) -> Pooled:
         """The evidence about some labels, in that order."""
         return self.at(np.ix_(members, members))

@@ -84,7 +84,6 @@ class Gathering:
         keys = None if settings.keys is None else read_key_list(settings.keys)
         seen = Seen.at(settings.seen)
         seen.check_round(round_name, again=again)
-        seen.ledger.check(seen.log)
         rules = Rules(
             round_name, seen, settings.most_bytes, settings.most_labels, max_age=max_age, keys=keys
         )
@@ -229,7 +228,7 @@ class Gathering:
         if self.settings.sign is not None:
             sign_result(self.folder, read_private_key(self.settings.sign))
         # The record of used fragments first: a fragment that is in a result must not be used twice.
-        seen.updated(used, self.rules.round_name).save()
+        seen.save(self.rules.round_name)
         replace(self._record(kept), ended_at=now()).save(self.folder, strict=True)
         return result
 

@@ -29,7 +29,6 @@ __all__ = [
     "public_text",
     "read_key_list",
     "read_private_key",
-    "read_site_keys",
     "sign_bytes",
     "verifies",
 ]
@@ -109,11 +108,6 @@ class KeyList(Document):
     study: Annotated[str, Field(min_length=1)]
     coordinator: Annotated[str, AfterValidator(_public_key)] | None = None
     sites: Annotated[dict[str, _Keys], Field(min_length=1)]
-
-
-def read_site_keys(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """The sites and their public keys of a list: see `read_key_list`."""
-    return read_key_list(path).sites
 
 
 def read_key_list(path: str | Path) -> KeyList:

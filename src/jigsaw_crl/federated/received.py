@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,13 @@ class Received:
         By client.
     provenance : dict
         Study, round, digests, signatures and the head of the log, for a result.
-    seen : Seen
-        To be saved after the result.
+    used : callable
+        To be called after the result was written.
     """
 
     fragments: dict[str, Fragment]
     provenance: dict[str, Any]
-    seen: Seen
+    used: Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,6 @@ def receive_signed(
     check_name(round_name, "round")
     listed = read_key_list(keys)
     with Seen.held(Seen.beside(Path(keys))) as seen:
-        seen.ledger.check(seen.log)
         used: list[_Used] = []
 
         def verified() -> Iterator[tuple[str | Path, Fragment]]:
@@ -119,4 +119,4 @@ def receive_signed(
             "signatures": {one.site: one.signature for one in used},
             "log": seen.ledger.head_of(round_name, digests).to_document(),
         }
-        yield Received(fragments, provenance, seen.updated(used, round_name))
+        yield Received(fragments, provenance, partial(seen.save, round_name))

@@ -1,41 +1,27 @@
 """The record of the fragments that a coordinator has used, so that none is used twice.
 
-Both routes, files and NVFlare, use one record and hold its lock while they make a result.
+The log says which fragments were accepted. The record says which rounds have a result and how far
+the log went; what was used of each site follows from both. Both routes, files and NVFlare, use one
+record and hold its lock while they make a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from jigsaw_crl.base.documents import Closed, Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.locking import locked
-from jigsaw_crl.federated.ledger import Head, Ledger
+from jigsaw_crl.federated.ledger import Head, Ledger, LogLine
 from jigsaw_crl.federated.round import now
 from jigsaw_crl.federated.signing import Signed
 
-__all__ = ["LastUsed", "Seen"]
-
-
-class _Used(Protocol):
-    @property
-    def site(self) -> str: ...
-    @property
-    def serial(self) -> int: ...
-    @property
-    def digest(self) -> str: ...
-
-
-class LastUsed(Closed):
-    """Serial number and digest of the last fragment used of a site."""
-
-    serial: WholeNumber
-    digest: str
+__all__ = ["Seen"]
 
 
 class _HeadDocument(Closed):
@@ -50,8 +36,7 @@ class SeenDocument(Document):
     remedy = "Restore it from a backup: without it a replayed fragment would go unnoticed."
 
     format: Literal["jigsaw-crl/seen"]
-    version: Literal[2]
-    sites: dict[str, LastUsed]
+    version: Literal[3]
     rounds: dict[str, str]
     log: _HeadDocument
 
@@ -64,18 +49,18 @@ class Seen:
     ----------
     path : Path
         The record's file.
-    last : dict of str to LastUsed
-        By site.
     rounds : dict of str to str
         When each round got its result, in UTC.
     log : Head
         How far the log of accepted fragments went.
+    last : dict of str to LogLine
+        The newest fragment of each site in the log of these rounds.
     """
 
     path: Path
-    last: dict[str, LastUsed]
     rounds: dict[str, str] = field(default_factory=dict)
     log: Head = field(default_factory=Head)
+    last: dict[str, LogLine] = field(default_factory=dict)
 
     @staticmethod
     def beside(keys: Path) -> Path:
@@ -84,12 +69,18 @@ class Seen:
 
     @classmethod
     def at(cls, path: Path) -> Seen:
-        """The record in a file; empty if there is no such file."""
+        """The record in a file; empty if there is no such file.
+
+        A log that was cut off or written anew is refused.
+        """
         if not path.exists():
-            return cls(path, {})
+            return cls(path)
         document = SeenDocument.from_file(path)
-        head = Head(document.log.entries, document.log.hash)
-        return cls(path, document.sites, document.rounds, head)
+        found = cls(path, document.rounds, Head(document.log.entries, document.log.hash))
+        found.ledger.check(found.log)
+        known = [line for line, _ in found.ledger.lines()[: found.log.entries]]
+        used = sorted((x for x in known if x.round in found.rounds), key=lambda x: x.serial)
+        return replace(found, last={line.site: line for line in used})
 
     @classmethod
     @contextmanager
@@ -139,23 +130,13 @@ class Seen:
             remedy = "Ask the site for a new one; if its clock was set back, correct it first."
         raise InputError(f"the fragment is replayed: {what}", remedy, client=signed.site, path=path)
 
-    def updated(self, used: Iterable[_Used], round_name: str) -> Seen:
-        """The record after these fragments were used in a round."""
-        new = {one.site: LastUsed(serial=one.serial, digest=one.digest) for one in used}
-        return replace(
-            self,
-            last=self.last | new,
-            rounds=self.rounds | {round_name: now()},
-            log=self.ledger.head(),
-        )
-
-    def save(self) -> None:
-        """Write the record's file."""
+    def save(self, round_name: str) -> None:
+        """Note that a round has a result, which rests on what the log has of this round."""
+        log = self.ledger.head()
         document = SeenDocument(
             format="jigsaw-crl/seen",
-            version=2,
-            sites=dict(sorted(self.last.items())),
-            rounds=dict(sorted(self.rounds.items())),
-            log=_HeadDocument(entries=self.log.entries, hash=self.log.hash),
+            version=3,
+            rounds=dict(sorted({**self.rounds, round_name: now()}.items())),
+            log=_HeadDocument(entries=log.entries, hash=log.hash),
         )
         write_text(self.path, document.model_dump_json(indent=1))

@@ -180,7 +180,7 @@ def open_signed(
     ----------
     text : str or bytes
     keys : mapping of str to tuple of str
-        Public keys by site, from `read_site_keys`.
+        Public keys by site, from `read_key_list`.
     study, round_name : str
         What the fragment must have been signed for.
     most_labels : int, optional

@@ -319,8 +319,8 @@ def _check_spellings(fragment: Fragment, fail: Callable[[str], InputError]) -> N
         first = seen.setdefault(label_key(label), label)
         if first != label:
             raise fail(
-                f"the labels {first[:60]!r} and {label[:60]!r} differ only by case or spaces, or "
-                "as 1 and 1.0 do"
+                f"the labels {first[:60]!r} and {label[:60]!r} differ only by case, spaces, _ "
+                "or -, or as 1 and 1.0 do"
             )
 
 

@@ -27,6 +27,8 @@ __all__ = [
 # A fragment of 5,000 labels, with evidence at two scales in four decimals, takes less than this
 # gigabyte. A larger file is refused before it is loaded into memory.
 MOST_BYTES = 1 << 30
+# What to do about a signed fragment.
+WITH_KEYS = "Pass the list of the sites' keys: --keys FILE."
 
 
 def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) -> Path:
@@ -133,9 +135,14 @@ def is_fragment(seen: bytes) -> bool:
     return is_document("fragment", "signed-fragment")(seen)
 
 
-def read_fragment_files(paths: Iterable[str | Path]) -> dict[str, Fragment]:
-    """Read unsigned fragments, by client; see `fragments_by_client` for what is refused."""
-    return fragments_by_client((path, read_fragment(path)) for path in paths)
+def read_fragment_files(
+    paths: Iterable[str | Path], if_signed: str = WITH_KEYS
+) -> dict[str, Fragment]:
+    """Read unsigned fragments, by client; see `fragments_by_client` for what is refused.
+
+    `if_signed` says what to do about a signed one.
+    """
+    return fragments_by_client((path, _unsigned(path, if_signed)) for path in paths)
 
 
 def read_fragment(path: str | Path) -> Fragment:
@@ -150,11 +157,13 @@ def read_fragment(path: str | Path) -> Fragment:
     ...     print(error)
     file 'lab-1.fragment.json': there is no such file. Check the path.
     """
+    return _unsigned(path, WITH_KEYS)
+
+
+def _unsigned(path: str | Path, if_signed: str) -> Fragment:
     data = read_bytes(path)
     if is_document("signed-fragment")(data):
-        raise InputError(
-            "the fragment is signed", "Pass the list of the sites' keys: --keys FILE.", path=path
-        )
+        raise InputError("the fragment is signed", if_signed, path=path)
     return Fragment.from_json(data, path=path)
 
 
@@ -168,7 +177,7 @@ def fragments_by_client(
 ) -> dict[str, Fragment]:
     """Fragments by client, from pairs of a file's path (None without one) and the fragment in it.
 
-    Two fragments of one client are refused, and labels that differ only by case or spaces.
+    Two fragments of one client are refused, and labels that differ only in spelling.
     """
     found: dict[str, Fragment] = {}
     spellings: dict[str, str] = {}
@@ -184,9 +193,9 @@ def fragments_by_client(
             first = spellings.setdefault(label_key(label), label)
             if first != label:
                 raise InputError(
-                    f"the label {label!r} differs from another client's {first!r} only by case "
-                    "or spaces, or as 1 and 1.0 do",
-                    "Labels are shared between clients: use one spelling.",
+                    f"the label {label!r} differs from another client's {first!r} only by case, "
+                    "spaces, _ or -, or as 1 and 1.0 do",
+                    "Labels are shared between clients: [rename] it in study.toml at one of them.",
                     client=fragment.client,
                     path=path,
                 )

@@ -20,7 +20,7 @@ from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.moments.row_options import RowOptions
 from jigsaw_crl.moments.summary import MOST_PARTS, Summary
 from jigsaw_crl.moments.sums import Sums, few_parts
-from jigsaw_crl.moments.trimming import trimmed
+from jigsaw_crl.moments.trimming import inner_rows
 
 __all__ = ["Accumulator", "Coded"]
 
@@ -107,7 +107,7 @@ class Accumulator:
             rows, sets = (np.concatenate(x) for x in zip(*self._held, strict=True))
             if self.options.missing == "em" and np.isnan(rows).any():
                 return self._filled(rows, sets, rank or self.n_features)
-            kept = trimmed(rows, self.options.trim)
+            kept = inner_rows(rows, self.options.trim)
             self.left_out = len(rows) - int(np.count_nonzero(kept))
             sums = self._new_sums()
             _share_out(rows[kept], sets[kept], sums)

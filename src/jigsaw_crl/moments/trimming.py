@@ -20,7 +20,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import check_values
 
-__all__ = ["MOST_TRIMMED", "check_trim", "inner_rows", "trimmed"]
+__all__ = ["MOST_TRIMMED", "check_trim", "inner_rows"]
 
 # The half of the rows that lie closest must be sound, and some margin is needed.
 MOST_TRIMMED = 0.4
@@ -44,7 +44,8 @@ def check_trim(trim: object) -> float:
 def inner_rows(rows: npt.NDArray[np.generic], share: float) -> BoolArray:
     """Which rows stay when a share of them, those farthest out, is left out.
 
-    Of too few rows for a covariance (twice the features or fewer) all stay.
+    Of too few rows for a covariance (twice the features or fewer) all stay. Missing, infinite and
+    too large values are refused.
 
     Examples
     --------
@@ -56,6 +57,7 @@ def inner_rows(rows: npt.NDArray[np.generic], share: float) -> BoolArray:
     [7]
     """
     x = np.asarray(rows, dtype=np.float64)
+    check_values(x)
     n, d = x.shape
     out = int(share * n)
     if not out or n <= 2 * d:
@@ -73,12 +75,6 @@ def inner_rows(rows: npt.NDArray[np.generic], share: float) -> BoolArray:
     kept = np.zeros(n, dtype=bool)
     kept[chosen] = True
     return kept
-
-
-def trimmed(rows: FloatArray, share: float) -> BoolArray:
-    """Which rows stay, as `inner_rows`; missing, infinite and too large values are refused."""
-    check_values(rows)
-    return inner_rows(rows, share)
 
 
 def _closest(distances: FloatArray, count: int) -> IntArray:

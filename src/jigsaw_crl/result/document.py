@@ -19,6 +19,7 @@ from jigsaw_crl.assembly.posterior import Convergence
 from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.knowledge import Knowledge
 from jigsaw_crl.fragment.file import FragmentDocument, GroupsDocument, groups_of
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.result import Result
@@ -31,11 +32,12 @@ _Pair = tuple[StrictStr, StrictStr]
 
 def result_document(result: Result) -> dict[str, Any]:
     """The result as plain JSON values, without the latent bases."""
+    known = result.order.panel.knowledge
     return {
         "format": "jigsaw-crl/result",
         "version": 1,
         "written_by": f"jigsaw-crl {__version__}",
-        "options": result.options,
+        "options": {**result.options, **({"knowledge": str(known)} if known else {})},
         "fragments": [f.to_document() for f in result.order.fragments],
         "refined": [_groups_document(f) for f in result.fragments.values()],
         "order": order_document(result.order),
@@ -47,7 +49,7 @@ def result_document(result: Result) -> dict[str, Any]:
 
 def order_document(order: GlobalOrder) -> dict[str, Any]:
     """The order as plain JSON values, without its fragments."""
-    convergence, use = order.convergence, order.use
+    convergence, use, known = order.convergence, order.use, order.panel.knowledge
     return {
         "labels": list(order.labels),
         "mode": order.mode,
@@ -66,6 +68,7 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
         "disagreement": bool(order.disagreement),
         "convergence": None if convergence is None else asdict(convergence),
         "smallest_effect": order.smallest_effect,
+        "knowledge": known.to_document() if known else None,
         "rests_on": [[*pair, client] for pair, client in sorted(order.rests_on.items())],
         "contested": sorted(map(list, order.contested)),
     }
@@ -100,6 +103,8 @@ class OrderDocument(Closed):
     # Ancestor, descendant, and the client on which the verdict rests.
     rests_on: list[tuple[StrictStr, StrictStr, StrictStr]]
     contested: list[_Pair]
+    # Older files have none.
+    knowledge: dict[StrictStr, list[list[StrictStr]]] | None = None
 
     def order(self, fragments: list[Fragment]) -> GlobalOrder:
         """The order of these fragments.
@@ -111,7 +116,7 @@ class OrderDocument(Closed):
         """
         if not fragments:
             raise ValueError("there are no fragments")
-        panel = read_fragments(fragments)
+        panel = read_fragments(fragments, Knowledge.from_document(self.knowledge or {}))
         shape = (len(panel.labels), len(panel.labels))
         verdicts, why, decoded = (
             np.array(table, dtype=np.int8) for table in (self.verdicts, self.why, self.decoded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +12,7 @@ from jigsaw_crl.diagnostics import ClientReport
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.study.folder import Study
 
-__all__ = ["provenance_of", "with_sites"]
+__all__ = ["provenance_of", "with_sites", "without_sites"]
 
 
 def provenance_of(study: Study, seed: int, reports: Iterable[ClientReport]) -> dict[str, Any]:
@@ -59,10 +59,26 @@ def with_sites(
 ) -> dict[str, Any]:
     """The provenance with the names, sample sizes and spectra of further sites."""
     out = dict(provenance)
-    out["added"] = [*out.get("added", ()), *(f.client for f in new)]
+    added = [*out.get("added", ()), *(f.client for f in new)]
+    if added:
+        out["added"] = added
     if "n_samples" in out:
         out["n_samples"] = {**out["n_samples"], **{f.client: f.n_samples for f in new}}
     if "spectra" in out:
         more = {name: _spectrum(report) for name, report in reports.items()}
         out["spectra"] = {**out["spectra"], **more}
+    return out
+
+
+def without_sites(provenance: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:
+    """The provenance without what it says of some sites; their names are listed as removed."""
+    out = {
+        key: {name: own for name, own in value.items() if name not in gone}
+        if isinstance(value, Mapping)
+        else value
+        for key, value in provenance.items()
+    }
+    if gone:
+        out["added"] = [name for name in out.get("added", ()) if name not in gone]
+        out["removed"] = sorted({*out.get("removed", ()), *gone})
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,9 @@ class Result:
     @property
     def options(self) -> Mapping[str, Any]:
         """The keyword arguments of `assemble` that make the order from its fragments."""
-        return asdict(self.order.options)
+        options = self.order.options
+        given = {name: getattr(options, name) for name in options.__dataclass_fields__}
+        return {name: value for name, value in given.items() if name != "knowledge" or value}
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -215,7 +217,7 @@ class Result:
         """
         return design(self.order, size, rows=rows, seed=seed)
 
-    def add(self, *sites: Fragment | Client, **options: Any) -> Result:
+    def add(self, *sites: Fragment | Client, replace: bool = False, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.
 
         Probabilities and verdicts are those of a recovery of all sites together. Blocks and bases
@@ -226,6 +228,9 @@ class Result:
         ----------
         *sites : Fragment or Client
             A client is checked and recovered first.
+        replace : bool
+            These are corrected data of sites that the result has: they take the place of the
+            earlier ones. Blocks and bases of the other sites are then those that they sent.
         **options
             Of a client's recovery, as for `recover`: `confounding`, `rank_one`, `interventions`,
             `tau`.
@@ -238,7 +243,8 @@ class Result:
         Raises
         ------
         InputError
-            A site of that name is in the result already, or the checks refuse the client.
+            A site of that name is in the result already (with `replace`: is not in it), or the
+            checks refuse the client.
 
         Examples
         --------
@@ -248,8 +254,22 @@ class Result:
         >>> result.order.pairs() == jc.recover([first, *others]).order.pairs()
         True
         """
-        grown: Result = late_method("result.add")(self, *sites, **options)
+        grown: Result = late_method("result.add")(self, *sites, replace=replace, **options)
         return grown
+
+    def remove(self, *sites: str) -> Result:
+        """The result without some of its sites, assembled from what the others sent.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> first, *others = jc.simulate.setting("A", 0).clients()
+        >>> result = jc.recover([first, *others]).remove(first.name)
+        >>> result.order.pairs() == jc.recover(others).order.pairs()
+        True
+        """
+        smaller: Result = late_method("result.remove")(self, *sites)
+        return smaller
 
     def to_document(self) -> dict[str, Any]:
         """The result as plain JSON values, without the latent bases."""

@@ -9,7 +9,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,8 @@ _FRACTION = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b|\d{1,2}:\d{2}\b")
 _MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
+# What pyarrow takes as a missing number.
+_NULLS = arrow_csv.ConvertOptions().null_values
 _HEAD_BYTES = 1 << 20
 _HEAD_ROWS = 1_000
 # A row of 100,000 columns takes two megabytes.
@@ -50,7 +52,7 @@ def csv_source(data: DataFile, reading: Reading) -> Source:
     check_columns(len(header), fail)
     named = [regime, *naming.beside.values()]
     ignore, lacking = naming.ignored_among(header)
-    cells = _cells(header, sample, {*named, *ignore})
+    cells = _cells(header, sample, {*named, *ignore}, naming.na)
     decimal = _decimal_point(cells, delimiter, fail)
     not_numbers = _text_columns(cells, decimal)
     if regime not in header:
@@ -77,6 +79,7 @@ def csv_source(data: DataFile, reading: Reading) -> Source:
                 column_types=column_types,
                 include_columns=[*named, *features],
                 strings_can_be_null=True,
+                null_values=[*_NULLS, *naming.na] if naming.na else None,
                 decimal_point=decimal,
             ),
         }
@@ -152,13 +155,15 @@ def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list
     return header, sample[:-1] if sample and not complete else sample, delimiter, longest
 
 
-def _cells(header: list[str], sample: list[list[str]], skipped: set[str]) -> dict[str, list[str]]:
+def _cells(
+    header: list[str], sample: list[list[str]], skipped: set[str], na: Sequence[str]
+) -> dict[str, list[str]]:
     """The first values of each column that may be a feature, without missing ones."""
     columns = {}
     for i, name in enumerate(header):
         if name not in skipped:
             cells = (row[i].strip() for row in sample if i < len(row))
-            columns[name] = [c for c in cells if c.casefold() not in _MISSING]
+            columns[name] = [c for c in cells if c.casefold() not in _MISSING and c not in na]
     return columns
 
 

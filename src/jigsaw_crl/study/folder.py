@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
+from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
@@ -46,6 +48,8 @@ class Study:
         The file each client was read from.
     fingerprints : mapping of str to str
         SHA-256 of those files, where they are single files of at most 256 MB.
+    knowledge : Knowledge
+        What is known before the data: ``[knowledge]`` in `study.toml`.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class Study:
     findings: tuple[Finding, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
+    knowledge: Knowledge = NOTHING
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clients", tuple(self.clients))
@@ -68,7 +73,9 @@ class Study:
         if not self.clients:
             raise InputError("the study has no clients", "Add at least one client.")
         _refuse_same_names(self.clients)
-        _refuse_same_labels(self.clients)
+        clients, notes = _one_spelling(self.clients)
+        object.__setattr__(self, "clients", clients)
+        object.__setattr__(self, "findings", (*self.findings, *notes))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -121,19 +128,22 @@ def _refuse_same_names(clients: tuple[Client, ...]) -> None:
         seen[folded] = client.name
 
 
-def _refuse_same_labels(clients: tuple[Client, ...]) -> None:
-    seen: dict[str, tuple[str, str]] = {}
-    pairs = []
+def _one_spelling(clients: tuple[Client, ...]) -> tuple[tuple[Client, ...], list[Finding]]:
+    """The clients with one spelling of each label, the most frequent one, and a note of others."""
+    seen: dict[str, Counter[str]] = {}
     for client in clients:
         for label in client.labels:
-            first, where = seen.setdefault(label_key(label), (label, client.name))
-            if first != label:
-                pairs.append(f"{label!r} of client {client.name!r} and {first!r} of {where!r}")
-    if pairs:
-        raise InputError(
-            f"labels differ only by case or spaces, or as 1 and 1.0 do: {few(pairs)}",
-            "Labels are shared between clients: spell each one way, or [rename] it.",
-        )
+            seen.setdefault(label_key(label), Counter())[label] += 1
+    spelling = {key: max(found, key=lambda x: found[x]) for key, found in seen.items()}
+    notes, out = [], []
+    for client in clients:
+        other = {x: spelling[label_key(x)] for x in client.labels if x != spelling[label_key(x)]}
+        for own, label in other.items():
+            what = f"its label {own!r} is taken as {label!r}, which other clients write so"
+            remedy = "Nothing to do if they mean the same; otherwise [rename] one of them."
+            notes.append(Finding("label-spelling", "info", what, remedy, client=client.name))
+        out.append(client.relabelled(other) if other else client)
+    return tuple(out), notes
 
 
 # -- which file is which client -----------------------------------------------------------------
@@ -154,7 +164,8 @@ class Entry:
 class Described:
     """A study before its clients are read.
 
-    Name, clients, permitted labels, kinds for all, and tables in its folder that are not read.
+    Name, clients, permitted labels, kinds for all, tables in its folder that are not read, and
+    what is known before the data.
     """
 
     name: str
@@ -162,6 +173,7 @@ class Described:
     labels: tuple[str, ...] | None
     interventions: Kinds | None
     skipped: tuple[str, ...] = ()
+    knowledge: Knowledge = NOTHING
 
     def findings(self) -> tuple[Finding, ...]:
         """A finding for each table that is not read."""
@@ -176,8 +188,12 @@ class Described:
         )
 
 
-def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
-    """What a study folder or manifest says of its clients; what is given comes first."""
+def manifest_entries(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -> Described:
+    """What a study folder or manifest says of its clients; what is given comes first.
+
+    With `elsewhere`, tables of clients whose files are not here are passed over: a site may have
+    the manifest of the whole study.
+    """
     with readable(path):
         if not path.exists():
             raise FileNotFoundError
@@ -190,7 +206,12 @@ def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
         skipped = tuple(sorted(p.name for p in folder.iterdir() if _is_other_table(p)))
     entries, used = [], set[Path]()
     for name, table in manifest.get("clients", {}).items():
-        target = _file_of(name, table, folder, found, file)
+        try:
+            target = _file_of(name, table, folder, found, file)
+        except InputError:
+            if elsewhere:
+                continue
+            raise
         used.add(target)
         naming, n_latent = naming_of(manifest, table, given), table.get("n_latent")
         entries.append(Entry(name, target, naming, n_latent, table.get("interventions")))
@@ -207,7 +228,8 @@ def manifest_entries(path: Path, given: Mapping[str, Any]) -> Described:
     labels = manifest.get("labels")
     permitted = None if labels is None else tuple(map(normal_label, labels))
     kinds = manifest.get("interventions")
-    return Described(manifest["name"], entries, permitted, kinds, skipped)
+    known = manifest.get("knowledge", NOTHING)
+    return Described(manifest["name"], entries, permitted, kinds, skipped, known)
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -253,7 +275,7 @@ def _file_of(
         if not target.exists():
             raise InputError(
                 f"the manifest's file {table['file']!r} does not exist",
-                "Paths are relative to the manifest.",
+                "Paths are relative to the manifest; delete this table if the site left.",
                 client=name,
                 path=manifest,
             )
@@ -263,7 +285,7 @@ def _file_of(
             return path
     raise InputError(
         f"the manifest describes the client {name!r}, but no file is called so",
-        f'Say which it is: [clients.{name}] file = "…".',
+        f'Say which it is: [clients.{name}] file = "…"; delete this table if the site left.',
         path=manifest,
     )
 
@@ -314,4 +336,5 @@ def naming_of(
         group=choose("group", None),
         trim=choose("trim", 0.0),
         missing=choose("missing", "refuse"),
+        na=tuple(choose("na", [])),
     )

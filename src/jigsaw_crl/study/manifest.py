@@ -10,9 +10,15 @@ Everything in the manifest is optional::
     trim = 0.05                     # share of rows to leave out, farthest first; also per client
     missing = "drop"                # leave rows with missing values out ("em": use them by EM);
                                     # also per client
+    na = ["Bad Input", "-9999"]     # values that stand for a missing one; also per client
     ignore = ["operator"]           # columns that are not features; also per client
     labels = ["pump", "valve"]      # the permitted labels
     interventions = "hard"          # or "soft" (default), or a table; also per client
+
+    [knowledge]                     # what is known before the data
+    tiers = [["pump"], ["valve", "flow"], ["tank"]]   # nothing acts on an earlier tier
+    ancestor = ["pump -> tank"]
+    not_ancestor = ["valve -> flow"]
 
     [rename]                        # regime value -> label; also per client
     "pump (5 V)" = "pump"
@@ -33,6 +39,7 @@ from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file
+from jigsaw_crl.base.knowledge import Knowledge
 from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.moments.trimming import check_trim
 from jigsaw_crl.study.problems import Problems
@@ -49,6 +56,7 @@ _COMMON: dict[str, str] = {
     "group": 'group = "COLUMN"',
     "trim": "trim = 0.05",
     "missing": 'missing = "drop", missing = "em" or missing = "refuse"',
+    "na": 'na = ["VALUE"]',
     "ignore": 'ignore = ["COLUMN"]',
     "rename": '[rename] and below it "VALUE" = "LABEL"',
     "interventions": 'interventions = "hard" or "soft", or a table LABEL = "hard"',
@@ -58,11 +66,13 @@ _TOP = {
     "name": 'name = "NAME"',
     "labels": 'labels = ["LABEL"]',
     "clients": '[clients.NAME] and below it file = "FILE"',
+    "knowledge": '[knowledge] and below it ancestor = ["LABEL -> LABEL"]',
 }
 _CLIENT = {**_COMMON, "file": 'file = "FILE"', "n_latent": "n_latent = 7"}
 # Other words for fields, by the field that is meant.
 _MEANT = {
-    "missing": ("drop", "dropna", "drop_na", "drop_missing", "drop_missing_rows", "na", "nan"),
+    "missing": ("drop", "dropna", "drop_na", "drop_missing", "drop_missing_rows"),
+    "na": ("nan", "na_values", "null_values", "missing_values"),
     "ignore": ("exclude", "skip", "drop_columns", "ignore_columns"),
     "regime": ("regimes", "regime_column", "arm", "condition", "perturbation", "intervention"),
     "control": ("controls", "control_value", "baseline"),
@@ -88,6 +98,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
         else:
             remedy = f'Write [clients.{name}] and below it file = "FILE".'
             problems.note(fail(f"clients.{name} is not a table", remedy))
+    if isinstance(document.get("knowledge"), dict):
+        try:
+            document["knowledge"] = Knowledge.from_document(document["knowledge"])
+        except InputError as error:
+            problems.note(error.located(path=path))
     problems.raise_all(path=path)
     return {"name": path.parent.resolve().name, **document}
 
@@ -113,7 +128,7 @@ def _fits(key: str, value: Any) -> bool:
     if key == "interventions":
         kinds = value.values() if isinstance(value, dict) else [value]
         return all(kind in ("soft", "hard") for kind in kinds)
-    if key in ("ignore", "labels"):
+    if key in ("ignore", "labels", "na"):
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if key == "rename":
         return isinstance(value, dict) and all(isinstance(x, str) for x in value.values())
@@ -121,7 +136,7 @@ def _fits(key: str, value: Any) -> bool:
         return value in ("refuse", "drop", "em")
     if key == "trim":
         return _is_share(value)
-    kind: type = {"clients": dict, "n_latent": int}.get(key, str)
+    kind: type = {"clients": dict, "knowledge": dict, "n_latent": int}.get(key, str)
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -139,7 +154,7 @@ def _corrected(key: str, value: Any) -> str:
         return 'missing = "drop"'
     if key == "missing" and (value is False or value == "false"):
         return 'missing = "refuse", or leave it out'
-    if key in ("ignore", "labels") and isinstance(value, str):
+    if key in ("ignore", "labels", "na") and isinstance(value, str):
         return f'{key} = ["{value}"]'
     plain = isinstance(value, str | int | float) and not isinstance(value, bool)
     if key in ("regime", "control", "batch", "group", "name", "file") and plain:

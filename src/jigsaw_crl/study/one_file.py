@@ -44,7 +44,7 @@ def describe_one(
 
 def _described(path: Path, given: Mapping[str, Any]) -> Described:
     if path.suffix == ".toml":
-        described = manifest_entries(path, given)
+        described = manifest_entries(path, given, elsewhere=True)
         if len(described.entries) != 1:
             count = pluralise(len(described.entries), "client")
             raise InputError(
@@ -56,7 +56,7 @@ def _described(path: Path, given: Mapping[str, Any]) -> Described:
     with readable(path):
         beside = (path.parent / MANIFEST).is_file()
     if beside:
-        described = manifest_entries(path.parent, given)
+        described = manifest_entries(path.parent, given, elsewhere=True)
         for entry in described.entries:
             if os.path.realpath(entry.path) == os.path.realpath(path):
                 return replace(described, entries=[replace(entry, path=path)])

@@ -224,7 +224,11 @@ def read_study(
             study = _study(described.name, read)
     problems.raise_all(len(described.entries), given)
     study = replace(study, findings=(*described.findings(), *study.findings))
-    return _with_kinds(study, described, given)
+    try:
+        described.knowledge.check(study.labels)
+    except InputError as error:
+        raise error.located(path=given) from None
+    return replace(_with_kinds(study, described, given), knowledge=described.knowledge)
 
 
 def _refuse_strangers(read: _Read, permitted: Sequence[str] | None) -> None:
@@ -356,7 +360,7 @@ def _read(
 
         def table(naming: Naming, problems: Problems) -> _Read | None:
             reading = Reading(name, naming, path, entry.n_latent, reduction)
-            source = _source(data, reading)
+            source = _source(data, reading).without(naming.na)
             read = read_source(source, reading, problems, collecting)
             if read is None:
                 return None

@@ -34,7 +34,7 @@ from jigsaw_crl.study.source import Reading, Source
 from jigsaw_crl.study.too_small import large_enough, without_rows
 from jigsaw_crl.study.wide import Along, FirstRead, is_wide
 
-__all__ = ["Collect", "client_from_source", "collect", "read_source"]
+__all__ = ["Collect", "collect", "read_source"]
 
 T = TypeVar("T")
 
@@ -51,16 +51,6 @@ def collect(
 
 # Reads all rows of a table, along directions if they are given.
 Collect = Callable[[Source, Reading, Along | None], Collected]
-
-
-def client_from_source(source: Source, reading: Reading) -> tuple[Client, list[Finding]]:
-    """Read a whole table; returns the client and the findings about its columns."""
-    problems, read = Problems(), None
-    with problems.noted():
-        read = read_source(source, reading, problems)
-    problems.raise_all(path=reading.path, client=reading.client)
-    assert read is not None
-    return read
 
 
 def read_source(

@@ -103,6 +103,26 @@ class Source:
 
         return replace(self, features=tuple(features), chunks=chunks)
 
+    def without(self, na: Sequence[str]) -> Source:
+        """The same, with NaN for the numbers among the values that stand for a missing one."""
+        numbers = [number for text in na if (number := _as_number(text)) is not None]
+
+        def chunks() -> Iterator[Chunk]:
+            for chunk in self.chunks():
+                if not is_sparse(chunk.rows):
+                    missing = np.isin(chunk.rows, numbers)
+                    chunk = replace(chunk, rows=np.where(missing, np.nan, chunk.rows))
+                yield chunk
+
+        return replace(self, chunks=chunks) if numbers else self
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
 
 @dataclass(frozen=True)
 class Naming:
@@ -130,6 +150,8 @@ class Naming:
         Raise an error for a missing value, leave its row out, or use all values by EM.
     strict_ignore : bool
         Raise an error if a column to ignore does not occur.
+    na : tuple of str
+        Values that stand for a missing one, beside an empty cell.
     """
 
     regime: str | None = None
@@ -142,6 +164,7 @@ class Naming:
     trim: float = 0.0
     missing: Missing = "refuse"
     strict_ignore: bool = True
+    na: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.asked  # noqa: B018 (it checks its values)

@@ -8,7 +8,7 @@ So E_c and E_i mix the effect scales with different weights. C is 2, or `log((p 
 labels, or `log((p − 1)/2.8)` with many: about 1.4 p pairs are covers in all families of graphs in
 the benchmarks. An implied pair costs c = 0.6, or nothing if one of its parts is itself invisible; a
 cost of 1 for every pair would penalise long chains. S_d is what the number of directions says about
-d's having ancestors.
+d's having ancestors. What the user knows outweighs everything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from jigsaw_crl.assembly.posterior.doubts import (
     invisible_share,
 )
 from jigsaw_crl.assembly.posterior.posterior import Posterior
-from jigsaw_crl.assembly.posterior.walk import Weights
+from jigsaw_crl.assembly.posterior.walk import KNOWN, Weights
+from jigsaw_crl.assembly.verdict import NO, YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.pooled import Pooled
@@ -121,6 +122,8 @@ class OrderModel:
         cover = direct - cost - implied
         for matrix in (implied, cover):
             np.fill_diagonal(matrix, 0.0)
+        known = self.said.panel.known
+        implied[known == YES], implied[known == NO] = KNOWN, -KNOWN
         ancestry = self.said.missed.ancestry
         return Weights(np.ascontiguousarray(implied), np.ascontiguousarray(cover), ancestry)
 

@@ -21,7 +21,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = ["COVER_COST", "FACT", "SETTLED", "Chain", "OneOf", "Proposals", "Weights"]
+__all__ = ["COVER_COST", "FACT", "KNOWN", "SETTLED", "Chain", "OneOf", "Proposals", "Weights"]
 
 Words = npt.NDArray[np.uint64]
 # Candidates, one of which is an ancestor of the last.
@@ -30,6 +30,8 @@ OneOf = tuple[tuple[int, ...], int]
 # Log-odds that stand for certainty: e^−200 of the orders contradict a fact.
 FACT = 200.0
 
+# Log-odds of what the user knows: more than the evidence of all clients can outweigh.
+KNOWN = 1e6
 # Cost of a cover where nothing else is known about covers.
 COVER_COST = 1.0
 # A pair whose weight is further than this from zero flips less than once in e^12 proposals.

@@ -1,0 +1,179 @@
+"""What changed between two results of one study, and which sites are the reason."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from jigsaw_crl.base.text import few, pluralise
+from jigsaw_crl.result.result import Result
+
+__all__ = ["Changed", "ChangedEffect", "Difference", "difference"]
+
+# An estimate has changed if it differs by this many of its earlier standard errors.
+CLEAR = 1.0
+COLUMNS = ("cause", "effect", "total", "standard_error")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Another verdict on a pair.
+
+    Parameters
+    ----------
+    ancestor, descendant : str
+    before, after : str
+        The verdicts.
+    probability_before, probability_after : float
+    because : tuple of str
+        Sites that joined, left or changed and have both labels; empty if the verdict changed
+        through other pairs.
+    """
+
+    ancestor: str
+    descendant: str
+    before: str
+    after: str
+    probability_before: float
+    probability_after: float
+    because: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChangedEffect:
+    """Another total effect of one label on another; None where there was or is none."""
+
+    cause: str
+    effect: str
+    before: float | None
+    after: float | None
+    because: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two results.
+
+    Parameters
+    ----------
+    joined, left, changed : tuple of str
+        Sites that are new, that are gone, and that sent another fragment.
+    new_labels, lost_labels : tuple of str
+    knowledge : bool
+        Something else is known before the data.
+    verdicts : tuple of Changed
+    effects : tuple of ChangedEffect
+    """
+
+    joined: tuple[str, ...]
+    left: tuple[str, ...]
+    changed: tuple[str, ...]
+    new_labels: tuple[str, ...]
+    lost_labels: tuple[str, ...]
+    knowledge: bool
+    verdicts: tuple[Changed, ...]
+    effects: tuple[ChangedEffect, ...]
+
+    def to_document(self) -> dict[str, Any]:
+        """The difference as plain JSON values."""
+        return asdict(self)
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+        words = [
+            f"{few(names)} {verb}"
+            for names, verb in (
+                (self.joined, "joined"),
+                (self.left, "left"),
+                (self.changed, "changed"),
+            )
+            if names
+        ]
+        words += ["what you said changed"] if self.knowledge else []
+        verdicts, effects = len(self.verdicts), len(self.effects)
+        counts = f"{pluralise(verdicts, 'verdict')} and {pluralise(effects, 'effect')}"
+        return f"{'; '.join(words) or 'the sites are the same'}: {counts} changed"
+
+
+def difference(old: Result, new: Result) -> Difference:
+    """What changed from one result to another, on the labels that both have.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> from jigsaw_crl.result.difference import difference
+    >>> first, *others = jc.simulate.setting("A", 0).clients()
+    >>> part = jc.recover(others)
+    >>> difference(part, part.add(first)).joined
+    ('client-1',)
+    """
+    before, after = ({f.client: f for f in r.order.fragments} for r in (old, new))
+    joined = tuple(name for name in after if name not in before)
+    left = tuple(name for name in before if name not in after)
+    other = tuple(
+        name for name in after if name in before and after[name].to_json() != before[name].to_json()
+    )
+    sites = {**before, **after}
+    moved = {name: {*sites[name].labels} for name in (*joined, *left, *other)}
+    for name in other:
+        moved[name] |= {*before[name].labels}
+
+    def because(*pair: str) -> tuple[str, ...]:
+        return tuple(name for name, labels in moved.items() if labels >= set(pair))
+
+    one, two = old.order, new.order
+    common = [label for label in two.labels if label in set(one.labels)]
+    verdicts = [
+        Changed(
+            a,
+            d,
+            str(one.verdict(a, d)),
+            str(two.verdict(a, d)),
+            round(one.probability(a, d), 3),
+            round(two.probability(a, d), 3),
+            because(a, d),
+        )
+        for a in common
+        for d in common
+        if a != d and one.verdict(a, d) is not two.verdict(a, d)
+    ]
+    return Difference(
+        joined=joined,
+        left=left,
+        changed=other,
+        new_labels=tuple(x for x in two.labels if x not in set(one.labels)),
+        lost_labels=tuple(x for x in one.labels if x not in set(two.labels)),
+        knowledge=one.options.knowledge != two.options.knowledge,
+        verdicts=tuple(verdicts),
+        effects=tuple(
+            ChangedEffect(*pair, *values, because(*pair))
+            for pair, values in _changed_effects(old, new, set(common)).items()
+        ),
+    )
+
+
+def _changed_effects(
+    old: Result, new: Result, common: set[str]
+) -> dict[tuple[str, str], tuple[float | None, float | None]]:
+    """Effects that came, went, or moved by more than an earlier standard error."""
+    tables = [_effects_of(result, common) for result in (old, new)]
+    found: dict[tuple[str, str], tuple[float | None, float | None]] = {}
+    for pair in sorted({*tables[0], *tables[1]}):
+        (before, error), (after, _) = (table.get(pair, (np.nan, np.nan)) for table in tables)
+        if abs(after - before) > CLEAR * error or np.isnan(before) != np.isnan(after):
+            values = [None if np.isnan(x) else round(x, 3) for x in (before, after)]
+            found[pair] = values[0], values[1]
+    return found
+
+
+def _effects_of(result: Result, labels: set[str]) -> dict[tuple[str, str], tuple[float, float]]:
+    """Estimate and standard error of every effect between these labels."""
+    columns = (result.effects[name].tolist() for name in COLUMNS)
+    return {
+        (cause, effect): (float(total), float(error))
+        for cause, effect, total, error in zip(*columns, strict=True)
+        if {cause, effect} <= labels
+    }

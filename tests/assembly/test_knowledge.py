@@ -1,0 +1,163 @@
+"""What the user knows is in the order, with what follows from it, and certificates say so."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl import InputError, Knowledge, Verdict, assemble
+from jigsaw_crl.assembly import check_certificate
+from jigsaw_crl.assembly.checking import CertificateChecker
+from jigsaw_crl.assembly.conclusion import conclude
+from jigsaw_crl.assembly.order import Options
+from jigsaw_crl.base.order import refuted, transitive_closure
+
+from .clients import false_statements, lab, noisy, perfect, small_world
+from .strategies import LABELS, any_labs, labs, true_labs
+
+CONTRADICTED = "knowledge-contradicted"
+
+
+@st.composite
+def knowledge(draw: st.DrawFn) -> Knowledge:
+    """Anything about four labels that does not contradict itself."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    pairs = [pair for pair in permutations(LABELS, 2) if rng.random() < 0.3]
+    cut = rng.integers(len(pairs) + 1)
+    tiers = [[x for x in LABELS if rng.random() < 0.4]] if rng.random() < 0.3 else []
+    tiers += [[x for x in LABELS if tiers and x not in tiers[0]]]
+    try:
+        return Knowledge(tiers, pairs[:cut], pairs[cut:])
+    except InputError:
+        assume(False)
+        raise
+
+
+def follows(known: Knowledge, labels: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    yes, no = known.facts(labels)
+    above = transitive_closure(yes)
+    return above, refuted(above, no)
+
+
+def labelled(fragments) -> set[str]:
+    return {label for piece in fragments for label in piece.labels}
+
+
+@given(labs(), knowledge())
+def test_it_is_in_the_order_whatever_the_data_say(fragments, known):
+    order = conclude(fragments, options=Options(knowledge=known)).order
+    yes, no = follows(known, order.labels)
+    assert (order.verdicts[yes] == 1).all()
+    assert (order.verdicts[no] == 0).all()
+    assert order.decoded[yes].all()
+    assert not order.decoded[no & ~np.eye(len(no), dtype=bool)].any()
+    np.testing.assert_allclose(order.probabilities[yes], 1.0)
+    np.testing.assert_allclose(order.probabilities[no], 0.0, atol=1e-12)
+    for sampled in order.sample(3):
+        assert sampled[yes].all()
+        assert not sampled[no].any()
+
+
+@given(true_labs(), knowledge())
+def test_exact_facts_are_those_of_a_client_that_states_the_same(fragments, known):
+    here = sorted(labelled(fragments))
+    yes, no = known.facts(here)
+    pairs = [[(here[a], here[d]) for a, d in np.argwhere(said).tolist()] for said in (yes, no)]
+    stated = [*fragments, lab("you", here, yes=pairs[0], no=pairs[1])]
+    order = conclude(fragments, options=Options(knowledge=known)).order
+    expected = assemble(stated)
+    assume(expected.mode == "exact")
+    assert order.mode == "exact"
+    np.testing.assert_array_equal(order.verdicts, expected.verdicts)
+
+
+@given(any_labs(), knowledge())
+def test_certificates_hold_against_fragments_and_knowledge(fragments, known):
+    order = conclude(fragments, options=Options(knowledge=known)).order
+    checker = CertificateChecker(fragments, known)
+    for pair in permutations(order.labels, 2):
+        assert checker.check(order.explain(*pair)) == ""
+
+
+def test_the_certificate_says_who_said_it_and_who_does_not():
+    labs = [lab("lab-1", "abc", yes=[("a", "b")]), lab("lab-2", "bc", no=[("b", "c")])]
+    order = assemble(labs, knowledge=Knowledge(ancestor=["a -> c"]))
+    assert "a is an ancestor of c: you said so" in str(order.explain("a", "c"))
+    order = assemble(labs, knowledge=Knowledge(ancestor=["b -> c"]))
+    assert order.mode == "evidence"
+    assert "you say yes; lab-2 says no" in order.notes[0]
+    assert "b is an ancestor of c: you said so; lab-2 says no" in str(order.explain("b", "c"))
+    forged = order.explain("b", "c")
+    assert check_certificate(forged, labs) != ""
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_data_that_decide_the_opposite_are_named(sampled):
+    world = small_world(0)
+    fragments = noisy(world, 0.02) if sampled else perfect(world)
+    right, wrong = [], []
+    for a, d in sorted(assemble(fragments).pairs()):
+        for known, found in (([(a, d)], right), ([(d, a)], wrong)):
+            said = Knowledge(ancestor=known)
+            concluded = conclude(fragments, options=Options(knowledge=said))
+            assert concluded.order.verdict(*known[0]) is Verdict.ANCESTOR
+            found += [f.message for f in concluded.findings if f.check == CONTRADICTED]
+            if found is wrong:
+                assert f"'{d}' is an ancestor of '{a}'" in found[-1]
+        if len(wrong) == 2:
+            break
+    assert not right
+    assert len(wrong) == 2
+
+
+def test_what_follows_from_it_is_named_if_only_that_is_contradicted():
+    labs = [lab("lab-1", "ac", yes=[("c", "a")]), lab("lab-2", "abc")]
+    said = Knowledge(ancestor=["a -> b", "b -> c"])
+    found = conclude(labs, options=Options(knowledge=said)).findings
+    (message,) = [f.message for f in found if f.check == CONTRADICTED]
+    assert "'a' is an ancestor of 'c'" in message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [30, 104])
+def test_it_holds_in_larger_studies_and_adds_only_true_verdicts(p):
+    world = small_world(3, n_latent=p, n_clients=4)
+    truth = world.order.matrix
+    names = world.order.elements
+    depth = truth.sum(axis=0)
+    late = depth > np.median(depth)
+    tiers = [[x for x, after in zip(names, late, strict=True) if after == tier] for tier in (0, 1)]
+    fragments = noisy(world, 0.05)
+    known = Knowledge([[x for x in tier if x in labelled(fragments)] for tier in tiers])
+    plain, told = assemble(fragments), assemble(fragments, knowledge=known)
+    _, no = follows(known, told.labels)
+    assert (told.verdicts[no] == 0).all()
+    assert (told.verdicts != -1).sum() > (plain.verdicts != -1).sum()
+    at = [names.index(x) for x in told.labels]
+    expected = truth[np.ix_(at, at)]
+    assert false_statements(told.verdicts, expected) <= false_statements(plain.verdicts, expected)
+
+
+def test_names_types_and_methods_are_checked():
+    labs = [lab("lab-1", "ab")]
+    with pytest.raises(InputError, match="no client has: 'x'"):
+        assemble(labs, knowledge=Knowledge(ancestor=["a -> x"]))
+    with pytest.raises(InputError, match="knowledge is a dict"):
+        assemble(labs, knowledge={"ancestor": ["a -> b"]})
+    with pytest.raises(InputError, match="knowledge belongs to the null-cone method"):
+        assemble(labs, method="paper", knowledge=Knowledge(ancestor=["a -> b"]))
+
+
+def test_designs_ask_nothing_about_what_is_known():
+    labs = [lab("lab-1", "ac", yes=[("a", "c")]), lab("lab-2", "bc", yes=[("b", "c")])]
+    order = assemble(labs, knowledge=Knowledge(not_ancestor=["a -> b"]))
+    proposal = jc.next_client(order, size=2)
+    assert proposal.labels == ("a", "b")
+    assert proposal.undetermined == 1
+    order = assemble(labs, knowledge=Knowledge(not_ancestor=["a -> b", "b -> a"]))
+    assert jc.next_client(order, size=2).labels == ()

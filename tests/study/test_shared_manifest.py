@@ -1,0 +1,82 @@
+"""One study.toml for all sites, values that stand for missing ones, and spellings of one label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
+
+
+def write(folder, name, rename=None, rows=200):
+    control, regimes = jc.simulate.setting("A", 0).rows(0, rows)
+    parts = [("control", control), *regimes.items()]
+    frame = pd.concat(
+        [pd.DataFrame(x).add_prefix("s").assign(regime=(rename or {}).get(r, r)) for r, x in parts]
+    )
+    frame.to_csv(folder / f"{name}.csv", index=False)
+    return frame
+
+
+MANIFEST = """
+[clients.lab-1]
+n_latent = 4
+[clients.lab-2]
+file = "second.csv"
+[knowledge]
+ancestor = ["z1 -> z4"]
+"""
+
+
+def test_a_site_uses_the_manifest_of_the_whole_study(tmp_path, capsys):
+    write(tmp_path, "lab-1")
+    (tmp_path / "study.toml").write_text(MANIFEST)
+    for path in (tmp_path / "lab-1.csv", tmp_path / "study.toml"):
+        out = tmp_path / "out.json"
+        assert cli.run(["fragment", str(path), "-o", str(out)]) == 0
+        assert jc.read_fragment(out).client == "lab-1"
+    capsys.readouterr()
+    with pytest.raises(jc.InputError, match="delete this table if the site left"):
+        jc.read_study(tmp_path)
+    (tmp_path / "study.toml").write_text("[clients.lab-1]\n[clients.lab-2]\n")
+    with pytest.raises(jc.InputError, match="delete this table if the site left"):
+        jc.read_study(tmp_path)
+
+
+def test_values_that_stand_for_missing_ones(tmp_path):
+    frame = write(tmp_path, "lab-1").astype({"s0": object})
+    frame.iloc[3, 0], frame.iloc[5, 0] = "Bad Input", "-9999"
+    frame.iloc[[7], 1] = -9999.0
+    frame.to_csv(tmp_path / "lab-1.csv", index=False)
+    manifest = tmp_path / "study.toml"
+    manifest.write_text('na = ["Bad Input", "-9999"]\n')
+    with pytest.raises(jc.InputError, match="missing"):
+        jc.read_study(tmp_path)
+    manifest.write_text('na = ["Bad Input", "-9999"]\nmissing = "drop"\n')
+    assert jc.read_study(tmp_path)["lab-1"].n_samples["control"] == 197
+    manifest.write_text('na = "-9999"\n')
+    with pytest.raises(jc.InputError, match=r'Write na = \["-9999"\]'):
+        jc.read_study(tmp_path)
+
+
+def test_spellings_of_one_label_are_one_label(tmp_path):
+    write(tmp_path, "lab-1", {"z1": "uv_lamp"})
+    write(tmp_path, "lab-2", {"z1": "UV-lamp"}, rows=210)
+    write(tmp_path, "lab-3", {"z1": "uv_lamp"}, rows=220)
+    study = jc.read_study(tmp_path)
+    assert "uv_lamp" in study.labels
+    assert len(study.labels) == len(study["lab-1"].labels)
+    (note,) = [f for f in study.findings if f.check == "label-spelling"]
+    assert (note.client, note.severity) == ("lab-2", "info")
+    assert "'UV-lamp' is taken as 'uv_lamp'" in note.message
+    assert any(f.check == "label-spelling" for f in jc.recover(study).diagnostics)
+
+
+def test_numbers_with_a_sign_are_other_labels():
+    rng = np.random.default_rng(0)
+    regimes = {name: rng.normal(size=(30, 5)) for name in ("-1", "1", "a-1", "a1")}
+    client = jc.Client.from_samples("x", observational=rng.normal(size=(30, 5)),
+                                    interventions=regimes)  # fmt: skip
+    assert set(client.labels) == set(regimes)

@@ -1,0 +1,104 @@
+"""What the user knows takes every road: study.toml, Python, files, further sites, the commands."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli import app as cli
+
+TABLE = """
+[knowledge]
+tiers = [["z2"], ["z1", "z3", "z4"]]
+ancestor = ["z2 -> z5"]
+"""
+KNOWN = jc.Knowledge([["z2"], ["z1", "z3", "z4"]], ["z2 -> z5"])
+
+
+@pytest.fixture
+def study(tmp_path):
+    world = jc.simulate.setting("A", 0)
+    folder = tmp_path / "study"
+    folder.mkdir()
+    for k in range(world.n_clients):
+        control, regimes = world.rows(k, 300, seed=2)
+        np.savez(folder / f"lab-{k}.npz", control=control, **regimes)
+    (folder / "study.toml").write_text(TABLE)
+    return folder
+
+
+def same(one: jc.Result, other: jc.Result) -> None:
+    np.testing.assert_array_equal(one.order.verdicts, other.order.verdicts)
+    np.testing.assert_array_equal(one.order.probabilities, other.order.probabilities)
+    assert one.order.options == other.order.options
+
+
+def test_every_road_gives_the_same_result(study, tmp_path, capsys):
+    data = jc.read_study(study)
+    assert data.knowledge == KNOWN
+    result = jc.recover(data)
+    same(result, jc.recover(list(data.clients), knowledge=KNOWN))
+    assert result.order.verdict("z2", "z5") is jc.Verdict.ANCESTOR
+    assert result.order.verdict("z4", "z2") is jc.Verdict.NOT_ANCESTOR
+    assert "you said so" in str(result.order.explain("z2", "z5"))
+
+    again = jc.load_result(result.save(tmp_path / "kept"))
+    same(again, result)
+    assert str(again.order.explain("z4", "z2")) == str(result.order.explain("z4", "z2"))
+    assert "tiers z2 | z1, z3, z4; z2 -&gt; z5" in (tmp_path / "kept" / "report.html").read_text()
+
+    *first, last = data.clients
+    same(jc.recover(first, knowledge=KNOWN).add(last), result)
+
+    pieces = [jc.save_fragment(jc.recover_fragment(c), tmp_path / f"{c.name}.json") for c in data]
+    assert cli.run(["recover", str(study), "--out", str(tmp_path / "one")]) == 0
+    files = [str(tmp_path / f"{c.name}.json") for c in data]
+    assert len(pieces) == len(files)
+    given = ["--knowledge", str(study / "study.toml")]
+    assert cli.run(["assemble", *files, *given, "--out", str(tmp_path / "all")]) == 0
+    assert cli.run(["assemble", *files[:-1], *given, "--out", str(tmp_path / "part")]) == 0
+    assert cli.run(["assemble", files[-1], "--into", str(tmp_path / "part")]) == 0
+    capsys.readouterr()
+    for folder in ("one", "all", "part"):
+        same(jc.load_result(tmp_path / folder), result)
+
+
+def test_a_result_of_an_older_version_has_none(study, tmp_path):
+    (study / "study.toml").unlink()
+    folder = jc.recover(jc.read_study(study)).save(tmp_path / "out")
+    document = json.loads((folder / "result.json").read_text())
+    assert document["order"].pop("knowledge") is None
+    (folder / "result.json").write_text(json.dumps(document))
+    assert not jc.load_result(folder).order.options.knowledge
+
+
+@pytest.mark.parametrize(
+    ("table", "word"),
+    [
+        ("[knowledge]\nancestor = ['z1 -> z9']", "no client has: 'z9'"),
+        ("[knowledge]\nancestors = ['z1 -> z2']", "unknown field 'ancestors'"),
+        ("[knowledge]\nancestor = ['z1 -> z2', 'z2 -> z1']", "cycle"),
+        ("knowledge = 3", "the field 'knowledge' is 3"),
+    ],
+)
+def test_a_wrong_table_is_one_line_that_names_the_file(study, table, word, capsys):
+    (study / "study.toml").write_text(table)
+    assert cli.run(["recover", str(study)]) == 2
+    error = capsys.readouterr().err.strip()
+    assert word in error
+    assert str(study) in error
+    assert "\n" not in error
+
+
+def test_a_label_that_the_checks_left_out_may_be_known():
+    control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
+    a, lost, d = sorted(regimes)[:3]
+    regimes[lost] = regimes[a]
+    lab = jc.Client.from_samples("lab-1", observational=control, interventions=regimes)
+    known = jc.Knowledge(ancestor=[(a, lost), (lost, d)])
+    order = jc.recover([lab], knowledge=known).order
+    assert lost not in order.labels
+    assert order.verdict(a, d) is jc.Verdict.ANCESTOR

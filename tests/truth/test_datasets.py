@@ -1,0 +1,36 @@
+"""Data sets that come with the package."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import numpy as np
+
+import jigsaw_crl as jc
+
+
+def test_the_light_tunnel_says_where_it_comes_from():
+    text = files("jigsaw_crl.truth").joinpath("data/README.md").read_text(encoding="utf-8")
+    assert "CC BY 4.0" in text
+    assert "Causal Chambers" in text
+    assert "regenerated" in str(jc.datasets.light_tunnel.__doc__)
+
+
+def test_every_regime_moves_its_own_variable_most():
+    tables = jc.datasets.light_tunnel()
+    control = tables.pop("control")
+    for label, table in tables.items():
+        shift = (table.mean() - control.mean()) / control.std()
+        assert np.abs(shift).idxmax() == label
+
+
+def test_the_order_of_the_light_tunnel_is_found_by_four_sites():
+    result = jc.recover(jc.datasets.light_tunnel_study())
+    truth = jc.datasets.light_tunnel_order()
+    assert result.order.pairs() == truth.pairs()
+    for a in truth.elements:
+        for d in truth.elements:
+            if a != d and result.order.verdict(a, d) is jc.Verdict.NOT_ANCESTOR:
+                assert not truth.is_ancestor(a, d)
+    alone = jc.recover([jc.datasets.light_tunnel_study()["lab-3"]])
+    assert alone.order.pairs() <= truth.pairs()
