@@ -202,8 +202,6 @@ def test_rows_and_the_finding_agree_on_a_pair_that_is_confounded_as_far_as_rows_
     (said,) = (f for f in result.diagnostics if f.check == "always-confounded")
     unsure = [m for m in rows_needed(result.order) if m.joined and m.site is not None]
     assert unsure
-    for m in unsure:
-        assert "–".join(sorted((m.ancestor, m.descendant))) in said.message
     assert "as far as its rows tell" in said.message
     assert "more rows" in said.remedy
     result.save(tmp_path / "result")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
+from jigsaw_crl.assembly.bounds import Bounds
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, Why, decide
 from jigsaw_crl.assembly.dissent import opposed
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
@@ -127,3 +128,21 @@ def test_a_size_that_matters_never_denies_a_pair_that_is_probably_an_ancestor():
     assert (decided.verdicts[1, 0], decided.why[1, 0]) == (OPEN, Why.LARGE)
     small = decide(0.5 * P, E, bound=bound, smallest=0.1)
     assert (small.verdicts[0, 1], small.why[0, 1]) == (NO, Why.SMALL)
+
+
+def test_a_no_whose_bound_leaves_room_for_a_large_effect_is_open_unless_it_is_implied():
+    # 0 and 1 are unrelated; 2 is an ancestor of 3.
+    P = np.full((4, 4), 0.001)
+    E = np.full((4, 4), -8.0)
+    P[2, 3], E[2, 3] = 0.999, 20.0
+    large = np.zeros((4, 4), dtype=bool)
+    large[0, 1] = large[3, 2] = True
+    decided = decide(P, E, too_large=large)
+    assert decided.verdicts[0, 1] == OPEN
+    assert decided.why[0, 1] == Why.LARGE
+    assert decided.verdicts[1, 0] == NO
+    assert decided.verdicts[3, 2] == NO
+    bounds = Bounds(
+        np.array([[0.6, 0.6], [1.2, np.nan]]), np.array([[True, False], [False, False]])
+    )
+    assert bounds.too_large.tolist() == [[True, False], [True, False]]

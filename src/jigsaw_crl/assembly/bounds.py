@@ -22,7 +22,7 @@ from jigsaw_crl.assembly.effects import ONE_SIDED, PooledEffects
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["SD", "SHARE", "Bounds", "effect_bounds", "says_nothing", "size_in_words"]
+__all__ = ["LARGEST_NO", "SD", "SHARE", "Bounds", "effect_bounds", "says_nothing", "size_in_words"]
 
 SD, SHARE = "standard deviations", "share of the change"
 LEVEL = 0.95
@@ -32,6 +32,9 @@ UNLIKE = 0.25
 GRID = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 120)])
 # A share of all that changed, or of more, excludes nothing. The page rounds up to two digits too.
 WHOLE = 0.99
+# "Not ancestor" excludes effects above this many standard deviations, unless the user says which
+# size matters. Larger ones are seen wherever the rows suffice to see anything.
+LARGEST_NO = 0.5
 # Pairs that are worked on together, which bounds the memory.
 TOGETHER = 20_000
 
@@ -50,6 +53,12 @@ class Bounds:
 
     value: FloatArray
     in_sd: BoolArray
+
+    @property
+    def too_large(self) -> BoolArray:
+        """Pairs whose bound leaves room for effects that "not ancestor" must exclude."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.value > np.where(self.in_sd, LARGEST_NO, WHOLE))
 
     def unit(self, a: int, d: int) -> str:
         return SD if self.in_sd[a, d] else SHARE

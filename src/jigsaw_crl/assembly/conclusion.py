@@ -296,11 +296,15 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
         chains=draws.chains,
         opposed=opposed(model.said, probability),
         bound=bounds.value,
+        too_large=bounds.too_large if options.smallest_effect is None else None,
         smallest=options.smallest_effect,
         known=panel.known,
     )
     table = PairTable.of(model.said, effects, probability, log_factor, decided, bounds)
-    possible = np.where(table.verdict == NO, 0.0, probability)
+    # Nothing is guessed about labels about which no client says anything.
+    said = model.pooled.n_clients > 0
+    named = np.asarray(said.any(axis=0) | said.any(axis=1))
+    possible = np.where((table.verdict == NO) | ~(named[:, None] & named), 0.0, probability)
     decoded = decode(possible, np.random.default_rng([options.seed, 2]))
     order = GlobalOrder(
         panel=panel,

@@ -3,7 +3,8 @@
 A pair is decided when its probability passes 0.95 or 0.05, in all chains together and nearly so in
 every chain, and when its own evidence points the same way or decided pairs imply the answer. The
 prior alone decides nothing, and neither do chains that disagree, nor clients one of which clearly
-says the opposite.
+says the opposite. Evidence that leaves room for a large effect says no "no"; decided pairs may
+still imply it.
 
 With a smallest effect that matters, "not ancestor" means that no effect is larger, as in an
 equivalence test. Then a bound above that size leaves the pair open, and a bound below it decides a
@@ -58,6 +59,7 @@ def decide(
     chains: FloatArray | None = None,
     opposed: BoolArray | None = None,
     bound: FloatArray | None = None,
+    too_large: BoolArray | None = None,
     smallest: float | None = None,
     known: npt.NDArray[np.int8] | None = None,
 ) -> Decided:
@@ -73,6 +75,8 @@ def decide(
         Pairs on which a client clearly says the opposite of what is probable.
     bound : array, shape (p, p), optional
         The effect that the data exclude; NaN where nobody measured the pair.
+    too_large : array of bool, shape (p, p), optional
+        Pairs with so large a bound that their own evidence cannot decide "no".
     smallest : float, optional
         The smallest effect that matters; needs `bound`.
     known : array of int8, shape (p, p), optional
@@ -87,6 +91,8 @@ def decide(
     free = True if opposed is None else ~opposed
     yes = high & (free & (evidence > LEAST_FOR) | (said == YES))
     no = low & (free & (evidence < -LEAST_AGAINST) | (said == NO))
+    large = np.zeros_like(no) if too_large is None else no & too_large & ~eye & (said != NO)
+    no &= ~large
     above = transitive_closure(yes)
     below = refuted(above, no)
     verdicts = np.full((p, p), OPEN, dtype=np.int8)
@@ -95,6 +101,7 @@ def decide(
     why = np.full((p, p), Why.UNSURE, dtype=np.int8)
     why[(probability > CERTAIN_YES) | (probability < CERTAIN_NO)] = Why.PRIOR
     why[_disputed(least, most)] = Why.DISPUTED
+    why[large] = Why.LARGE
     if opposed is not None:
         why[(high | low) & opposed] = Why.OPPOSED
     why[verdicts != OPEN] = Why.IMPLIED

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
+from jigsaw_crl.assembly.bounds import LARGEST_NO, says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
 from jigsaw_crl.assembly.order import GlobalOrder
@@ -159,7 +159,7 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
         bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)
         size = f"up to {size_in_words(bound, unit, order.labels[d])}"
         possible = "of any size" if says_nothing(bound, unit) else size
-        matters = order.smallest_effect
+        matters = LARGEST_NO if order.smallest_effect is None else order.smallest_effect
         return f"effects {possible} are possible, and effects above {matters:g} matter"
     if why != Why.PRIOR:
         return ""

@@ -109,7 +109,7 @@ class GlobalOrder(ReadOnlyArrays):
     why : array of int8, shape (p, p)
         A `decision.Why` for every pair.
     decoded : array of bool, shape (p, p)
-        Evidence mode: the order with the highest expected F1. Exact mode: the entailed pairs.
+        Evidence mode: the best guess. Exact mode: the entailed pairs.
         Algorithm 3: the pairs it states. Transitively closed, unless Algorithm 3 made a cycle.
     chances : array, shape (p, p), or None
         The probabilities, where they are known already: see `probabilities`.
@@ -213,12 +213,12 @@ class GlobalOrder(ReadOnlyArrays):
         return self._named(self.verdicts == YES)
 
     def best_guess(self) -> PartialOrder[str]:
-        """The single order with the highest expected F1, undetermined pairs included.
+        """The single order with the most pairs expected to be right, less the wrong ones.
 
         Use it where one order is needed and some wrong pairs can be accepted. It holds the decided
-        pairs and those undetermined ones that are probable enough to raise the expected F1. From
-        Algorithm 3 it is the order that the algorithm states, without pairs stated in both
-        directions.
+        pairs and undetermined ones that are more probable than not, or that these imply. It has no
+        pair of a label about which no client says anything. From Algorithm 3 it is the order that
+        the algorithm states, without pairs stated in both directions.
 
         Examples
         --------

@@ -9,6 +9,7 @@
 `late_methods`  methods whose work is done by a package above
 `findings`      observations about the data, with a severity and a remedy
 `frozen`        mappings and arrays that cannot be changed
+`knowledge`     what the user knows about the order before the data
 `labels`        the rule for labels and names, and how they are printed safely
 `locking`       a lock between processes
 `text`          plural forms, short lists, suggestions for mistyped names

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
+from jigsaw_crl.base.text import number
+
 __all__ = ["CLOSED", "Finding", "ReadingNote", "Severity", "most_severe_first"]
 
 Severity = Literal["info", "warning", "error"]
@@ -51,9 +53,9 @@ class Finding:
     def __str__(self) -> str:
         place = "/".join(p for p in (self.client, self.regime) if p)
         where = f"{place}: " if place else ""
-        threshold = "" if self.threshold is None else f", threshold {self.threshold:.3g}"
-        number = "" if self.value is None else f" ({self.value:.3g}{threshold})"
-        return f"{self.severity}: {where}{self.message}{number}. {self.remedy}"
+        threshold = "" if self.threshold is None else f", threshold {number(self.threshold)}"
+        value = "" if self.value is None else f" ({number(self.value)}{threshold})"
+        return f"{self.severity}: {where}{self.message}{value}. {self.remedy}"
 
 
 def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:

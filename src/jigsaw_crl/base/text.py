@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from math import isfinite
 
-__all__ = ["chance", "did_you_mean", "few", "pluralise", "signed"]
+__all__ = ["chance", "did_you_mean", "few", "number", "percent", "pluralise", "signed"]
 
 # difflib's similarity, between 0 and 1: "contrl" and "control" have 0.92, "ctrl" and "control"
 # 0.73; other words have less: "duration" and "perturbation" 0.70, "time" and "regime" 0.60.
@@ -49,6 +50,40 @@ def chance(probability: float) -> str:
     """
     text = f"{probability:.3f}"
     return {"1.000": "> 0.999", "0.000": "< 0.001"}.get(text, text)
+
+
+def number(value: float) -> str:
+    """A number with three digits and no exponent, for people.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.text import number
+    >>> number(0.01234), number(250.4), number(73_412.0), number(-1e-9), number(float("inf"))
+    ('0.0123', '250', '73,400', '0', 'infinite')
+    """
+    if not isfinite(value):
+        return "infinite" if value > 0 else str(value)
+    if abs(value) < 1e-4:
+        return "0"
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:.3g}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with two digits; large ones without false precision.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.text import percent
+    >>> percent(0.0123), percent(2.51), percent(float("inf")), percent(1e-6)
+    ('1.2 %', '250 %', 'more than 1,000 %', 'less than 0.1 %')
+    """
+    if share > 10:
+        return "more than 1,000 %"
+    if share < 1e-3:
+        return "less than 0.1 %"
+    rounded = float(f"{100 * share:.2g}")
+    return f"{rounded:.0f} %" if rounded >= 10 else f"{rounded:g} %"
 
 
 def signed(value: float) -> str:

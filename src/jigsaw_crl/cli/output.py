@@ -11,7 +11,7 @@ import typer
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.labels import safe_text
 from jigsaw_crl.base.terminal import print_json, say
-from jigsaw_crl.base.text import few
+from jigsaw_crl.base.text import few, number
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.left_out import LeftOut
@@ -93,5 +93,5 @@ def print_left_out(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> None:
 def _number(finding: Finding) -> str:
     if finding.value is None:
         return ""
-    limit = "" if finding.threshold is None else f" ({finding.threshold:.3g})"
-    return f"{finding.value:.3g}{limit}"
+    limit = "" if finding.threshold is None else f" ({number(finding.threshold)})"
+    return f"{number(finding.value)}{limit}"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
+from math import log
+
+import numpy as np
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
@@ -14,6 +17,9 @@ __all__ = ["ACROSS_CLIENTS", "check_coverage", "check_districts", "unseen_pairs"
 
 # The checks of this module, whose findings a further client can change.
 ACROSS_CLIENTS = frozenset({"disconnected", "unseen-pairs", "always-confounded", "lonely-labels"})
+
+# Log odds from which a client has evidence that two labels are confounded: 19 to 1.
+CLEAR = log(19.0)
 
 
 def unseen_pairs(labels: Mapping[str, Iterable[str]]) -> list[tuple[str, str]]:
@@ -72,7 +78,7 @@ def check_districts(
             continue
         district = {label: i for i, group in enumerate(fragment.districts) for label in group}
         for a, b in combinations(sorted(fragment.labels), 2):
-            if district[a] == district[b]:
+            if district[a] == district[b] and _shown(fragment, a, b):
                 joined.setdefault((a, b), []).append(name)
             else:
                 split.add((a, b))
@@ -93,6 +99,16 @@ def check_districts(
         "rows": "" if exact else ", and says where more rows may do",
     }
     return [finding("always-confounded", float(len(stuck)), 0.0, shown=shown, **words)]
+
+
+def _shown(fragment: Fragment, a: str, b: str) -> bool:
+    """Does the client have evidence that two labels are confounded, and not just none against?"""
+    if fragment.bayes is None:
+        return True
+    i, j = fragment.index(a), fragment.index(b)
+    ancestry = fragment.bayes.log_odds
+    other = np.fmax(np.fmax(ancestry[i, j], ancestry[j, i]), 0.0)
+    return bool(fragment.bayes.district_log_odds[i, j] - other > CLEAR)
 
 
 def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[Finding]:

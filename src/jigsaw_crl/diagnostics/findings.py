@@ -50,6 +50,24 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "the regime cannot be told from the control, so nothing is said about its label",
         "Apply it more strongly, or take more rows{need}.",
     ),
+    "weak-intervention/moved": (
+        "warning",
+        "the regime differs from the control ({how}), but not clearly in the directions that the "
+        "latents show, so nothing is said about its label",
+        "Check the units of the features, apply it more strongly, or take more rows.",
+    ),
+    "weak-intervention/discounted": (
+        "warning",
+        "the regime differs from the control in its rows as they are, but no more than what the "
+        "other findings about this client take off; nothing is said about its label",
+        "See the other findings about this client.",
+    ),
+    "no-signal/moved": (
+        "error",
+        "regimes differ from the control ({how}), but none clearly in the directions that the "
+        "latents show: the order cannot be read from that",
+        "Check the units of the features; otherwise intervene more strongly or take more rows.",
+    ),
     "no-signal": (
         "error",
         "no regime differs from the control: the data carry no signal about the order",
@@ -104,7 +122,8 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
     "not-hard": (
         "warning",
         "the intervention is called hard, but effects then run both ways between its label and "
-        "another one, so its target still listens to its causes",
+        "another one: its target still listens to its causes, or noise of the sensors or a "
+        "response that is not linear makes it look so",
         'It counts as soft, and no effect on it is given. Call it "soft" if its target could '
         "still respond to its causes.",
     ),
@@ -120,9 +139,10 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
     "batch-offset": (
         "warning",
         "the means of the regimes differ in directions that no intervention on one target "
-        "explains, as they do when regimes are measured in different batches",
+        "explains, as they do when regimes are measured in different batches or sensors are not "
+        "linear",
         "The means are not used, only the covariances. Name the column with the batch of each row "
-        "(--batch), and measure control rows in every batch.",
+        "(--batch) and measure control rows in every batch, or transform sensors that bend.",
     ),
     "batch-wander": (
         "info",
@@ -166,8 +186,8 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
     ),
     "uneven-noise": (
         "info",
-        "the sensors' noise is uneven: the noisiest has {ratio:.3g} times the variance of the "
-        "quietest; each feature is divided by the size of its noise",
+        "the sensors' noise is uneven: of the variance of its feature it is {most} at the noisiest "
+        "and {least} at the quietest; each feature is divided by the size of its noise",
         "None needed. Average repeated readings of the noisiest sensors for a sharper answer.",
     ),
     "uneven-noise/unknown": (
@@ -192,8 +212,8 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
     "sensor-noise": (
         "info",
         # Findings leave the client: ratios only, no variance in the data's own units.
-        "the sensors add noise of {percent:.2g} % of the signal's variance (gap {gap:.3g}); in the "
-        "weakest direction it is {weakest:.0f} %",
+        "the sensors add noise of {percent} of the signal's variance{gap}; in the weakest "
+        "direction it is {weakest}",
         "The floor is subtracted. For a sharper answer, average repeated readings or add features.",
     ),
     "fewer-latents": (
@@ -234,6 +254,13 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "error",
         "a few rows carry the variance of {feature!r}: it is that of {value:.1f} rows",
         "Look for outliers; {what}.",
+    ),
+    "missing-code": (
+        "error",
+        "{feature!r} is {code} in about {share} of the rows and ordinary in the others: the number "
+        "seems to stand for a reading that is missing",
+        "Replace it by an empty cell, and leave such rows out with --drop-missing "
+        '(missing="drop").',
     ),
     "heavy-tails": (
         "warning",

@@ -29,7 +29,10 @@ SIGNS = {
     "excess-spread": "rows are alike or sensors change, as the excess spread suggests",
     "heavy-tails": "a few rows with heavy tails make the difference",
     "dependent-rows": "rows that are alike make the difference",
+    "every-regime": "the sensors are not linear, since every regime of this client looks so",
 }
+# With fewer labels, that all of them look so is no sign.
+FEWEST_LABELS = 3
 
 
 def saturated(client: str, unclear: int, labels: int) -> Finding:
@@ -98,6 +101,8 @@ def after_recovery(
     refused = {u.label for u in told if u.check in ("several-targets", "off-target")}
     weak = {f.regime: f for f in findings if f.check == "weak-intervention"}
     seen = {*(f.check for f in findings), *(u.check for u in told)}
+    if len(labels) >= FEWEST_LABELS and labels <= refused:
+        seen.add("every-regime")
     signs = tuple(sign for sign in SIGNS if sign in seen)
     kept = []
     for f in findings:
@@ -121,7 +126,8 @@ def _not_read(client: str, u: ReadingNote, weak: Finding | None, signs: tuple[st
     """The finding about something that recovery did not use, or used in part."""
     name, words = u.check, {"client": client, "regime": u.label, "other": u.other}
     if name == "weak-intervention":
-        return weak or finding(name, u.value, u.threshold, need="", **words)
+        # The checks saw it differ, so "cannot be told from the control" would be false.
+        return weak or finding(f"{name}/discounted", u.value, u.threshold, **words)
     if signs and name in ("off-target", "several-targets"):
         reasons = "; or ".join(dict.fromkeys(SIGNS[sign] for sign in signs))
         unclear = "unclear-regime/used" if u.other else "unclear-regime"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jigsaw_crl.base.findings import Finding, Severity
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.latents import count_latents, needed_features
 from jigsaw_crl.client.reduction import WIDE
@@ -110,7 +110,7 @@ def _uneven_units(client: Client) -> list[Finding]:
 
 def _noise(client: Client, spectrum: Spectrum) -> Finding:
     ratio = spectrum.noise_floor / spectrum.weakest
-    percent, weakest = 100 * spectrum.noise_share, 100 * ratio
-    words = {"percent": percent, "gap": spectrum.gap, "weakest": weakest}
+    gap = f" (gap {number(spectrum.gap)})" if np.isfinite(spectrum.gap) else ""
+    words = {"percent": percent(spectrum.noise_share), "gap": gap, "weakest": percent(ratio)}
     severity: Severity = "warning" if ratio > NOISY else "info"
     return finding("sensor-noise", ratio, NOISY, client=client.name, severity=severity, **words)

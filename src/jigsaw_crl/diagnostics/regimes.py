@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import few, number
 from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges, shift_edge
@@ -45,7 +47,8 @@ __all__ = ["check_regimes"]
 
 
 # The null knows the tails of the features, not those of the latents, which are heavier. A regime is
-# left out only when it exceeds the edge of chance by half.
+# left out only when it exceeds the edge of chance by half. The same holds for a single feature that
+# differs from the control.
 CLEARLY = 1.5
 # Two regimes this many times further apart than samples of one law are on average need no test:
 # even tails four times as heavy as a Gaussian's do not explain that.
@@ -144,17 +147,50 @@ def check_regimes(
     findings = [*several, *_same_regimes(found, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
     weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
+    moved: dict[str, str] = {}
     for label in weak:
+        if how := _plain_difference(client, label):
+            moved[label] = how
+            words = {"how": how, **where[label]}
+            findings.append(finding("weak-intervention/moved", strength[label], 1.0, **words))
+            continue
         more = 0.0 if client.is_population else (1 / max(strength[label], 0.1)) ** 2
         # A regime at the edge of chance needs hardly more rows, and how many is not known.
         need = f" (about {more:.1f} times)" if more >= 1.1 else ""
         told = finding("weak-intervention", strength[label], 1.0, need=need, **where[label])
         findings.append(told)
     if len(weak) == len(strength):
-        findings.append(finding("no-signal", max(strength.values()), 1.0, client=client.name))
+        name, how = ("no-signal/moved", few(moved.values(), 1)) if moved else ("no-signal", "")
+        findings.append(finding(name, max(strength.values()), 1.0, client=client.name, how=how))
     if sum(f.severity == "error" for f in several) >= 2:
         findings += _swapped_control(found, unbiased)
     return findings, strength
+
+
+def _plain_difference(client: Client, label: str) -> str:
+    """Which feature differs most from the control in its mean or variance; empty if none clearly.
+
+    A feature by itself may differ where the directions of the latents, which mix all features, do
+    not.
+    """
+    base, found = client.control, [(0.0, "")]
+    for m in client.interventions[label]:
+        if m.n is None or base.n is None:
+            continue
+        own, other = np.diagonal(m.covariance), np.diagonal(base.covariance)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = (m.mean - base.mean) / np.sqrt(own / m.mean_rows + other / base.mean_rows)
+            ratio = own / other
+            error = np.sqrt(2.0 * (tail_factor(m) / m.n + tail_factor(base) / base.n))
+            z = np.log(ratio) / error
+        t, z = (np.where(np.isfinite(x), np.abs(x), 0.0) for x in (t, z))
+        i, j = int(t.argmax()), int(z.argmax())
+        by_mean = f"the mean of {client.features[i]!r} by {number(t[i])} standard errors"
+        by_spread = f"the variance of {client.features[j]!r} by a factor of {number(ratio[j])}"
+        found += [(float(t[i]), by_mean), (float(z[j]), by_spread)]
+    edge = float(ndtri(1 - FALSE_ALARM / (4 * client.n_features * len(client.labels))))
+    size, how = max(found)
+    return how if size > CLEARLY * edge else ""
 
 
 def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import few
+from jigsaw_crl.base.text import few, percent
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.diagnostics.contrasts import HEAVY, gaussian_kurtosis, kurtosis
@@ -31,6 +31,11 @@ MOST_CARRIERS = 3 * HEAVY
 ALONE = 4.0
 # Errors are larger by the square root of this; below it, nothing is reported.
 NOTICEABLE = 2.0
+# Tails that leave a larger share of the rows cost nothing that is worth a line.
+COSTS = 0.98
+# Numbers that loggers write for a reading that is missing, and how near an estimate must come.
+CODES = (-99_999, -9_999, -999, -99, 999, 9_999, 99_999, 999_999, 32_767, 65_535, -32_768)
+NEAR = 0.002
 # Fewer groups show only roughly how much groups differ.
 ENOUGH_GROUPS = 8
 # Why rows are alike, and what helps: rows in order, and rows in groups.
@@ -76,9 +81,11 @@ def check_rows(client: Client) -> list[Finding]:
     regimes = [(client.control_name, client.control)]
     regimes += [(label, m) for label, ms in client.interventions.items() for m in ms]
     heavy = list(_heavy(client, regimes))
+    coded = [f for t in heavy if (f := _missing_code(client, t))]
+    heavy = [t for t in heavy if t.regime not in {f.regime for f in coded}]
     spoilt = [t for t in heavy if _is_spoilt(client, t)]
-    rest = [t for t in heavy if t not in spoilt]
-    findings = [_outliers(client, t) for t in spoilt]
+    rest = [t for t in heavy if t not in spoilt and t.worth < COSTS * t.rows]
+    findings = coded + [_outliers(client, t) for t in spoilt]
     findings += [_heavy_tails(client, rest)] if rest else []
     findings += _dependent(client, regimes) + _few_groups(client, regimes)
     return findings + _missing_values(client, regimes)
@@ -112,6 +119,26 @@ def _is_spoilt(client: Client, tails: _Tails) -> bool:
         if along > p + 1:
             return False
     return tails.carrying < min(p + 1.0, tails.rows / MOST_CARRIERS)
+
+
+def _missing_code(client: Client, tails: _Tails) -> Finding | None:
+    """A number that stands for missing readings, if the moments of the feature fit one.
+
+    With a share e of the rows at a distance D from the others, which hardly spread beside it, the
+    kurtosis is `1/(e (1 − e)) − 3`, the variance `e (1 − e) D²`, and the value `μ + (1 − e) D`.
+    """
+    m, k = tails.moments, client.features.index(tails.feature)
+    assert m.third is not None
+    product = 1.0 / (tails.kurtosis + 3.0)
+    share = 0.5 - np.sqrt(max(0.25 - product, 0.0))
+    apart = np.sign(m.third[k]) * np.sqrt(m.covariance[k, k] / product)
+    value = float(m.mean[k] + (1.0 - share) * apart)
+    code = min(CODES, key=lambda c: abs(value - c))
+    # A code is written more than once; one large value is an outlier.
+    if abs(value - code) > NEAR * abs(code) or share * tails.rows < 1.5:
+        return None
+    words = {"feature": tails.feature, "code": code, "share": percent(float(share))}
+    return finding("missing-code", client=client.name, regime=tails.regime, **words)
 
 
 def _outliers(client: Client, tails: _Tails) -> Finding:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import percent
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.latents import needed_features
 from jigsaw_crl.client.sensors import ENOUGH_ROWS
@@ -11,14 +14,21 @@ from jigsaw_crl.diagnostics.findings import finding
 
 __all__ = ["check_sensors"]
 
+# Shares of noise that differ by less are not worth a line.
+UNEVEN = 2.0
+
 
 def check_sensors(client: Client, spectrum: Spectrum) -> list[Finding]:
     """A finding about sensors of unequal noise, and whether each one's could be told."""
     if spectrum.unevenness <= 1:
         return []
     if spectrum.scale is not None:
-        ratio = float((spectrum.scale.max() / spectrum.scale.min()) ** 2)
-        return [finding("uneven-noise", spectrum.unevenness, 1.0, client=client.name, ratio=ratio)]
+        # Relative to each feature's own variance: features may have different units.
+        shares = spectrum.sensors / np.diagonal(client.control.covariance)
+        if shares.max() < UNEVEN * shares.min():
+            return []
+        words = {"most": percent(float(shares.max())), "least": percent(float(shares.min()))}
+        return [finding("uneven-noise", spectrum.unevenness, 1.0, client=client.name, **words)]
     why, what = _unknown(client)
     words = {"why": why, "what": what}
     return [finding("uneven-noise/unknown", spectrum.unevenness, 1.0, client=client.name, **words)]
