@@ -50,7 +50,7 @@ FIRM_YES, FIRM_NO = float(np.log(20.0)), LEAST_AGAINST
 # A label is left out if it has so many contradictions, this share of what was compared, and
 # if they add up to this log Bayes factor. In 56 sound studies of seven families of graphs and in
 # three that had raised an alarm, they add up to 11 at most (43 where one site had misread a label);
-# of exchanged labels that others can contradict, to 10 to 50.
+# of exchanged labels that others can contradict, to 5 to 50.
 LEAST, SHARE, CONTRADICTED = 3, 0.1, 12.0
 # Clients with more differing labels than this share of theirs are weighed as a whole instead.
 WHOLE = 1 / 3
@@ -107,7 +107,7 @@ NOBODY = -1
 # Frequencies of sampled orders are not known better than this.
 LEAST_CHANCE = 1e-3
 # Log Bayes factor from which what one client says is clear, and the weight from which it counts. Of
-# 1,450 right "yes" and 4,500 right "no" outside chains, one was opposed so clearly.
+# 1,302 right "yes" and 5,142 right "no" outside chains, one was opposed so clearly.
 CLEAR, COUNTS = 4.0, 0.5
 # Largest group of clients that is left out together.
 MOST_GROUP = 10
