@@ -203,7 +203,7 @@ def test_the_table_and_the_diagram_agree_with_the_order():
     frame = order.to_frame()
     assert list(frame.columns) == [
         "ancestor", "descendant", "verdict", "probability", "supporting", "contradicting",
-        "excludes_above", "excludes_unit", "agreement", "rests_on", "contested",
+        "excludes_above", "excludes_unit", "agreement", "rests_on", "witnesses", "contested",
     ]  # fmt: skip
     assert len(frame) == len(order) * (len(order) - 1)
     row = frame.iloc[17]

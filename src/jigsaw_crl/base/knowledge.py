@@ -46,7 +46,7 @@ class Knowledge:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> known = jc.Knowledge(tiers=[["z1", "z2"], ["z3", "z4", "z5"]], ancestor=["z1 -> z5"])
+    >>> known = jc.Knowledge(tiers=[["z1", "z2"], ["z4", "z5"]], ancestor=["z1 -> z5"])
     >>> world = jc.simulate.setting("A", 0)
     >>> result = jc.recover([world.client(0)], knowledge=known)
     >>> print(result.order.explain("z1", "z5"))

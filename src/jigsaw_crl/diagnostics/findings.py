@@ -259,8 +259,8 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "error",
         "{feature!r} is {code} in about {share} of the rows and ordinary in the others: the number "
         "seems to stand for a reading that is missing",
-        "Replace it by an empty cell, and leave such rows out with --drop-missing "
-        '(missing="drop").',
+        'Write na = ["{code}"] in study.toml, or replace it by an empty cell, and leave such rows '
+        'out with --drop-missing (missing="drop").',
     ),
     "heavy-tails": (
         "warning",

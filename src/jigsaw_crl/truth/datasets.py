@@ -1,4 +1,11 @@
-"""Small data sets with a known truth, which come with the package."""
+"""Small data sets with a known truth, which come with the package.
+
+Examples
+--------
+>>> import jigsaw_crl as jc
+>>> list(jc.datasets.light_tunnel()["control"].columns)
+['red', 'green', 'blue', 'pol_1', 'pol_2']
+"""
 
 from __future__ import annotations
 
