@@ -46,12 +46,12 @@ class Knowledge:
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> known = jc.Knowledge(tiers=[["z1", "z2"], ["z4", "z5"]], ancestor=["z1 -> z5"])
+    >>> known = jc.Knowledge(tiers=[["z1"], ["z5"]], ancestor=["z1 -> z5"])
     >>> world = jc.simulate.setting("A", 0)
     >>> result = jc.recover([world.client(0)], knowledge=known)
     >>> print(result.order.explain("z1", "z5"))
     z1 is an ancestor of z5.
-      1. z1 is an ancestor of z5: you said so
+      1. z1 is an ancestor of z5: you said so; client-1 says yes
     """
 
     tiers: Sequence[Sequence[str]] = ()
