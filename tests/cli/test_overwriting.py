@@ -185,9 +185,9 @@ def test_a_second_writer_of_a_result_folder_gets_a_clear_line(lab, refused):
 def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab, monkeypatch):
     from jigsaw_crl.cli import order
 
-    first, more = order._grown, []
+    first, more = order._changed, []
 
-    def slow(known, pieces, provenance):
+    def slow(*given, **options):
         # Another run of the same command, in another process, while this one computes.
         words = ["assemble", str(lab / "lab.fragment.json"), "--into", str(lab / "result")]
         code = "import sys; from jigsaw_crl.cli.app import run; sys.exit(run(sys.argv[1:]))"
@@ -196,9 +196,9 @@ def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab,
                 [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
             )
         )
-        return first(known, pieces, provenance)
+        return first(*given, **options)
 
-    monkeypatch.setattr(order, "_grown", slow)
+    monkeypatch.setattr(order, "_changed", slow)
     piece = json.loads((lab / "lab.fragment.json").read_text())
     (lab / "later.json").write_text(json.dumps(piece | {"client": "later", "findings": []}))
     assert run(["assemble", str(lab / "later.json"), "--into", str(lab / "result")]) == 0
