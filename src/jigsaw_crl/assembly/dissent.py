@@ -185,11 +185,12 @@ def witnesses(
 ) -> npt.NDArray[np.int32]:
     """How many clients a decided pair rests on, if these are few, shape (p, p).
 
-    It is the size of the smallest group without which the others would not decide the pair, found
-    by leaving out, of every pair, the client that says most for its verdict, then the next, and so
-    on. All pairs lose theirs together, so that a verdict that others imply stands only if they
-    stand too: no smaller group changes it. Groups up to a fifth of the clients (and `MOST_GROUP`)
-    are tried; 0 if none of them changes the verdict, and for open pairs. Copies are one client.
+    It is the size of a group without which the others would not decide the pair, found by leaving
+    out, of every pair, the client that says most for its verdict, then the next, and so on. At one
+    effect scale log factors add up, and no smaller group changes the verdict; with several scales
+    that is not proven. All pairs lose theirs together, so that a verdict that others imply stands
+    only if they stand too. Groups up to a fifth of the clients (and `MOST_GROUP`) are tried; 0 if
+    none of them changes the verdict, and for open pairs. Copies are one client.
     """
     falls, rest = _Falls(evidence, probability, log_factor, verdicts), evidence.pooled.minus([])
     parts = _parts(evidence)
