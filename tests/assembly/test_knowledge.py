@@ -125,7 +125,7 @@ def test_what_follows_from_it_is_named_if_only_that_is_contradicted():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("p", [30, 104])
-def test_it_holds_in_larger_studies_and_adds_only_true_verdicts(p):
+def test_it_holds_in_larger_studies_and_adds_true_verdicts(p):
     world = small_world(3, n_latent=p, n_clients=4)
     truth = world.order.matrix
     names = world.order.elements
@@ -140,9 +140,9 @@ def test_it_holds_in_larger_studies_and_adds_only_true_verdicts(p):
     assert (told.verdicts != -1).sum() > (plain.verdicts != -1).sum()
     at = [names.index(x) for x in told.labels]
     expected = truth[np.ix_(at, at)]
-    # Both are sampled, so that a few pairs near a threshold may fall on either side.
-    before = false_statements(plain.verdicts, expected)
-    assert false_statements(told.verdicts, expected) <= before + 3
+    # With this seed of the sampler 1 of 195 new verdicts is wrong, with four others none.
+    new = np.where(plain.verdicts == -1, told.verdicts, -1)
+    assert false_statements(new, expected) <= 0.01 * (new != -1).sum()
 
 
 def test_names_types_and_methods_are_checked():
