@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
+import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +13,35 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl import GlobalOrder, Verdict, assemble
 from jigsaw_crl.assembly import CertificateChecker, check_certificate
+from jigsaw_crl.assembly.certificate import Fact, Step
 from jigsaw_crl.assembly.decision import Why
 from jigsaw_crl.assembly.posterior import Convergence
 
 from .clients import lab, noisy, perfect, small_world
 from .strategies import labs
+
+
+def follows(step: Step, known: set[Fact], order: GlobalOrder) -> bool:
+    """Does a step follow from its premises, by the definition of its rule?"""
+    fact = step.fact
+    if step.rule == "chain":
+        graph = nx.DiGraph([(f.subject, f.object) for f in known if f.holds])
+        return fact.holds and nx.has_path(graph, fact.subject, fact.object)
+    if step.rule == "excluded":
+        above = {fact.subject} | {f.subject for f in known if f.holds and f.object == fact.subject}
+        below = {fact.object} | {f.object for f in known if f.holds and f.subject == fact.object}
+        return not fact.holds and any(
+            u == v or Fact(u, v, False) in known or Fact(v, u, True) in known
+            for u, v in product(above, below)
+        )
+    if step.rule == "one-of":
+        (client,) = (f for f in order.fragments if f.client == step.client)
+        assert (frozenset(step.about), fact.object) in client.statements.one_of
+        return fact.holds and all(
+            c == fact.subject or {Fact(c, fact.object, False), Fact(fact.subject, c, True)} & known
+            for c in step.about
+        )
+    return not known and (step.rule != "stated" or len(step.supporting) > 0)
 
 
 def check_all(order: GlobalOrder) -> set[str]:
@@ -27,6 +52,13 @@ def check_all(order: GlobalOrder) -> set[str]:
         assert certificate.verdict is order.verdict(a, d)
         assert str(certificate).startswith((f"{a} is", "Whether"))
         rules |= certificate.rules
+        for number, step in enumerate(certificate.steps):
+            assert all(i < number for i in step.because)
+            known = {certificate.steps[i].fact for i in step.because}
+            assert follows(step, known, order), str(certificate)
+        if certificate.steps:
+            holds = certificate.verdict is Verdict.ANCESTOR
+            assert certificate.steps[-1].fact == Fact(a, d, holds)
     return rules
 
 

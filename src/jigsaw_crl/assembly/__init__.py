@@ -8,7 +8,7 @@
 `copies`, `linearity`, `dissent`  clients that sent the same, contradict the model,
                 or stand against the others
 `posterior/`    probabilities of orders, and trust in each client
-`entailment`, `proof`  what follows from facts, and how
+`entailment`    what follows from facts, and how
 `decision`      `decide`: the one rule of a verdict
 `pairs`         `PairTable`: everything that is known about every pair
 `conclusion`    `conclude`: the one road from fragments to an order and its findings

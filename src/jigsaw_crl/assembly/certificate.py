@@ -1,7 +1,7 @@
 """Certificates: a verdict, and the steps that lead to it from what the clients said.
 
-Each step names the rule by which its fact follows from earlier steps, so that a reader, or
-`check_certificate`, can verify it without trusting the assembly.
+Each step names the rule by which its fact follows from earlier steps, so that a reader can verify
+it without trusting the assembly.
 """
 
 from __future__ import annotations

@@ -1,35 +1,41 @@
-"""What do certain statements about ancestors imply? Sound; complete if no client names only a set.
+"""What do facts about ancestors imply, and how? Sound; complete if no client names only a set.
 
 Positives are closed under transitivity; negatives are the pairs that would contradict a known fact
 (see `base.order.refuted`). Every other pair is undetermined: both answers occur in some order that
 agrees with the statements.
 
-Facts that do not follow from the order alone are entered as *base* facts with a rank, the round in
-which they were derived. A base fact follows from facts of lower rank, so proofs are not circular.
+What follows from "one of these is an ancestor of d" is entered as a further base fact, with the
+facts that it follows from, so that proofs are not circular.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import csgraph_from_dense, dijkstra
 
-from jigsaw_crl.assembly.certificate import say
+from jigsaw_crl.assembly.certificate import Fact, Step, say
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
-__all__ = ["UNKNOWN", "Contradiction", "Facts", "Routes", "deduce"]
+__all__ = ["Contradiction", "Facts", "NoProof", "Prover", "deduce"]
 
 Routes = tuple[FloatArray, npt.NDArray[np.int32]]
 
-UNKNOWN = np.iinfo(np.int32).max
 # What a step adds to a proof, as a doubt: a chain of firm facts is better than one that is not.
 STEP = 1e-3
+
+
+class NoProof(Exception):
+    """The fact does not follow."""
 
 
 class Contradiction(Exception):
@@ -53,56 +59,54 @@ class Contradiction(Exception):
         return text + "); they were weighed as evidence instead"
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Facts:
-    """Facts about ordered pairs, closed under the order rules.
+    """Facts about ordered pairs.
 
-    Attributes
+    Parameters
     ----------
     evidence : Evidence
         The statements.
-    yes, no : array of bool, shape (p, p)
-        What is known, closed.
-    rank : array of int32, shape (p, p)
-        Rank of each base fact "is an ancestor", `UNKNOWN` for other pairs; 0 means stated.
-    denied : array of bool, shape (p, p)
-        The base facts "is not an ancestor", all of them stated.
+    base, denied : array of bool, shape (p, p)
+        Pairs that are, and are not, ancestors by statement, evidence or `reasons`: not closed.
     doubt : array, shape (p, p)
         Of base facts, from 0 (certain) to 1; proofs have as little of it as possible.
     reasons : dict
-        Of base facts `(a, d)` that are derived: the number of the client that states "one of these
-        is an ancestor", and which of its statements it is.
+        Of the base facts that "one of these is an ancestor" implies.
     """
 
     evidence: Evidence
-    yes: BoolArray
-    no: BoolArray
-    rank: npt.NDArray[np.int32]
+    base: BoolArray
     denied: BoolArray
     doubt: FloatArray
-    reasons: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    _before: dict[int, Facts] = field(default_factory=dict, init=False)
+    reasons: dict[tuple[int, int], Reason] = field(default_factory=dict)
     _routes: dict[tuple[int, bool], Routes] = field(default_factory=dict, init=False)
 
-    @classmethod
-    def of(cls, evidence: Evidence, yes: BoolArray, no: BoolArray, doubt: FloatArray) -> Facts:
-        """Facts of which none is derived, not closed."""
-        rank = np.where(yes, 0, UNKNOWN).astype(np.int32)
-        return cls(evidence, yes, no, rank, no, doubt)
+    @cached_property
+    def yes(self) -> BoolArray:
+        """Every pair that is an ancestor pair; a `Contradiction` if they form a cycle."""
+        yes = transitive_closure(self.base)
+        loop = np.flatnonzero(np.diagonal(yes))
+        if loop.size:
+            a = int(loop[0])
+            d = int(np.flatnonzero(yes[a] & yes[:, a] & (np.arange(len(yes)) != a))[0])
+            raise Contradiction("the ancestors form a cycle", (a, d))
+        return yes
 
-    @classmethod
-    def stated(cls, evidence: Evidence) -> Facts:
-        """Everything that some client or the user states, and its closure."""
-        known, (said, denied) = evidence.panel.known, evidence.counts
-        yes, no = (said > 0) | (known == YES), (denied > 0) | (known == NO)
-        out = cls.of(evidence, yes, no, np.zeros(yes.shape))
-        out.close()
-        return out
+    @cached_property
+    def no(self) -> BoolArray:
+        """Every pair that is none; a `Contradiction` if it is an ancestor pair as well."""
+        no = refuted(self.yes, self.denied)
+        both = self.yes & no
+        if both.any():
+            a, d = np.argwhere(both)[0].tolist()
+            raise Contradiction("a pair is both stated and denied", (a, d))
+        return no
 
     @cached_property
     def lengths(self) -> FloatArray:
         """What each base fact adds to a path: `STEP` and its doubt; infinite for other pairs."""
-        return np.where(self.rank < UNKNOWN, STEP + self.doubt, np.inf)
+        return np.where(self.base, STEP + self.doubt, np.inf)
 
     def routes(self, start: int, *, up: bool = False) -> Routes:
         """Lengths of the shortest paths of base facts, and each label's predecessor.
@@ -116,75 +120,134 @@ class Facts:
             self._routes[start, up] = found[0][0], found[1][0]
         return self._routes[start, up]
 
-    def before(self, rank: int) -> Facts:
-        """What follows from the base facts below a rank."""
-        if rank not in self._before:
-            ranks = np.where(self.rank < rank, self.rank, UNKNOWN)
-            self._before[rank] = replace(self, rank=ranks)
-            self._before[rank].close()
-        return self._before[rank]
 
-    def close(self) -> None:
-        """Compute `yes` and `no` from the base facts.
+class Reason(NamedTuple):
+    """Why a base fact holds: the number of a client, that of its statement, and earlier facts."""
 
-        Raises
-        ------
-        Contradiction
-            No order agrees with them.
-        """
-        yes = transitive_closure(self.rank != UNKNOWN)
-        loop = np.flatnonzero(np.diagonal(yes))
-        if loop.size:
-            a = int(loop[0])
-            d = int(np.flatnonzero(yes[a] & yes[:, a] & (np.arange(len(yes)) != a))[0])
-            raise Contradiction("the ancestors form a cycle", (a, d))
-        no = refuted(yes, self.denied)
-        both = np.argwhere(yes & no)
-        if len(both):
-            raise Contradiction(
-                "a pair is both stated and denied", (int(both[0][0]), int(both[0][1]))
-            )
-        self.yes, self.no = yes, no
+    client: int
+    statement: int
+    earlier: Facts
 
 
 def deduce(evidence: Evidence) -> Facts:
-    """Everything that follows from the clients' certain statements and disjunctions.
+    """Everything that follows from what clients state for certain, and from what the user said.
 
     Raises
     ------
     Contradiction
         No order agrees with the statements.
     """
-    facts, rank = Facts.stated(evidence), 1
+    known, (said, denied) = evidence.panel.known, evidence.counts
+    yes, no = (said > 0) | (known == YES), (denied > 0) | (known == NO)
+    facts = Facts(evidence, yes, no, np.zeros(yes.shape))
     while derived := _resolve(facts):
-        for pair, reason in derived.items():
-            facts.rank[pair], facts.reasons[pair] = rank, reason
-        facts.close()
-        rank += 1
+        base = facts.base.copy()
+        base[tuple(zip(*derived, strict=True))] = True
+        facts = replace(facts, base=base, reasons={**facts.reasons, **derived})
     return facts
 
 
-def _resolve(facts: Facts) -> dict[tuple[int, int], tuple[int, int]]:
+def _resolve(facts: Facts) -> dict[tuple[int, int], Reason]:
     """New ancestors from one pass over "one of these is an ancestor of d", each with its reason.
 
     Candidates that are known not to be ancestors are removed. A label c that equals or is an
     ancestor of every remaining candidate is an ancestor of d.
     """
-    panel = facts.evidence.panel
-    above = facts.yes | np.eye(len(panel.labels), dtype=bool)
-    found: dict[tuple[int, int], tuple[int, int]] = {}
+    # Reading them raises a contradiction, also without any disjunction.
+    panel, yes, no = facts.evidence.panel, facts.yes, facts.no
+    above = yes | np.eye(len(panel.labels), dtype=bool)
+    found: dict[tuple[int, int], Reason] = {}
     for k, rows in enumerate(panel.rows):
         for number, (candidates, d) in enumerate(rows.one_of):
-            left = [c for c in candidates if not facts.no[c, d]]
+            left = [c for c in candidates if not no[c, d]]
             if not left:
                 raise Contradiction(
                     "every candidate of a disjunction is refuted", (candidates[0], d)
                 )
-            if any(facts.yes[c, d] for c in left):
+            if any(yes[c, d] for c in left):
                 continue
             common = np.asarray(above[:, left].all(axis=1), dtype=bool)
             # Higher common ancestors follow from the lowest ones.
-            lowest = common & ~(facts.yes & common[None, :]).any(axis=1)
-            for c in np.flatnonzero(lowest & ~facts.yes[:, d]).tolist():
-                found.setdefault((c, d), (k, number))
+            lowest = common & ~(yes & common[None, :]).any(axis=1)
+            for c in np.flatnonzero(lowest & ~yes[:, d]).tolist():
+                found.setdefault((c, d), Reason(k, number, facts))
     return found
+
+
+class Prover:
+    """Writes the steps of one certificate.
+
+    Parameters
+    ----------
+    labels : tuple of str
+    base : callable
+        The step of a base fact that is not derived, from `(a, d, holds)`.
+    """
+
+    def __init__(self, labels: tuple[str, ...], base: Callable[[int, int, bool], Step]) -> None:
+        self.labels, self.base = labels, base
+        self.steps: list[Step] = []
+        self._written: dict[Fact, int] = {}
+
+    def prove(self, facts: Facts, a: int, d: int, holds: bool) -> int:
+        """Prove that a is (not) an ancestor of d, and return the number of the last step."""
+        fact = Fact(self.labels[a], self.labels[d], holds)
+        if fact in self._written:
+            return self._written[fact]
+        if not holds and not facts.denied[a, d]:
+            step = self._excluded(facts, fact, a, d)
+        elif holds and len(path := _path(facts, a, d)) > 2:
+            because = [self.prove(facts, u, v, True) for u, v in pairwise(path)]
+            step = Step(fact, "chain", tuple(because))
+        elif holds and (a, d) in facts.reasons:
+            step = self._derived(facts.reasons[a, d], fact, a, d)
+        else:
+            step = self.base(a, d, holds)
+        self.steps.append(step)
+        self._written[fact] = len(self.steps) - 1
+        return self._written[fact]
+
+    def _excluded(self, facts: Facts, fact: Fact, a: int, d: int) -> Step:
+        """a → d would make u → v, for u above or equal to a and v below or equal to d.
+
+        That is excluded if u → v is denied, if v → u is known, or if u is v.
+        """
+        (up, _), (down, _) = facts.routes(a, up=True), facts.routes(d)
+        # Only these u and v are possible, which keeps the tables small.
+        above, below = np.flatnonzero(np.isfinite(up)), np.flatnonzero(np.isfinite(down))
+        grid = np.ix_(above, below)
+        denied = np.where(facts.denied[grid], facts.doubt[grid], np.inf)
+        same = np.where(above[:, None] == below, 0.0, np.inf)
+        ways = np.stack((denied, facts.lengths.T[grid], same)) + up[above][:, None] + down[below]
+        which, row, column = np.unravel_index(int(ways.argmin()), ways.shape)
+        if not np.isfinite(ways[which, row, column]):
+            raise NoProof
+        u, v = int(above[row]), int(below[column])
+        needed = [(u, a, True)] if u != a else []
+        needed += [(d, v, True)] if v != d else []
+        needed += [[(u, v, False)], [(v, u, True)], []][which]
+        return Step(fact, "excluded", tuple(self.prove(facts, *x) for x in needed))
+
+    def _derived(self, reason: Reason, fact: Fact, a: int, d: int) -> Step:
+        """Each candidate of a disjunction is refuted, or a is an ancestor of it."""
+        earlier = reason.earlier
+        rows = earlier.evidence.panel.rows[reason.client]
+        candidates, _ = rows.one_of[reason.statement]
+        because = [
+            self.prove(earlier, *((c, d, False) if earlier.no[c, d] else (a, c, True)))
+            for c in candidates
+            if c != a
+        ]
+        about = tuple(self.labels[c] for c in candidates)
+        return Step(fact, "one-of", tuple(because), client=rows.client, about=about)
+
+
+def _path(facts: Facts, a: int, d: int) -> list[int]:
+    """The labels on the shortest path of base facts."""
+    length, previous = facts.routes(a)
+    if not np.isfinite(length[d]):
+        raise NoProof
+    path = [d]
+    while path[-1] != a:
+        path.append(int(previous[path[-1]]))
+    return path[::-1]

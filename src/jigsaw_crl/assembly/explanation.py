@@ -2,62 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from jigsaw_crl.assembly.bounds import LARGEST_NO, says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
+from jigsaw_crl.assembly.entailment import NoProof, Prover
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.proof import NoProof, Prover
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, VERDICTS, YES
 
 __all__ = ["explain"]
 
 
 def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
     """The certificate of one ordered pair of positions."""
-    said = int(order.verdicts[a, d])
-    steps: tuple[Step, ...] = ()
-    reason = ""
-    probability: float | None = None
-    if order.mode == "evidence":
-        probability = float(order.probabilities[a, d])
-    elif said != OPEN and order.mode == "exact":
-        # Algorithm 3 gives no probabilities.
-        probability = float(said == YES)
-    if said == OPEN:
-        reason = _why_undetermined(order, a, d)
-    elif order.mode == "exact":
-        steps = _proof(order, a, d, said == YES, "stated")
-    elif order.mode == "paper":
-        steps = (Step(Fact(order.labels[a], order.labels[d], True), "algorithm-3"),)
-    else:
-        steps = _from_evidence(order, a, d, said == YES)
+    table, said = order.table, int(order.verdicts[a, d])
+    # Exact mode gives none to undetermined pairs, and Algorithm 3 none at all.
+    given = order.mode == "evidence" or (order.mode == "exact" and said != OPEN)
+    bound = np.nan if said == YES else float(table.bounds.value[a, d])
     return Certificate(
         ancestor=order.labels[a],
         descendant=order.labels[d],
-        verdict=order.verdict(order.labels[a], order.labels[d]),
-        probability=probability,
-        steps=steps,
-        reason=reason,
+        verdict=VERDICTS[said],
+        probability=float(order.probabilities[a, d]) if given else None,
+        steps=() if said == OPEN else _steps(order, a, d, said == YES),
+        reason=_why_undetermined(order, a, d) if said == OPEN else "",
         mode=order.mode,
         seed=order.seed,
         smallest_effect=order.smallest_effect,
+        bound=None if np.isnan(bound) else bound,
+        bound_unit="" if np.isnan(bound) else table.bounds.unit(a, d),
         effect=None if said == NO else _effect(order, a, d),
-        rests_on=order.table.resting(a, d),
-        witnesses=int(order.table.witnesses[a, d]),
-        contested=bool(order.table.contested[a, d]),
-        **_bound(order, a, d, said),
+        rests_on=table.resting(a, d),
+        witnesses=int(table.witnesses[a, d]),
+        contested=bool(table.contested[a, d]),
     )
-
-
-def _bound(order: GlobalOrder, a: int, d: int, said: int) -> dict[str, Any]:
-    """The size of effect that the data exclude, for pairs that are not stated as ancestors."""
-    bounds = order.table.bounds
-    value = float(bounds.value[a, d]) if said != YES and order.mode == "evidence" else np.nan
-    return {} if np.isnan(value) else {"bound": value, "bound_unit": bounds.unit(a, d)}
 
 
 def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
@@ -75,40 +54,32 @@ def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
     )
 
 
-# -- steps ------------------------------------------------------------------------------------
-
-
-def _proof(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> tuple[Step, ...]:
-    """The steps that lead to a fact from those that clients state or evidence decides."""
-    prover = Prover(order.facts, lambda a, d, holds: _base(order, a, d, holds, rule))
-    prover.ancestor(a, d, holds)
-    return tuple(prover.steps)
-
-
-def _from_evidence(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
+def _steps(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
+    """The steps that lead to a verdict from what clients state or evidence decides."""
+    if order.mode == "paper":
+        return (Step(Fact(order.labels[a], order.labels[d], True), "algorithm-3"),)
     if order.table.why[a, d] == Why.SMALL:
         return (_base(order, a, d, False, "small"),)
+    rule = "stated" if order.mode == "exact" else "weighed"
+    prover = Prover(order.labels, lambda a, d, holds: _base(order, a, d, holds, rule))
     try:
-        return _proof(order, a, d, holds, "weighed")
+        prover.prove(order.facts, a, d, holds)
     except NoProof:
         return (_base(order, a, d, holds, "posterior"),)
+    return tuple(prover.steps)
 
 
 def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
     """A step that follows from no other, and who says so."""
     yes, no = order.said.sides(a, d)
-    supporting, contradicting = (yes, no) if holds else (no, yes)
-    fact = Fact(order.labels[a], order.labels[d], holds)
-    if order.panel.known[a, d] == holds:
-        return Step(fact, "known", supporting=supporting, contradicting=contradicting)
-    if rule == "stated":
-        return Step(fact, rule, supporting=supporting)
+    known = order.panel.known[a, d] == holds
+    stated = known or rule == "stated"
     return Step(
-        fact,
-        rule,
-        supporting=supporting,
-        contradicting=contradicting,
-        log_bayes_factor=round(float(order.evidence[a, d]), 6),
+        Fact(order.labels[a], order.labels[d], holds),
+        "known" if known else rule,
+        supporting=yes if holds else no,
+        contradicting=no if holds else yes,
+        log_bayes_factor=None if stated else round(float(order.evidence[a, d]), 6),
     )
 
 

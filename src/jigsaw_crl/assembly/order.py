@@ -316,7 +316,7 @@ class GlobalOrder(ReadOnlyArrays):
         own = (self.table.why == Why.EVIDENCE) & ~np.eye(len(self.labels), dtype=bool) | known
         yes, no = ((self.verdicts == said) & own for said in (YES, NO))
         doubt = np.where(known, 0.0, np.exp(-np.abs(self.evidence)))
-        return Facts.of(self.said, yes, no, doubt)
+        return Facts(self.said, yes, no, doubt)
 
     @property
     def evidence(self) -> FloatArray:
