@@ -1,7 +1,7 @@
 """The application, its exit codes, and the one-line message of an error.
 
-Nothing heavy is imported here, and the module of a command is imported only when it is needed, so
-that `jigsaw --help` and shell completion answer at once.
+What a command runs is imported inside it, so that `jigsaw --help` and shell completion answer at
+once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import typer
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.errors import JigsawError
 from jigsaw_crl.base.labels import safe_text
-from jigsaw_crl.cli.commands import CommandsOnDemand
+from jigsaw_crl.cli import answers, client, federate, order, verify, worlds
 
 __all__ = ["app", "main"]
 
@@ -24,7 +24,6 @@ SUCCESS, DEFECT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 app = typer.Typer(
     name="jigsaw",
-    cls=CommandsOnDemand,
     help="One causal order from many partial, mixed, private views of a hidden system.",
     epilog="Start with: jigsaw demo",
     no_args_is_help=True,
@@ -50,6 +49,11 @@ def _root(
     ] = False,
 ) -> None:
     del version
+
+
+# In the order of the list that `jigsaw --help` prints.
+for _module in (client, order, answers, verify, federate, worlds):
+    _module.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -84,6 +88,9 @@ def run(arguments: list[str] | None = None) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(message(), err=True)
+            return BAD_INPUT
         return _complain(f"{message()} Try: {_usage(error)} --help")
     return code if isinstance(code, int) else SUCCESS
 

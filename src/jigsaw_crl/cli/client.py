@@ -1,4 +1,4 @@
-"""Commands that run where the rows are: `check`, `moments`, `fragment`.
+"""Commands that run where the rows are: `check`, `moments`, `fragment`, `latents`.
 
 What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
 completion load this module and should answer at once.
@@ -6,22 +6,23 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, is_document, write_text
-from jigsaw_crl.base.terminal import note, print_json, say, working
+from jigsaw_crl.base.files import check_output, is_document, write_file, write_text
+from jigsaw_crl.base.terminal import note, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import BLOCKS, print_findings, print_left_out, print_table
+from jigsaw_crl.cli.output import BLOCKS, emit, print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.findings import Finding
-    from jigsaw_crl.client.checks import Kinds
     from jigsaw_crl.client.client import Client
     from jigsaw_crl.fragment.fragment import Fragment, Outcome
 
@@ -29,25 +30,56 @@ __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: jigsaw check study/")(check)
-    app.command(epilog="Example: jigsaw moments lab-1.parquet -o lab-1.moments.npz")(moments)
-    app.command(epilog="Example: jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json")(
-        fragment
+    opt.command(app, check, "jigsaw check study/")
+    opt.command(
+        app,
+        moments,
+        "jigsaw moments lab-1.parquet -o lab-1.moments.npz",
+        output=opt.option("FILE", "Moments file (.npz) to write.", "-o", "--output"),
+        add_to=opt.option("FILE", "Moments file whose rows these are added to."),
+        cluster=opt.option(
+            "ADDRESS",
+            "Reduce a folder of Parquet files on the Dask cluster with this scheduler, each file "
+            "by a worker that sees it.",
+        ),
+    )
+    opt.command(
+        app,
+        fragment,
+        "jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json",
+        table=opt.argument("TABLE", "A table or a moments file."),
+        output=opt.option("FILE", "Fragment file to write.", "-o", "--output"),
+        private=opt.option(
+            "FILE",
+            "Also write the site's own copy, with the latent directions; it is not shared.",
+        ),
+        sign=opt.option("KEY", "Sign it with this site's private key."),
+        study=opt.option("NAME", "Study that it is signed for."),
+        round_name=opt.option("NAME", "Round of the study that it is signed for.", "--round"),
+        show=opt.option(None, "Print all that the fragment holds, for review.", "--show"),
+        min_rows=opt.option("N", "Refuse a regime with fewer rows.", min=1),
+        full_precision=opt.option(
+            None,
+            "Do not round the numbers to what their sampling error justifies. They then say more "
+            "about single rows.",
+            "--full-precision",
+        ),
+    )
+    opt.command(
+        app,
+        latents,
+        "jigsaw latents lab-1.private.json lab-1.csv -o latents.csv",
+        private=opt.argument("PRIVATE", "The site's own file, of fragment --private."),
+        output=opt.option("FILE", "CSV file to write.", "-o", "--output"),
     )
 
 
 def check(
-    study: opt.Study,
-    interventions: opt.Interventions = None,
-    regime: opt.Regime = None,
-    control: opt.Control = None,
-    batch: opt.Batch = None,
-    group: opt.Group = None,
-    trim: opt.Trim = None,
-    drop_missing: opt.DropMissing = False,
-    fill_missing: opt.FillMissing = False,
-    ignore: opt.Ignore = None,
-    as_json: opt.Json = False,
+    study: Path,
+    *,
+    interventions: list[str] | None = None,
+    reading: opt.Reading,
+    as_json: bool = False,
 ) -> None:
     """Is this data fit for the method, and if not, why not?
 
@@ -67,7 +99,6 @@ def check(
     from jigsaw_crl.study import read_any
 
     kinds = opt.kinds_of(interventions)
-    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     with working("reading"):
         data = read_any(study, **reading)
     for kind in kinds:
@@ -85,66 +116,48 @@ def check(
     except InputError as error:
         refusal = error
     parts = left_out(report.findings, outcomes)
-    if as_json:
-        print_json(
-            {
-                "study": data.name,
-                "fit": refusal is None,
-                "findings": [f.to_document() for f in report.findings],
-                "left_out": [asdict(part) for part in parts],
-                "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},
-                "clients": [summary.to_document() for summary in report.clients],
-            }
-        )
+
+    def told() -> None:
+        columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
+        print_table("Clients", columns, [s.to_row() for s in report.clients])
+        print_findings(report.findings)
         if refusal is not None:
-            raise refusal
-        return
-    columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
-    print_table("Clients", columns, [s.to_row() for s in report.clients])
-    print_findings(report.findings)
+            typer.echo("The data cannot be used as they are.")
+            return
+        print_left_out(parts)
+        for name, outcome in outcomes.items():
+            if not outcome.ok:
+                say(f"{name}: {outcome}")
+        if all(outcome.code == "not-identified" for outcome in outcomes.values()):
+            typer.echo("The data can be read, but they do not tell the order.")
+        else:
+            typer.echo(f"The data can be used{', without what is left out' if parts else ''}.")
+
+    document = {
+        "study": data.name,
+        "fit": refusal is None,
+        "findings": [f.to_document() for f in report.findings],
+        "left_out": [asdict(part) for part in parts],
+        "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},
+        "clients": [summary.to_document() for summary in report.clients],
+    }
+    emit(as_json, document, told)
     if refusal is not None:
-        typer.echo("The data cannot be used as they are.")
         raise refusal
-    print_left_out(parts)
-    for name, outcome in outcomes.items():
-        if not outcome.ok:
-            say(f"{name}: {outcome}")
-    if all(outcome.code == "not-identified" for outcome in outcomes.values()):
-        typer.echo("The data can be read, but they do not tell the order.")
-    else:
-        typer.echo(f"The data can be used{', without what is left out' if parts else ''}.")
 
 
 def moments(
-    table: opt.Table,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Moments file (.npz) to write.")
-    ],
-    interventions: opt.Interventions = None,
-    regime: opt.Regime = None,
-    control: opt.Control = None,
-    batch: opt.Batch = None,
-    group: opt.Group = None,
-    trim: opt.Trim = None,
-    drop_missing: opt.DropMissing = False,
-    fill_missing: opt.FillMissing = False,
-    ignore: opt.Ignore = None,
-    name: opt.Name = None,
-    n_latent: opt.NLatent = None,
-    add_to: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Moments file whose rows these are added to."),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Reduce a folder of Parquet files on the Dask cluster with this scheduler, each "
-            "file by a worker that sees it.",
-        ),
-    ] = None,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
+    table: Path,
+    *,
+    output: Path,
+    interventions: list[str] | None = None,
+    reading: opt.Reading,
+    name: str | None = None,
+    n_latent: int | None = None,
+    add_to: Path | None = None,
+    cluster: str | None = None,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Turn rows into sufficient statistics.
 
@@ -157,109 +170,72 @@ def moments(
 
     # Moments that rows are added to may be replaced by the sum.
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
-    kinds = opt.kinds_of(interventions)
-    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     earlier = None if add_to is None else read_client_with_findings(add_to)[0]
-    reading |= {"reduction": earlier and earlier.reduction, "cluster": cluster}
-    client, _ = _read(table, kinds, name=name, n_latent=n_latent, **reading)
+    reading |= {"name": name, "n_latent": n_latent, "cluster": cluster}
+    reading["reduction"] = earlier and earlier.reduction
+    client, _ = _read(table, interventions, reading)
     if earlier is not None:
-        if not kinds:
+        if not interventions:
             # Nothing is said of the new rows: they are like the earlier ones.
             client = client.with_interventions(dict.fromkeys(earlier.hard, "hard"))
         client = merge_clients(earlier, client)
     write_moments(client, output, force=force)
     sizes = client.n_samples
-    if as_json:
-        print_json(
-            {
-                "client": client.name,
-                "output": str(output),
-                "labels": list(client.labels),
-                "n_features": len(client.columns),
-                "n_directions": None if client.reduction is None else client.n_features,
-                "n_latent": client.n_latent,
-                "n_samples": sizes,
-                "hard": sorted(client.hard),
-            }
-        )
-        return
+    document = {
+        "client": client.name,
+        "output": str(output),
+        "labels": list(client.labels),
+        "n_features": len(client.columns),
+        "n_directions": None if client.reduction is None else client.n_features,
+        "n_latent": client.n_latent,
+        "n_samples": sizes,
+        "hard": sorted(client.hard),
+    }
     rows = "exact moments" if sizes is None else pluralise(sum(sizes.values()), "row")
-    typer.echo(
+    lines = [
         f"{client.name}: {rows}, {pluralise(len(client.columns), 'feature')}, "
         f"{pluralise(len(client.labels), 'label')} written to {output}"
-    )
+    ]
     if client.reduction is not None:
-        typer.echo(client.reduction.message)
+        lines.append(client.reduction.message)
     if client.hard:
-        typer.echo(f"hard interventions: {', '.join(sorted(client.hard))}")
+        lines.append(f"hard interventions: {', '.join(sorted(client.hard))}")
+    emit(as_json, document, "\n".join(lines))
 
 
 def fragment(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A table or a moments file.")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Fragment file to write.")
-    ] = None,
-    private: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write the site's own copy, with the latent directions; it is not shared.",
-        ),
-    ] = None,
-    sign: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="Sign it with this site's private key.")
-    ] = None,
-    study: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Study that it is signed for.")
-    ] = None,
-    round_name: Annotated[
-        str | None,
-        typer.Option("--round", metavar="NAME", help="Round of the study that it is signed for."),
-    ] = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print all that the fragment holds, for review.")
-    ] = False,
-    min_rows: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Refuse a regime with fewer rows.")
-    ] = 1,
-    full_precision: Annotated[
-        bool,
-        typer.Option(
-            "--full-precision",
-            help="Do not round the numbers to what their sampling error justifies. They then say "
-            "more about single rows.",
-        ),
-    ] = False,
+    table: Path,
+    *,
+    output: Path | None = None,
+    private: Path | None = None,
+    sign: Path | None = None,
+    study: str | None = None,
+    round_name: str | None = None,
+    show: bool = False,
+    min_rows: int = 1,
+    full_precision: bool = False,
     method: opt.Method = "null-cone",
-    tau: opt.Tau = None,
-    confounding: opt.Confounding = "allow",
-    rank_one: opt.RankOne = "no-ancestor",
-    interventions: opt.Interventions = None,
-    regime: opt.Regime = None,
-    control: opt.Control = None,
-    batch: opt.Batch = None,
-    group: opt.Group = None,
-    trim: opt.Trim = None,
-    drop_missing: opt.DropMissing = False,
-    fill_missing: opt.FillMissing = False,
-    ignore: opt.Ignore = None,
-    name: opt.Name = None,
-    n_latent: opt.NLatent = None,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
+    tau: float | None = None,
+    confounding: Literal["allow", "none"] | None = None,
+    rank_one: Literal["no-ancestor", "unsure"] | None = None,
+    interventions: list[str] | None = None,
+    reading: opt.Reading,
+    name: str | None = None,
+    n_latent: int | None = None,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Recover one client's fragment: all that a site shares.
 
     The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
     moments.
     """
-    from jigsaw_crl.federated.disclosure import check_rows, rounded, with_rows_left_out
-    from jigsaw_crl.fragment.reading import is_fragment
+    from jigsaw_crl.federated.disclosure import check_rows, rounded, shown, with_rows_left_out
+    from jigsaw_crl.fragment.reading import is_fragment, save_private
     from jigsaw_crl.pipeline import recover_fragment
 
-    options = opt.method_options(method, tau, confounding, rank_one)
-    opt.null_cone_only(method, interventions=interventions)
-    kinds = opt.kinds_of(interventions)
+    opt.method_options(method, interventions=interventions)
+    options = opt.method_options(method, tau, confounding=confounding, rank_one=rank_one)
     if output is None and private is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     if output is not None:
@@ -269,69 +245,115 @@ def fragment(
         own = is_document("private-fragment")
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
     signed = opt.signer(sign, study, round_name)
-    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
-    client, noticed = _read(table, kinds, name=name, n_latent=n_latent, **reading)
+    client, noticed = _read(table, interventions, {**reading, "name": name, "n_latent": n_latent})
     with working("recovering"):
         piece = recover_fragment(client, **options)
     piece = with_rows_left_out(piece, noticed)
     if private is not None:
-        from jigsaw_crl.fragment.reading import save_private
-
         save_private(piece, private, force=force)
     check_rows(piece, min_rows)
     if not full_precision:
         piece = rounded(piece)
     if output is not None:
         write_text(output, piece.to_json() if signed is None else signed(piece))
-    if as_json:
-        print_json(
-            {
-                "client": piece.client,
-                "output": None if output is None else str(output),
-                "private": None if private is None else str(private),
-                "signed": signed is not None,
-                **({"fragment": piece.to_document()} if show else {}),
-                "labels": list(piece.labels),
-                "blocks": [sorted(b) for b in piece.blocks],
-                "hard": _hard(piece),
-                "outcome": {"code": piece.outcome.code, "message": piece.outcome.message},
-            }
-        )
-        return
-    if show:
-        from jigsaw_crl.federated.disclosure import shown
+    hard = [] if piece.hard is None else piece.hard.hard
+    hard_labels = [label for label, is_hard in zip(piece.labels, hard, strict=False) if is_hard]
 
-        say(shown(piece))
-    blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
-    typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
-    typer.echo(BLOCKS)
-    say(f"outcome: {piece.outcome}")
-    if _hard(piece):
-        say(f"hard interventions: {', '.join(_hard(piece))}")
-    if piece.findings:
-        print_findings(piece.findings)
-    if private is not None:
-        typer.echo(f"the site's own copy, with the latent directions, written to {private}")
-    if output is not None:
-        typer.echo(f"{'signed and ' if signed is not None else ''}written to {output}")
+    def told() -> None:
+        if show:
+            say(shown(piece))
+        blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
+        typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
+        typer.echo(BLOCKS)
+        say(f"outcome: {piece.outcome}")
+        if hard_labels:
+            say(f"hard interventions: {', '.join(hard_labels)}")
+        if piece.findings:
+            print_findings(piece.findings)
+        if private is not None:
+            typer.echo(f"the site's own copy, with the latent directions, written to {private}")
+        if output is not None:
+            typer.echo(f"{'signed and ' if signed is not None else ''}written to {output}")
 
-
-def _hard(piece: Fragment) -> list[str]:
-    """Labels whose interventions count as hard."""
-    if piece.hard is None:
-        return []
-    return [label for label, hard in zip(piece.labels, piece.hard.hard, strict=True) if hard]
+    document = {
+        "client": piece.client,
+        "output": None if output is None else str(output),
+        "private": None if private is None else str(private),
+        "signed": signed is not None,
+        **({"fragment": piece.to_document()} if show else {}),
+        "labels": list(piece.labels),
+        "blocks": [sorted(b) for b in piece.blocks],
+        "hard": hard_labels,
+        "outcome": {"code": piece.outcome.code, "message": piece.outcome.message},
+    }
+    emit(as_json, document, told)
 
 
-def _read(table: Path, kinds: list[Kinds], **options: Any) -> tuple[Client, list[Finding]]:
+def latents(
+    private: Path,
+    table: Path,
+    output: Path,
+    regime: str | None = None,
+    ignore: list[str] | None = None,
+    force: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Write the latents of each row of a table.
+
+    The table has the regime column and the features that the fragment was recovered from. The
+    latents are as private as the rows.
+    """
+    import numpy as np
+
+    from jigsaw_crl.fragment.reading import load_private
+    from jigsaw_crl.study.reading import open_rows
+    from jigsaw_crl.study.source import is_sparse
+
+    # A table of latents has nothing that shows who wrote it.
+    check_output(output, lambda _: False, inputs=[private, table], force=force, what="ours")
+    fragment: Fragment = load_private(private)
+    if not fragment.features:
+        raise InputError("the features have no names", "Recover it from a table.", path=private)
+    n = 0
+    with (
+        working(f"reading {table}"),
+        open_rows(table, fragment.features, regime=regime, ignore=ignore or ()) as source,
+    ):
+
+        def write(file: BinaryIO) -> None:
+            nonlocal n
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            writer = csv.writer(text)
+            writer.writerow(["regime", *fragment.labels])
+            for chunk in source.chunks():
+                rows: Any = chunk.rows
+                x = rows.toarray() if is_sparse(rows) else rows
+                z = fragment.transform(np.asarray(x, dtype=np.float64))
+                names = ["" if code < 0 else chunk.regimes[code] for code in chunk.codes.tolist()]
+                writer.writerows([name, *row] for name, row in zip(names, z.tolist(), strict=True))
+                n += len(names)
+            text.flush()
+            text.detach()
+
+        write_file(output, write, private=True)
+    client, labels = fragment.client, list(fragment.labels)
+    size = f"{pluralise(len(labels), 'latent')} of {pluralise(n, 'row')}"
+    document = {"client": client, "output": str(output), "n": n, "labels": labels}
+    emit(as_json, document, f"{client}: {size} written to {output}")
+
+
+def _read(
+    table: Path, interventions: list[str] | None, reading: opt.Reading
+) -> tuple[Client, list[Finding]]:
     """The client of a file; what was noticed about its columns and rows also goes to stderr."""
     from jigsaw_crl.study import read_client_with_findings
     from jigsaw_crl.study.manifest import MANIFEST
 
+    kinds = opt.kinds_of(interventions)
     if table.suffix != ".toml" and (table.parent / MANIFEST).is_file():
         note(f"{MANIFEST} in the folder of {table.name} says how it is read")
     with working(f"reading {table}"):
-        client, findings = read_client_with_findings(table, **options)
+        client, findings = read_client_with_findings(table, **reading)
     for kind in kinds:
         client = client.with_interventions(kind, strict=True)
     for finding in findings:

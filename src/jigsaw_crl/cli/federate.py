@@ -7,81 +7,100 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import note, print_json, working
+from jigsaw_crl.base.terminal import note, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.commands import Commands
 from jigsaw_crl.cli.output import emit, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.federated.membership import Member
-    from jigsaw_crl.federated.running import RoundEnd
 
 __all__ = ["register"]
 
 # Exit code of a round whose result lacks some sites.
 INCOMPLETE = 3
 
-MinSitesOption = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Fragments needed for a result.")
-]
-TimeoutOption = Annotated[
-    int, typer.Option(metavar="SECONDS", min=1, help="Time that sites have to answer.")
-]
-DeadlineOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        min=1,
-        help="Time for the whole round (default: --timeout and 2 minutes).",
-    ),
-]
-
 
 def register(app: typer.Typer) -> None:
     federate = typer.Typer(
-        cls=Commands,
         help="Sites keep their data; a coordinator gets their fragments.",
         no_args_is_help=True,
         rich_markup_mode=None,
         epilog="Example: jigsaw federate init federation/ --site lab-1 --site lab-2",
     )
-    federate.command(epilog="Example: jigsaw federate keygen lab-1 -o lab-1.key")(keygen)
-    federate.command(
-        epilog="Example: jigsaw federate init federation/ --server hub.example.org "
-        "--site lab-1 --site lab-2 --site lab-3"
-    )(init)
-    federate.command(epilog="Example: jigsaw federate start kits/lab-1")(start)
-    federate.command(epilog="Example: jigsaw federate status federation/")(status)
-    federate.command("add-site", epilog="Example: jigsaw federate add-site federation/ lab-4")(
-        add_site
+    federation = opt.argument("FOLDER", "Folder of the federation, from init.")
+    opt.command(
+        federate,
+        keygen,
+        "jigsaw federate keygen lab-1 -o lab-1.key",
+        site=opt.argument("SITE", "The site's name, which is also its client's."),
+        output=opt.option("FILE", "Private key (default: SITE.key).", "-o", "--output"),
     )
-    federate.command(epilog="Example: jigsaw federate renew federation/ lab-1")(renew)
-    federate.command(epilog="Example: jigsaw federate revoke federation/ lab-2")(revoke)
-    federate.command(
-        epilog="Example: jigsaw federate submit kits/coordinator@jigsaw.local --round first"
-    )(submit)
-    federate.command(epilog="Example: jigsaw federate simulate lab-*.fragment.json --out result/")(
-        simulate
+    opt.command(
+        federate,
+        init,
+        "jigsaw federate init federation/ --server hub.example.org --site lab-1 --site lab-2 "
+        "--site lab-3",
+        folder=opt.argument("FOLDER", "New folder for certificates and kits."),
+        site=opt.option("NAME", "A site's name; repeat for each site."),
+        server=opt.option("HOST", "Host name under which sites reach the coordinator."),
+        port=opt.option("PORT", "Port of the coordinator.", min=1, max=65535),
+        admin=opt.option("ADDRESS", "E-mail address of the person who starts rounds."),
+    )
+    opt.command(
+        federate,
+        start,
+        "jigsaw federate start kits/lab-1",
+        kit=opt.argument("KIT", "Kit of the coordinator or of a site."),
+    )
+    opt.command(federate, status, "jigsaw federate status federation/", folder=federation)
+    opt.command(
+        federate,
+        add_site,
+        "jigsaw federate add-site federation/ lab-4",
+        called="add-site",
+        folder=federation,
+        site=opt.argument("SITE", "The new site's name."),
+    )
+    opt.command(
+        federate,
+        renew,
+        "jigsaw federate renew federation/ lab-1",
+        folder=federation,
+        name=opt.argument("NAME", "A site, the coordinator or the admin."),
+    )
+    opt.command(
+        federate,
+        revoke,
+        "jigsaw federate revoke federation/ lab-2",
+        folder=federation,
+        site=opt.argument("SITE", "The site's name."),
+    )
+    opt.command(
+        federate,
+        submit,
+        "jigsaw federate submit kits/coordinator@jigsaw.local --round first",
+        kit=opt.argument("KIT", "Kit of the admin."),
+        round_name=opt.option("NAME", "Name of the round and of its result folder.", "--round"),
+        max_age=opt.option("HOURS", "Refuse older fragments.", min=0),
+        again=opt.option(None, "Run a round again that has a result, and replace it.", "--again"),
+    )
+    opt.command(
+        federate,
+        simulate,
+        "jigsaw federate simulate lab-*.fragment.json --out result/",
+        fragments=opt.argument("FRAGMENT", "Fragment files, one per site."),
+        out=opt.option("DIR", "Result folder."),
     )
     app.add_typer(federate, name="federate")
 
 
-def keygen(
-    site: Annotated[
-        str, typer.Argument(metavar="SITE", help="The site's name, which is also its client's.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Private key (default: SITE.key)."),
-    ] = None,
-    as_json: opt.Json = False,
-) -> None:
+def keygen(site: str, output: Path | None = None, as_json: bool = False) -> None:
     """Make a site's key pair for signing fragments.
 
     The private key stays at the site. Send the printed line to the coordinator, who adds it to the
@@ -96,22 +115,12 @@ def keygen(
 
 
 def init(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="New folder for certificates and kits.")
-    ],
-    site: Annotated[
-        list[str], typer.Option(metavar="NAME", help="A site's name; repeat for each site.")
-    ],
-    server: Annotated[
-        str, typer.Option(metavar="HOST", help="Host name under which sites reach the coordinator.")
-    ] = "localhost",
-    port: Annotated[
-        int, typer.Option(metavar="PORT", min=1, max=65535, help="Port of the coordinator.")
-    ] = 8002,
-    admin: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="E-mail address of the person who starts rounds.")
-    ] = "coordinator@jigsaw.local",
-    as_json: opt.Json = False,
+    folder: Path,
+    site: list[str],
+    server: str = "localhost",
+    port: int = 8002,
+    admin: str = "coordinator@jigsaw.local",
+    as_json: bool = False,
 ) -> None:
     """Make certificates and hardened kits for a federation.
 
@@ -132,11 +141,7 @@ def init(
     emit(as_json, document, lambda: print_table("Kits", ["for", "folder"], rows))
 
 
-def start(
-    kit: Annotated[
-        Path, typer.Argument(metavar="KIT", help="Kit of the coordinator or of a site.")
-    ],
-) -> None:
+def start(kit: Path) -> None:
     """Run the coordinator or a site from its kit.
 
     It runs until it is interrupted. A kit that allows more than a new one does is refused.
@@ -148,16 +153,7 @@ def start(
         raise InputError(f"it ended with code {code}", "See log.txt in the kit.", path=kit)
 
 
-FederationArgument = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Folder of the federation, from init.")
-]
-
-
-def add_site(
-    folder: FederationArgument,
-    site: Annotated[str, typer.Argument(metavar="SITE", help="The new site's name.")],
-    as_json: opt.Json = False,
-) -> None:
+def add_site(folder: Path, site: str, as_json: bool = False) -> None:
     """Make the kit of a new site, and list it at the coordinator.
 
     The coordinator asks the site from the next round on; it need not be started again.
@@ -169,13 +165,7 @@ def add_site(
     emit(as_json, {"site": site, "kit": str(kit)}, f"the kit is in {kit}: hand it to the site")
 
 
-def renew(
-    folder: FederationArgument,
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A site, the coordinator or the admin.")
-    ],
-    as_json: opt.Json = False,
-) -> None:
+def renew(folder: Path, name: str, as_json: bool = False) -> None:
     """Give a participant a new key and certificate.
 
     Replace the folder startup of its kit by the new one, then start it again.
@@ -188,11 +178,7 @@ def renew(
     emit(as_json, {"name": name, "startup": str(startup)}, text)
 
 
-def revoke(
-    folder: FederationArgument,
-    site: Annotated[str, typer.Argument(metavar="SITE", help="The site's name.")],
-    as_json: opt.Json = False,
-) -> None:
+def revoke(folder: Path, site: str, as_json: bool = False) -> None:
     """Take a site out of the federation for good.
 
     The coordinator does not ask it any more and refuses its connections.
@@ -203,13 +189,7 @@ def revoke(
     emit(as_json, {"site": site, "revoked": True}, f"{site} takes no part any more")
 
 
-def status(
-    folder: FederationArgument,
-    patience: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Time to reach the coordinator.")
-    ] = 5.0,
-    as_json: opt.Json = False,
-) -> None:
+def status(folder: Path, patience: float = 5.0, as_json: bool = False) -> None:
     """Which sites are connected, and when do certificates expire?"""
     from jigsaw_crl.federated.membership import WARNING_DAYS, members
     from jigsaw_crl.federated.running import connected_sites
@@ -226,42 +206,39 @@ def status(
     def is_connected(one: Member) -> bool | None:
         return None if connected is None or one.kind != "site" else one.name in connected
 
-    if as_json:
-        print_json({"members": [{**asdict(m), "connected": is_connected(m)} for m in found]})
-        return
-    words = {True: "yes", False: "no", None: ""}
-    rows = [(m.name, m.kind, m.state, words[is_connected(m)], _days(m)) for m in found]
-    print_table("Federation", ["name", "kind", "state", "connected", "days left"], rows)
-    for one in found:
-        if one.days is not None and one.days < WARNING_DAYS and one.state != "revoked":
-            note(f"warning: the certificate of {one.name} expires in {one.days} days")
+    def told() -> None:
+        words = {True: "yes", False: "no", None: ""}
+        rows = [
+            (
+                m.name,
+                m.kind,
+                m.state,
+                words[is_connected(m)],
+                "kit not here" if m.days is None else m.days,
+            )
+            for m in found
+        ]
+        print_table("Federation", ["name", "kind", "state", "connected", "days left"], rows)
+        for one in found:
+            if one.days is not None and one.days < WARNING_DAYS and one.state != "revoked":
+                note(f"warning: the certificate of {one.name} expires in {one.days} days")
 
-
-def _days(member: Member) -> str:
-    return "kit not here" if member.days is None else str(member.days)
+    members_said = [{**asdict(m), "connected": is_connected(m)} for m in found]
+    emit(as_json, {"members": members_said}, told)
 
 
 def submit(
-    kit: Annotated[Path, typer.Argument(metavar="KIT", help="Kit of the admin.")],
-    round_name: Annotated[
-        str,
-        typer.Option("--round", metavar="NAME", help="Name of the round and of its result folder."),
-    ],
-    min_sites: MinSitesOption = 1,
-    timeout: TimeoutOption = 300,
-    deadline: DeadlineOption = None,
-    patience: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="Time to reach the coordinator.")
-    ] = 15.0,
-    max_age: Annotated[
-        float | None, typer.Option(metavar="HOURS", min=0, help="Refuse older fragments.")
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Run a round again that has a result, and replace it.")
-    ] = False,
+    kit: Path,
+    round_name: str,
+    min_sites: int = 1,
+    timeout: int = 300,
+    deadline: float | None = None,
+    patience: float = 15.0,
+    max_age: float | None = None,
+    again: bool = False,
     method: opt.Method = "null-cone",
-    seed: opt.Seed = 0,
-    as_json: opt.Json = False,
+    seed: int = 0,
+    as_json: bool = False,
 ) -> None:
     """Ask every site for its fragment, and assemble them.
 
@@ -283,19 +260,16 @@ def submit(
     )
     with working("waiting for the sites"):
         end = submit_round(kit, options, deadline=deadline or timeout + 120, patience=patience)
-    _show_end(end, round_name, as_json)
-
-
-def _show_end(end: RoundEnd, round_name: str, as_json: bool) -> None:
-    """Print how a round ended; the exit code tells complete, incomplete and failed apart."""
     record = end.record
-    if as_json:
-        state = None if record is None else record.to_document()
-        seconds = round(end.seconds, 1)
-        print_json({"round": round_name, "job": end.job, "seconds": seconds, "state": state})
-    elif record is not None:
-        rows = [(site, s.state, s.why) for site, s in record.sites.items()]
-        print_table(f"Round {round_name}", ["site", "state", "why"], rows)
+
+    def told() -> None:
+        if record is not None:
+            rows = [(site, s.state, s.why) for site, s in record.sites.items()]
+            print_table(f"Round {round_name}", ["site", "state", "why"], rows)
+
+    state = None if record is None else record.to_document()
+    seconds = round(end.seconds, 1)
+    emit(as_json, {"round": round_name, "job": end.job, "seconds": seconds, "state": state}, told)
     if not end.ok:
         raise InputError(
             f"the round {round_name!r} gave no result: {end.failure}",
@@ -309,16 +283,14 @@ def _show_end(end: RoundEnd, round_name: str, as_json: bool) -> None:
 
 
 def simulate(
-    fragments: Annotated[
-        list[Path], typer.Argument(metavar="FRAGMENT", help="Fragment files, one per site.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Result folder.")],
-    min_sites: MinSitesOption = 1,
-    timeout: TimeoutOption = 120,
-    deadline: DeadlineOption = None,
+    fragments: list[Path],
+    out: Path,
+    min_sites: int = 1,
+    timeout: int = 120,
+    deadline: float | None = None,
     method: opt.Method = "null-cone",
-    seed: opt.Seed = 0,
-    as_json: opt.Json = False,
+    seed: int = 0,
+    as_json: bool = False,
 ) -> None:
     """Run a round in NVFlare's simulator, on this machine."""
     from jigsaw_crl.federated.job import RoundOptions

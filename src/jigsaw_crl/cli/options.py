@@ -1,8 +1,15 @@
-"""Arguments and options that several commands share."""
+"""Every argument and option of the commands: its metavar and its help, by the parameter's name.
+
+A command is a plain function. `command` registers it: the options of its parameters come from the
+table below, or from what a command says of its own. The parameter `reading` stands for all options
+that say how a table is read.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,130 +20,120 @@ from jigsaw_crl.base.errors import InputError
 if TYPE_CHECKING:
     from jigsaw_crl.client.checks import Kind, Kinds
     from jigsaw_crl.fragment.fragment import Fragment
-    from jigsaw_crl.moments.row_options import Missing
 
-Study = Annotated[
-    Path, typer.Argument(metavar="STUDY", help="Study folder, study.toml, or one client's file.")
-]
-Table = Annotated[
-    Path, typer.Argument(metavar="TABLE", help="CSV, Parquet (file or folder), NPZ or h5ad.")
-]
-ResultFolder = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Result folder of recover or assemble.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Force = Annotated[
-    bool,
-    typer.Option(
+__all__ = ["Method", "Reading", "argument", "command", "kinds_of", "method_options", "option"]
+
+Method = Literal["null-cone", "paper"]
+# Keyword arguments of the readers.
+Reading = dict[str, Any]
+
+
+def argument(metavar: str, text: str) -> Any:
+    """An argument of a command."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
+def option(
+    metavar: str | None,
+    text: str,
+    *flags: str,
+    min: float | None = None,
+    max: float | None = None,
+) -> Any:
+    """An option of a command; a flag has no metavar."""
+    return typer.Option(*flags, metavar=metavar, help=text, min=min, max=max)
+
+
+OPTIONS: dict[str, Any] = {
+    # What is read and written.
+    "study": argument("STUDY", "Study folder, study.toml, or one client's file."),
+    "table": argument("TABLE", "CSV, Parquet (file or folder), NPZ or h5ad."),
+    "folder": argument("DIR", "Result folder of recover or assemble."),
+    "out": option("DIR", "Folder for result.json, order.csv, report.html …"),
+    "as_json": option(None, "Print one JSON object on stdout.", "--json"),
+    "force": option(
+        None,
+        "Overwrite existing files that jigsaw did not write; inputs and keys never.",
         "--force",
-        help="Overwrite existing files that jigsaw did not write; inputs and keys never.",
     ),
-]
-Method = Annotated[
-    Literal["null-cone", "paper"],
-    typer.Option(help="null-cone: this package's own method; paper: the published algorithms."),
-]
-Tau = Annotated[
-    float | None, typer.Option(metavar="T", help="Tolerance of --method paper (default 0.05).")
-]
-Confounding = Annotated[
-    Literal["allow", "none"],
-    typer.Option(
-        help="Use none only if you know that every client accesses every latent, so that no hidden "
-        "cause can confound two of its labels; more pairs are then settled."
+    # How a table is read.
+    "regime": option("COLUMN", "Column with the regime of a row (default: regime)."),
+    "control": option("VALUE", "Its value on observational rows (default: control)."),
+    "batch": option(
+        "COLUMN",
+        "Column with the batch of a row (plate, day, run); a batch may offset all its rows.",
     ),
-]
-RankOne = Annotated[
-    Literal["no-ancestor", "unsure"],
-    typer.Option(
-        help="Use unsure if an intervention may leave the effects of some causes on its target "
-        "unchanged (for instance, if it only changes the mean or the noise). A label whose "
-        "intervention moves a single direction then leaves its ancestors open; by default it has "
-        "none."
+    "group": option(
+        "COLUMN", "Column with the group of a row (subject, run); rows of one group are alike."
     ),
-]
-Interventions = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KIND",
-        help="hard or soft, for all labels, or LABEL=hard for one; may be repeated. Use hard only "
-        "if the target no longer responds to its causes: a held setpoint, a knock-out, a "
-        "randomised dose. Effects and direct edges are then given.",
-    ),
-]
-SmallestEffect = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SIZE",
-        help='The size of effect that matters. "Not ancestor" then means that no effect is larger: '
-        "in standard deviations under hard interventions, else as a share of what the "
-        "intervention on the descendant changed.",
-    ),
-]
-Regime = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column with the regime of a row (default: regime)."),
-]
-Control = Annotated[
-    str | None,
-    typer.Option(metavar="VALUE", help="Its value on observational rows (default: control)."),
-]
-Batch = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column with the batch of a row (plate, day, run); a batch may offset all its rows.",
-    ),
-]
-Group = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column with the group of a row (subject, run); rows of one group are alike.",
-    ),
-]
-Trim = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE",
+    "trim": option(
+        "SHARE",
+        "Leave out this share of each regime's rows, those that lie farthest out (0.05).",
         min=0.0,
         max=0.4,
-        help="Leave out this share of each regime's rows, those that lie farthest out (0.05).",
     ),
-]
-DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
-]
-FillMissing = Annotated[
-    bool,
-    typer.Option(
-        "--fill-missing", help="Use rows with missing values too, by EM for Gaussian rows."
+    "drop_missing": option(None, "Leave out rows with missing values.", "--drop-missing"),
+    "fill_missing": option(
+        None, "Use rows with missing values too, by EM for Gaussian rows.", "--fill-missing"
     ),
-]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column that is not a feature; may be repeated."),
-]
-Name = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The client's name (default: the file's).")
-]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the assembly.")]
-NLatent = Annotated[
-    int | None, typer.Option(metavar="N", help="Latents the client accesses (default: estimated).")
-]
+    "ignore": option("COLUMN", "Column that is not a feature; may be repeated."),
+    "name": option("NAME", "The client's name (default: the file's)."),
+    "n_latent": option("N", "Latents the client accesses (default: estimated)."),
+    # How a client is recovered, and how fragments are assembled.
+    "method": option(
+        None, "null-cone: this package's own method; paper: the published algorithms."
+    ),
+    "tau": option("T", "Tolerance of --method paper (default 0.05)."),
+    "confounding": option(
+        None,
+        "Use none only if you know that every client accesses every latent, so that no hidden "
+        "cause can confound two of its labels; more pairs are then settled.",
+    ),
+    "rank_one": option(
+        None,
+        "Use unsure if an intervention may leave the effects of some causes on its target "
+        "unchanged (for instance, if it only changes the mean or the noise). A label whose "
+        "intervention moves a single direction then leaves its ancestors open; by default it has "
+        "none.",
+    ),
+    "interventions": option(
+        "KIND",
+        "hard or soft, for all labels, or LABEL=hard for one; may be repeated. Use hard only if "
+        "the target no longer responds to its causes: a held setpoint, a knock-out, a randomised "
+        "dose. Effects and direct edges are then given.",
+    ),
+    "smallest_effect": option(
+        "SIZE",
+        'The size of effect that matters. "Not ancestor" then means that no effect is larger: in '
+        "standard deviations under hard interventions, else as a share of what the intervention "
+        "on the descendant changed.",
+    ),
+    "seed": option("N", "Seed of the assembly.", min=0),
+    # Keys and rounds.
+    "keys": option("FILE", "List of the sites' keys; unsigned fragments are then refused."),
+    "round_name": option("NAME", "Round that the fragments are signed for.", "--round"),
+    "min_sites": option("N", "Fragments needed for a result.", min=1),
+    "timeout": option("SECONDS", "Time that sites have to answer.", min=1),
+    "deadline": option(
+        "SECONDS", "Time for the whole round (default: --timeout and 2 minutes).", min=1
+    ),
+    "patience": option("SECONDS", "Time to reach the coordinator.", min=1),
+}
 
 
 def reading(
-    regime: str | None,
-    control: str | None,
-    batch: str | None,
-    group: str | None,
-    ignore: list[str] | None,
-    trim: float | None,
-    drop_missing: bool,
-    fill_missing: bool,
-) -> dict[str, Any]:
+    regime: str | None = None,
+    control: str | None = None,
+    batch: str | None = None,
+    group: str | None = None,
+    trim: float | None = None,
+    drop_missing: bool = False,
+    fill_missing: bool = False,
+    ignore: list[str] | None = None,
+) -> Reading:
     """Keyword arguments of the readers, from the options that say how a table is read."""
+    if drop_missing and fill_missing:
+        raise InputError("--drop-missing and --fill-missing are both given", "Keep one.")
     return {
         "regime": regime,
         "control": control,
@@ -144,8 +141,53 @@ def reading(
         "group": group,
         "ignore": ignore or (),
         "trim": trim,
-        "missing": missing(drop_missing, fill_missing),
+        # None leaves it to the manifest.
+        "missing": "drop" if drop_missing else "em" if fill_missing else None,
     }
+
+
+def command(
+    app: typer.Typer,
+    function: Callable[..., None],
+    example: str,
+    *,
+    called: str | None = None,
+    **own: Any,
+) -> None:
+    """Register a function as a command.
+
+    Parameters
+    ----------
+    app : typer.Typer
+    function : callable
+    example : str
+        Shown below its help.
+    called : str, optional
+        The command's name, if it is not that of the function.
+    own
+        What this command says of its parameters in place of `OPTIONS`.
+    """
+    shared = inspect.signature(reading, eval_str=True).parameters
+    parameters: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        parameters |= shared if name == "reading" else {name: parameter}
+
+    @wraps(function)
+    def run(**given: Any) -> None:
+        if len(parameters) > len(inspect.signature(function).parameters):
+            given["reading"] = reading(**{name: given.pop(name) for name in shared})
+        function(**given)
+
+    about = OPTIONS | own
+    kinds = {name: Annotated[p.annotation, about[name]] for name, p in parameters.items()}
+    run.__annotations__ = kinds
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            p.replace(annotation=kinds[name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, p in parameters.items()
+        ]
+    )
+    app.command(called, epilog=f"Example: {example}")(run)
 
 
 _KINDS: dict[str, Kind] = {"soft": "soft", "hard": "hard"}
@@ -177,23 +219,16 @@ def kinds_of(given: list[str] | None) -> list[Kinds]:
     return [*for_all, *([by_label] if by_label else [])]
 
 
-def null_cone_only(method: str, **given: object) -> None:
-    """Refuse options that the paper's method does not have."""
-    for name, value in given.items():
-        if method == "paper" and value:
+def method_options(method: Method, tau: float | None = None, **null_cone: Any) -> dict[str, Any]:
+    """Keyword arguments of `recover_fragment`, `recover` and `assemble`.
+
+    `null_cone` are options that the paper's method does not have; None where nothing is asked for.
+    """
+    asked = {name: value for name, value in null_cone.items() if value is not None}
+    if method == "paper":
+        for name in asked:
             raise InputError(
                 f"--{name.replace('_', '-')} belongs to --method null-cone", "Leave it out."
-            )
-
-
-def method_options(
-    method: str, tau: float | None, confounding: str, rank_one: str
-) -> dict[str, Any]:
-    """Keyword arguments of `recover_fragment` and `recover`."""
-    if method == "paper":
-        if (confounding, rank_one) != ("allow", "no-ancestor"):
-            raise InputError(
-                "--confounding and --rank-one belong to --method null-cone", "Leave them out."
             )
         if tau is not None and not 0 < tau < 1:
             raise InputError(f"--tau is {tau}", "It lies between 0 and 1; the default is 0.05.")
@@ -202,7 +237,7 @@ def method_options(
         raise InputError(
             "--tau belongs to --method paper; null-cone has no tuning parameter", "Leave it out."
         )
-    return {"method": method, "confounding": confounding, "rank_one": rank_one}
+    return {"method": method, **asked}
 
 
 def signer(
@@ -224,10 +259,3 @@ def signer(
 
     private = read_private_key(key)
     return lambda piece: sign_fragment(piece, private, study=study, round_name=round_name)
-
-
-def missing(drop: bool, fill: bool) -> Missing | None:
-    """What `--drop-missing` and `--fill-missing` ask for; None leaves it to the manifest."""
-    if drop and fill:
-        raise InputError("--drop-missing and --fill-missing are both given", "Keep one.")
-    return "drop" if drop else "em" if fill else None

@@ -1,4 +1,4 @@
-"""Commands that make a global order, explain it and report it.
+"""Commands that make a global order and report it: `recover`, `assemble`, `report`.
 
 What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
 completion load this module and should answer at once.
@@ -10,21 +10,18 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output
 from jigsaw_crl.base.locking import locked
-from jigsaw_crl.base.terminal import print_json, say, working
+from jigsaw_crl.base.terminal import say, working
 from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.design import design
-from jigsaw_crl.cli.diff import diff
-from jigsaw_crl.cli.effects import effects_document, predict, print_effects
-from jigsaw_crl.cli.explain import explain
-from jigsaw_crl.cli.output import BLOCKS, print_findings, print_left_out, print_table
+from jigsaw_crl.cli.answers import effects_document, print_effects
+from jigsaw_crl.cli.output import BLOCKS, emit, print_findings, print_left_out, print_table
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
@@ -34,48 +31,61 @@ if TYPE_CHECKING:
 
 __all__ = ["print_result", "register"]
 
-OutOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Folder for result.json, order.csv, report.html …"),
-]
 # Undetermined pairs of the best guess that are listed for people.
 MOST_OPEN = 10
 
 
 def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: jigsaw recover study/ --out result/")(recover)
-    app.command(
-        epilog="Example: jigsaw assemble *.fragment.json --out result/ (a later site: "
-        "jigsaw assemble new.fragment.json --into result/; corrected data: --replace)"
-    )(assemble)
-    app.command(epilog="Example: jigsaw explain result/ pump valve")(explain)
-    app.command(epilog="Example: jigsaw diff before/ after/")(diff)
-    app.command(epilog="Example: jigsaw predict result/ pump=+1.0")(predict)
-    app.command(epilog="Example: jigsaw design result/")(design)
-    app.command(epilog="Example: jigsaw report result/ -o report.html")(report)
+    opt.command(
+        app,
+        recover,
+        "jigsaw recover study/ --out result/",
+        jobs=opt.option("N", "Worker processes.", min=1),
+    )
+    opt.command(
+        app,
+        assemble,
+        "jigsaw assemble *.fragment.json --out result/ (a later site: jigsaw assemble "
+        "new.fragment.json --into result/; corrected data: --replace)",
+        fragments=opt.argument("FRAGMENT", "Fragment files of the clients, or folders of them."),
+        into=opt.option(
+            "RESULT",
+            "Add the fragments to this result folder, with its own method and seed. It is replaced "
+            "by the larger result, unless --out names another folder.",
+        ),
+        corrected=opt.option(
+            None, "With --into: the fragments are corrected ones of sites it has.", "--replace"
+        ),
+        remove=opt.option("SITE", "With --into: leave this site out; may be repeated."),
+        again=opt.option(
+            None, "Make the result of a round again, from the same fragments.", "--again"
+        ),
+        sign=opt.option("KEY", "Sign the result with this private key."),
+        knowledge=opt.option("FILE", "study.toml, or another file with its table [knowledge]."),
+    )
+    opt.command(
+        app,
+        report,
+        "jigsaw report result/ -o report.html",
+        output=opt.option("FILE", "HTML file to write.", "-o", "--output"),
+    )
 
 
 def recover(
-    study: opt.Study,
-    out: OutOption = None,
+    study: Path,
+    *,
+    out: Path | None = None,
     method: opt.Method = "null-cone",
-    tau: opt.Tau = None,
-    confounding: opt.Confounding = "allow",
-    rank_one: opt.RankOne = "no-ancestor",
-    interventions: opt.Interventions = None,
-    smallest_effect: opt.SmallestEffect = None,
-    seed: opt.Seed = 0,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Worker processes.")] = 1,
-    regime: opt.Regime = None,
-    control: opt.Control = None,
-    batch: opt.Batch = None,
-    group: opt.Group = None,
-    trim: opt.Trim = None,
-    drop_missing: opt.DropMissing = False,
-    fill_missing: opt.FillMissing = False,
-    ignore: opt.Ignore = None,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
+    tau: float | None = None,
+    confounding: Literal["allow", "none"] | None = None,
+    rank_one: Literal["no-ancestor", "unsure"] | None = None,
+    interventions: list[str] | None = None,
+    smallest_effect: float | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    reading: opt.Reading,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Recover the global order of a study.
 
@@ -91,12 +101,15 @@ def recover(
             "Pass another folder as --out.",
             path=out,
         )
-    options = opt.method_options(method, tau, confounding, rank_one)
-    opt.null_cone_only(method, interventions=interventions, smallest_effect=smallest_effect)
-    if smallest_effect is not None:
-        options["smallest_effect"] = smallest_effect
+    opt.method_options(method, interventions=interventions)
+    options = opt.method_options(
+        method,
+        tau,
+        confounding=confounding,
+        rank_one=rank_one,
+        smallest_effect=smallest_effect,
+    )
     kinds = opt.kinds_of(interventions)
-    reading = opt.reading(regime, control, batch, group, ignore, trim, drop_missing, fill_missing)
     with working("reading"):
         data = read_any(study, **reading)
     for kind in kinds:
@@ -107,59 +120,21 @@ def recover(
 
 
 def assemble(
-    fragments: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="FRAGMENT", help="Fragment files of the clients, or folders of them."
-        ),
-    ] = None,
-    out: OutOption = None,
-    into: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="RESULT",
-            help="Add the fragments to this result folder, with its own method and seed. It is "
-            "replaced by the larger result, unless --out names another folder.",
-        ),
-    ] = None,
-    replace_: Annotated[
-        bool,
-        typer.Option(
-            "--replace", help="With --into: the fragments are corrected ones of sites it has."
-        ),
-    ] = False,
-    remove: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SITE", help="With --into: leave this site out; may be repeated."),
-    ] = None,
-    keys: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="List of the sites' keys; unsigned fragments are then refused."
-        ),
-    ] = None,
-    round_name: Annotated[
-        str | None,
-        typer.Option("--round", metavar="NAME", help="Round that the fragments are signed for."),
-    ] = None,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Make the result of a round again, from the same fragments."),
-    ] = False,
-    sign: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="Sign the result with this private key.")
-    ] = None,
+    fragments: list[Path] | None = None,
+    out: Path | None = None,
+    into: Path | None = None,
+    corrected: bool = False,
+    remove: list[str] | None = None,
+    keys: Path | None = None,
+    round_name: str | None = None,
+    again: bool = False,
+    sign: Path | None = None,
     method: opt.Method = "null-cone",
-    smallest_effect: opt.SmallestEffect = None,
-    knowledge: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="study.toml, or another file with its table [knowledge]."
-        ),
-    ] = None,
-    seed: opt.Seed = 0,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
+    smallest_effect: float | None = None,
+    knowledge: Path | None = None,
+    seed: int = 0,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Assemble fragments into one global order.
 
@@ -167,10 +142,10 @@ def assemble(
     """
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
-    opt.null_cone_only(method, smallest_effect=smallest_effect, knowledge=knowledge)
+    options = opt.method_options(method, smallest_effect=smallest_effect, knowledge=knowledge)
     given, out = out, into if out is None else out
     files, gone = fragments or [], remove or []
-    if into is None and (replace_ or gone):
+    if into is None and (corrected or gone):
         raise InputError("--replace and --remove change a result", "Pass --into RESULT as well.")
     if not files and not gone:
         raise InputError("no fragment is given", "Name fragment files, or folders of them.")
@@ -179,19 +154,20 @@ def assemble(
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if sign is not None and out is None:
         raise InputError("there is no result folder to sign", "Pass --out DIR as well.")
+    if into is not None and (seed or options != {"method": "null-cone"}):
+        raise InputError(
+            "--method, --smallest-effect, --knowledge and --seed cannot be changed with --into",
+            "Drop them: the result keeps its own.",
+        )
     paths = fragment_paths(files)
-    options: dict[str, Any] = {"method": method}
     if method == "null-cone":
         options["seed"] = seed
-    if smallest_effect is not None:
-        options["smallest_effect"] = smallest_effect
     if knowledge is not None:
         options["knowledge"] = _knowledge(knowledge)
     with ExitStack() as stack:
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
             stack.enter_context(locked(into))
-        known = None if into is None else _known(into, options)
         received = None
         if keys is not None and round_name is not None:
             from jigsaw_crl.federated.received import receive_signed
@@ -204,10 +180,10 @@ def assemble(
         if received is not None:
             provenance |= received.provenance
         with working("assembling"):
-            if known is None:
+            if into is None:
                 result = _result_of(pieces, provenance, options)
             else:
-                result = _changed(known, pieces, provenance, gone, replaced=replace_)
+                result = _changed(into, pieces, provenance, gone, replaced=corrected)
         _answer(result, out, force, as_json)
         if sign is not None and out is not None:
             from jigsaw_crl.federated.keys import read_private_key
@@ -247,28 +223,20 @@ def _knowledge(path: Path) -> Knowledge:
     return found
 
 
-def _known(folder: Path, options: dict[str, Any]) -> Result:
-    """The result that fragments are added to."""
-    from jigsaw_crl.result.folder import load_result
-
-    if options != {"method": "null-cone", "seed": 0}:
-        raise InputError(
-            "--method, --smallest-effect, --knowledge and --seed cannot be changed with --into",
-            "Drop them: the result keeps its own.",
-        )
-    return load_result(folder)
-
-
 def _changed(
-    known: Result,
+    folder: Path,
     pieces: dict[str, Fragment],
     provenance: dict[str, Any],
     gone: Sequence[str],
     *,
     replaced: bool,
 ) -> Result:
-    """The result with other fragments; what is known of their files joins the provenance."""
-    grown = known.remove(*gone) if gone else known
+    """A result with other fragments; what is known of their files joins the provenance."""
+    from jigsaw_crl.result.folder import load_result
+
+    grown = load_result(folder)
+    if gone:
+        grown = grown.remove(*gone)
     if pieces:
         grown = grown.add(*pieces.values(), replace=replaced)
     joined = {
@@ -279,12 +247,7 @@ def _changed(
 
 
 def report(
-    folder: opt.ResultFolder,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="HTML file to write.")
-    ] = None,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
+    folder: Path, output: Path | None = None, force: bool = False, as_json: bool = False
 ) -> None:
     """Write the one-file HTML report of a result.
 
@@ -295,10 +258,7 @@ def report(
     target = folder / REPORT if output is None else output
     check_output(target, is_report, inputs=[folder], force=force, what="a report")
     load_result(folder).report(target, force=force)
-    if as_json:
-        print_json({"output": str(target)})
-    else:
-        typer.echo(f"written to {target}")
+    emit(as_json, {"output": str(target)}, f"written to {target}")
 
 
 def _check_out(out: Path | None, inputs: Iterable[Path | None], force: bool) -> None:
@@ -319,34 +279,33 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
             result = result.with_proposal()
         result.save(out, force=force)
     order = result.order
-    covers = sorted(order.hasse().edges)
-    if as_json:
-        print_json(
-            {
-                "order": order_document(order),
-                "pairs": sorted([list(pair) for pair in order.pairs()]),
-                "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
-                "hasse": [list(edge) for edge in covers],
-                **effects_document(result),
-                "clients": {
-                    name: {
-                        "outcome": piece.outcome.code,
-                        "message": str(piece.outcome),
-                        "labels": list(piece.labels),
-                        "blocks": [sorted(block) for block in piece.blocks],
-                    }
-                    for name, piece in result.fragments.items()
-                },
-                "left_out": [asdict(part) for part in result.left_out],
-                "lost_labels": list(result.lost_labels),
-                "findings": [f.to_document() for f in result.diagnostics],
-                "out": None if out is None else str(out),
+    document = {
+        "order": order_document(order),
+        "pairs": sorted([list(pair) for pair in order.pairs()]),
+        "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
+        "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
+        **effects_document(result),
+        "clients": {
+            name: {
+                "outcome": piece.outcome.code,
+                "message": str(piece.outcome),
+                "labels": list(piece.labels),
+                "blocks": [sorted(block) for block in piece.blocks],
             }
-        )
-        return
-    print_result(result)
-    if out is not None:
-        typer.echo(f"written to {out}")
+            for name, piece in result.fragments.items()
+        },
+        "left_out": [asdict(part) for part in result.left_out],
+        "lost_labels": list(result.lost_labels),
+        "findings": [f.to_document() for f in result.diagnostics],
+        "out": None if out is None else str(out),
+    }
+
+    def told() -> None:
+        print_result(result)
+        if out is not None:
+            typer.echo(f"written to {out}")
+
+    emit(as_json, document, told)
 
 
 def print_result(result: Result) -> None:

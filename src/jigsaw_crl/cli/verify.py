@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -20,29 +19,25 @@ __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
-    app.command(
-        epilog="Example: jigsaw verify result/ --keys site-keys.toml --fragment lab-1.fragment.json"
-    )(verify)
+    opt.command(
+        app,
+        verify,
+        "jigsaw verify result/ --keys site-keys.toml --fragment lab-1.fragment.json",
+        folder=opt.argument("DIR", "Result folder."),
+        keys=opt.option("FILE", "List of the keys of the sites and the coordinator."),
+        fragment=opt.option("FILE", "A fragment that the result should rest on."),
+        log=opt.option("FILE", "The coordinator's log of accepted fragments."),
+        recompute=opt.option(None, "Assemble the fragments again, and compare.", "--recompute"),
+    )
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Result folder.")],
-    keys: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="List of the keys of the sites and the coordinator."),
-    ] = None,
-    fragment: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="A fragment that the result should rest on."),
-    ] = None,
-    log: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The coordinator's log of accepted fragments."),
-    ] = None,
-    recompute: Annotated[
-        bool, typer.Option("--recompute", help="Assemble the fragments again, and compare.")
-    ] = False,
-    as_json: opt.Json = False,
+    folder: Path,
+    keys: Path | None = None,
+    fragment: list[Path] | None = None,
+    log: Path | None = None,
+    recompute: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Check who signed a result, and what it rests on.
 

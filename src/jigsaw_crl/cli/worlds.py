@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import print_json, say, working
+from jigsaw_crl.base.terminal import say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import emit, print_table
@@ -27,21 +27,94 @@ Format = Literal["csv", "parquet", "npz", "h5ad", "moments"]
 
 
 def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: jigsaw demo --out jigsaw-demo/")(demo)
-    app.command(epilog="Example: jigsaw simulate --setting A --samples 10000 --out study/")(
-        simulate
+    opt.command(
+        app,
+        demo,
+        "jigsaw demo --out jigsaw-demo/",
+        out=opt.option("DIR", "Folder for the result."),
+        latent=opt.option("P", "A larger world.", min=2),
+        clients=opt.option("K", "Its clients.", min=1),
     )
-    app.command(epilog="Example: jigsaw reproduce tables --quick --out reproduce/")(reproduce)
+    opt.command(
+        app,
+        simulate,
+        "jigsaw simulate --setting A --samples 10000 --out study/",
+        out=opt.option("DIR", "Study folder to write; must be new."),
+        setting=opt.option(None, "A world of the paper."),
+        latent=opt.option("P", "Latents P.", min=2),
+        clients=opt.option("K", "Clients K.", min=1),
+        coverage=opt.option("Q", "Chance that a client accesses a latent.", min=0, max=1),
+        features=opt.option("F", "Features per latent of a client (default: 1.5)."),
+        graph=opt.option(
+            "FAMILY",
+            "Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, "
+            "mid-hub, root-hub, layered, star, two-stars, bipartite or scale-free.",
+        ),
+        strength=opt.option("S", "Multiplies every edge weight of a random world."),
+        system=opt.option(
+            "NAME",
+            "How causes act: linear (default), tanh, saturating, relu, sine, squares, products, "
+            "mixed or noise.",
+        ),
+        intervention=opt.option(
+            "KIND",
+            "What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, set, "
+            "hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
+        ),
+        shift=opt.option(
+            "SD",
+            "Mean shift of every target, in standard deviations of its noise; random sign.",
+            min=0,
+        ),
+        penetrance=opt.option(
+            "SHARE", "Share of the rows in which an intervention acts.", min=0, max=1
+        ),
+        off_target=opt.option(
+            "SHARE", "Share of the interventions that also act on a second latent.", min=0, max=1
+        ),
+        samples=opt.option("N", "Rows per regime; without it, exact moments.", min=1),
+        noise=opt.option(None, "Family of the noise."),
+        sensor_noise=opt.option(
+            "SHARE", "Variance added to each feature, as a share of its own.", min=0
+        ),
+        departure=opt.option(
+            "NAME=SIZE",
+            "A departure from the model; may be repeated. @CLIENT,CLIENT behind the size limits it "
+            "to some clients. Rows: autocorrelation=R, subjects=RxROWS, t-noise=DF, "
+            "lognormal-noise=S, outliers=SHARExFACTOR, missing=SHARE. Sensors: batch-offsets=SD, "
+            "gain-drift=SD, sensor-noise=SHARE, uneven-sensors=RATIOxSHARE, nonlinear-sensors=B. "
+            "System: nonlinear-system=B, off-target=SHARExSTRENGTH, penetrance=SHARE. At one site: "
+            "other-label=COUNT, lacks-edge=COUNT. Numbers behind an x may be left out.",
+        ),
+        file_format=opt.option(
+            None, "Format of the clients' files (default: parquet).", "--format"
+        ),
+        seed=opt.option("N", "Seed of world and samples.", min=0),
+    )
+    opt.command(
+        app,
+        reproduce,
+        "jigsaw reproduce tables --quick --out reproduce/",
+        what=typer.Argument(help="Which of the paper's results."),
+        only=opt.option(
+            "PART",
+            "A part to run, such as A or A-laplace of the figures, p, K, q or p20-K15-q0.6 of the "
+            "tables; may be repeated.",
+        ),
+        method=opt.option("METHOD", "A method to run; may be repeated. Default: both."),
+        quick=opt.option(None, "Fewer replicates.", "--quick"),
+        workers=opt.option("N", "Worker processes; by default one per core.", min=1),
+        cluster=opt.option("ADDRESS", "Address of a Dask scheduler to work on."),
+        out=opt.option("DIR", "Folder for the results."),
+    )
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the result.")] = Path(
-        "jigsaw-demo"
-    ),
-    latent: Annotated[int | None, typer.Option(metavar="P", min=2, help="A larger world.")] = None,
-    clients: Annotated[int | None, typer.Option(metavar="K", min=1, help="Its clients.")] = None,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
+    out: Path = Path("jigsaw-demo"),
+    latent: int | None = None,
+    clients: int | None = None,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
     from jigsaw_crl.truth.demo import ROWS, run_demo
@@ -49,136 +122,61 @@ def demo(
     made = run_demo(out, latent, clients, force=force)
     order, report = made.result.order, made.folder / "report.html"
     certificate = None if made.across is None else order.explain(*made.across)
-    if as_json:
-        print_json(
-            {
-                "study": made.result.provenance["study"],
-                "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
-                "undetermined": sorted(list(pair) for pair in order.undetermined()),
-                "across": None if made.across is None else list(made.across),
-                "certificate": None if certificate is None else str(certificate),
-                "comparison": [asdict(row) for row in made.comparison],
-                "out": str(made.folder),
-                "report": str(report),
-                "seconds": round(made.seconds, 2),
-            }
-        )
-        return
-    # Here for start-up time.
-    from jigsaw_crl.cli.order import print_result
 
-    typer.echo(
-        f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
-        f"{ROWS:,} rows in every regime. Each client sees only some of the\n{len(order.labels)} "
-        "latents, mixed by its own sensors; none shares its data.\n"
-    )
-    print_result(made.result)
-    if made.across is not None:
-        seen = order.panel.seen_by(*order.indices(*made.across))
-        who = "No client could tell this alone" if seen else "No client has both labels"
-        say(f"\n{who}; together they know:\n{certificate}\n")
-    columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
-    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in made.comparison]
-    print_table("Compared with the truth, which the simulator knows", columns, rows)
-    typer.echo(f"Result folder: {made.folder}\nReport:        {report.resolve()}")
-    typer.echo(f"Done in {made.seconds:.1f} s. Open the report in a browser.")
+    def told() -> None:
+        from jigsaw_crl.cli.order import print_result  # here for start-up time
+
+        typer.echo(
+            f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
+            f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
+            f"{len(order.labels)} latents, mixed by its own sensors; none shares its data.\n"
+        )
+        print_result(made.result)
+        if made.across is not None:
+            seen = order.panel.seen_by(*order.indices(*made.across))
+            who = "No client could tell this alone" if seen else "No client has both labels"
+            say(f"\n{who}; together they know:\n{certificate}\n")
+        columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
+        rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in made.comparison]
+        print_table("Compared with the truth, which the simulator knows", columns, rows)
+        typer.echo(f"Result folder: {made.folder}\nReport:        {report.resolve()}")
+        typer.echo(f"Done in {made.seconds:.1f} s. Open the report in a browser.")
+
+    document = {
+        "study": made.result.provenance["study"],
+        "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
+        "undetermined": sorted(list(pair) for pair in order.undetermined()),
+        "across": None if made.across is None else list(made.across),
+        "certificate": None if certificate is None else str(certificate),
+        "comparison": [asdict(row) for row in made.comparison],
+        "out": str(made.folder),
+        "report": str(report),
+        "seconds": round(made.seconds, 2),
+    }
+    emit(as_json, document, told)
 
 
 def simulate(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Study folder to write; must be new.")],
-    setting: Annotated[Setting | None, typer.Option(help="A world of the paper.")] = None,
-    latent: Annotated[int | None, typer.Option(metavar="P", min=2, help="Latents P.")] = None,
-    clients: Annotated[int | None, typer.Option(metavar="K", min=1, help="Clients K.")] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(metavar="Q", min=0, max=1, help="Chance that a client accesses a latent."),
-    ] = None,
-    features: Annotated[
-        float | None,
-        typer.Option(metavar="F", help="Features per latent of a client (default: 1.5)."),
-    ] = None,
-    graph: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FAMILY",
-            help="Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, "
-            "mid-hub, root-hub, layered, star, two-stars, bipartite or scale-free.",
-        ),
-    ] = None,
-    strength: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Multiplies every edge weight of a random world."),
-    ] = None,
-    system: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="How causes act: linear (default), tanh, saturating, relu, sine, squares, "
-            "products, mixed or noise.",
-        ),
-    ] = "linear",
-    intervention: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND",
-            help="What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, "
-            "set, hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
-        ),
-    ] = "paper",
-    shift: Annotated[
-        float,
-        typer.Option(
-            metavar="SD",
-            min=0,
-            help="Mean shift of every target, in standard deviations of its noise; random sign.",
-        ),
-    ] = 0.0,
-    penetrance: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", min=0, max=1, help="Share of the rows in which an intervention acts."
-        ),
-    ] = 1.0,
-    off_target: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            min=0,
-            max=1,
-            help="Share of the interventions that also act on a second latent.",
-        ),
-    ] = 0.0,
-    samples: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Rows per regime; without it, exact moments."),
-    ] = None,
-    noise: Annotated[
-        Literal["gaussian", "laplace"], typer.Option(help="Family of the noise.")
-    ] = "gaussian",
-    sensor_noise: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", min=0, help="Variance added to each feature, as a share of its own."
-        ),
-    ] = 0.0,
-    departure: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=SIZE",
-            help="A departure from the model; may be repeated. @CLIENT,CLIENT behind the size "
-            "limits it to some clients. Rows: autocorrelation=R, subjects=RxROWS, t-noise=DF, "
-            "lognormal-noise=S, outliers=SHARExFACTOR, missing=SHARE. Sensors: batch-offsets=SD, "
-            "gain-drift=SD, sensor-noise=SHARE, uneven-sensors=RATIOxSHARE, nonlinear-sensors=B. "
-            "System: nonlinear-system=B, off-target=SHARExSTRENGTH, penetrance=SHARE. At one "
-            "site: other-label=COUNT, lacks-edge=COUNT. Numbers behind an x may be left out.",
-        ),
-    ] = None,
-    file_format: Annotated[
-        Format | None,
-        typer.Option("--format", help="Format of the clients' files (default: parquet)."),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of world and samples.")] = 0,
-    as_json: opt.Json = False,
+    out: Path,
+    setting: Setting | None = None,
+    latent: int | None = None,
+    clients: int | None = None,
+    coverage: float | None = None,
+    features: float | None = None,
+    graph: str | None = None,
+    strength: float | None = None,
+    system: str = "linear",
+    intervention: str = "paper",
+    shift: float = 0.0,
+    penetrance: float = 1.0,
+    off_target: float = 0.0,
+    samples: int | None = None,
+    noise: Literal["gaussian", "laplace"] = "gaussian",
+    sensor_noise: float = 0.0,
+    departure: list[str] | None = None,
+    file_format: Format | None = None,
+    seed: int = 0,
+    as_json: bool = False,
 ) -> None:
     """Write the study of a simulated world.
 
@@ -237,34 +235,15 @@ def simulate(
 
 
 def reproduce(
-    what: Annotated[
-        Literal["figures", "tables"], typer.Argument(help="Which of the paper's results.")
-    ],
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PART",
-            help="A part to run, such as A or A-laplace of the figures, p, K, q or p20-K15-q0.6 of "
-            "the tables; may be repeated.",
-        ),
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METHOD", help="A method to run; may be repeated. Default: both."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer replicates.")] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Worker processes; by default one per core."),
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler to work on.")
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path(
-        "reproduce"
-    ),
-    force: opt.Force = False,
-    as_json: opt.Json = False,
+    what: Literal["figures", "tables"],
+    only: list[str] | None = None,
+    method: list[str] | None = None,
+    quick: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    out: Path = Path("reproduce"),
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Run the paper's experiments, beside its printed numbers.
 

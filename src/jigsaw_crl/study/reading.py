@@ -285,13 +285,18 @@ def read_any(path: str | Path, **reading: Any) -> Study:
 
 @contextmanager
 def open_rows(
-    path: str | Path, *, regime: str | None = None, ignore: Sequence[str] = ()
+    path: str | Path,
+    features: Sequence[str],
+    *,
+    regime: str | None = None,
+    ignore: Sequence[str] = (),
 ) -> Iterator[Source]:
-    """The rows of a client's table, for reading chunk by chunk."""
+    """The rows of a client's table with these features, for reading chunk by chunk."""
     given = Path(path)
     (entry,) = describe_one(given, _given(regime=regime, ignore=ignore)).entries
     with open_data(entry.path) as data:
-        yield _source(data, Reading(client_name(entry.path), entry.naming, entry.path))
+        reading = Reading(client_name(entry.path), entry.naming, entry.path)
+        yield _source(data, reading).choose(features, reading)
 
 
 @dataclass(frozen=True, eq=False)
