@@ -12,7 +12,7 @@ reading alike.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from unittest.mock import patch
@@ -22,8 +22,8 @@ import numpy as np
 from jigsaw_crl import baseline
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
-from jigsaw_crl.baseline import literal, ratio_search
-from jigsaw_crl.baseline.budget import Budget
+from jigsaw_crl.baseline import literal, search
+from jigsaw_crl.baseline.search import Budget
 from jigsaw_crl.truth.experiments.published import TABLES
 from jigsaw_crl.truth.experiments.scenarios import scenario_of
 from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
@@ -182,12 +182,13 @@ def ratio_of_squares(M: FloatArray, r: int) -> float:
 
 
 def best_by_squares(
-    grams: FloatArray, r: int, tau: float, budget: Budget
+    changes: Sequence[FloatArray], r: int, tau: float, budget: Budget
 ) -> tuple[int, ...] | None:
-    """As `best_set_of_size`, with squared singular values: eigenvalues of the sum of `grams`.
+    """As `best_set_of_size`, with squared singular values: eigenvalues of a sum of Gram matrices.
 
     The tail of a part is at most the tail of the whole, and the total is a sum over labels.
     """
+    grams = np.stack([M.T @ M for M in changes])
     m, s, _ = grams.shape
     order = np.argsort(-np.trace(grams, axis1=1, axis2=2), kind="stable")
     energy = np.concatenate([[0.0], np.cumsum(np.trace(grams[order], axis1=1, axis2=2))])
@@ -216,7 +217,7 @@ def best_by_squares(
 def show_samples(n: int, latents: list[int], worlds: int, readings: list[str]) -> None:
     for reading in readings or [*INTERVENTIONS, *WORLDS, SQUARES]:
         ratio = patch.object(literal, "rho", ratio_of_squares)
-        search = patch.object(ratio_search.BranchAndBound, "best", staticmethod(best_by_squares))
+        squares = patch.object(search, "best_set_of_size", best_by_squares)
         for p in latents:
             scores: dict[float, list[tuple[float, float, float]]] = {tau: [] for tau in TAUS}
             for seed in range(71_000, 71_000 + worlds):
@@ -227,7 +228,7 @@ def show_samples(n: int, latents: list[int], worlds: int, readings: list[str]) -
                 clients, truths = world.clients(n, seed=seed), [world.truth(k) for k in range(15)]
                 for tau in TAUS:
                     with ExitStack() as patches:
-                        for patched in (ratio, search) if reading == SQUARES else ():
+                        for patched in (ratio, squares) if reading == SQUARES else ():
                             patches.enter_context(patched)
                         found = [
                             baseline.recover_fragment(client, tau=tau, budget=BUDGET)

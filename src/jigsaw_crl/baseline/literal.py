@@ -26,9 +26,8 @@ in the code    in the paper
 
 Nothing here is tuned: matrices are n_k × n_k, and all label sets of a size are tried, so the work
 is exponential in the size of the largest block: up to `2^m − 1` sets for m labels. Use it to check
-and to understand. From estimates, `jigsaw_crl.baseline.recover_fragment` runs these functions on
-smaller matrices and with a faster search; from exact moments it finds the same blocks by
-`exact_blocks`.
+and to understand. `jigsaw_crl.baseline.recover_fragment` runs Algorithm 2-FS on smaller matrices
+and with a faster search; for exact moments τ is their rounding error.
 """
 
 from __future__ import annotations
@@ -281,7 +280,7 @@ def id_block_causal_order_fs(
 ) -> tuple[list[Block], Order, FloatArray]:
     """Algorithm 2-FS: takes estimated precisions and τ; returns the same as Algorithm 2.
 
-    `search` does lines 3 to 17. The printed one tries all sets; `ratio_search` has a faster one.
+    `search` does lines 3 to 17. The printed one tries all sets; `baseline.search` has a faster one.
     """
     I: list[Block] = []  # 1
     R = [j for j in Theta if isinstance(j, str)]  # 1

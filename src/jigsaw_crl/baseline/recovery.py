@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,18 +13,17 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.baseline import literal
-from jigsaw_crl.baseline.budget import DEFAULT_BUDGET, Budget, check_budget
 from jigsaw_crl.baseline.calibration import check_tau
-from jigsaw_crl.baseline.exact_blocks import Block, Blocks, exact_blocks
-from jigsaw_crl.baseline.planes import SAFETY, Planes, planes_of
-from jigsaw_crl.baseline.ratio_search import BranchAndBound
+from jigsaw_crl.baseline.literal import Block, Order, Precisions
+from jigsaw_crl.baseline.search import DEFAULT_BUDGET, BranchAndBound, Budget
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
 from jigsaw_crl.moments.regime import column_space
 
-__all__ = ["Search", "fast_blocks", "precisions_of", "recover_fragment"]
+__all__ = ["Search", "changes_of", "precisions_of", "recover_fragment"]
 
 Search = Literal["fast", "literal"]
+_Found = tuple[list[Block], Order, FloatArray]
 _OTHER_METHOD = 'Use method="null-cone"'
 # Relations weaker than a hundredth are common; a client that cannot resolve them gets a finding.
 COARSE = 1e-2
@@ -87,32 +86,39 @@ def recover_fragment(
     """
     if search not in ("fast", "literal"):
         raise InputError(f"search is {search!r}", 'Use "fast" or "literal".', client=client.name)
-    share = check_tau(tau, client=client.name)
-    limit = Budget(check_budget(budget, client=client.name))
-    findings: tuple[Finding, ...] = ()
-    idle: tuple[str, ...] = ()
-    literally = search == "literal"
-    if client.is_population:
-        planes = planes_of(client)
-        idle = tuple(x for x, rank in zip(planes.labels, planes.ranks, strict=True) if rank == 0)
-        findings = _findings(client, planes, idle)
-        found = _literal(client, None, limit) if literally else exact_blocks(planes, limit)
+    tau, limit = check_tau(tau, client=client.name), Budget.checked(budget, client.name)
+    exact = changes_of(client) if client.is_population else None
+    if search == "literal":
+        found, undivided = _literal(client, tau, limit)
+    elif exact is None:
+        found, undivided = _from_estimates(client, tau, limit)
     else:
-        Theta, U = precisions_of(client)  # refuses singular regimes, for every search
-        found = _literal(client, share, limit) if literally else fast_blocks(Theta, U, share, limit)
-    named = {block: frozenset(block) for block in found.ancestors}
-    pairs = [(named[a], named[d]) for d, above in found.ancestors.items() for a in above]
+        found, undivided = _from_exact(exact, limit)
+    I, prec, Q = found
+    named = {C: frozenset(C) for C in reversed(I)}  # the paper lists the newest block first
+    basis = np.empty_like(Q)
+    basis[[client.labels.index(label) for C in I for label in C]] = Q
     return Fragment(
         client=client.name,
         method="paper",
         labels=client.labels,
         blocks=tuple(named.values()),
-        block_order=PartialOrder.from_pairs(named.values(), pairs),
+        block_order=PartialOrder.from_pairs(
+            named.values(), [(named[B], named[C]) for C, B in prec]
+        ),
         n_samples=client.n_samples,
-        outcome=_outcome(client, found, limit, idle),
-        findings=findings,
-        basis=found.Q,
+        outcome=_outcome(client, I, undivided, limit, exact),
+        findings=() if exact is None else _findings(client, exact),
+        basis=basis,
     )
+
+
+def _from_estimates(client: Client, tau: float, budget: Budget) -> tuple[_Found, Block]:
+    """Algorithm 2-FS in the space of the latents, and the labels that the budget left undivided."""
+    Theta, U = precisions_of(client)
+    search = BranchAndBound(budget)
+    I, prec, Q = literal.id_block_causal_order_fs(Theta, tau, search)
+    return (I, prec, Q @ U.T), search.undivided
 
 
 def precisions_of(client: Client) -> tuple[dict[str | int, FloatArray], FloatArray]:
@@ -143,16 +149,117 @@ def precisions_of(client: Client) -> tuple[dict[str | int, FloatArray], FloatArr
     return Theta, U
 
 
-def fast_blocks(Theta: literal.Precisions, U: FloatArray, tau: float, budget: Budget) -> Blocks:
-    """Blocks from estimates: Algorithm 2-FS in the space of the latents, by branch and bound."""
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Row spaces of the precision changes of exact moments, in whitened coordinates.
+
+    Parameters
+    ----------
+    Theta : mapping
+        For each label the projector onto `range(Δ_j)`; zeros under the key 0.
+    to_features : array, shape (n_features, p)
+        `L⁻ᵀ`: maps a whitened vector to a linear functional of X.
+    ranks : mapping of str to int
+        Dimension of each; 2 in general, 1 for a target without ancestor and spouse.
+    errors : mapping of str to float
+        Bound on the error of each projector.
+    """
+
+    Theta: Precisions
+    to_features: FloatArray
+    ranks: Mapping[str, int]
+    errors: Mapping[str, float]
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Labels whose intervention changed nothing."""
+        return tuple(label for label, rank in self.ranks.items() if rank == 0)
+
+    @property
+    def tau(self) -> float:
+        """The share of the singular values that rounding may hold."""
+        return min(max(self.errors.values()), 0.5)
+
+
+def changes_of(client: Client) -> Changes:
+    """The row spaces of Θ⁽ʲ⁾ − Θ⁽⁰⁾ of a client with exact moments.
+
+    The paper's rule needs dimensions of sums of these spaces, which do not depend on the inner
+    product. So they are taken in coordinates whitened by the control, `C₀ = L Lᵀ` on its
+    p-dimensional column space: with `Δ_j = L⁻¹ C_j L⁻ᵀ − I`,
+
+        Θ⁽ʲ⁾ − Θ⁽⁰⁾ = L⁻ᵀ [(I + Δ_j)⁻¹ − I] L⁻¹ ,   so   row{Θ⁽ʲ⁾ − Θ⁽⁰⁾} = L⁻ᵀ range(Δ_j) .
+
+    Data of condition number κ then lose a factor κ in accuracy, not κ²: the rounding error of Δ is
+    at most about `d·eps·κ·‖I + Δ‖`, and a smaller singular value counts as zero. The spaces of
+    different blocks are orthogonal here, so errors do not accumulate from block to block.
+    """
+    p = client.n_latent
+    values, vectors = np.linalg.eigh(client.control_second_moment())
+    scale = values[-p:]
+    to_features = vectors[:, -p:] / np.sqrt(scale)
+    # Each change is symmetric, so the right singular vectors span its range; several strengths of
+    # one label share the target's own direction and add one direction each.
+    factors = {
+        label: np.linalg.svd(
+            np.concatenate(
+                [to_features.T @ C @ to_features - np.eye(p) for C in client.second_moments(label)]
+            )
+        )[1:]
+        for label in client.labels
+    }
+    size = max(1.0, *(float(s[0]) for s, _ in factors.values()))
+    rounding = len(values) * float(np.finfo(np.float64).eps * scale[-1] / scale[0]) * size
+    ranks = {label: int(np.count_nonzero(s > rounding)) for label, (s, _) in factors.items()}
+    # A singular vector of size s is off by rounding/s (Wedin).
+    errors = {
+        x: rounding / (float(s[ranks[x] - 1]) if ranks[x] else 1.0) for x, (s, _) in factors.items()
+    }
+    Theta: dict[str | int, FloatArray] = {0: np.zeros((p, p))}
+    for label, (_, right) in factors.items():
+        Theta[label] = right[: ranks[label]].T @ right[: ranks[label]]
+    return Changes(Theta, to_features, ranks, errors)
+
+
+def _from_exact(changes: Changes, budget: Budget) -> tuple[_Found, Block]:
+    """Algorithm 2 on exact moments: 2-FS in whitened coordinates with τ at the rounding error.
+
+    Rows q̂ in X-space are what a block's space has off the rows of all ancestor blocks. The paper
+    prints 𝒜 only, which may miss an ancestor when rows of H are orthogonal; the definition of Q
+    asks for all ancestors.
+    """
     search = BranchAndBound(budget)
-    found = literal.id_block_causal_order_fs(Theta, tau, search)
-    named = _in_label_order(*found, [j for j in Theta if isinstance(j, str)])
-    return replace(named, Q=named.Q @ U.T, undivided=search.undivided)
+    I, prec, white = literal.id_block_causal_order_fs(changes.Theta, changes.tau, search)
+    spaces = dict(zip(I, np.split(white, np.cumsum([len(C) for C in I])[:-1]), strict=True))
+    q: dict[Block, FloatArray] = {}
+    for C in reversed(I):
+        own = spaces[C] @ changes.to_features.T
+        # Equal lengths: otherwise the directions of short rows drown in the rounding of long ones.
+        own = own / np.linalg.norm(own, axis=1, keepdims=True)
+        above = [q[B] for B in q if (C, B) in prec]
+        if above:
+            W = np.linalg.qr(np.concatenate(above).T)[0]
+            for _ in range(2):  # the second pass removes the rounding error of the first
+                own = own - (own @ W) @ W.T
+        q[C] = np.linalg.svd(own, full_matrices=False)[2]
+    return (I, prec, np.concatenate([q[C] for C in I])), search.undivided
 
 
-def _literal(client: Client, tau: float | None, budget: Budget) -> Blocks:
-    """The blocks that `literal` finds; exact moments when `tau` is None."""
+def _uneven(changes: Changes, I: Sequence[Block]) -> bool:
+    """Does any block change more or fewer directions, off earlier blocks, than it has labels?"""
+    p = len(changes.Theta[0])
+    W = np.zeros((0, p))
+    for C in reversed(I):
+        _, sigma, right = np.linalg.svd(literal.off(literal.stacked(changes.Theta, C), W))
+        found = int(np.count_nonzero(sigma > changes.tau * sigma.sum()))
+        if found != len(C):
+            return True
+        W = np.concatenate([W, right[:found]])
+    return False
+
+
+def _literal(client: Client, tau: float, budget: Budget) -> tuple[_Found, Block]:
+    """The blocks that `literal` finds; none is left undivided."""
     m = len(client.labels)
     if 2**m - 1 > budget.total:
         raise InputError(
@@ -161,36 +268,27 @@ def _literal(client: Client, tau: float | None, budget: Budget) -> Blocks:
             'Use search="fast", or raise the budget.',
             client=client.name,
         )
+    if not client.is_population:
+        precisions_of(client)  # refuses singular regimes
     Theta = literal.precisions(client)
     try:
-        found = (
-            literal.id_block_causal_order(Theta)
-            if tau is None
-            else literal.id_block_causal_order_fs(Theta, tau)
-        )
+        if client.is_population:
+            return literal.id_block_causal_order(Theta), ()
+        return literal.id_block_causal_order_fs(Theta, tau), ()
     except InputError as error:
         raise InputError(error.what, error.remedy, client=client.name) from None
-    return _in_label_order(*found, client.labels)
 
 
-def _in_label_order(
-    I: Sequence[Block], prec: literal.Order, Q: FloatArray, labels: Sequence[str]
-) -> Blocks:
-    """The output of the paper's algorithms, which list the newest block first."""
-    ancestors = {C: frozenset(B for below, B in prec if below == C) for C in reversed(I)}
-    basis = np.empty_like(Q)
-    basis[[labels.index(label) for C in I for label in C]] = Q
-    return Blocks(ancestors, basis)
-
-
-def _outcome(client: Client, result: Blocks, budget: Budget, idle: tuple[str, ...]) -> Outcome:
-    if result.undivided:
-        placed = len(client.labels) - len(result.undivided)
+def _outcome(
+    client: Client, I: Sequence[Block], undivided: Block, budget: Budget, exact: Changes | None
+) -> Outcome:
+    if undivided:
+        placed = len(client.labels) - len(undivided)
         return Outcome(
             "budget",
             f"the search stopped after {budget.total} label sets: {placed} of "
-            f"{len(client.labels)} labels are placed in {len(result.ancestors) - 1} blocks, the "
-            f"other {len(result.undivided)} form one last block.",
+            f"{len(client.labels)} labels are placed in {len(I) - 1} blocks, the "
+            f"other {len(undivided)} form one last block.",
             f"{_OTHER_METHOD}, or raise the budget.",
         )
     if client.n_latent > len(client.labels):
@@ -200,62 +298,52 @@ def _outcome(client: Client, result: Blocks, budget: Budget, idle: tuple[str, ..
             f"{client.n_latent} latents and {len(client.labels)} labels.",
             f"{_OTHER_METHOD}, or intervene on the others too.",
         )
-    if idle:
+    if exact is not None and exact.idle:
         return Outcome(
             "not-identified",
-            f"{', '.join(idle)} changed nothing, so the blocks found with "
-            f"{'it' if len(idle) == 1 else 'them'} are not reliable.",
+            f"{', '.join(exact.idle)} changed nothing, so the blocks found with "
+            f"{'it' if len(exact.idle) == 1 else 'them'} are not reliable.",
             "Drop the label, or apply a stronger intervention.",
         )
-    if result.mismatch:
+    if exact is not None and _uneven(exact, I):
         return Outcome(
             "not-identified",
-            "the number of directions in which the last block's labels change the precision is "
-            "not its number of labels; two labels may share a target.",
+            "the number of directions in which a block's labels change the precision is not its "
+            "number of labels; two labels may share a target.",
             "Check that every label intervenes on a latent of its own.",
         )
     return Outcome()
 
 
-def _findings(client: Client, planes: Planes, idle: tuple[str, ...]) -> tuple[Finding, ...]:
-    ranks = dict(zip(planes.labels, planes.ranks.tolist(), strict=True))
-    weak = [
-        Finding(
-            "no-effect",
-            "warning",
-            "the intervention changed nothing",
-            "Drop the label, or apply a stronger intervention.",
-            value=0.0,
-            client=client.name,
-            regime=label,
-        )
-        for label in idle
-    ]
-    wide = [
-        Finding(
-            "rank-above-two",
-            "warning",
-            "the precision changes in more directions than an intervention on one node can cause",
-            "Check that the label intervenes on a single latent and that the moments are exact.",
-            value=float(ranks[label]),
-            threshold=float(len(client.interventions[label]) + 1),
-            client=client.name,
-            regime=label,
-        )
-        for label in planes.crowded
-    ]
-    dim = [
-        Finding(
-            "ill-conditioned",
-            "warning",
-            "rounding errors are large relative to this label's change and hide weak relations",
-            "Rescale the features, give the moments with more digits, or intervene more strongly.",
-            value=float(SAFETY * error),
-            threshold=COARSE,
-            client=client.name,
-            regime=label,
-        )
-        for label, error in zip(planes.labels, planes.errors, strict=True)
-        if label not in idle and error * SAFETY > COARSE
-    ]
-    return (*weak, *wide, *dim)
+# Findings about single labels: message and remedy.
+_FINDINGS = {
+    "no-effect": (
+        "the intervention changed nothing",
+        "Drop the label, or apply a stronger intervention.",
+    ),
+    "rank-above-two": (
+        "the precision changes in more directions than an intervention on one node can cause",
+        "Check that the label intervenes on a single latent and that the moments are exact.",
+    ),
+    "ill-conditioned": (
+        "rounding errors are large relative to this label's change and hide weak relations",
+        "Rescale the features, give the moments with more digits, or intervene more strongly.",
+    ),
+}
+
+
+def _findings(client: Client, changes: Changes) -> tuple[Finding, ...]:
+    """What exact moments show about single labels."""
+    found: list[tuple[str, float, float | None, str]] = []
+    for label, rank in changes.ranks.items():
+        most, error = len(client.interventions[label]) + 1, changes.errors[label]
+        if rank == 0:
+            found.append(("no-effect", 0.0, None, label))
+        elif rank > most:
+            found.append(("rank-above-two", float(rank), float(most), label))
+        elif error > COARSE:
+            found.append(("ill-conditioned", error, COARSE, label))
+    return tuple(
+        Finding(check, "warning", *_FINDINGS[check], value, threshold, client.name, label)
+        for check, value, threshold, label in found
+    )

@@ -1,0 +1,225 @@
+"""Lines 3 to 17 of Algorithm 2-FS: the label set of largest ratio, by branch and bound.
+
+With `G_j = M_jᵀ M_j` the Gram matrix of a label's projected change, the stacked matrix M(C) has
+`M(C)ᵀ M(C) = Σ_{j ∈ C} G_j`, so its singular values are square roots of the eigenvalues of a sum.
+A set passes when the tail `T_r = Σ_{i > r} σ_i` is at most a share τ of all singular values.
+
+The paper examines every set (`literal.largest_ratio`); this search has the same result. Sets grow
+one label at a time, and adding rows never decreases a singular value: a part S of C has
+`T_r(S) ≤ T_r(C)`. Conversely, for every C that contains S, the energy ‖M_j‖²_F of the labels to be
+added bounds `Σ_{i ≤ r} σ_i(C)` (see `largest_head`). If `T_r(S)` exceeds a share τ/(1 − τ) of that
+bound, no set containing S passes, and none is tried. Once a set has passed, τ is replaced by its
+share, because only a better set matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.baseline.literal import Precisions, rho, stacked
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "BranchAndBound",
+    "Budget",
+    "BudgetSpent",
+    "best_set_of_size",
+    "complement",
+    "largest_head",
+]
+
+# Examining a set means computing the eigenvalues of a p_k × p_k matrix, about 20 µs at p_k = 24, so
+# a search stops after about 20 s. The budget counts sets, not seconds, so that results do not
+# depend on the machine.
+DEFAULT_BUDGET = 1_000_000
+# Matrices in one batch: 2048 of size 24 × 24 take 9 MB, which fits in the cache.
+BATCH = 2048
+# Square roots of eigenvalues carry an error of √eps of the largest, which pruning must allow for.
+ROOT_EPS = float(np.sqrt(np.finfo(np.float64).eps))
+
+
+class BudgetSpent(Exception):
+    """The budget is too small for the next step of a search; caught inside this package."""
+
+
+@dataclass
+class Budget:
+    """Label sets that may be examined for one client, and how many have been."""
+
+    total: int
+    spent: int = 0
+
+    @classmethod
+    def checked(cls, total: object, client: str) -> Budget:
+        """A new budget; raises an `InputError` unless `total` is a positive whole number."""
+        if isinstance(total, bool) or not isinstance(total, int | np.integer) or total < 1:
+            raise InputError(
+                f"budget is {total!r}",
+                "Pass the number of label sets the search may examine: a whole number, at least 1.",
+                client=client,
+            )
+        return cls(int(total))
+
+    def spend(self, sets: int) -> None:
+        """Count `sets` more; raises `BudgetSpent` when the total would be exceeded."""
+        if self.spent + sets > self.total:
+            self.spent = self.total
+            raise BudgetSpent
+        self.spent += sets
+
+
+@dataclass
+class BranchAndBound:
+    """The search for `literal.id_block_causal_order_fs`, with the result of the printed one.
+
+    Parameters
+    ----------
+    budget : Budget
+    undivided : tuple of str
+        Labels that became one last block because the budget ran out; empty otherwise.
+    """
+
+    budget: Budget
+    undivided: tuple[str, ...] = ()
+
+    def __call__(
+        self, R: Sequence[str], W: FloatArray, Theta: Precisions, tau: float
+    ) -> tuple[str, ...]:
+        N = complement(W)
+        changes = [stacked(Theta, (j,)) @ N for j in R]
+        try:
+            for r in range(1, len(R)):  # lines 3, 4 and 16
+                chosen = best_set_of_size(changes, r, tau, self.budget)  # lines 6 to 13
+                if chosen is not None:
+                    return tuple(R[i] for i in chosen)
+        except BudgetSpent:
+            self.undivided = tuple(R)
+        return tuple(R)  # r has reached |R|, where all remaining labels pass
+
+
+def complement(W: FloatArray) -> FloatArray:
+    """Orthonormal basis N of the vectors orthogonal to the t rows of W, shape (n, n − t).
+
+    `I − Wᵀ(WWᵀ)⁻¹W = N Nᵀ`, and `M N` has the singular values of `M N Nᵀ`.
+    """
+    t, n = W.shape
+    q: FloatArray = np.linalg.qr(W.T, mode="complete")[0] if t else np.eye(n)
+    return np.ascontiguousarray(q[:, t:])
+
+
+def best_set_of_size(
+    changes: Sequence[FloatArray], r: int, tau: float, budget: Budget
+) -> tuple[int, ...] | None:
+    """The set C of r labels with the largest `ρ_r(M(C))`, if that is at least 1 − τ.
+
+    Parameters
+    ----------
+    changes : sequence of arrays, each with s columns
+        `M_j` for each remaining label.
+    r : int
+        Size of the sets, at most the number of labels.
+    tau : float
+    budget : Budget
+        Each set or part of a set whose eigenvalues are computed counts.
+
+    Returns
+    -------
+    tuple of int, or None
+        Positions in `changes`, ascending; None when no set passes.
+    """
+    grams = np.stack([M.T @ M for M in changes])
+    # Labels of large energy first: this makes the bound on what can be added smallest.
+    energy = np.trace(grams, axis1=1, axis2=2)
+    order = np.argsort(-energy, kind="stable")
+    search = _Search([changes[j] for j in order], grams[order], energy[order], r, tau)
+    stack: list[IntArray] = [np.empty((1, 0), dtype=np.intp)]
+    while stack:
+        for children in _grown(stack.pop(), len(grams), r):
+            budget.spend(len(children))
+            kept = search.examine(children)
+            if len(kept):
+                stack.append(kept)
+    if search.best is None:
+        return None
+    return tuple(sorted(int(i) for i in order[search.best]))
+
+
+def _grown(parts: IntArray, m: int, r: int) -> list[IntArray]:
+    """Every part extended by one later label, in batches; enough labels remain to reach r."""
+    size = parts.shape[1]
+    first = parts[:, -1] + 1 if size else np.zeros(len(parts), dtype=np.intp)
+    last = m - (r - size)  # the last label after which enough others remain
+    counts = last - first + 1
+    parent = np.repeat(np.arange(len(parts)), counts)
+    within = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
+    children = np.column_stack([parts[parent], first[parent] + within])
+    return [children[i : i + BATCH] for i in range(0, len(children), BATCH)]
+
+
+@dataclass(eq=False)
+class _Search:
+    """The data of a search, labels in decreasing order of energy ‖M_j‖²_F, and the best set."""
+
+    changes: Sequence[FloatArray]
+    grams: FloatArray  # (m, s, s)
+    energy: FloatArray  # (m,), decreasing
+    r: int
+    share: float  # a set with a larger tail share than this does not pass
+    best: IntArray | None = None
+
+    def examine(self, parts: IntArray) -> IntArray:
+        """The parts that a passing set may contain; sets of full size may become the best."""
+        size, s = parts.shape[1], self.grams.shape[1]
+        chosen = np.zeros((len(parts), len(self.grams)))
+        np.put_along_axis(chosen, parts, 1.0, axis=1)
+        summed = (chosen @ self.grams.reshape(-1, s * s)).reshape(-1, s, s)
+        sigma = np.sqrt(np.clip(np.linalg.eigvalsh(summed), 0.0, None))  # ascending
+        tail = sigma[:, : max(s - self.r, 0)].sum(axis=1)
+        if size == self.r:
+            self._compare(parts, tail, sigma.sum(axis=1))
+            return parts[:0]
+        # The labels that can be added come after the last one, in decreasing order of energy.
+        missing, last = self.r - size, parts[:, -1]
+        rising = np.concatenate([[0.0], np.cumsum(self.energy)])
+        added = rising[last + 1 + missing] - rising[last + 1]
+        most = largest_head(sigma[:, -self.r :], added) / (1.0 - self.share)
+        slack = s * ROOT_EPS * np.sqrt(added + sigma[:, -1] ** 2)
+        still_open: IntArray = parts[tail <= self.share * most + slack]
+        return still_open
+
+    def _compare(self, parts: IntArray, tail: FloatArray, total: FloatArray) -> None:
+        """Take the set of smallest tail share if it beats the best; ties keep the earlier one."""
+        share = np.divide(tail, total, out=np.zeros_like(tail), where=total > 0)
+        near = min(self.share, share.min()) + self.grams.shape[1] * ROOT_EPS
+        for part in parts[share <= near]:
+            exact = 1.0 - rho(np.concatenate([self.changes[j] for j in part]), self.r)
+            if exact < self.share or (self.best is None and exact <= self.share):
+                self.share, self.best = exact, part
+
+
+def largest_head(sigma: FloatArray, added: FloatArray) -> FloatArray:
+    """Upper bound on `Σ_{i ≤ r} σ_i` of a matrix to which rows of energy `added` are appended.
+
+    Appended rows never decrease a σ_i and increase `Σ_{i ≤ r} σ_i²` by at most their energy
+    (Ky Fan). The square root is concave, so the sum is largest when the smallest values are raised
+    to a common level.
+
+    Parameters
+    ----------
+    sigma : array, shape (N, r)
+        The r largest singular values of each of N matrices, ascending.
+    added : array, shape (N,)
+    """
+    squares = sigma**2
+    lifted = np.arange(1, sigma.shape[1] + 1)
+    level = (np.cumsum(squares, axis=1) + added[:, None]) / lifted
+    # Raise as many values as lie below the resulting level.
+    count = np.maximum(np.count_nonzero(level >= squares, axis=1), 1)
+    here = np.arange(len(sigma)), count - 1
+    unlifted = sigma.sum(axis=1) - np.cumsum(sigma, axis=1)[here]
+    return np.asarray(count * np.sqrt(level[here]) + unlifted, dtype=np.float64)

@@ -1,0 +1,154 @@
+"""The fast search finds what the printed lines find, on estimates and on exact moments."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jigsaw_crl as jc
+from jigsaw_crl import baseline
+from jigsaw_crl.baseline import literal
+from jigsaw_crl.baseline.recovery import precisions_of
+from jigsaw_crl.baseline.search import (
+    Budget,
+    BudgetSpent,
+    best_set_of_size,
+    complement,
+    largest_head,
+)
+
+from .clients import (
+    SAMPLE_SIZES,
+    SEEDS,
+    TAUS,
+    assert_same_blocks_and_spaces,
+    clear_client,
+    sampled_client,
+    with_regimes,
+)
+
+
+def best_by_trial(M, r, tau):
+    """The set of r labels with the largest ratio, by the literal rule."""
+    ratio = {
+        C: literal.rho(np.concatenate([M[j] for j in C]), r) for C in combinations(range(len(M)), r)
+    }
+    best = max(ratio, key=ratio.__getitem__)
+    return best if ratio[best] >= 1 - tau else None
+
+
+# -- whole clients --------------------------------------------------------------------------------
+
+
+@given(SEEDS)
+def test_exact_moments_give_the_blocks_and_row_spaces_of_the_literal_algorithm(seed):
+    client, _ = clear_client(seed)
+    assert_same_blocks_and_spaces(
+        baseline.recover_fragment(client), baseline.recover_fragment(client, search="literal")
+    )
+
+
+@given(SEEDS, SAMPLE_SIZES, TAUS)
+def test_estimates_give_the_blocks_and_row_spaces_of_the_literal_algorithm(seed, n, tau):
+    client = sampled_client(seed, n)
+    assert_same_blocks_and_spaces(
+        baseline.recover_fragment(client, tau=tau),
+        baseline.recover_fragment(client, tau=tau, search="literal"),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("search", ["fast", "literal"])
+def test_a_regime_without_variance_in_a_needed_direction_is_refused(search):
+    client = sampled_client(5, 1000)
+    label, d = client.labels[0], client.n_features
+    flat = np.zeros((d, d))
+    flat[0, 0] = 1.0
+    broken = with_regimes(client, {label: flat})
+    with pytest.raises(jc.InputError, match=f"client 'lab-1', regime '{label}': .* singular"):
+        baseline.recover_fragment(broken, search=search)
+
+
+# -- one set --------------------------------------------------------------------------------------
+
+
+@given(SEEDS, st.integers(2, 8), st.sampled_from([1e-12, 0.02, 0.1, 0.3, 0.6]))
+def test_pruning_does_not_change_the_best_of_sets_of_very_different_sizes(seed, m, tau):
+    rng = np.random.default_rng(seed)
+    # Changes of rank two with some noise.
+    M = [
+        10.0 ** rng.uniform(-2, 2)
+        * (rng.normal(size=(m, 2)) @ rng.normal(size=(2, m)) + 0.03 * rng.normal(size=(m, m)))
+        for _ in range(m)
+    ]
+    for r in range(1, m + 1):
+        assert best_set_of_size(M, r, tau, Budget(10**6)) == best_by_trial(M, r, tau)
+
+
+@given(SEEDS, st.integers(1, 6), st.integers(1, 4))
+def test_the_bound_on_the_leading_singular_values_holds_when_rows_are_added(seed, r, more):
+    rng = np.random.default_rng(seed)
+    S = rng.normal(size=(5, 8)) * 10.0 ** rng.uniform(-2, 1, size=(5, 1))
+    extra = rng.normal(size=(more, 8)) * 10.0 ** rng.uniform(-2, 1)
+    before = np.linalg.svd(np.vstack([S, np.zeros((3, 8))]), compute_uv=False)[::-1]
+    after = np.linalg.svd(np.vstack([S, extra]), compute_uv=False)
+    bound = largest_head(before[None, -r:], np.array([(extra**2).sum()]))[0]
+    assert after[:r].sum() <= bound * (1 + 1e-12)
+
+
+def test_pruning_examines_less_than_a_quarter_of_the_sets():
+    client = jc.simulate.random_world(24, 1, 0.7, 3).client(0, n_samples=10**6)
+    Theta, _ = precisions_of(client)
+    changes = [literal.stacked(Theta, (label,)) for label in client.labels]
+    assert len(changes) >= 15
+    budget = Budget(10**6)
+    assert best_set_of_size(changes, 7, 1e-4, budget) is None
+    assert budget.spent < len(list(combinations(range(len(changes)), 7))) / 4
+
+
+def test_of_two_sets_that_differ_below_the_root_of_rounding_the_tight_one_is_taken():
+    # Eigenvalues of MᵀM cannot tell 1e-10 from zero; singular values of M can.
+    tight, nearly = np.diag([1.0, 0.0]), np.diag([2.0, 1e-10])
+    for changes in ([tight, nearly], [nearly, tight]):
+        (found,) = best_set_of_size(changes, 1, 1e-12, Budget(10))
+        assert changes[found] is tight
+
+
+def test_a_set_is_accepted_when_its_ratio_equals_the_threshold():
+    changes = [np.diag([3.0, 1.0]), np.diag([1.0, 1.0])]  # the ratio at r = 1 is exactly 3/4
+    assert best_set_of_size(changes, 1, 0.25, Budget(100)) == (0,)
+    assert best_set_of_size(changes, 1, 0.25 - 1e-9, Budget(100)) is None
+
+
+def test_among_passing_sets_the_one_of_largest_ratio_is_taken():
+    changes = [np.diag([10.0, 1.0]), np.diag([100.0, 1.0]), np.diag([20.0, 1.0])]
+    assert best_set_of_size(changes, 1, 0.2, Budget(100)) == (1,)
+
+
+@given(SEEDS, st.integers(0, 4))
+def test_the_complement_gives_the_projection_that_the_paper_prints(seed, t):
+    W = np.random.default_rng(seed).normal(size=(t, 5))
+    N = complement(W)
+    np.testing.assert_allclose(N @ N.T, literal.off(np.eye(5), W), atol=1e-8)
+    np.testing.assert_allclose(N.T @ N, np.eye(5 - t), atol=1e-12)
+
+
+# -- the budget -----------------------------------------------------------------------------------
+
+
+def test_a_budget_is_never_overspent():
+    budget = Budget(10)
+    budget.spend(10)
+    with pytest.raises(BudgetSpent):
+        budget.spend(1)
+    assert budget.spent == 10
+
+
+@pytest.mark.parametrize("budget", [0, -5, 1.5, True, None, "many"])
+def test_a_budget_that_is_no_positive_whole_number_is_refused(budget):
+    with pytest.raises(jc.InputError, match=r"client 'client-1': budget is .* at least 1"):
+        baseline.recover_fragment(sampled_client(5, 1000), budget=budget)
