@@ -27,7 +27,7 @@ from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_eff
 from jigsaw_crl.assembly.entailment import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
-from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
+from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options
 from jigsaw_crl.assembly.pairs import PairTable, why_stated
 from jigsaw_crl.assembly.panel import Panel, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
@@ -35,6 +35,7 @@ from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
 from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.order import refuted, transitive_closure
@@ -249,16 +250,16 @@ def _ordered(
 
 def _contradicted(panel: Panel, without: GlobalOrder) -> list[Finding]:
     """A finding if the data alone decide the opposite of what the user said."""
-    known, found = panel.known, without.verdicts
-    against = (known != OPEN) & (found != OPEN) & (known != found)
-    if not against.any():
-        # What follows from the word of the user may be contradicted, though no part of it is.
-        above = transitive_closure(known == YES)
-        known = np.where(above, YES, np.where(refuted(above, known == NO), NO, OPEN))
+    above = transitive_closure(panel.known == YES)
+    implied = np.where(above, YES, np.where(refuted(above, panel.known == NO), NO, OPEN))
+    names, found = panel.labels, without.verdicts
+    # What follows from the word of the user may be contradicted, though no part of it is.
+    for known in (panel.known, implied):
         against = (known != OPEN) & (found != OPEN) & (known != found)
-    names = panel.labels
-    said = [(names[a], names[d], bool(known[a, d])) for a, d in np.argwhere(against).tolist()]
-    return [knowledge_contradicted(said)] if said else []
+        said = [(names[a], names[d], bool(known[a, d])) for a, d in np.argwhere(against).tolist()]
+        if said:
+            return [knowledge_contradicted(said)]
+    return []
 
 
 def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Finding]]:
@@ -325,64 +326,57 @@ def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options)
 
 
 def _by_entailment(facts: Facts, effects: PooledEffects | None, options: Options) -> GlobalOrder:
-    evidence = facts.evidence
-    verdicts = np.full(facts.yes.shape, OPEN, dtype=np.int8)
-    verdicts[facts.no] = NO
-    verdicts[facts.yes] = YES
-    order = GlobalOrder(
-        panel=evidence.panel,
-        use=evidence.use,
-        mode="exact",
-        verdicts=verdicts,
-        why=why_stated(verdicts),
-        decoded=facts.yes,
-        notes=() if effects is None else effects.notes,
-        seed=options.seed,
-    )
+    evidence, notes = facts.evidence, () if effects is None else effects.notes
+    order = _stated(evidence.panel, evidence.use, "exact", facts.yes, facts.no, notes, options)
     order.__dict__.update(said=evidence, effects=effects, facts=facts)
     return order
 
 
 def _by_algorithm_3(panel: Panel, options: Options) -> GlobalOrder:
     paper = assemble_pairs(panel.fragments)
-    p, use = len(panel.labels), Use.all_of(panel)
-    verdicts = np.full((p, p), OPEN, dtype=np.int8)
+    yes = np.zeros((len(panel.labels),) * 2, dtype=bool)
     for ancestor, descendant in paper.pairs:
-        verdicts[panel.position[ancestor], panel.position[descendant]] = YES
-    decoded = verdicts == YES
-    np.fill_diagonal(verdicts, NO)
-    # Algorithm 3 gives no probabilities.
-    probability = np.where(verdicts == OPEN, 0.5, verdicts == YES)
+        yes[panel.position[ancestor], panel.position[descendant]] = True
+    notes = tuple(f"Algorithm 3 made a cycle through {', '.join(sorted(c))}" for c in paper.cyclic)
+    none = np.eye(len(yes), dtype=bool)
+    return _stated(panel, Use.all_of(panel), "paper", yes, none, notes, options)
+
+
+def _stated(
+    panel: Panel,
+    use: Use,
+    mode: Mode,
+    yes: BoolArray,
+    no: BoolArray,
+    notes: tuple[str, ...],
+    options: Options,
+) -> GlobalOrder:
+    """An order whose verdicts follow from statements."""
+    verdicts = np.where(no, NO, np.where(yes, YES, OPEN)).astype(np.int8)
     return GlobalOrder(
         panel=panel,
         use=use,
-        mode="paper",
+        mode=mode,
         verdicts=verdicts,
         why=why_stated(verdicts),
-        decoded=decoded,
-        chances=probability,
-        notes=tuple(
-            "Algorithm 3 made a cycle through " + ", ".join(sorted(cycle)) for cycle in paper.cyclic
-        ),
+        decoded=yes,
+        # Algorithm 3 gives no probabilities.
+        chances=np.where(verdicts == OPEN, 0.5, verdicts == YES) if mode == "paper" else None,
+        notes=notes,
         seed=options.seed,
     )
 
 
 def posterior_of(order: GlobalOrder) -> Posterior:
     """The posterior of an order that was read from a file: it is sampled again."""
-    if order.mode == "exact":
-        return _entailed(order.facts, order.seed)
+    if order.mode == "evidence":
+        return _sampled(OrderModel(Evidence.of(order.panel, order.use)), order.seed)
+    rng = np.random.default_rng(order.seed)
     if order.mode == "paper":
         # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".
-        none = np.zeros_like(order.decoded)
-        return entailed(order.verdicts == YES, none, (), np.random.default_rng(order.seed))
-    return _sampled(OrderModel(Evidence.of(order.panel, order.use)), order.seed)
-
-
-def _entailed(facts: Facts, seed: int) -> Posterior:
-    """Orders that agree with all statements."""
-    one_of = [one for rows in facts.evidence.panel.rows for one in rows.one_of]
-    return entailed(facts.yes, facts.no, one_of, np.random.default_rng(seed))
+        return entailed(order.verdicts == YES, np.zeros_like(order.decoded), (), rng)
+    one_of = [one for rows in order.panel.rows for one in rows.one_of]
+    return entailed(order.facts.yes, order.facts.no, one_of, rng)
 
 
 def _sampled(model: OrderModel, seed: int) -> Posterior:

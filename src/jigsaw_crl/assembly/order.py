@@ -27,7 +27,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.late_methods import late_method
-from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.base.order import PartialOrder, cover_matrix, transitive_closure
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -155,14 +155,9 @@ class GlobalOrder(ReadOnlyArrays):
     convergence: Convergence | None = None
 
     def __post_init__(self) -> None:
-        for name in ("verdicts", "why", "decoded", "chances"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if value.base is not None or value.flags.writeable:
-                value = np.array(value)  # nobody else can change a read-only one
-                value.flags.writeable = False
-                object.__setattr__(self, name, value)
+        self._copy_read_only("verdicts", "why", dtype=np.int8)
+        self._copy_read_only("decoded", dtype=np.bool_)
+        self._copy_read_only("chances")
 
     # -- answers --------------------------------------------------------------------------------
 
@@ -240,9 +235,18 @@ class GlobalOrder(ReadOnlyArrays):
 
         Each edge has its `probability`.
         """
-        from jigsaw_crl.assembly.tables import hasse_graph
+        import networkx as nx  # here for start-up time
 
-        return hasse_graph(self)
+        decided = self.verdicts == YES
+        closed = transitive_closure(decided)
+        # A cycle (Algorithm 3 only) has no Hasse diagram; every pair is shown then.
+        cover = decided if np.diagonal(closed).any() else cover_matrix(closed)
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(self.labels)
+        for a, d in np.argwhere(cover).tolist():
+            chance = float(self.probabilities[a, d])
+            graph.add_edge(self.labels[a], self.labels[d], probability=chance)
+        return graph
 
     def to_frame(self) -> pd.DataFrame:
         """One row per ordered pair.

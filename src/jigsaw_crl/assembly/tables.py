@@ -10,10 +10,9 @@ import numpy as np
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects
 from jigsaw_crl.assembly.linearity import is_bent
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.verdict import NO, VERDICTS, YES
+from jigsaw_crl.assembly.verdict import NO, VERDICTS
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.order import cover_matrix, transitive_closure
 from jigsaw_crl.base.text import few
 from jigsaw_crl.evidence.effects import AT_DOSE, INTERVAL, TOTAL
 
@@ -26,32 +25,15 @@ __all__ = [
     "direct_graph",
     "effects_frame",
     "effects_of",
-    "hasse_graph",
     "shift_frame",
     "site_effects_frame",
 ]
 
 
-_NUMBERS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
-COLUMNS = ("cause", "effect", *_NUMBERS, "verdict", "kind")
+NUMBERS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
+COLUMNS = ("cause", "effect", *NUMBERS, "verdict", "kind")
 # A push may differ from the dose of an intervention by this share of it.
 SAME_DOSE = 0.1
-
-
-def hasse_graph(order: GlobalOrder) -> nx.DiGraph[str]:
-    """The decided pairs that no others imply: see `GlobalOrder.hasse`."""
-    import networkx as nx  # here for start-up time
-
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(order.labels)
-    decided = order.verdicts == YES
-    closed = transitive_closure(decided)
-    # A cycle (Algorithm 3 only) has no Hasse diagram; every pair is shown then.
-    cover = decided if np.diagonal(closed).any() else cover_matrix(closed)
-    for a, d in zip(*np.nonzero(cover), strict=True):
-        chance = float(order.probabilities[int(a), int(d)])
-        graph.add_edge(order.labels[a], order.labels[d], probability=chance)
-    return graph
 
 
 def all_effects_frame(order: GlobalOrder) -> pd.DataFrame:
@@ -87,7 +69,7 @@ def effects_frame(
     import pandas as pd  # here for start-up time
 
     if effects is None:
-        return pd.DataFrame({name: [] for name in COLUMNS})
+        return pd.DataFrame(columns=COLUMNS)
     known = effects.known & ~np.eye(len(order.labels), dtype=bool)
     a, d = np.nonzero(known if some is None else known & some)
     names = np.array(order.labels, dtype=object)
@@ -191,71 +173,41 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
 
     if not shifts:
         raise InputError("no label is pushed", 'Pass amounts by label, such as {"pump": 1.0}.')
-    if any(map(is_bent, order.fragments)):
-        return _at_dose(order, shifts)
-    effects = effects_of(order)
-    p = len(order.labels)
-    change, variance, offset = np.zeros(p), np.zeros(p), np.zeros(p)
-    for label, amount in shifts.items():
-        j = order.index(label)
-        size = float(amount)
-        if not np.isfinite(size):
-            raise InputError(f"the amount for {label!r} is {amount!r}", "Pass a finite number.")
-        others = np.arange(p) != j
-        if not effects.known[j, others].any():
-            raise InputError(
-                f"no effect of {label!r} is known",
-                "An effect needs a hard intervention on the cause and on the affected label at one "
-                "site.",
-            )
-        no = order.verdicts[j] == NO
-        estimate = effects.estimate[j]
-        # A pair that is not measured and not excluded is undetermined: NaN stays NaN.
-        value = np.where(no, 0.0, estimate)
-        spread = np.where(no & ~effects.known[j], 0.0, effects.error[j])
-        change[others] += size * value[others]
-        offset[others] += size * np.where(no, np.nan_to_num(estimate), 0.0)[others]
-        variance[others] += size**2 * spread[others] ** 2
-        change[j] += size
-    half = INTERVAL * np.sqrt(variance)
-    return pd.DataFrame(
-        {
-            "label": list(order.labels),
-            "change": change,
-            "low": np.minimum(change + offset - half, change),
-            "high": np.maximum(change + offset + half, change),
-        }
-    )
-
-
-def _at_dose(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame:
-    """What the intervention on one label did at its dose, in a system that is not linear."""
-    import pandas as pd  # here for start-up time
-
-    if len(shifts) > 1:
+    at_dose = any(map(is_bent, order.fragments))
+    if at_dose and len(shifts) > 1:
         raise InputError(
             "the system is not linear, so changes of several labels do not add up",
             "Push one label at a time.",
         )
-    ((label, amount),) = shifts.items()
-    j, applied = order.index(label), order.applied_effects
-    dose = np.nan if applied is None else float(applied.estimate[j, j])
-    if applied is None or np.isnan(dose):
-        raise InputError(
-            f"no effect of {label!r} is known",
-            "An effect needs a hard intervention that shifts the mean, on the cause and on the "
-            "affected label, at one site.",
-        )
-    if not abs(float(amount) - dose) <= SAME_DOSE * abs(dose):
-        raise InputError(
-            f"the system is not linear, and {label!r} was seen at {dose:+.2f} standard deviations",
-            f"Pass {label}={dose:+.2f}; what another amount does is not known.",
-        )
-    no = order.verdicts[j] == NO
-    change = np.where(no, 0.0, applied.estimate[j])
-    half = INTERVAL * np.where(no & ~applied.known[j], 0.0, applied.error[j])
-    middle = np.where(no, np.nan_to_num(applied.estimate[j]), change)
-    change[j], middle[j], half[j] = float(amount), float(amount), 0.0
+    effects = order.applied_effects if at_dose else effects_of(order)
+    p = len(order.labels)
+    change, middle, variance = np.zeros((3, p))
+    for label, amount in shifts.items():
+        j, size = order.index(label), float(amount)
+        if not np.isfinite(size):
+            raise InputError(f"the amount for {label!r} is {amount!r}", "Pass a finite number.")
+        others = np.arange(p) != j
+        if effects is None or not effects.known[j, others].any():
+            raise InputError(
+                f"no effect of {label!r} is known",
+                "An effect needs a hard intervention on the cause and on the affected label at one "
+                "site; where the system is not linear, it must shift the mean.",
+            )
+        if at_dose:
+            _check_dose(label, size, float(effects.estimate[j, j]))
+        # What an intervention did at its dose is not scaled.
+        scale = 1.0 if at_dose else size
+        no, estimate = order.verdicts[j] == NO, effects.estimate[j]
+        # A pair that is not measured and not excluded is undetermined: NaN stays NaN.
+        value = np.where(no, 0.0, estimate)
+        measured = np.where(no, np.nan_to_num(estimate), estimate)
+        error = np.where(no & ~effects.known[j], 0.0, effects.error[j])
+        change[others] += scale * value[others]
+        middle[others] += scale * measured[others]
+        variance[others] += (scale * error[others]) ** 2
+        change[j] += size
+        middle[j] += size
+    half = INTERVAL * np.sqrt(variance)
     return pd.DataFrame(
         {
             "label": list(order.labels),
@@ -264,6 +216,20 @@ def _at_dose(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame:
             "high": np.maximum(middle + half, change),
         }
     )
+
+
+def _check_dose(label: str, size: float, dose: float) -> None:
+    """Refuse an amount that is not the dose of the intervention."""
+    if np.isnan(dose):
+        raise InputError(
+            f"the dose of the intervention on {label!r} is not known",
+            "An effect that depends on the dose needs an intervention that shifts the mean.",
+        )
+    if abs(size - dose) > SAME_DOSE * abs(dose):
+        raise InputError(
+            f"the system is not linear, and {label!r} was seen at {dose:+.2f} standard deviations",
+            f"Pass {label}={dose:+.2f}; what another amount does is not known.",
+        )
 
 
 def effects_of(order: GlobalOrder) -> PooledEffects:
