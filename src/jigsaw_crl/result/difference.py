@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ __all__ = ["Changed", "ChangedEffect", "Difference", "difference"]
 
 # An estimate has changed if it differs by this many of its earlier standard errors.
 CLEAR = 1.0
-COLUMNS = ("cause", "effect", "total", "standard_error")
 
 
 @dataclass(frozen=True)
@@ -116,64 +116,53 @@ def difference(old: Result, new: Result) -> Difference:
     other = tuple(
         name for name in after if name in before and after[name].to_json() != before[name].to_json()
     )
-    sites = {**before, **after}
-    moved = {name: {*sites[name].labels} for name in (*joined, *left, *other)}
-    for name in other:
-        moved[name] |= {*before[name].labels}
+    moved = {
+        name: {x for sites in (before, after) if name in sites for x in sites[name].labels}
+        for name in (*joined, *left, *other)
+    }
 
-    def because(*pair: str) -> tuple[str, ...]:
+    def because(pair: tuple[str, str]) -> tuple[str, ...]:
         return tuple(name for name, labels in moved.items() if labels >= set(pair))
 
     one, two = old.order, new.order
-    common = [label for label in two.labels if label in set(one.labels)]
-    verdicts = [
-        Changed(
-            a,
-            d,
-            str(one.verdict(a, d)),
-            str(two.verdict(a, d)),
-            round(one.probability(a, d), 3),
-            round(two.probability(a, d), 3),
-            because(a, d),
-        )
-        for a in common
-        for d in common
-        if a != d and one.verdict(a, d) is not two.verdict(a, d)
-    ]
+    common = [label for label in two.labels if label in one.labels]
+    pairs = [p for p in permutations(common, 2) if one.verdict(*p) is not two.verdict(*p)]
     return Difference(
         joined=joined,
         left=left,
         changed=other,
-        new_labels=tuple(x for x in two.labels if x not in set(one.labels)),
-        lost_labels=tuple(x for x in one.labels if x not in set(two.labels)),
+        new_labels=tuple(x for x in two.labels if x not in one.labels),
+        lost_labels=tuple(x for x in one.labels if x not in two.labels),
         knowledge=one.options.knowledge != two.options.knowledge,
-        verdicts=tuple(verdicts),
+        verdicts=tuple(
+            Changed(
+                *pair,
+                before=str(one.verdict(*pair)),
+                after=str(two.verdict(*pair)),
+                probability_before=round(one.probability(*pair), 3),
+                probability_after=round(two.probability(*pair), 3),
+                because=because(pair),
+            )
+            for pair in pairs
+        ),
         effects=tuple(
-            ChangedEffect(*pair, *values, because(*pair))
-            for pair, values in _changed_effects(old, new, set(common)).items()
+            ChangedEffect(*pair, *values, because(pair))
+            for pair, values in _changed_effects(old, new).items()
+            if {*pair} <= {*common}
         ),
     )
 
 
 def _changed_effects(
-    old: Result, new: Result, common: set[str]
+    old: Result, new: Result
 ) -> dict[tuple[str, str], tuple[float | None, float | None]]:
     """Effects that came, went, or moved by more than an earlier standard error."""
-    tables = [_effects_of(result, common) for result in (old, new)]
+    tables = [r.effects.set_index(["cause", "effect"]) for r in (old, new)]
+    both = tables[0].join(tables[1], how="outer", lsuffix="_before", rsuffix="_after", sort=True)
     found: dict[tuple[str, str], tuple[float | None, float | None]] = {}
-    for pair in sorted({*tables[0], *tables[1]}):
-        (before, error), (after, _) = (table.get(pair, (np.nan, np.nan)) for table in tables)
+    columns = both.total_before, both.total_after, both.standard_error_before
+    for pair, before, after, error in zip(both.index, *columns, strict=True):
         if abs(after - before) > CLEAR * error or np.isnan(before) != np.isnan(after):
-            values = [None if np.isnan(x) else round(x, 3) for x in (before, after)]
+            values = [None if np.isnan(x) else round(float(x), 3) for x in (before, after)]
             found[pair] = values[0], values[1]
     return found
-
-
-def _effects_of(result: Result, labels: set[str]) -> dict[tuple[str, str], tuple[float, float]]:
-    """Estimate and standard error of every effect between these labels."""
-    columns = (result.effects[name].tolist() for name in COLUMNS)
-    return {
-        (cause, effect): (float(total), float(error))
-        for cause, effect, total, error in zip(*columns, strict=True)
-        if {cause, effect} <= labels
-    }

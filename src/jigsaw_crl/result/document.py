@@ -28,6 +28,8 @@ __all__ = ["ResultDocument", "order_document", "result_document"]
 
 _Share = Annotated[Number, Field(ge=0, le=1)]
 _Pair = tuple[StrictStr, StrictStr]
+# Of a fragment, what the order settles: blocks, their order and districts.
+_GROUPS = GroupsDocument.model_fields.keys()
 
 
 def result_document(result: Result) -> dict[str, Any]:
@@ -39,7 +41,10 @@ def result_document(result: Result) -> dict[str, Any]:
         "written_by": f"jigsaw-crl {__version__}",
         "options": {**result.options, **({"knowledge": str(known)} if known else {})},
         "fragments": [f.to_document() for f in result.order.fragments],
-        "refined": [_groups_document(f) for f in result.fragments.values()],
+        "refined": [
+            {name: value for name, value in f.to_document().items() if name in _GROUPS}
+            for f in result.fragments.values()
+        ],
         "order": order_document(result.order),
         "diagnostics": [f.to_document() for f in result.diagnostics],
         "provenance": dict(result.provenance),
@@ -74,21 +79,15 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
     }
 
 
-def _groups_document(fragment: Fragment) -> dict[str, Any]:
-    """Blocks, their order and districts of a client, as settled by the order."""
-    document = fragment.to_document()
-    return {name: document[name] for name in GroupsDocument.model_fields}
-
-
 class OrderDocument(Closed):
     """The order without its fragments. What pairs rest on, and what is contested, follows."""
 
     labels: list[StrictStr]
     mode: Literal["exact", "evidence", "paper"]
-    verdicts: list[list[WholeNumber]]
-    why: list[list[WholeNumber]]
-    decoded: list[list[WholeNumber]]
-    probabilities: list[list[Number]]
+    verdicts: list[list[Annotated[WholeNumber, Field(ge=-1, le=1)]]]
+    why: list[list[Annotated[WholeNumber, Field(ge=0, le=max(Why))]]]
+    decoded: list[list[Annotated[WholeNumber, Field(ge=0, le=1)]]]
+    probabilities: list[list[_Share]]
     client_weights: dict[str, _Share]
     rate: _Share
     not_hard: list[StrictStr]
@@ -112,30 +111,26 @@ class OrderDocument(Closed):
         Raises
         ------
         ValueError
-            The document and the fragments contradict each other, or a value is out of range.
+            The document and the fragments contradict each other.
         """
         if not fragments:
             raise ValueError("there are no fragments")
         panel = read_fragments(fragments, Knowledge.from_document(self.knowledge or {}))
         shape = (len(panel.labels), len(panel.labels))
-        verdicts, why, decoded = (
-            np.array(table, dtype=np.int8) for table in (self.verdicts, self.why, self.decoded)
-        )
-        probabilities = np.array(self.probabilities, dtype=np.float64)
+        given = {
+            "verdicts": np.array(self.verdicts, dtype=np.int8),
+            "why": np.array(self.why, dtype=np.int8),
+            "decoded": np.array(self.decoded, dtype=bool),
+            "chances": np.array(self.probabilities, dtype=np.float64),
+        }
         if tuple(self.labels) != panel.labels:
             raise ValueError("the order's labels are not those of the fragments")
-        if {m.shape for m in (verdicts, why, decoded, probabilities)} != {shape}:
+        if {table.shape for table in given.values()} != {shape}:
             raise ValueError("a matrix does not have one row and column per label")
-        if not (np.isin(verdicts, (-1, 0, 1)).all() and np.isin(decoded, (0, 1)).all()):
-            raise ValueError("a verdict is none of -1, 0, 1")
-        if not np.isin(why, [int(x) for x in Why]).all():
-            raise ValueError("a verdict has an unknown reason")
-        if not ((probabilities >= 0) & (probabilities <= 1)).all():
-            raise ValueError("a probability lies outside 0 to 1")
         if set(self.client_weights) != set(panel.clients):
             raise ValueError("the weights are not those of the fragments' clients")
         number = {client: k for k, client in enumerate(panel.clients)}
-        order = GlobalOrder(
+        return GlobalOrder(
             panel=panel,
             use=Use(
                 weights=np.array([self.client_weights[name] for name in panel.clients]),
@@ -146,21 +141,13 @@ class OrderDocument(Closed):
                 copies=tuple(tuple(number[name] for name in group) for group in self.copies),
             ),
             mode=self.mode,
-            verdicts=verdicts,
-            why=why,
-            decoded=decoded.astype(bool),
-            chances=None if self.mode == "exact" else probabilities,
+            **given,
             notes=tuple(self.notes),
             seed=self.seed,
             disagreement=self.disagreement,
             convergence=self.convergence,
             smallest_effect=self.smallest_effect,
         )
-        if self.mode == "exact":
-            # They need not be sampled again.
-            probabilities.flags.writeable = False
-            order.__dict__["probabilities"] = probabilities
-        return order
 
 
 class ResultDocument(Document):

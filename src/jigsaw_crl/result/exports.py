@@ -1,9 +1,8 @@
 """The order as a graph for other programs, and its tables as CSV.
 
-`order_graph` is the Hasse diagram of the decided pairs, or with ``closure=True`` all of them, edges
-from ancestor to descendant. With ``direct=True`` it has the direct effects that hard interventions
-reveal, with weights and intervals. `export_graph` writes it as GraphML, DOT, node-link JSON or an
-adjacency table, which networkx can all read back.
+The graph is the Hasse diagram of the decided pairs, all of them, or the direct effects that hard
+interventions reveal. `export_graph` writes it as GraphML, DOT, node-link JSON or an adjacency
+table, which networkx can all read back.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import networkx as nx
 import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.tables import all_effects_frame, direct_graph
+from jigsaw_crl.assembly.tables import all_effects_frame, direct_graph, effects_of
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.labels import csv_cell
@@ -26,7 +25,7 @@ from jigsaw_crl.base.labels import csv_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMATS", "effects_csv", "export_graph", "graphml", "order_csv", "order_graph"]
+__all__ = ["FORMATS", "effects_csv", "export_graph", "graphml", "order_csv"]
 
 
 def order_csv(order: GlobalOrder) -> str:
@@ -153,29 +152,16 @@ def export_graph(
             f"Use one of {', '.join(FORMATS)}.",
             path=target,
         )
-    text = write(order_graph(order, closure=closure, direct=direct))
+    if direct and closure:
+        raise InputError("closure and direct name two graphs", "Pass one of them.")
+    if direct:
+        effects_of(order)  # raises if there are none
+        graph = direct_graph(order)
+    else:
+        graph = order.hasse()
+    if closure:
+        pairs = sorted(order.pairs())
+        graph.add_edges_from((a, d, {"probability": order.probability(a, d)}) for a, d in pairs)
     beginning = re.compile(_BEGINNINGS[target.suffix.lower()])
     check_output(target, lambda seen: bool(beginning.match(seen)), force=force, what="such a graph")
-    return write_text(target, text)
-
-
-def order_graph(
-    order: GlobalOrder, *, closure: bool = False, direct: bool = False
-) -> nx.DiGraph[str]:
-    """The graph that `export_graph` writes."""
-    if direct:
-        if closure:
-            raise InputError("closure and direct name two graphs", "Pass one of them.")
-        if order.effects is None:
-            raise InputError(
-                "there are no direct effects: no intervention is said to be hard",
-                'If the interventions are, recover with interventions="hard".',
-            )
-        return direct_graph(order)
-    if not closure:
-        return order.hasse()
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(order.labels)
-    for a, d in sorted(order.pairs()):
-        graph.add_edge(a, d, probability=order.probability(a, d))
-    return graph
+    return write_text(target, write(graph))

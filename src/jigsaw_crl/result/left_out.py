@@ -1,21 +1,16 @@
 """Labels and clients that were excluded, and why.
 
-An error among the findings excludes the regime or the client that it names. A label that is
-excluded from every client is missing from the order; these functions make that visible.
+An error among the findings excludes the regime or the client that it names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from jigsaw_crl.base.findings import Finding
 
-if TYPE_CHECKING:
-    from jigsaw_crl.result.result import Result
-
-__all__ = ["LeftOut", "left_out", "lost_labels"]
+__all__ = ["LeftOut", "left_out"]
 
 
 @dataclass(frozen=True)
@@ -70,23 +65,3 @@ def left_out(findings: Iterable[Finding], used: Container[str]) -> list[LeftOut]
         if known is None or (label is None and f.regime is None):
             out[f.client, label] = LeftOut(f.client, label, f.check, f.message)
     return list(out.values())
-
-
-def lost_labels(result: Result) -> dict[str, tuple[LeftOut, ...]]:
-    """Labels that a client has but the order does not, each with what was left out."""
-    parts = left_out(result.diagnostics, result.fragments)
-    of: dict[str, list[LeftOut]] = {}
-    for part in parts:
-        names = [part.label] if part.label is not None else _labels_of(result, part.client)
-        for name in names:
-            if name not in result.order.labels:
-                of.setdefault(name, []).append(part)
-    return {name: tuple(of[name]) for name in sorted(of)}
-
-
-def _labels_of(result: Result, client: str) -> list[str]:
-    """Labels of a client that was left out, if the provenance has its sample sizes."""
-    sizes: Any = result.provenance.get("n_samples")
-    own = sizes.get(client) if isinstance(sizes, Mapping) else None
-    # The first regime is the control.
-    return list(own)[1:] if isinstance(own, Mapping) else []

@@ -29,7 +29,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.folder import write_folder
-from jigsaw_crl.result.left_out import LeftOut, left_out, lost_labels
+from jigsaw_crl.result.left_out import LeftOut, left_out
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -107,7 +107,17 @@ class Result:
         >>> [str(part) for part in jc.recover([lab]).lost_labels["z2"]]
         ["z2 of lab-1, because the regime holds the same rows as 'z1'"]
         """
-        return lost_labels(self)
+        rows = self.provenance.get("n_samples")
+        found: dict[str, list[LeftOut]] = {}
+        for part in self.left_out:
+            names = [part.label] if part.label is not None else []
+            if not names and isinstance(rows, Mapping):
+                # Of a whole client: all its regimes but the first, which is the control.
+                names = list(rows.get(part.client) or ())[1:]
+            for name in names:
+                if name not in self.order.labels:
+                    found.setdefault(name, []).append(part)
+        return {name: tuple(found[name]) for name in sorted(found)}
 
     @cached_property
     def effects(self) -> pd.DataFrame:
