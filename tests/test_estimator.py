@@ -124,7 +124,7 @@ def test_hard_interventions_give_effects_and_latents_of_unit_variance():
     model = jc.BlockRecovery(interventions="hard").fit(X, y)
     assert set(model.fragment_.effects.effect) == set(regimes)
     assert np.allclose(model.transform(control).std(axis=0), 1.0, atol=0.1)
-    with pytest.raises(jc.InputError, match="'nowhere', which the client does not have"):
+    with pytest.raises(jc.InputError, match="'nowhere', which no client has"):
         jc.BlockRecovery(interventions={"nowhere": "hard"}).fit(X, y)
     with pytest.raises(jc.InputError, match="interventions belongs to the null-cone method"):
         jc.BlockRecovery(method="paper", interventions="hard").fit(X, y)

@@ -18,7 +18,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.pipeline import Options, null_cone_only, recover_checked
+from jigsaw_crl.pipeline import Options, recover_study
+from jigsaw_crl.study.folder import Study
 
 __all__ = ["BlockRecovery"]
 
@@ -115,14 +116,15 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             features=None if names is None else list(names),
             control_name=str(self.control_),
         )
-        if self.interventions is not None:
-            null_cone_only(self.method, "interventions")
-            client = client.with_interventions(self.interventions, strict=True)
         self.fragment_ = self._recovered(client)
         self.labels_ = self.fragment_.labels
         self.blocks_ = self.fragment_.blocks
         self.districts_ = self.fragment_.districts
-        self.components_ = self._basis()
+        if self.fragment_.basis is None:
+            raise InputError(
+                f"no latent basis was found ({self.fragment_.outcome})", "See the outcome's remedy."
+            )
+        self.components_ = np.asarray(self.fragment_.basis)
         self.mean_ = np.array(client.centre)
         return self
 
@@ -149,7 +151,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _recovered(self, client: Client) -> Fragment:
-        options = Options(method=self.method, tau=self.tau)
+        options = Options(method=self.method, tau=self.tau, interventions=self.interventions)
         with ExitStack() as quiet:
 
             def refused(refusal: InputError) -> None:
@@ -159,7 +161,9 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 # Regimes without signal give NaN, and NumPy need not warn of each.
                 quiet.enter_context(np.errstate(all="ignore"))
 
-            return recover_checked(client, options, refused=refused)
+            study = Study(self.client, (client,))
+            ((recovered,), _) = recover_study(study, options, basis=True, refused=refused)
+        return recovered.fragment
 
     def _checked(self, X: Any, y: Any) -> tuple[FloatArray, AnyArray]:
         if y is None:
@@ -187,11 +191,3 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             f"no row is in the control regime {self.control!r} (y has {shown})",
             "Pass the value of y on observational rows as control=…",
         )
-
-    def _basis(self) -> FloatArray:
-        basis = self.fragment_.basis
-        if basis is None:
-            raise InputError(
-                f"no latent basis was found ({self.fragment_.outcome})", "See the outcome's remedy."
-            )
-        return np.asarray(basis)

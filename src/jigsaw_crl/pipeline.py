@@ -1,7 +1,7 @@
 """From clients to fragments, and from fragments to one order.
 
-Every route to a fragment ends in `recover_client`: `recover_fragment` and `recover`, the
-scikit-learn estimator, and the commands `check`, `fragment` and `recover`. The steps are
+Every route to a fragment ends in `recover_study`: `recover_fragment`, `recover` and `Result.add`,
+the scikit-learn estimator, and the commands `check`, `fragment` and `recover`. The steps are
 
     check_client ──► usable ──► recover_client ──► conclude ──► Recovered.refined
 
@@ -13,26 +13,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from jigsaw_crl import baseline
-from jigsaw_crl.assembly import conclude
+from jigsaw_crl.assembly import GlobalOrder, conclude
 from jigsaw_crl.assembly.order import Options as AssemblyOptions
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import Knowledge
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.threads import in_parallel, one_thread
+from jigsaw_crl.base.threads import in_parallel
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.diagnostics import (
-    ClientReport,
-    StudyReport,
-    check_client,
-    check_study,
-    usable,
-)
+from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study, usable
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.latents import in_columns
 from jigsaw_crl.nullcone.nonlinear import DOUBTED, combined
@@ -45,12 +39,11 @@ from jigsaw_crl.study.folder import Study
 __all__ = [
     "Options",
     "Recovered",
-    "null_cone_only",
     "recover",
-    "recover_checked",
     "recover_client",
-    "recover_clients",
     "recover_fragment",
+    "recover_study",
+    "settled",
 ]
 
 Method = Literal["null-cone", "paper"]
@@ -71,6 +64,7 @@ class Options:
     budget: int | None = None
     confounding: Confounding = "allow"
     rank_one: RankOne = "no-ancestor"
+    interventions: Kinds | None = None
 
     def __post_init__(self) -> None:
         if self.method not in ("null-cone", "paper"):
@@ -80,11 +74,12 @@ class Options:
             raise InputError(
                 "tau and budget belong to the paper's method", 'Drop them, or pass method="paper".'
             )
-        if self.method == "paper" and (self.confounding, self.rank_one) != ("allow", "no-ancestor"):
-            raise InputError(
-                "confounding and rank_one belong to the null-cone method",
-                'Drop them, or pass method="null-cone".',
-            )
+        for name in ("confounding", "rank_one", "interventions"):
+            if self.method == "paper" and getattr(self, name) != getattr(Options, name):
+                raise InputError(
+                    f"{name} belongs to the null-cone method",
+                    'Drop it, or pass method="null-cone".',
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +120,6 @@ def recover_client(
     sight: Sight | None = None,
     *,
     basis: bool = True,
-    doubted: float = DOUBTED,
 ) -> Recovered:
     """Recover one client: the only way from a client to its fragment.
 
@@ -137,24 +131,15 @@ def recover_client(
         The checks of the client as it was given.
     options : Options
     sight : Sight, optional
-        What was seen of the client before: see `Recovery.of`.
+        What was seen of a client before the system was found not to be linear.
     basis : bool
         Compute the latent basis as well.
-    doubted : float
-        See `Recovery.of`.
     """
     recovery: Recovery | None = None
-
-    def beside() -> dict[str, Any]:
-        findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
-        own = {"features": client.columns, "centre": client.centre}
-        return {"findings": tuple(findings), **own}
-
     if options.method == "paper":
         budget = baseline.DEFAULT_BUDGET if options.budget is None else options.budget
         fragment = baseline.recover_fragment(client, tau=options.tau, budget=budget)
         report = replace(report, findings=(*report.findings, *fragment.findings))
-        fragment = replace(fragment, **beside())
     else:
         # The spectrum is that of all regimes: without some of them it is another one.
         whole = tuple(report.strength) == client.labels
@@ -164,41 +149,16 @@ def recover_client(
             rank_one=options.rank_one,
             white=report.white if whole else None,
             sight=sight,
-            doubted=doubted,
+            # Where effects run both ways, all clients together tell whether the system is linear.
+            doubted=0.0 if sight is None else 1.0,
         )
         report = report.after_recovery(client.labels, recovery.unread)
-        fragment = recovery.fragment(basis=basis, **beside())
+        fragment = recovery.fragment(basis=basis)
+    findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
+    fragment = replace(
+        fragment, findings=tuple(findings), features=client.columns, centre=client.centre
+    )
     return Recovered(in_columns(fragment, client.reduction), report, recovery, client.reduction)
-
-
-def recover_checked(
-    client: Client, options: Options, *, refused: Callable[[InputError], None] | None = None
-) -> Fragment:
-    """Check one client, leave out the labels that the checks refuse, and recover it.
-
-    Parameters
-    ----------
-    client : Client
-    options : Options
-    refused : callable, optional
-        Called when the checks refuse the whole client, which is then recovered all the same. By
-        default the refusal is raised.
-    """
-    # Matrices are small, or many and worked on one after the other: threads gain nothing (400
-    # latents) or cost more than the work they would share (25).
-    with one_thread():
-        report = check_client(client)
-        try:
-            client = _readable([client], report.findings, options)[0]
-        except InputError as refusal:
-            if refused is None:
-                raise
-            refused(refusal)
-        doubted = 1.0 if _has_light_tails(report) else DOUBTED
-        recovered = recover_client(client, report, options, doubted=doubted)
-        if refused is None:
-            usable([client], recovered.report.findings)  # raises if recovery leaves nothing
-        return recovered.fragment
 
 
 def recover_fragment(
@@ -246,25 +206,41 @@ def recover_fragment(
     >>> fragment.outcome.ok, set(fragment.blocks) == set(world.truth(0).blocks)
     (True, True)
     """
-    options = Options(method, tau, budget, confounding, rank_one)
-    if interventions is not None:
-        null_cone_only(method, "interventions")
-        client = client.with_interventions(interventions, strict=True)
-    return recover_checked(client, options)
+    options = Options(method, tau, budget, confounding, rank_one, interventions)
+    ((recovered,), _) = recover_study(Study(client.name, (client,)), options, basis=True)
+    return recovered.fragment
 
 
 # -- all clients ----------------------------------------------------------------------------------
 
 
-def recover_clients(
-    study: Study, report: StudyReport, options: Options, *, n_jobs: int = 1
+def recover_study(
+    study: Study,
+    options: Options,
+    report: StudyReport | None = None,
+    *,
+    n_jobs: int = 1,
+    basis: bool = False,
+    refused: Callable[[InputError], None] | None = None,
 ) -> tuple[list[Recovered], StudyReport]:
-    """Recover every client of a checked study that can be used, each on its own.
+    """Check every client of a study, and recover those that can be used, each on its own.
+
+    Parameters
+    ----------
+    study : Study
+    options : Options
+    report : StudyReport, optional
+        Its checks, if they have been made.
+    n_jobs : int
+    basis : bool
+        Compute the latent bases, which `Recovered.refined` does as well.
+    refused : callable, optional
+        Called when the checks refuse every client. They are then recovered all the same. By default
+        the refusal is raised.
 
     Returns
     -------
     recovered : list of Recovered
-        Without bases, which `Recovered.refined` computes.
     report : StudyReport
         The study's report, in agreement with what recovery could read.
 
@@ -273,43 +249,45 @@ def recover_clients(
     InputError
         The checks refuse the study, or leave no client.
     """
-    clients = _readable(study.clients, report.findings, options)
+    if options.interventions is not None:
+        study = study.with_interventions(options.interventions)
+    if report is None:
+        report = check_study(study, in_parallel(n_jobs, check_client, [(c,) for c in study]))
+    clients = list(study)
+    try:
+        clients = _readable(clients, report.findings, options)
+    except InputError as refusal:
+        if refused is None:
+            raise
+        refused(refusal)
     reports = {r.client: r for r in report.clients}
     given = [(c, reports[c.name], options) for c in clients]
+    one = partial(recover_client, basis=basis)
+    recovered: list[Recovered] = in_parallel(n_jobs, one, given)
     # There is one system: whether it bends is decided for all clients together.
-    alone = partial(recover_client, basis=False, doubted=0.0)
-    recovered: list[Recovered] = in_parallel(n_jobs, alone, given)
-    again = _bent_too(recovered)
-    informed = partial(recover_client, basis=False, doubted=1.0)
-    some = {
-        k: r.recovery.sight
-        for k, r in enumerate(recovered)
-        if r.fragment.client in again and r.recovery is not None
-    }
-    once_more = [(*given[k], sight) for k, sight in some.items()]
-    for k, new in zip(some, in_parallel(n_jobs, informed, once_more), strict=True):
+    bent = _bent_too(recovered)
+    again = [(*given[k], sight) for k, sight in bent.items()]
+    for k, new in zip(bent, in_parallel(n_jobs, one, again), strict=True):
         recovered[k] = new
     report = report.with_clients(r.report for r in recovered)
+    if refused is not None:
+        return recovered, report
     left = {c.name for c in usable(study.clients, report.findings)}
     return [r for r in recovered if r.fragment.client in left], report
 
 
-def _bent_too(recovered: Iterable[Recovered]) -> set[str]:
-    """Clients whose effects run both ways because the system is not linear.
+def _bent_too(recovered: Iterable[Recovered]) -> dict[int, Sight]:
+    """Clients whose effects run both ways because the system is not linear, by their numbers.
 
     It is not if that is clear at another client, if features of these have light tails, or by the
     misfits of these together (Fisher's test).
     """
-    both = [(r.recovery, r.report) for r in recovered if r.recovery is not None]
-    open_ = [(own, report) for own, report in both if own.contradicted]
-    bent = any(own.nonlinear is not None for own, _ in both)
-    bent |= any(_has_light_tails(report) for _, report in open_)
-    bent |= combined([own.chance_linear for own, _ in open_]) < DOUBTED
-    return {own.client for own, _ in open_} if bent else set()
-
-
-def _has_light_tails(report: ClientReport) -> bool:
-    return any(f.check == "light-tails" for f in report.findings)
+    both = {k: (r.recovery, r.report) for k, r in enumerate(recovered) if r.recovery is not None}
+    open_ = {k: (own, report) for k, (own, report) in both.items() if own.contradicted}
+    bent = any(own.nonlinear is not None for own, _ in both.values())
+    bent |= any(f.check == "light-tails" for _, report in open_.values() for f in report.findings)
+    bent |= combined([own.chance_linear for own, _ in open_.values()]) < DOUBTED
+    return {k: own.sight for k, (own, _) in open_.items()} if bent else {}
 
 
 def _readable(
@@ -377,37 +355,33 @@ def recover(
     >>> result.order.pairs() == world.order.pairs()
     True
     """
-    options = Options(method, tau, budget, confounding, rank_one)
+    options = Options(method, tau, budget, confounding, rank_one, interventions)
     given = _as_study(study)
     known = given.knowledge if knowledge is None else knowledge
     assembly = AssemblyOptions(method, seed, smallest_effect, known)
     known.check(given.labels)
-    if interventions is not None:
-        null_cone_only(method, "interventions")
-        given = given.with_interventions(interventions)
-    checks = check_study(given, in_parallel(n_jobs, check_client, [(c,) for c in given.clients]))
-    recovered, report = recover_clients(given, checks, options, n_jobs=n_jobs)
+    recovered, report = recover_study(given, options, n_jobs=n_jobs)
     concluded = conclude([r.fragment for r in recovered], report.findings, assembly)
-    order = concluded.order
-    fragments = {r.fragment.client: r.fragment for r in recovered}
-    if method == "null-cone":
-        found = PartialOrder.from_matrix(order.labels, order.decoded)
-        refined = in_parallel(n_jobs, Recovered.refined, [(r, found) for r in recovered])
-        fragments = {f.client: f for f in refined}
     return Result(
-        fragments=fragments,
-        order=order,
+        fragments=settled(recovered, concluded.order, n_jobs),
+        order=concluded.order,
         diagnostics=concluded.findings,
         provenance=provenance_of(given, seed, report.clients),
     )
 
 
-def null_cone_only(method: Method, option: str) -> None:
-    """Refuse an option that the paper's method does not have."""
-    if method == "paper":
-        raise InputError(
-            f"{option} belongs to the null-cone method", 'Drop it, or pass method="null-cone".'
-        )
+def settled(
+    recovered: Iterable[Recovered], order: GlobalOrder, n_jobs: int = 1
+) -> dict[str, Fragment]:
+    """Fragments by client, with districts, blocks and basis settled by the order.
+
+    Algorithm 3 settles nothing.
+    """
+    if order.mode == "paper":
+        return {r.fragment.client: r.fragment for r in recovered}
+    found = PartialOrder.from_matrix(order.labels, order.decoded)
+    refined = in_parallel(n_jobs, Recovered.refined, [(r, found) for r in recovered])
+    return {fragment.client: fragment for fragment in refined}
 
 
 def _as_study(study: Iterable[Client]) -> Study:

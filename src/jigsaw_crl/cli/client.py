@@ -94,7 +94,7 @@ def check(
     from jigsaw_crl.assembly.conclusion import about_clients, consider
     from jigsaw_crl.assembly.panel import read_fragments
     from jigsaw_crl.diagnostics import check_study
-    from jigsaw_crl.pipeline import Options, recover_clients
+    from jigsaw_crl.pipeline import Options, recover_study
     from jigsaw_crl.result.left_out import left_out
     from jigsaw_crl.study import read_any
 
@@ -109,7 +109,7 @@ def check(
     outcomes: dict[str, Outcome] = {}
     try:
         with working("recovering"):
-            recovered, report = recover_clients(data, report, Options())
+            recovered, report = recover_study(data, Options(), report)
             across = consider(read_fragments(r.fragment for r in recovered)).findings
         report = replace(report, across=(*about_clients(report.across), *across))
         outcomes = {r.fragment.client: r.fragment.outcome for r in recovered}
