@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from jigsaw_crl.base.text import signed
 from jigsaw_crl.report.drawing import draw_graph, draw_piece
-from jigsaw_crl.report.templates import svg
+from jigsaw_crl.report.writing import svg
 
 from .studies import assembled, chain_fragment
 

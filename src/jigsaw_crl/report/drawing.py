@@ -16,16 +16,15 @@ from jigsaw_crl.report.layout import lay_out, shorten, text_width
 
 __all__ = ["Edge", "Picture", "draw_graph", "draw_piece"]
 
-CHIP_HEIGHT, PADDING, SPACE = 26.0, 9.0, 8.0
-WIDEST_GROUP = 230.0
-# Undetermined edges that are drawn, as a multiple of the number of labels; the likeliest first.
-MOST_OPEN = 1.5
-# Width in pixels of an edge without effect, and of one of `FULL` standard deviations or more.
-THIN, THICK, FULL = 1.6, 6.5, 1.0
+CHIP_HEIGHT, PADDING = 26.0, 9.0
+# Labels above which a drawing of the order has short labels and no numbers.
+MANY = 60
+# Width in pixels of an edge without effect, and what a standard deviation or more adds.
+THIN, THICK = 1.6, 5.0
 # Room that an arrow's head takes at the end of a line.
 HEAD = 11.0
-# Half the width and height of an edge's number, and edges up to which they are written.
-NUMBER, MOST_NUMBERED = (21.0, 7.0), 60
+# Half the width and height of an edge's number.
+NUMBER = (21.0, 7.0)
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Weight:
         """Width of the edge in pixels, by the size of the effect; open edges stay thin."""
         if not self.decided:
             return THIN
-        return THIN + (THICK - THIN) * min(abs(self.value) / FULL, 1.0)
+        return THIN + THICK * min(abs(self.value), 1.0)
 
 
 @dataclass(frozen=True)
@@ -138,9 +137,10 @@ def draw_graph(order: GlobalOrder) -> Picture:
     the Hasse diagram. `not_drawn` counts undetermined edges that are left out, because the order of
     the pair is itself open or because there are too many.
     """
-    covers, direct, left_out = _covers(order), order.direct_effects, 0
+    covers = {order.indices(a, d): None for a, d in order.hasse().edges if a != d}
+    direct, left_out = order.direct_effects, 0
     if direct is None:
-        return _draw_pairs(order, dict.fromkeys(covers))
+        return _draw_pairs(order, covers)
     sure: dict[tuple[int, int], Weight | None] = {}
     maybe: dict[tuple[int, int], Weight | None] = {}
     for a, d, about in direct_graph(order).edges(data=True):
@@ -154,29 +154,24 @@ def draw_graph(order: GlobalOrder) -> Picture:
         else:
             maybe[pair] = weight
     likely = sorted(maybe, key=lambda pair: (-float(direct.log_odds[pair]), pair))
-    most = round(MOST_OPEN * len(order.labels))
+    # No more undetermined edges than labels; the likeliest.
+    most = len(order.labels)
     left_out += len(likely[most:])
-    chosen = dict.fromkeys(covers) | {pair: maybe[pair] for pair in likely[:most]} | sure
+    chosen = covers | {pair: maybe[pair] for pair in likely[:most]} | sure
     picture = _numbered(_spread_ends(_draw_pairs(order, chosen)))
     return replace(picture, not_drawn=left_out)
 
 
-def _covers(order: GlobalOrder) -> set[tuple[int, int]]:
-    """The pairs of the Hasse diagram, by position."""
-    return {order.indices(a, d) for a, d in order.hasse().edges if a != d}
-
-
 def _draw_pairs(order: GlobalOrder, weights: Mapping[tuple[int, int], Weight | None]) -> Picture:
     pairs = sorted(weights)
-    most = 22 if len(order.labels) <= 60 else 12
+    most = 22 if len(order.labels) <= MANY else 12
     chips = [_chip(label, most) for label in order.labels]
     drawing = lay_out([(c.width, c.height) for c in chips], pairs)
     edges = tuple(
         Edge(order.labels[a], order.labels[d], route, weight=weights[a, d])
         for (a, d), route in zip(pairs, drawing.routes, strict=True)
     )
-    corners = (box.corner for box in drawing.boxes)
-    placed = tuple(replace(c, x=x, y=y) for c, (x, y) in zip(chips, corners, strict=True))
+    placed = tuple(replace(c, x=x, y=y) for c, (x, y) in zip(chips, drawing.corners, strict=True))
     return Picture(drawing.width, drawing.height, placed, edges, layers=drawing.layer)
 
 
@@ -206,9 +201,9 @@ def _spread_ends(picture: Picture) -> Picture:
 def _numbered(picture: Picture) -> Picture:
     """The picture with places for the numbers of decided edges, clear of each other and of labels.
 
-    A number without such a place has none; a picture with many edges has none at all.
+    A number without such a place has none; a picture with many labels has none at all.
     """
-    if len(picture.edges) > MOST_NUMBERED:
+    if len(picture.shapes) > MANY:
         return picture
     taken = [(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes]
     edges = []
@@ -242,8 +237,8 @@ def draw_piece(fragment: Fragment, says: set[tuple[str, str]]) -> Picture:
     groups = [_block(fragment, block) for block in blocks]
     drawing = lay_out([_extent(group) for group in groups], covers)
     shapes: list[Shape] = []
-    for group, box in zip(groups, drawing.boxes, strict=True):
-        shapes += _moved(group, *box.corner)
+    for group, corner in zip(groups, drawing.corners, strict=True):
+        shapes += _moved(group, *corner)
     edges = tuple(
         _block_edge(says, blocks[a], blocks[d], route)
         for (a, d), route in zip(covers, drawing.routes, strict=True)
@@ -300,15 +295,15 @@ def _framed(shapes: list[Shape], kind: str, members: frozenset[str], pad: float)
 def _flow(groups: list[list[Shape]]) -> list[Shape]:
     """Groups side by side, in rows that make up about a square."""
     sizes = [_extent(group) for group in groups]
-    area = sum((width + SPACE) * (height + SPACE) for width, height in sizes)
-    widest = max(WIDEST_GROUP, 1.6 * area**0.5)
+    area = sum((width + PADDING) * (height + PADDING) for width, height in sizes)
+    widest = max(8 * CHIP_HEIGHT, 1.6 * area**0.5)
     shapes: list[Shape] = []
     x = y = row = 0.0
     for group, (width, height) in zip(groups, sizes, strict=True):
         if x and x + width > widest:
-            x, y, row = 0.0, y + row + SPACE, 0.0
+            x, y, row = 0.0, y + row + PADDING, 0.0
         shapes += _moved(group, x, y)
-        x, row = x + width + SPACE, max(row, height)
+        x, row = x + width + PADDING, max(row, height)
     return shapes
 
 

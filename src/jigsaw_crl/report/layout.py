@@ -20,37 +20,19 @@ from scipy.optimize import isotonic_regression
 
 from jigsaw_crl.base.arrays import FloatArray
 
-__all__ = ["Box", "Drawing", "lay_out", "shorten", "text_width"]
+__all__ = ["Drawing", "lay_out", "shorten", "text_width"]
 
 Size = tuple[float, float]
 Point = tuple[float, float]
 
-# Pixels, at the page's 13 px type.
-COLUMN, GAP_X, GAP_Y, MARGIN = 7.3, 22.0, 46.0, 12.0
-# Room that an edge takes when it passes through a layer.
-LANE = 10.0
+# Pixels, at the page's 13 px type: a character, and the gaps between boxes and between layers. The
+# margin, and the room that an edge takes in a layer that it passes, are half a gap.
+COLUMN, GAP_X, GAP_Y = 7.3, 22.0, 46.0
+LANE = MARGIN = GAP_X / 2
 # A layer wider than this is folded into several rows.
 WIDEST = 2600.0
-# Height over width that a large drawing aims at.
-SHAPE = 0.5
+# Passes over the layers, down and up in turns; more move nothing by a pixel.
 SWEEPS = 12
-# So many boxes without an edge find room in the first layer.
-FEW = 4
-
-
-@dataclass(frozen=True)
-class Box:
-    """A box by its centre and size."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def corner(self) -> Point:
-        """The upper left corner."""
-        return self.x - self.width / 2, self.y - self.height / 2
 
 
 @dataclass(frozen=True)
@@ -60,8 +42,8 @@ class Drawing:
     Parameters
     ----------
     width, height : float
-    boxes : tuple of Box
-        In the order of the sizes given.
+    corners : tuple of (float, float)
+        The upper left corner of each box.
     routes : tuple of tuple of (float, float)
         For each edge given, the points it passes, from ancestor to descendant.
     layer : tuple of int
@@ -70,7 +52,7 @@ class Drawing:
 
     width: float
     height: float
-    boxes: tuple[Box, ...]
+    corners: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]
     layer: tuple[int, ...]
 
@@ -106,28 +88,35 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     >>> drawing = lay_out([(50, 24)] * 3, [(0, 1), (0, 2)])
     >>> drawing.layer
     (0, 1, 1)
-    >>> drawing.boxes[0].y < drawing.boxes[1].y
+    >>> drawing.corners[0][1] < drawing.corners[1][1]
     True
     """
-    rows, beside = _layers(len(sizes), edges)
+    n = len(sizes)
+    rows, beside = _layers(n, edges)
     width = {node: size[0] for node, size in enumerate(sizes)}
     rows = [part for row in rows for part in _folded(row, width)]
     x = _across(rows, width, beside)
-    left = min((x[n] - width.get(n, LANE) / 2 for n in x), default=0.0) - MARGIN
-    right = max((x[n] - left + width.get(n, LANE) / 2 for n in x), default=0.0)
-    # A wide drawing gets taller layers, so that its lines are not all level.
-    gap = min(max(GAP_Y, SHAPE * right / max(len(rows), 1)), 3 * GAP_Y)
+    left = min((x[node] - width.get(node, LANE) / 2 for node in x), default=0.0) - MARGIN
+    x = {node: at - left for node, at in x.items()}
+    right = max((x[node] + width.get(node, LANE) / 2 for node in x), default=0.0)
+    # A wide drawing gets taller layers, up to half of its width, so that lines are not all level.
+    gap = float(np.clip(right / 2 / max(len(rows), 1), GAP_Y, 3 * GAP_Y))
     y = _down(rows, sizes, gap, beside)
-    boxes = tuple(Box(x[n] - left, y[n], *sizes[n]) for n in range(len(sizes)))
-    bends = _bends(len(sizes), beside)
-    routes = []
+    bends, routes = _bends(n, beside), []
     for a, d in edges:
-        inner = [(x[n] - left, y[n]) for n in bends.get((a, d), ())]
-        routes.append(_route(boxes[a], inner, boxes[d]))
-    bottom = max((box.y + box.height / 2 for box in boxes), default=0.0)
+        # From the lower rim of one box to the upper rim of the other; in a cycle the other way.
+        down = 0.5 if y[a] <= y[d] else -0.5
+        inner = [(x[node], y[node]) for node in bends.get((a, d), ())]
+        first, last = (x[a], y[a] + down * sizes[a][1]), (x[d], y[d] - down * sizes[d][1])
+        routes.append((first, *inner, last))
     layer = {node: number for number, row in enumerate(rows) for node in row}
-    layers = tuple(layer[n] for n in range(len(sizes)))
-    return Drawing(right + MARGIN, bottom + MARGIN, boxes, tuple(routes), layers)
+    return Drawing(
+        width=right + MARGIN,
+        height=max((y[i] + sizes[i][1] / 2 for i in range(n)), default=0.0) + MARGIN,
+        corners=tuple((x[i] - sizes[i][0] / 2, y[i] - sizes[i][1] / 2) for i in range(n)),
+        routes=tuple(routes),
+        layer=tuple(layer[i] for i in range(n)),
+    )
 
 
 def _bends(n: int, beside: nx.Graph[int]) -> dict[tuple[int, int], list[int]]:
@@ -154,48 +143,43 @@ def _across(
 ) -> dict[int, float]:
     """Coordinates that keep each row's order and its gaps, close to the mean of the neighbours."""
     x: dict[int, float] = {}
-    gaps: list[FloatArray] = []
+    packed: list[FloatArray] = []
     for row in rows:
         wide = np.array([width.get(node, LANE) for node in row])
-        gaps.append((wide[1:] + wide[:-1]) / 2 + GAP_X)
-        start = np.concatenate([[0.0], np.cumsum(gaps[-1])])
-        x |= dict(zip(row, (start - start.mean()).tolist(), strict=True))
+        packed.append(np.concatenate([[0.0], np.cumsum((wide[1:] + wide[:-1]) / 2 + GAP_X)]))
+        x |= dict(zip(row, (packed[-1] - packed[-1].mean()).tolist(), strict=True))
     for sweep in range(SWEEPS):
-        for row, gap in list(zip(rows, gaps, strict=True))[:: 1 if sweep % 2 == 0 else -1]:
+        for row, start in list(zip(rows, packed, strict=True))[:: 1 if sweep % 2 == 0 else -1]:
             wish = [
                 float(np.mean([x[b] for b in beside[node]])) if node in beside else x[node]
                 for node in row
             ]
-            x |= dict(zip(row, _spread(np.array(wish), gap).tolist(), strict=True))
+            # argmin Σ (x_i − wish_i)² with x_{i+1} − x_i ≥ gap_i: isotonic after a shift.
+            found = isotonic_regression(np.array(wish) - start).x + start
+            x |= dict(zip(row, found.tolist(), strict=True))
     return x
 
 
 def _down(
     rows: list[list[int]], sizes: Sequence[Size], gap: float, beside: nx.Graph[int]
 ) -> dict[int, float]:
-    """Coordinates of the rows; below rows without an edge, the gap is small."""
+    """Coordinates of the rows; around rows without an edge, the gap is small."""
     y: dict[int, float] = {}
-    top = MARGIN
+    top, above = MARGIN, False
     for row in rows:
         tall = max((sizes[n][1] for n in row if n < len(sizes)), default=LANE)
+        linked = any(node in beside for node in row)
+        if y:
+            top += gap if linked and above else GAP_X
         y |= dict.fromkeys(row, top + tall / 2)
-        top += tall + (gap if any(node in beside for node in row) else GAP_X / 2)
+        top, above = top + tall, linked
     return y
-
-
-def _route(start: Box, inner: list[Point], end: Box) -> tuple[Point, ...]:
-    """From the lower rim of one box to the upper rim of another (the other way in a cycle)."""
-    down = 1 if start.y <= end.y else -1
-    first = (start.x, start.y + down * start.height / 2)
-    last = (end.x, end.y - down * end.height / 2)
-    return (first, *inner, last)
 
 
 def _layers(n: int, edges: Sequence[tuple[int, int]]) -> tuple[list[list[int]], nx.Graph[int]]:
     """Boxes and bends per layer from left to right, and which of them are linked.
 
-    Bends are numbered from n on. Boxes without an edge close the first layer when they are few,
-    else they come last, in layers of their own.
+    Bends are numbered from n on. Boxes without an edge come last, in layers of their own.
     """
     graph = nx.DiGraph(sorted({(a, d) for a, d in edges if a != d}))
     # Edges that close a cycle are turned round: those to a node that the search leaves later.
@@ -220,15 +204,6 @@ def _layers(n: int, edges: Sequence[tuple[int, int]]) -> tuple[list[list[int]], 
             rows[depth].append(name[node])
         beside.add_edges_from((name[a], name[d]) for a, d in steps)
     alone = [i for i in range(n) if i not in graph]
-    if rows and len(alone) <= FEW:
-        rows[0] += alone
-        alone = []
     per_row = max(8, int(np.ceil(np.sqrt(3 * len(alone)))))
     rows += [alone[i : i + per_row] for i in range(0, len(alone), per_row)]
     return rows, beside
-
-
-def _spread(wish: FloatArray, gap: FloatArray) -> FloatArray:
-    """argmin Σ (x_i − wish_i)² with x_{i+1} − x_i ≥ gap_i: isotonic regression after a shift."""
-    shift = np.concatenate([[0.0], np.cumsum(gap)])
-    return np.asarray(isotonic_regression(wish - shift).x + shift, dtype=np.float64)

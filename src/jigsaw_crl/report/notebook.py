@@ -8,38 +8,28 @@ import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.evidence import SPEAKS
-from jigsaw_crl.assembly.verdict import tally
-from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.report.drawing import draw_graph, draw_piece
-from jigsaw_crl.report.templates import svg
+from jigsaw_crl.report.drawing import MANY, draw_graph, draw_piece
+from jigsaw_crl.report.writing import svg
 from jigsaw_crl.result.result import Result
 
 __all__ = ["fragment_html", "order_html", "result_html"]
 
-MOST_DRAWN, MOST_LINES = 120, 12
+# Lines about a result; the report has all of them.
+MOST_LINES = 12
 
 
 def order_html(order: GlobalOrder) -> str:
-    """The diagram of the order under one line of numbers."""
-    head = (
-        f"<b>GlobalOrder</b>: {pluralise(len(order.labels), 'label')} from "
-        f"{pluralise(len(order.fragments), 'client')}: {tally(order.counts)} ({order.mode})"
-    )
-    if len(order.labels) > MOST_DRAWN:
-        return f"<div>{head}. Too large to draw here: write the report.</div>"
-    return f"<div>{head}{svg(draw_graph(order))}</div>"
+    """The diagram of the order under what its repr says."""
+    if len(order.labels) > 2 * MANY:
+        return f"<div>{escape(repr(order))}. Too large to draw here: write the report.</div>"
+    return f"<div>{escape(repr(order))}{svg(draw_graph(order))}</div>"
 
 
 def fragment_html(fragment: Fragment) -> str:
     """A client's blocks and districts."""
-    head = (
-        f"<b>Fragment</b> {escape(fragment.client)} ({escape(fragment.method)}): "
-        f"{pluralise(len(fragment.labels), 'label')} in "
-        f"{pluralise(len(fragment.blocks), 'block')}; "
-        f"{escape(str(fragment.outcome))}"
-    )
-    if len(fragment.labels) > MOST_DRAWN:
+    head = escape(f"{fragment!r}: {fragment.outcome}")
+    if len(fragment.labels) > 2 * MANY:
         return f"<div>{head}. Too large to draw here.</div>"
     with np.errstate(invalid="ignore"):
         said = np.argwhere(fragment.evidence > SPEAKS).tolist()

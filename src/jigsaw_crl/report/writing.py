@@ -10,24 +10,27 @@ import base64
 import hashlib
 import os
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.base.files import check_output, write_text
+from jigsaw_crl.base.text import pluralise, signed
 from jigsaw_crl.evidence.effects import INTERVAL
 from jigsaw_crl.report.contents import describe
-from jigsaw_crl.report.drawing import Picture
+from jigsaw_crl.report.drawing import Edge, Picture
 from jigsaw_crl.report.pairs import LEFT_OUT, pack, pack_texts
-from jigsaw_crl.report.templates import asset, render, svg
 from jigsaw_crl.result.exports import graphml, order_csv
 from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["render_report", "svg", "write_report"]
 
 SCRIPTS = (
     "data.js",
@@ -65,20 +68,23 @@ def render_report(result: Result) -> str:
     ('<!doctype html>', False)
     """
     contents = describe(result)
-    style, script = asset("style.css"), _script()
+    style, script = _asset("style.css"), _script()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return render(
-        "report.html.j2",
-        c=contents,
-        result=result,
-        order=result.order,
-        policy=policy,
-        style=style,
-        script=script,
-        data=_data(result, contents["diagram"]),
+    return (
+        _templates()
+        .get_template("report.html.j2")
+        .render(
+            c=contents,
+            result=result,
+            order=result.order,
+            policy=policy,
+            style=style,
+            script=script,
+            data=_data(result, contents["diagram"]),
+        )
     )
 
 
@@ -143,9 +149,60 @@ def _tables(*tables: npt.NDArray[Any]) -> str:
 @cache
 def _script() -> str:
     """The scripts inside one function, so that they define no globals."""
-    parts = "\n".join(asset(name) for name in SCRIPTS)
+    parts = "\n".join(_asset(name) for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
 
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+# -- templates ------------------------------------------------------------------------------------
+
+
+@cache
+def _asset(name: str) -> str:
+    """The text of one of the page's own files."""
+    return (files("jigsaw_crl.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def svg(picture: Picture) -> str:
+    """A picture as SVG that needs no style sheet."""
+    return _templates().get_template("picture.svg.j2").render(picture=picture)
+
+
+@cache
+def _templates() -> Environment:
+    """The templates; they escape all text."""
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Only the package's own files are marked as safe.
+    environment.filters["own_file"] = Markup
+    environment.filters["px"] = lambda value: f"{value:.1f}"
+    environment.filters["ticks"] = _ticks
+    environment.filters["pluralise"] = pluralise
+    environment.filters["edge_class"] = _edge_class
+    environment.filters["signed"] = signed
+    environment.filters["thousands"] = lambda value: f"{value:,}"
+    return environment
+
+
+def _edge_class(edge: Edge) -> str:
+    if edge.weight is None:
+        return ""
+    return f" {'direct' if edge.weight.decided else 'maybe'} {edge.weight.sign}"
+
+
+def _ticks(text: str) -> Any:
+    """Escaped text, with the parts between backticks as code."""
+    parts = [escape(part) for part in text.split("`")]
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts)
+    )
