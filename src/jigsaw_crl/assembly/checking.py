@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
@@ -13,9 +15,6 @@ from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["CertificateChecker", "check_certificate"]
-
-# Numbers of a certificate are rounded to six decimals or not at all.
-ROUNDING = 1e-5
 
 
 def check_certificate(
@@ -84,7 +83,7 @@ class CertificateChecker:
 def _alike(given: Any, other: Any) -> bool:
     """Are two values equal, numbers up to rounding?"""
     if isinstance(given, float) and isinstance(other, float):
-        return given == other or abs(given - other) < ROUNDING
+        return given == other or bool(np.isclose(given, other))
     if isinstance(given, dict) and isinstance(other, dict):
         return given.keys() == other.keys() and all(_alike(given[k], other[k]) for k in given)
     if isinstance(given, tuple) and isinstance(other, tuple):

@@ -60,12 +60,7 @@ def effects_frame(
     kind: str = TOTAL,
     some: BoolArray | None = None,
 ) -> pd.DataFrame:
-    """One row per ordered pair with an effect, of `some` pairs or all.
-
-    Columns: cause, effect, total (0 where the verdict is "not ancestor", otherwise the estimate),
-    standard_error, low and high (95 % interval of the estimate, and the total in it), sites,
-    heterogeneity_p, verdict, kind.
-    """
+    """One row per ordered pair with an effect, of `some` pairs or all: see `Result.effects`."""
     import pandas as pd  # here for start-up time
 
     if effects is None:
@@ -92,10 +87,7 @@ def effects_frame(
 
 
 def site_effects_frame(order: GlobalOrder, cause: str, effect: str) -> pd.DataFrame:
-    """What every site says about one effect, for a forest plot.
-
-    Columns: site, total, standard_error, low, high, set_aside.
-    """
+    """What every site says about one effect, for a forest plot: see `Result.site_effects`."""
     import pandas as pd  # here for start-up time
 
     effects = effects_of(order)
@@ -115,12 +107,7 @@ def site_effects_frame(order: GlobalOrder, cause: str, effect: str) -> pd.DataFr
 
 
 def direct_graph(order: GlobalOrder) -> nx.DiGraph[str]:
-    """Direct effects as a graph, edges from cause to effect.
-
-    Edge data: weight, standard_error, low, high, verdict ("direct" or "undetermined") and through,
-    the labels through which the effect may pass because no site measured the pairs between. Pairs
-    that are no edge have none, and neither have pairs that no site measured.
-    """
+    """Direct effects as a graph, edges from cause to effect: see `Result.graph`."""
     import networkx as nx  # here for start-up time
 
     graph: nx.DiGraph[str] = nx.DiGraph()
@@ -147,28 +134,7 @@ def direct_graph(order: GlobalOrder) -> nx.DiGraph[str]:
 
 
 def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame:
-    """Expected change of every label when some are pushed by given amounts.
-
-    Each named label is moved by its amount, in its own standard deviations, while everything else
-    goes on as in the control; changes of several labels add up. It needs total effects only.
-
-    Parameters
-    ----------
-    order : GlobalOrder
-    shifts : mapping of str to float
-
-    Returns
-    -------
-    DataFrame
-        Columns label, change, low, high, in standard deviations of each label in the control; NaN
-        where an effect is undetermined.
-
-    Raises
-    ------
-    InputError
-        No hard interventions, an unknown label, or no effect of a label is known. Where the system
-        is not linear: an amount at which the label was not seen, or several labels.
-    """
+    """Expected change of every label when some are pushed: see `Result.predict_shift`."""
     import pandas as pd  # here for start-up time
 
     if not shifts:

@@ -138,15 +138,14 @@ def is_fragment(seen: bytes) -> bool:
 def read_fragment_files(
     paths: Iterable[str | Path], if_signed: str = WITH_KEYS
 ) -> dict[str, Fragment]:
-    """Read unsigned fragments, by client; see `fragments_by_client` for what is refused.
+    """Read unsigned fragments, by client; see `fragments_by_client` for what is refused."""
+    return fragments_by_client((path, read_fragment(path, if_signed)) for path in paths)
+
+
+def read_fragment(path: str | Path, if_signed: str = WITH_KEYS) -> Fragment:
+    """Read one unsigned fragment; everything in it is checked.
 
     `if_signed` says what to do about a signed one.
-    """
-    return fragments_by_client((path, _unsigned(path, if_signed)) for path in paths)
-
-
-def read_fragment(path: str | Path) -> Fragment:
-    """Read one unsigned fragment; everything in it is checked.
 
     Examples
     --------
@@ -157,10 +156,6 @@ def read_fragment(path: str | Path) -> Fragment:
     ...     print(error)
     file 'lab-1.fragment.json': there is no such file. Check the path.
     """
-    return _unsigned(path, WITH_KEYS)
-
-
-def _unsigned(path: str | Path, if_signed: str) -> Fragment:
     data = read_bytes(path)
     if is_document("signed-fragment")(data):
         raise InputError("the fragment is signed", if_signed, path=path)

@@ -13,9 +13,6 @@ from jigsaw_crl.result.result import Result
 
 __all__ = ["Changed", "ChangedEffect", "Difference", "difference"]
 
-# An estimate has changed if it differs by this many of its earlier standard errors.
-CLEAR = 1.0
-
 
 @dataclass(frozen=True)
 class Changed:
@@ -162,7 +159,7 @@ def _changed_effects(
     found: dict[tuple[str, str], tuple[float | None, float | None]] = {}
     columns = both.total_before, both.total_after, both.standard_error_before
     for pair, before, after, error in zip(both.index, *columns, strict=True):
-        if abs(after - before) > CLEAR * error or np.isnan(before) != np.isnan(after):
+        if abs(after - before) > error or np.isnan(before) != np.isnan(after):
             values = [None if np.isnan(x) else round(float(x), 3) for x in (before, after)]
             found[pair] = values[0], values[1]
     return found

@@ -155,13 +155,16 @@ class Result:
 
         The verdict is "direct" or "undetermined"; pairs that are not direct, and pairs that no
         site measured, have no edge. "Direct" is said only if no other label of the study can stand
-        between. Otherwise `through` names the labels through which the effect may pass, and the
-        interval (low, high) allows for it.
+        between. Otherwise `through` names the labels through which the effect may pass, because no
+        site measured the pairs between, and the interval (low, high) allows for it.
         """
         return direct_graph(self.order)
 
     def site_effects(self, cause: str, effect: str) -> pd.DataFrame:
-        """What every site says about one effect: site, total, error, interval, set_aside."""
+        """What every site says about one effect.
+
+        Columns: site, total, standard_error, low, high, set_aside.
+        """
         return site_effects_frame(self.order, cause, effect)
 
     def predict_shift(self, shifts: Mapping[str, float]) -> pd.DataFrame:
@@ -178,6 +181,12 @@ class Result:
         -------
         DataFrame
             label, change, low, high; NaN where an effect is undetermined.
+
+        Raises
+        ------
+        InputError
+            No hard interventions, an unknown label, or no effect of a label is known. Where the
+            system is not linear: an amount at which the label was not seen, or several labels.
         """
         return shift_frame(self.order, shifts)
 
