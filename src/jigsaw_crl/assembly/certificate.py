@@ -85,18 +85,21 @@ class Step:
 
 @dataclass(frozen=True)
 class TotalEffect:
-    """The total effect of one label on another, of all sites together, and its 95 % interval.
+    """The effect of one label on another, of all sites together, and its 95 % interval.
 
     Parameters
     ----------
+    kind : str
+        "total effect", or where the system is not linear "average effect at this dose".
     total, standard_error, low, high : float
-        In standard deviations of both labels in the control.
+        In standard deviations of both labels in the control; at a dose, of the affected one.
     sites : int
         Sites that the estimate rests on.
     set_aside : tuple of str
         Sites that stand apart from the others and do not count.
     """
 
+    kind: str
     total: float
     standard_error: float
     low: float
@@ -215,7 +218,8 @@ class Certificate:
         for number, step in enumerate(self.steps, start=1):
             lines.append(f"  {number}. {step.fact}: {self._why(step)}")
         if self.effect is not None:
-            lines.append(f"  Total effect of {self.ancestor} on {self.descendant}: {self.effect}.")
+            what = self.effect.kind.capitalize()
+            lines.append(f"  {what} of {self.ancestor} on {self.descendant}: {self.effect}.")
         if self.verdict is Verdict.NOT_ANCESTOR and self.excluded and "small" not in self.rules:
             lines.append(f"  E{self.excluded[1:]} are excluded (95 %).")
         elif self.verdict is Verdict.NOT_ANCESTOR and self.bound is not None and not self.excluded:

@@ -40,11 +40,13 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
 
 
 def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
-    effects = order.effects
-    if effects is None or not effects.known[a, d]:
+    about = next(((kind, e) for kind, e, some in order.known_effects if some[a, d]), None)
+    if about is None:
         return None
+    kind, effects = about
     aside = np.flatnonzero(effects.set_aside[:, a, d])
     return TotalEffect(
+        kind=kind,
         total=float(effects.estimate[a, d]),
         standard_error=float(effects.error[a, d]),
         low=float(effects.low[a, d]),

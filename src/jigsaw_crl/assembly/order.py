@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.decision import Decided, Why
-from jigsaw_crl.assembly.effects import PooledEffects, pool_effects
+from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects, pool_effects
 from jigsaw_crl.assembly.entailment import Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
+from jigsaw_crl.assembly.linearity import is_bent
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode
@@ -29,6 +30,7 @@ from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.order import PartialOrder, cover_matrix, transitive_closure
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.evidence.effects import AT_DOSE, TOTAL
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
@@ -350,6 +352,27 @@ class GlobalOrder(ReadOnlyArrays):
     def applied_effects(self) -> PooledEffects | None:
         """What interventions did as applied, over all clients; None without hard ones."""
         return pool_effects(self.panel, self.use, quantity="applied")
+
+    @cached_property
+    def known_effects(self) -> tuple[tuple[str, PooledEffects, BoolArray], ...]:
+        """What effects are (total, or at the dose that was applied), their sizes, and their pairs.
+
+        In a system that is not linear an effect depends on the dose. Sites whose effects at their
+        doses differ are then not pooled.
+        """
+        found = []
+        if self.effects is not None:
+            found.append((TOTAL, self.effects, self.effects.known))
+        if self.is_bent and (applied := self.applied_effects) is not None:
+            alike = ~(np.nan_to_num(applied.heterogeneity, nan=1.0) < UNEQUAL)
+            other = True if self.effects is None else ~self.effects.known
+            found.append((AT_DOSE, applied, applied.known & alike & other))
+        return tuple(found)
+
+    @cached_property
+    def is_bent(self) -> bool:
+        """Some client was read without linearity."""
+        return any(map(is_bent, self.fragments))
 
     @cached_property
     def direct_effects(self) -> DirectEffects | None:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects
-from jigsaw_crl.assembly.linearity import is_bent
+from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, VERDICTS
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
-from jigsaw_crl.evidence.effects import AT_DOSE, INTERVAL, TOTAL
+from jigsaw_crl.evidence.effects import INTERVAL
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -37,36 +36,20 @@ SAME_DOSE = 0.1
 
 
 def all_effects_frame(order: GlobalOrder) -> pd.DataFrame:
-    """Total effects; where the system is not linear, what interventions did at their doses.
-
-    Sites whose effects at their doses differ are not pooled: the pair has no row.
-    """
+    """Total effects; where the system is not linear, what interventions did at their doses."""
     import pandas as pd  # here for start-up time
 
-    total = effects_frame(order, order.effects)
-    applied = order.applied_effects
-    if applied is None or not any(map(is_bent, order.fragments)):
-        return total
-    pooled = ~(np.nan_to_num(applied.heterogeneity, nan=1.0) < UNEQUAL)
-    if order.effects is not None:
-        pooled &= ~order.effects.known
-    at_dose = effects_frame(order, applied, AT_DOSE, pooled)
-    return pd.concat([total, at_dose], ignore_index=True) if len(total) else at_dose
+    tables = [effects_frame(order, *about) for about in order.known_effects]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
 
 
 def effects_frame(
-    order: GlobalOrder,
-    effects: PooledEffects | None,
-    kind: str = TOTAL,
-    some: BoolArray | None = None,
+    order: GlobalOrder, kind: str, effects: PooledEffects, some: BoolArray
 ) -> pd.DataFrame:
-    """One row per ordered pair with an effect, of `some` pairs or all: see `Result.effects`."""
+    """One row for each of some ordered pairs: see `Result.effects`."""
     import pandas as pd  # here for start-up time
 
-    if effects is None:
-        return pd.DataFrame(columns=COLUMNS)
-    known = effects.known & ~np.eye(len(order.labels), dtype=bool)
-    a, d = np.nonzero(known if some is None else known & some)
+    a, d = np.nonzero(some & ~np.eye(len(order.labels), dtype=bool))
     names = np.array(order.labels, dtype=object)
     codes = order.verdicts[a, d]
     total = np.where(codes == NO, 0.0, effects.estimate[a, d])
@@ -139,7 +122,7 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
 
     if not shifts:
         raise InputError("no label is pushed", 'Pass amounts by label, such as {"pump": 1.0}.')
-    at_dose = any(map(is_bent, order.fragments))
+    at_dose = order.is_bent
     if at_dose and len(shifts) > 1:
         raise InputError(
             "the system is not linear, so changes of several labels do not add up",
@@ -200,7 +183,7 @@ def _check_dose(label: str, size: float, dose: float) -> None:
 
 def effects_of(order: GlobalOrder) -> PooledEffects:
     """The effects of an order; refused without hard interventions."""
-    if order.effects is None and any(map(is_bent, order.fragments)):
+    if order.effects is None and order.is_bent:
         raise InputError(
             "the system is not linear, so effects depend on the dose",
             "Result.effects and Result.applied_effects have what each intervention did.",

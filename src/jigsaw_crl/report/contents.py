@@ -72,8 +72,11 @@ def describe(result: Result) -> dict[str, Any]:
 
 
 def _pushable(order: GlobalOrder) -> tuple[str, ...]:
-    """Labels of which at least one effect is known, those that change most others first."""
-    if order.effects is None:
+    """Labels of which at least one effect is known, those that change most others first.
+
+    None where the system is not linear: what another amount would do is not known.
+    """
+    if order.effects is None or order.is_bent:
         return ()
     off = ~np.eye(len(order.labels), dtype=bool)
     known = (order.effects.known & off).sum(axis=1)

@@ -20,6 +20,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.text import pluralise, signed
 from jigsaw_crl.evidence.effects import INTERVAL
@@ -90,19 +91,24 @@ def render_report(result: Result) -> str:
 
 def _data(result: Result, diagram: Picture) -> dict[str, Any]:
     """The data that the page's script needs."""
-    order, pairs, effects = result.order, result.order.table, result.order.effects
-    p = len(order.labels)
-    silent = np.full((p, p), np.nan)
+    order, pairs = result.order, result.order.table
+    p, n = len(order.labels), len(order.fragments)
+    total, error = np.full((2, p, p), np.nan)
+    sites = np.full((3, n, p, p), np.nan)
+    for _, effects, some in order.known_effects:
+        total[some], error[some] = effects.estimate[some], effects.error[some]
+        by_site = effects.by_site.value, effects.by_site.error, effects.set_aside
+        sites[:, :, some] = [table[:, some] for table in by_site]
     table: dict[str, npt.NDArray[Any]] = {
         "verdict": pairs.verdict + 1,
         "yes": pairs.yes,
         "no": pairs.no,
         "probability": pairs.probability,
-        "evidence": pairs.evidence if order.mode == "evidence" else silent,
+        "evidence": pairs.evidence if order.mode == "evidence" else np.full((p, p), np.nan),
         "rests": pairs.rests_on,
         "contested": pairs.contested,
-        "total": silent if effects is None else effects.estimate,
-        "error": silent if effects is None else effects.error,
+        "total": total,
+        "error": error,
     }
     across = [shape.x for shape in diagram.shapes]
     return {
@@ -113,8 +119,9 @@ def _data(result: Result, diagram: Picture) -> dict[str, Any]:
         "table": _tables(*table.values()),
         "texts": pack_texts(order),
         "left_out": LEFT_OUT,
-        "clients": [_client(order, k) for k in range(len(order.fragments))],
-        "interval": None if effects is None else INTERVAL,
+        "clients": [_client(order, k, sites[:, k]) for k in range(n)],
+        "interval": INTERVAL if order.known_effects else None,
+        "effect": next((kind for kind, _, _ in order.known_effects), ""),
         "files": {
             "order.csv": pack(order_csv(order).encode()),
             "hasse.graphml": pack(graphml(order.hasse()).encode()),
@@ -123,7 +130,7 @@ def _data(result: Result, diagram: Picture) -> dict[str, Any]:
     }
 
 
-def _client(order: GlobalOrder, k: int) -> dict[str, Any]:
+def _client(order: GlobalOrder, k: int, sizes: FloatArray) -> dict[str, Any]:
     """What one client brings: stance and evidence, and its effects if it measured any."""
     fragment, claims = order.panel.fragments[k], order.said.claims[k]
     if claims.bayes is not None:
@@ -132,10 +139,8 @@ def _client(order: GlobalOrder, k: int) -> dict[str, Any]:
     else:
         rows = [fragment.index(order.labels[i]) for i in claims.members]
         brought = fragment.evidence[np.ix_(rows, rows)]
-    tables = [claims.stance, brought]
-    effects, own = order.effects, np.ix_(claims.members, claims.members)
-    if effects is not None and not np.isnan(effects.by_site.value[k][own]).all():
-        sizes = effects.by_site.value[k], effects.by_site.error[k], effects.set_aside[k]
+    tables, own = [claims.stance, brought], np.ix_(claims.members, claims.members)
+    if not np.isnan(sizes[0][own]).all():
         tables += [table[own] for table in sizes]
     members = claims.members.tolist()
     return {"name": claims.client, "members": members, "table": _tables(*tables)}

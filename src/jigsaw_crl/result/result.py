@@ -147,7 +147,10 @@ class Result:
         Columns as in `effects`. It needs a hard intervention on the affected label and any
         intervention that moved the mean of the cause; no unit of the cause is needed.
         """
-        return effects_frame(self.order, self.order.applied_effects, AT_DOSE)
+        applied = self.order.applied_effects
+        if applied is None:
+            return self.effects.head(0)
+        return effects_frame(self.order, AT_DOSE, applied, applied.known)
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:

@@ -88,7 +88,7 @@ function drawCell(pen, ink, pair, x, y, size) {
 function cellText(a, d) {
   if (a === d) return labels[a];
   const pair = a * P + d;
-  const effect = known(pair) && pairs.verdict[pair] !== 1 ? `, total effect ${signed(pairs.total[pair])}` : "";
+  const effect = known(pair) && pairs.verdict[pair] !== 1 ? `, ${raw.effect} ${signed(pairs.total[pair])}` : "";
   return `${labels[a]} → ${labels[d]}: ${WORDS[pairs.verdict[pair]]}, ${chanceText(pair)}${effect}.`;
 }
 
