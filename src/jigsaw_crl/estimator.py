@@ -11,13 +11,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
-from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.pipeline import Options, recover_study
 from jigsaw_crl.study.folder import Study
 
@@ -104,7 +103,8 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         y : array, shape (n_rows,)
             The regime of each row.
         """
-        X, y = self._checked(X, y)
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_classification_targets(y)
         self.control_ = self._control_among(y)
         names = getattr(self, "feature_names_in_", None)
         interventions = {str(v): X[y == v] for v in np.unique(y) if v != self.control_}
@@ -116,7 +116,19 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             features=None if names is None else list(names),
             control_name=str(self.control_),
         )
-        self.fragment_ = self._recovered(client)
+        options = Options(method=self.method, tau=self.tau, interventions=self.interventions)
+        with ExitStack() as quiet:
+
+            def refused(refusal: InputError) -> None:
+                if self.unfit == "raise":
+                    raise refusal
+                warnings.warn(f"the data are not fit for recovery: {refusal}", stacklevel=4)
+                # Regimes without signal give NaN, and NumPy need not warn of each.
+                quiet.enter_context(np.errstate(all="ignore"))
+
+            study = Study(self.client, (client,))
+            ((recovered,), _) = recover_study(study, options, basis=True, refused=refused)
+        self.fragment_ = recovered.fragment
         self.labels_ = self.fragment_.labels
         self.blocks_ = self.fragment_.blocks
         self.districts_ = self.fragment_.districts
@@ -149,35 +161,6 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _recovered(self, client: Client) -> Fragment:
-        options = Options(method=self.method, tau=self.tau, interventions=self.interventions)
-        with ExitStack() as quiet:
-
-            def refused(refusal: InputError) -> None:
-                if self.unfit == "raise":
-                    raise refusal
-                warnings.warn(f"the data are not fit for recovery: {refusal}", stacklevel=5)
-                # Regimes without signal give NaN, and NumPy need not warn of each.
-                quiet.enter_context(np.errstate(all="ignore"))
-
-            study = Study(self.client, (client,))
-            ((recovered,), _) = recover_study(study, options, basis=True, refused=refused)
-        return recovered.fragment
-
-    def _checked(self, X: Any, y: Any) -> tuple[FloatArray, AnyArray]:
-        if y is None:
-            raise InputError(
-                "requires y to be passed, but the target y is None", "Pass the regime of each row."
-            )
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        y = column_or_1d(y, warn=True)
-        if len(y) != X.shape[0]:
-            raise InputError(
-                f"{X.shape[0]} rows and {len(y)} regimes", "Give every row its regime."
-            )
-        check_classification_targets(y)
-        return X, y
 
     def _control_among(self, y: AnyArray) -> Any:
         values = np.unique(y)

@@ -123,17 +123,8 @@ def recover_client(
 ) -> Recovered:
     """Recover one client: the only way from a client to its fragment.
 
-    Parameters
-    ----------
-    client : Client
-        Without the labels that the checks refused: see `usable`.
-    report : ClientReport
-        The checks of the client as it was given.
-    options : Options
-    sight : Sight, optional
-        What was seen of a client before the system was found not to be linear.
-    basis : bool
-        Compute the latent basis as well.
+    The client is without the labels that the checks refused, the report about all of it. `sight` is
+    what was seen of the client before the system was found not to be linear.
     """
     recovery: Recovery | None = None
     if options.method == "paper":
@@ -225,29 +216,10 @@ def recover_study(
 ) -> tuple[list[Recovered], StudyReport]:
     """Check every client of a study, and recover those that can be used, each on its own.
 
-    Parameters
-    ----------
-    study : Study
-    options : Options
-    report : StudyReport, optional
-        Its checks, if they have been made.
-    n_jobs : int
-    basis : bool
-        Compute the latent bases, which `Recovered.refined` does as well.
-    refused : callable, optional
-        Called when the checks refuse every client. They are then recovered all the same. By default
-        the refusal is raised.
-
-    Returns
-    -------
-    recovered : list of Recovered
-    report : StudyReport
-        The study's report, in agreement with what recovery could read.
-
-    Raises
-    ------
-    InputError
-        The checks refuse the study, or leave no client.
+    `report` are the study's checks, if they have been made; the report that is returned agrees with
+    what recovery could read. `basis` asks for latent bases, which `Recovered.refined` makes anyway.
+    If the checks refuse every client, an `InputError` is raised; where `refused` is given it is
+    called instead, and the clients are recovered all the same.
     """
     if options.interventions is not None:
         study = study.with_interventions(options.interventions)

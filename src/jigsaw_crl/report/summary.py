@@ -144,10 +144,11 @@ def _about_contested(order: GlobalOrder) -> Remark:
 def likely_right(order: GlobalOrder) -> str:
     """How often verdicts were right in the simulations that are most like the study.
 
-    Empty for exact moments, from Algorithm 3 and without any verdict.
+    Empty for exact moments, from Algorithm 3, without any verdict, and for a system that is not
+    linear, of which there are none.
     """
     rows = [n for f in order.fragments for n in (f.n_samples or {}).values()]
-    if order.mode != "evidence" or not rows or not (order.verdicts >= 0).any():
+    if order.mode != "evidence" or order.is_bent or not rows or not (order.verdicts >= 0).any():
         return ""
     kind = "soft" if order.effects is None else "hard"
     have = log10(max(median(rows), 1)), log10(len(order.fragments))
