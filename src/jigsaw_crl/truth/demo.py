@@ -18,7 +18,7 @@ from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import working
 from jigsaw_crl.pipeline import recover
-from jigsaw_crl.report.summary import relation_no_client_states
+from jigsaw_crl.report.contents import relation_no_client_states
 from jigsaw_crl.result.folder import check_folder
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
