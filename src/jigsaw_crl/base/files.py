@@ -48,8 +48,6 @@ _KINDS = (
     (stat.S_ISCHR, "a device", "Name a file."),
     (stat.S_ISBLK, "a device", "Name a file."),
 )
-# What systems without hard links answer: then a new file is reserved by its name first.
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 @contextmanager
@@ -238,11 +236,13 @@ def write_file(
                     os.fchmod(file.fileno(), mode)
                 os.fsync(file.fileno())
             if new:
-                _reserve(temporary, target, path)
-            else:
-                os.replace(temporary, target)
-                temporary = None
+                # The name is taken first, because a file is replaced without a word.
+                os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.replace(temporary, target)
+            temporary = None
             sync_folder(Path(folder))
+        except FileExistsError:
+            raise InputError("the file exists already", "Name a new file.", path=path) from None
         finally:
             if temporary is not None:
                 with suppress(OSError):
@@ -264,20 +264,6 @@ def _mode_of(target: str) -> int | None:
         return None
     _refuse_odd(found.st_mode, Path(target))
     return stat.S_IMODE(found.st_mode) & 0o777
-
-
-def _reserve(temporary: str, target: str, path: Path) -> None:
-    """Give a complete file its name, unless the name is taken."""
-    try:
-        try:
-            os.link(temporary, target)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            os.replace(temporary, target)
-    except FileExistsError:
-        raise InputError("the file exists already", "Name a new file.", path=path) from None
 
 
 def new_stage(parent: Path, prefix: str) -> Path:

@@ -7,7 +7,7 @@ because NumPy forgets `writeable=False` on the way.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,12 +47,6 @@ class FrozenMapping(Mapping[K, V]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def items(self) -> ItemsView[K, V]:
-        return self._items.items()
-
-    def values(self) -> ValuesView[V]:
-        return self._items.values()
-
     def __repr__(self) -> str:
         return repr(self._items)
 
@@ -67,7 +61,13 @@ class ReadOnlyArrays:
         """
         for field in fields:
             value = getattr(self, field)
-            if value is not None and not _settled(value, dtype):
+            settled = (
+                type(value) is np.ndarray
+                and value.dtype == dtype
+                and value.flags.owndata
+                and not value.flags.writeable
+            )
+            if value is not None and not settled:
                 value = np.array(value, dtype=dtype)
                 value.flags.writeable = False
                 object.__setattr__(self, field, value)
@@ -78,10 +78,3 @@ class ReadOnlyArrays:
                 value.flags.writeable = False
         self.__dict__.update(state)
 
-
-def _settled(value: object, dtype: npt.DTypeLike) -> bool:
-    """Is it an array of this type that nobody can change?"""
-    if type(value) is not np.ndarray or value.dtype != dtype:
-        return False
-    flags = value.flags
-    return not flags.writeable and flags.owndata

@@ -6,7 +6,7 @@ An order on `m` elements is held as a read-only boolean matrix `R` with `R[a, d]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -31,10 +31,6 @@ __all__ = [
 ]
 
 T = TypeVar("T", bound=Hashable)
-S = TypeVar("S", bound=Hashable)
-
-# Up to this size, squaring the matrix is faster than Warshall's algorithm.
-SMALL = 100
 
 
 class CycleError(InputError):
@@ -58,21 +54,8 @@ def transitive_closure(relation: ArrayLike) -> BoolArray:
     >>> transitive_closure([[0, 1, 0], [0, 0, 1], [0, 0, 0]]).astype(int).tolist()
     [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     """
-    closed = np.array(relation, dtype=bool)
-    if closed.shape[0] <= SMALL:
-        return _squared(closed)
-    # Warshall's algorithm on rows of bits.
-    packed = np.packbits(closed, axis=1)
-    for via in range(closed.shape[0]):
-        # The column is read from the packed rows, which change in every step.
-        column = (packed[:, via >> 3] >> (7 - (via & 7))) & 1
-        packed[column.astype(bool)] |= packed[via]
-    return np.unpackbits(packed, axis=1, count=closed.shape[1]).astype(bool)
-
-
-def _squared(relation: BoolArray) -> BoolArray:
-    """Closure by repeated squaring: log₂ m products, or one if the relation is closed already."""
-    reach = relation.astype(np.float32)
+    # Repeated squaring: log₂ m products, or one if the relation is closed already.
+    reach = np.asarray(relation, dtype=bool).astype(np.float32)
     while True:
         longer = np.minimum(reach + reach @ reach, np.float32(1))
         if np.array_equal(longer, reach):
@@ -253,10 +236,6 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
         kept = tuple(elements)
         chosen = [self.index(e) for e in kept]
         return PartialOrder.from_matrix(kept, self.matrix[np.ix_(chosen, chosen)])
-
-    def relabel(self, rename: Callable[[T], S]) -> PartialOrder[S]:
-        """The same order with renamed elements."""
-        return PartialOrder.from_matrix([rename(e) for e in self.elements], self.matrix)
 
     def topological(self) -> tuple[T, ...]:
         """Elements with ancestors first."""

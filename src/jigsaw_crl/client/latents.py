@@ -28,7 +28,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.checks import RANK_TOLERANCE, numerical_rank
 from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
-from jigsaw_crl.client.sensors import pooled_covariance, sensor_noise
+from jigsaw_crl.client.sensors import needed_features, pooled_covariance, sensor_noise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ def count_latents(control: Moments, others: Sequence[Moments], labels: int) -> L
     if d <= labels:
         return LatentCount(labels, d, "features")
     if control.n is None:
-        count = _exact(_descending(_average(control, others)), labels)
+        count = _exact(_descending(pooled_covariance(control, others)[0]), labels)
     else:
         count = _estimated(control, others, labels)
     if count.used == labels:
@@ -96,28 +96,6 @@ def count_latents(control: Moments, others: Sequence[Moments], labels: int) -> L
     # The control has all latents, so a direction that it lacks is none.
     rank = numerical_rank(control.covariance)
     return count if count.used <= rank else LatentCount(max(rank, labels), rank, "rank")
-
-
-def _average(control: Moments, others: Sequence[Moments]) -> FloatArray:
-    """Average second moment of exact moments about the control's mean.
-
-    Each is scaled to the control's trace, so that none hides another behind its rounding errors.
-    """
-    total = np.zeros_like(control.covariance)
-    trace = float(np.trace(control.covariance))
-    for m in (control, *others):
-        shift = m.mean - control.mean
-        size = float(np.trace(m.covariance) + shift @ shift)
-        total += (m.covariance + np.outer(shift, shift)) * (trace / size if size > 0 else 1.0)
-    return total / (1 + len(others))
-
-
-def needed_features(labels: int) -> int:
-    """Features from which unequal noise can be told from further latents (Ledermann's bound)."""
-    spare = 2
-    while spare * (spare - 1) // 2 <= labels:
-        spare += 1
-    return labels + spare
 
 
 def _descending(matrix: FloatArray) -> FloatArray:
@@ -155,7 +133,7 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
         return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
     uneven = None
     if not degenerate:
-        uneven = _by_sensors(control, others, covariance, degrees, labels, found)
+        uneven = _by_sensors(covariance, degrees, labels, found)
         if uneven is not None and uneven.reason == "sensors":
             return uneven
     if d - found >= least_bulk:
@@ -176,30 +154,21 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
 
 
 def _by_sensors(
-    control: Moments,
-    others: Sequence[Moments],
-    covariance: FloatArray,
-    degrees: float,
-    labels: int,
-    found: int,
+    covariance: FloatArray, degrees: float, labels: int, found: int
 ) -> LatentCount | None:
     """The smallest number below `found` that fits with unequal noise; None if there is none.
 
     Its reason is "uneven" if the features are so few that any number would fit.
     """
-    d = len(covariance)
-    vectors = np.linalg.eigh(covariance)[1][:, ::-1]
     for r in range(labels, min(found, labels + MOST_TRIED)):
-        enough = d >= needed_features(r)
-        noise = sensor_noise(control, others, vectors[:, :r]).fitted
+        if len(covariance) < needed_features(r):
+            return None
+        noise = sensor_noise(covariance, degrees, r).fitted
         if noise is not None:
             root = np.sqrt(noise)
             values = _descending(covariance / root / root[:, None])
             if _first_noise(values, degrees, r) == r:
-                visible = _first_noise(values, degrees, 0) if enough else found
-                return LatentCount(r, visible, "sensors" if enough else "uneven")
-        if not enough:
-            return None
+                return LatentCount(r, _first_noise(values, degrees, 0), "sensors")
     return None
 
 

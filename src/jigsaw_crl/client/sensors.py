@@ -1,30 +1,19 @@
 """The noise variance of each sensor, by factor analysis of all regimes together.
 
-With sensors of unequal noise, regime j has the covariance `C_j = G Σ_j Gᵀ + Ψ`, with Ψ diagonal and
-G of rank r (the number of latents). In coordinates scaled by a current Ψ, write `A_j` for its
-sample covariance, V for an orthonormal basis of the space of G, P for the projector off it,
-`S_j = Vᵀ A_j V` and `T_j = S_j − I` (the signal). To first order in δ, the change of log Ψ, and in
-E, the turn of V,
+With sensors of unequal noise, the covariance of the rows within regimes is `C = G Σ Gᵀ + Ψ`, with Ψ
+diagonal and G of rank r (the number of latents). In coordinates scaled by a current Ψ, A is the
+sample's, V its r leading eigenvectors and P the projector off them. Maximum likelihood asks for
+`g = diag(P (A − I) P) = 0`, and to first order in δ, the change of log Ψ,
 
-    P (A − I) P = P δ P + noise ,      P A_j V = E T_j + P δ V + noise ,
+    P (A − I) P = P δ P + noise ,       so that       (P∘P) δ = g ,
 
-with δ as a diagonal matrix, A the average of the A_j, and the last noise of covariance `S_j/n_j` a
-row. Generalised least squares gives E for every δ, and for δ the normal equations `H δ = g`:
-
-    H = (ν/2) P∘P + P∘(V F Vᵀ) ,     F = Σ n_j S_j⁻¹ − B K⁻¹ Bᵀ ,
-    B = Σ n_j S_j⁻¹ T_j ,            K = Σ n_j T_j S_j⁻¹ T_j .
-
-The first term of H is that of factor analysis of one sample. The second is what regimes with
-different Σ_j add: they share the space of G, which the noise does not. The errors of log Ψ have the
-covariance H⁻¹.
-
-If the noise is equal, `(ν/2) gᵀ (P∘P)⁺ g` with `g = diag(P (A − I) P)` is about χ² (Rao's score
-test), which needs at least two features more than latents.
+with errors of covariance `(2/ν) (P∘P)⁻¹`. If the noise is equal, `(ν/2) gᵀ (P∘P)⁺ g` is about χ²
+(Rao's score test), which needs at least two features more than latents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,18 +24,16 @@ from jigsaw_crl.client.checks import RANK_TOLERANCE
 from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.moments.regime import Moments
 
-__all__ = ["SensorNoise", "pooled_covariance", "sensor_noise"]
+__all__ = ["SensorNoise", "needed_features", "pooled_covariance", "sensor_noise"]
 
 # Steps on log Ψ: the longest one, their number, and the share of the sampling error (of rounding,
 # for exact moments) at which they end.
-LONGEST, MOST_STEPS, NEGLIGIBLE, ROUNDING = 1.0, 60, 0.05, 1e-12
+LONGEST, MOST_STEPS, NEGLIGIBLE, ROUNDING = 1.0, 60, 0.05, 1e-10
 # Exact moments with log Ψ closer than this have equal noise.
 EVEN = 1e-6
 # A sensor's noise is at most this many times below or above the typical one: a sensor without noise
 # of its own would otherwise be the only one that counts.
 SPREAD = 1e3
-# Regimes with fewer rows than this many times the latents are not used: S_j has no good inverse.
-ENOUGH_ROWS = 4
 # Directions in which P∘P is smaller than this share of its largest eigenvalue are not determined.
 SINGULAR = 1e-6
 
@@ -60,9 +47,8 @@ class SensorNoise:
     unevenness : float
         How far the sensors' noise is from equal; 1 is the edge of chance.
     variance : array, shape (n_features,), or None
-        Noise variance of each sensor, up to a common factor near 1, drawn to the typical one in
-        proportion to its error variance; None if the noise is equal up to chance, or if the
-        features are too few to tell.
+        Noise variance of each sensor, drawn to the typical one in proportion to its error variance;
+        None if the noise is equal up to chance, or if the features are too few to tell.
     fitted : array, shape (n_features,), or None
         The same as fitted.
     """
@@ -71,20 +57,13 @@ class SensorNoise:
     variance: FloatArray | None = None
     fitted: FloatArray | None = None
 
-    @property
-    def uneven(self) -> bool:
-        return self.unevenness > 1
-
 
 def pooled_covariance(control: Moments, others: Iterable[Moments]) -> tuple[FloatArray, float]:
     """Covariance of the rows within regimes, and its degrees of freedom (infinite if exact)."""
     regimes = (control, *others)
-    total = np.zeros_like(control.covariance)
     if control.n is None:
-        for m in regimes:
-            total += m.covariance
-        return total / len(regimes), np.inf
-    degrees = 0.0
+        return np.mean([m.covariance for m in regimes], axis=0), np.inf
+    total, degrees = np.zeros_like(control.covariance), 0.0
     for m in regimes:
         assert m.n is not None
         total += m.n * m.covariance
@@ -92,126 +71,62 @@ def pooled_covariance(control: Moments, others: Iterable[Moments]) -> tuple[Floa
     return total / max(degrees, 1.0), degrees
 
 
-def sensor_noise(control: Moments, others: Sequence[Moments], space: FloatArray) -> SensorNoise:
-    """Noise variance of each sensor if it is unequal.
+def sensor_noise(covariance: FloatArray, degrees: float, r: int) -> SensorNoise:
+    """Noise variance of each sensor, if it is unequal, with r latents.
 
-    Parameters
-    ----------
-    control : Moments
-    others : sequence of Moments
-    space : array, shape (d, r)
-        Orthonormal: the leading directions of the features as they are.
+    `covariance` is that of `pooled_covariance`, with so many degrees of freedom.
     """
-    covariance, degrees = pooled_covariance(control, others)
-    d, r = space.shape
+    d, beyond = len(covariance), 0.0
     if d - r < 2 or not np.diagonal(covariance).all():
         return SensorNoise(0.0)
-    image = covariance @ space
-    inner = space.T @ image
-    left = np.diagonal(covariance) - np.einsum(
-        "dr,dr->d", space, 2 * image - space @ inner, optimize=True
-    )
-    floor = float(left.sum()) / (d - r)
-    if floor <= RANK_TOLERANCE * float(np.trace(inner)):
-        return SensorNoise(0.0)
-    P = np.eye(d) - space @ space.T
-    beyond = _unevenness(P, left / floor - np.diagonal(P), degrees)
-    if beyond <= 1:
-        return SensorNoise(beyond)
-    regimes = [
-        (float(m.n or 1), m.covariance)
-        for m in (control, *others)
-        if m.n is None or m.n >= ENOUGH_ROWS * r
-    ]
-    if not regimes:
-        return SensorNoise(beyond)
-    try:
-        return SensorNoise(beyond, *_fitted(regimes, degrees, np.full(d, floor), space))
-    except np.linalg.LinAlgError:
-        # Some regime has no variance at all along some direction: it has no noise either.
-        return SensorNoise(0.0)
+    least = ROUNDING if np.isinf(degrees) else NEGLIGIBLE * np.sqrt(2.0 / degrees)
+    psi = np.ones(d)
+    for step in range(MOST_STEPS):
+        root = np.sqrt(psi)
+        values, vectors = np.linalg.eigh(covariance / root / root[:, None])
+        level, off = float(values[: d - r].mean()), vectors[:, : d - r]
+        if level <= RANK_TOLERANCE * float(values.sum()):
+            return SensorNoise(beyond)
+        H = (off @ off.T) ** 2
+        gap = off**2 @ (values[: d - r] / level - 1)
+        if step == 0:
+            beyond = _unevenness(H, gap, degrees)
+            if beyond <= 1 or d < needed_features(r):
+                return SensorNoise(beyond)
+            # What the other sensors do not explain: a noisy one is not taken for a latent then.
+            psi = 1 / np.diagonal(np.linalg.inv(covariance))
+            continue
+        H[np.diag_indices(d)] += SINGULAR * float(np.trace(H)) / d
+        change = np.linalg.solve(H, gap)
+        change *= min(LONGEST / max(float(np.abs(change).max()), 1e-300), 1.0)
+        before, psi = psi * level, psi * level * np.exp(change)
+        typical = float(np.exp(np.log(psi).mean()))
+        psi = np.clip(psi, typical / SPREAD, typical * SPREAD)
+        if float(np.abs(np.log(psi / before)).max()) <= least:
+            errors = 2 / degrees * np.diagonal(np.linalg.inv(H))
+            return SensorNoise(beyond, psi if np.isinf(degrees) else _shrunk(psi, errors), psi)
+    return SensorNoise(beyond)
 
 
-def _unevenness(P: FloatArray, gap: FloatArray, degrees: float) -> float:
+def _unevenness(H: FloatArray, gap: FloatArray, degrees: float) -> float:
     """The score statistic of equal noise over its quantile; 0 if nothing can be tested."""
     if np.isinf(degrees):
         return float(np.abs(gap).max()) / EVEN
-    H = P**2
-    d, spare = len(P), round(float(np.trace(P)))
-    if spare * (spare + 1) // 2 > 2 * d:
-        # H has full rank; the common size of the noise was fitted.
-        freedom, score = d - 1, float(gap @ np.linalg.solve(H, gap))
-    else:
-        values, vectors = np.linalg.eigh(H)
-        kept = values > SINGULAR * values[-1]
-        freedom, g = int(kept.sum()) - 1, gap @ vectors[:, kept]
-        score = float(g @ (g / values[kept]))
+    values, vectors = np.linalg.eigh(H)
+    kept = values > SINGULAR * values[-1]
+    # The common size of the noise was fitted.
+    freedom, g = int(kept.sum()) - 1, gap @ vectors[:, kept]
     if freedom < 1:
         return 0.0
-    return 0.5 * degrees * score / float(chdtri(freedom, FALSE_ALARM))
+    return 0.5 * degrees * float(g @ (g / values[kept])) / float(chdtri(freedom, FALSE_ALARM))
 
 
-def _fitted(
-    regimes: list[tuple[float, FloatArray]], degrees: float, psi: FloatArray, V: FloatArray
-) -> tuple[FloatArray, FloatArray] | tuple[()]:
-    """Ψ, shrunk and as fitted, by Newton's steps from `psi`; nothing if they do not settle."""
-    least = ROUNDING if np.isinf(degrees) else NEGLIGIBLE * np.sqrt(2.0 / degrees)
-    d = len(psi)
-    for _ in range(MOST_STEPS):
-        H, g, turn = _equations(regimes, np.sqrt(psi), V)
-        H[np.diag_indices(d)] += SINGULAR * float(np.trace(H)) / d
-        step = np.asarray(np.linalg.solve(H, g), dtype=np.float64)
-        step *= min(LONGEST / max(float(np.abs(step).max()), 1e-300), 1.0)
-        before, alone, along = psi, turn[0], turn[1]
-        psi = psi * np.exp(step)
-        typical = float(np.exp(np.log(psi).mean()))
-        psi = np.clip(psi, typical / SPREAD, typical * SPREAD)
-        # The space in the new units, turned.
-        turned = (V + alone - along(step)) * np.sqrt(before / psi)[:, None]
-        V = np.asarray(np.linalg.qr(turned)[0], dtype=np.float64)
-        if float(np.abs(np.log(psi / before)).max()) <= least:
-            errors = np.diagonal(np.linalg.inv(H))
-            if errors.min() <= 0:
-                break
-            return (psi if np.isinf(degrees) else _shrunk(psi, errors)), psi
-    return ()
-
-
-def _equations(
-    regimes: list[tuple[float, FloatArray]], root: FloatArray, V: FloatArray
-) -> tuple[FloatArray, FloatArray, tuple[FloatArray, Callable[[FloatArray], FloatArray]]]:
-    """H and g of the module's docstring, and the turn `N E` of V as a function of δ."""
-    d, r = V.shape
-    P = np.eye(d) - V @ V.T
-    average, identity = np.zeros(d), np.eye(r)
-    J, B, K = np.zeros((3, r, r))
-    Y, Z, total = np.zeros((d, r)), np.zeros((d, r)), 0.0
-    for n, C in regimes:
-        image = (C @ (V / root[:, None])) / root[:, None]
-        S = V.T @ image
-        inner = np.linalg.inv(S)
-        T = S - identity
-        outside = image - V @ S
-        J += n * inner
-        B += n * (inner @ T)
-        K += n * (T @ inner @ T)
-        Y += n * outside @ inner
-        Z += n * outside @ inner @ T
-        # diag(P A P), without the product of the large matrices.
-        across = np.einsum("dr,dr->d", V, outside)
-        average += n * (np.diagonal(C) / root**2 - np.einsum("dr,dr->d", V @ S, V) - 2 * across)
-        total += n
-    K[np.diag_indices(r)] += SINGULAR * float(np.trace(K)) / r
-    inverse = np.linalg.inv(K)
-    F = J - B @ inverse @ B.T
-    H = 0.5 * total * P**2 + P * (V @ F @ V.T)
-    g = 0.5 * (average - total * np.diagonal(P))
-    g = g + np.einsum("dr,dr->d", Y - Z @ inverse @ B.T, V)
-
-    def along(step: FloatArray) -> FloatArray:
-        return np.asarray(P @ (step[:, None] * V) @ B @ inverse)
-
-    return H, g, (Z @ inverse, along)
+def needed_features(latents: int) -> int:
+    """Features from which unequal noise can be told from further latents (Ledermann's bound)."""
+    spare = 2
+    while spare * (spare - 1) // 2 <= latents:
+        spare += 1
+    return latents + spare
 
 
 def _shrunk(psi: FloatArray, variance: FloatArray) -> FloatArray:

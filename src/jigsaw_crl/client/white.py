@@ -21,12 +21,10 @@ from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.client.batches import MeanErrors, Means, batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
-from jigsaw_crl.moments.regime import Moments, inverse_square_root
+from jigsaw_crl.moments.regime import inverse_square_root
 
-__all__ = ["Eigen", "White", "outermost", "rounding_size", "whiten"]
+__all__ = ["Eigen", "White", "rounding_size", "whiten"]
 
-# Distance of the shift of inverse iteration from the spectrum, relative: no pivot vanishes.
-SHIFT = 1e-13
 # Rounding in few dimensions is that of so many: every step of the computation rounds. Of 87,000
 # products of lines that vanish, of 3,000 exact clients with 2 to 14 latents, the largest had an
 # error of 0.08 eps·κ in units of its bound. It is a quarter of what passes for zero
@@ -96,7 +94,10 @@ class White:
 
     @cached_property
     def eigen(self) -> Eigen:
-        return outermost(self.M, exact=self.exact)
+        values, vectors = np.linalg.eigh(self.M)
+        p = self.dimension
+        four = values[:, [0, min(1, p - 1), max(p - 2, 0), p - 1]]
+        return Eigen(four, vectors[:, :, 0], vectors[:, :, -1])
 
     @cached_property
     def rows(self) -> White:
@@ -146,15 +147,12 @@ def whiten(client: Client, space: Spectrum | None = None, means: Means | None = 
         n0 = rounding_size(float(size[-1] / size[0]), p)
         n = np.full(len(moments), n0)
     else:
-        n, n0 = np.array([_rows(m) for m in moments]), _rows(client.control)
+        n = np.array([m.n for m in moments], dtype=np.float64)
+        n0 = float(client.control.n or 0)
     counts = [len(client.interventions[label]) for label in client.labels]
     owner = np.repeat(np.arange(len(counts)), counts)
     M = (M + np.swapaxes(M, 1, 2)) / 2
     return White(W, M, d, noise, n, n0, n0, owner, means.errors, exact)
-
-
-def _rows(moments: Moments) -> float:
-    return float(moments.n or 0)
 
 
 def rounding_size(condition: float, p: int) -> float:
@@ -166,31 +164,3 @@ def rounding_size(condition: float, p: int) -> float:
     eps = float(np.finfo(np.float64).eps)
     return 1.0 / (max(p, FEWEST) * eps * max(condition, 1.0)) ** 2
 
-
-def outermost(M: FloatArray, *, exact: bool = False) -> Eigen:
-    """Outermost eigenpairs of symmetric matrices of shape (r, p, p).
-
-    Two vectors by one step of inverse iteration each take half the time of all vectors. What is
-    left of the others is the distance of the shift over the gap to the next eigenvalue: nothing
-    beside sampling errors, but more than the rounding of exact moments.
-    """
-    if exact:
-        values, vectors = np.linalg.eigh(M)
-        return Eigen(_four(values), vectors[:, :, 0], vectors[:, :, -1])
-    r, p = M.shape[:2]
-    values = _four(np.asarray(np.linalg.eigvalsh(M), dtype=np.float64))
-    off = SHIFT * (1.0 + np.abs(values[:, 3]))
-    # Any generic start serves; a fixed one makes the result reproducible.
-    start = np.random.default_rng(p).normal(size=(p, 1))
-    ends = []
-    for value in (values[:, 0] - off, values[:, 3] + off):
-        shifted = M.copy()
-        np.einsum("rpp->rp", shifted)[:] -= value[:, None]
-        near = np.linalg.solve(shifted, np.broadcast_to(start, (r, p, 1)))[:, :, 0]
-        ends.append(near / np.linalg.norm(near, axis=1, keepdims=True))
-    return Eigen(values, *ends)
-
-
-def _four(values: FloatArray) -> FloatArray:
-    p = values.shape[1]
-    return np.asarray(values[:, [0, min(1, p - 1), max(p - 2, 0), p - 1]])

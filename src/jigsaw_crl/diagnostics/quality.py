@@ -9,8 +9,9 @@ import numpy as np
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import number, percent, pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.latents import count_latents, needed_features
+from jigsaw_crl.client.latents import count_latents
 from jigsaw_crl.client.reduction import WIDE
+from jigsaw_crl.client.sensors import needed_features
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.findings import finding
 
