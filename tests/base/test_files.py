@@ -127,14 +127,6 @@ def test_a_new_file_never_replaces_one(tmp_path):
     assert os.listdir(tmp_path) == ["key"]
 
 
-def test_a_new_file_never_replaces_one_where_there_are_no_hard_links(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    test_a_new_file_never_replaces_one(tmp_path)
-
-
 def test_a_file_larger_than_allowed_is_not_read(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"12345")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import (
-    SMALL,
     CycleError,
     PartialOrder,
     strongly_connected,
@@ -46,17 +45,6 @@ def test_closure_is_reachability_by_a_path_of_at_least_one_step(relation):
     got = transitive_closure(relation)
     assert set(zip(*np.nonzero(got), strict=True)) == set(closure.edges)
     assert np.array_equal(transitive_closure(got), got)
-
-
-@given(relations(), st.integers(0, 9))
-def test_large_relations_have_the_same_closure_as_small_ones(relation, extra):
-    size = SMALL + 1 + extra
-    places = np.random.default_rng(extra).permutation(size)[: len(relation)]
-    large = np.zeros((size, size), dtype=bool)
-    large[np.ix_(places, places)] = relation
-    expected = np.zeros_like(large)
-    expected[np.ix_(places, places)] = transitive_closure(relation)
-    assert np.array_equal(transitive_closure(large), expected)
 
 
 @given(relations())
@@ -119,19 +107,6 @@ def test_exactly_the_cyclic_relations_are_refused(relation):
     else:
         order = order_of(relation)
         assert not np.diagonal(order.matrix).any()
-
-
-@given(relations(acyclic=True))
-def test_renaming_back_gives_the_same_order(relation):
-    order = order_of(relation)
-    assert order.relabel(lambda e: ("new", e)).relabel(lambda e: e[1]) == order
-
-
-def test_relabelling_renames_the_pairs():
-    order = PartialOrder.from_pairs("abc", [("a", "b"), ("b", "c")])
-    assert order.relabel(str.upper).pairs() == {("A", "B"), ("A", "C"), ("B", "C")}
-    with pytest.raises(InputError, match="twice"):
-        order.relabel(lambda _: "same")
 
 
 def test_orders_on_different_elements_differ():

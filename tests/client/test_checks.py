@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import label_key
-from jigsaw_crl.client.checks import check_rank, matrices_of, sizes_of
+from jigsaw_crl.client.checks import check_rank
+from jigsaw_crl.client.given import given_matrices
 
 
 @given(st.text(max_size=12))
@@ -31,16 +32,13 @@ def test_words_that_are_no_finite_numbers_stay_words(label):
 
 def test_a_list_of_matrices_is_several_and_a_list_of_rows_is_one():
     matrix = np.ones((4, 2))
-    assert len(matrices_of([matrix, matrix])) == 2
-    assert len(matrices_of(matrix)) == len(matrices_of(matrix.tolist())) == 1
-    assert len(matrices_of([[1.0, 2.0], [3.0]])) == 1
-
-
-def test_one_size_serves_every_matrix_of_a_label():
-    data = {"a": [np.eye(2), np.eye(2)], "b": np.eye(2)}
-    assert sizes_of("lab", 7, data, "control") == {"control": [7], "a": [7, 7], "b": [7]}
-    sizes = {"control": 5, "a": [3, 4], "b": 2}
-    assert sizes_of("lab", sizes, data, "control") == {"control": [5], "a": [3, 4], "b": [2]}
+    data = {"a": [matrix, matrix], "b": matrix, "c": matrix.tolist(), "d": [[1.0, 2.0], [3.0]]}
+    given = given_matrices("lab", matrix, data, "control", n_samples=7)
+    assert [one.regime for one in given] == ["control", "a", "a", "b", "c", "d"]
+    assert {one.beside["n_samples"] for one in given} == {7}
+    sizes = {"control": 5, "a": [3, 4], "b": 2, "c": 6, "d": 1}
+    given = given_matrices("lab", matrix, data, "control", n_samples=sizes)
+    assert [one.beside["n_samples"] for one in given] == [5, 3, 4, 2, 6, 1]
 
 
 def test_a_low_rank_is_explained_by_units_where_they_differ():

@@ -388,8 +388,8 @@ def test_parallel_regimes_give_the_same_moments_and_errors(monkeypatch):
 
     rng_rows = rng.normal(size=(500, 4))
     alone = client()
-    monkeypatch.setattr("jigsaw_crl.client.each.PARALLEL_VALUES", 0)
-    monkeypatch.setattr("jigsaw_crl.client.each.allowed_threads", lambda: 3)
+    monkeypatch.setattr("jigsaw_crl.client.rows.PARALLEL_VALUES", 0)
+    monkeypatch.setattr("jigsaw_crl.client.rows.allowed_threads", lambda: 3)
     together = client()
     assert together.labels == alone.labels
     for label in alone.labels:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.sensors import SensorNoise, pooled_covariance, sensor_noise
+from jigsaw_crl.client.sensors import sensor_noise
 from jigsaw_crl.client.spectrum import reduce_to_rank
 from jigsaw_crl.moments.regime import Moments
 
@@ -33,21 +33,17 @@ def noisy(p: int, d: int, n: int | None, seed: int, factor: float = 100.0):
     return moments(None), [moments(j) for j in range(p)], psi, G
 
 
-def fitted(control: Moments, others: list[Moments], p: int) -> SensorNoise:
-    return sensor_noise(*pooled_covariance(control, others), p)
-
-
 @pytest.mark.parametrize(("p", "d"), [(3, 9), (4, 10), (6, 30)])
 def test_exact_moments_give_the_noise_of_each_sensor(p, d):
     control, others, psi, _ = noisy(p, d, None, 3, factor=10.0)
-    found = fitted(control, others, p)
+    found = sensor_noise(control, others, p)
     assert found.unevenness > 1
     np.testing.assert_allclose(found.variance, psi, rtol=1e-8)
 
 
 def test_exact_moments_of_equal_noise_are_even():
     control, others, _, _ = noisy(4, 10, None, 0, factor=1.0)
-    found = fitted(control, others, 4)
+    found = sensor_noise(control, others, 4)
     assert found.unevenness < 1
     assert found.variance is None
 
@@ -57,7 +53,7 @@ def test_the_noise_of_each_sensor_is_found_within_its_error(p, d, n):
     off = []
     for seed in range(4):
         control, others, psi, _ = noisy(p, d, n, seed)
-        found = fitted(control, others, p)
+        found = sensor_noise(control, others, p)
         assert found.unevenness > 1
         off.append(np.std(np.log(found.variance / psi)))
     assert np.median(off) < (2.0 if d >= 5 * p else 15.0) * np.sqrt(2 / (n * (p + 1)))
@@ -69,7 +65,7 @@ def test_equal_noise_is_seldom_taken_for_unequal(n, d):
     fired = 0
     for seed in range(40):
         control, others, _, _ = noisy(5, d, n, 1000 + seed, factor=1.0)
-        fired += fitted(control, others, 5).unevenness > 1
+        fired += sensor_noise(control, others, 5).unevenness > 1
     assert fired <= 1
 
 

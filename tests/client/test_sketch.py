@@ -7,8 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import jigsaw_crl as jc
-from jigsaw_crl.client.scatter import Scatter, noise_of, standing_out
-from jigsaw_crl.client.sketch import ColumnSketch
+from jigsaw_crl.client.sketch import ColumnSketch, Scatter
 
 
 def rows_of(n: int, m: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -67,10 +66,9 @@ def test_sparse_rows_give_the_scatter_of_dense_ones():
     x[np.abs(x) < 2] = 0
     cells = np.random.default_rng(0).integers(0, 3, 700)
     dense = sketch_of(x, cells, 4).scatter()
-    sparse = ColumnSketch(150, wanted=4)
-    sparse.add(csr_matrix(x), cells)
-    np.testing.assert_allclose(sparse.scatter().squares, dense.squares, rtol=1e-4)
-    tops = [s.leading(np.ones(150)).values[:4] for s in (sparse.scatter(), dense)]
+    sparse = sketch_of(csr_matrix(x), cells, 4).scatter()
+    np.testing.assert_allclose(sparse.squares, dense.squares, rtol=1e-4)
+    tops = [s.leading(np.ones(150)).values[:4] for s in (sparse, dense)]
     np.testing.assert_allclose(*tops, rtol=0.02)
 
 
@@ -104,8 +102,7 @@ def test_further_directions_that_stand_out_are_followed_on_request():
         sketch = ColumnSketch(300, wanted=2, grows=grows)
         sketch.add(x, np.zeros(4000, dtype=int))
         top = sketch.scatter().leading(np.ones(300))
-        seen = standing_out(top.values, float(sketch.scatter().variances.sum()), 300, 3999)
-        assert (seen == 30) == grows
+        assert (top.visible == 30) == grows
         assert held(top.vectors, mixing) > least
 
 
@@ -118,8 +115,7 @@ def test_the_noise_of_each_column_is_exact_with_exact_moments():
     rng = np.random.default_rng(0)
     mixing, noise = rng.normal(size=(4, 80)), np.exp(rng.normal(size=80))
     scatter = exact_scatter(mixing.T @ mixing + np.diag(noise), 10**9)
-    found, _ = noise_of(scatter, np.ones(80, dtype=bool), 4, 20)
-    np.testing.assert_allclose(found, noise, rtol=1e-3)
+    np.testing.assert_allclose(scatter.fitted(4, 20).noise, noise, rtol=1e-3)
 
 
 def test_the_noise_of_each_column_is_found_with_more_latents_than_labels():
@@ -128,5 +124,5 @@ def test_the_noise_of_each_column_is_found_with_more_latents_than_labels():
     x = rng.normal(size=(5000, 9)) @ rng.normal(size=(9, 200))
     x += rng.normal(size=x.shape) * np.sqrt(noise)
     scatter = exact_scatter(np.cov(x.T), 4999)
-    found, _ = noise_of(scatter, np.ones(200, dtype=bool), 3, 40)
-    assert np.std(np.log(found / noise)) < 2 * np.sqrt(2 / 5000)
+    found = scatter.fitted(3, 40)
+    assert np.std(np.log(found.noise / noise)) < 2 * np.sqrt(2 / 5000)

@@ -77,4 +77,3 @@ class ReadOnlyArrays:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         self.__dict__.update(state)
-

@@ -3,16 +3,13 @@
 ==============  ====================================================================
 `client`        `Client`: a control regime and labelled interventions
 `checks`        checks of what a client is built from
-`matrices`      moments from covariance and precision matrices
+`given`         what a user passes for each regime, and moments of covariances
 `latents`       the number of latents, estimated when it is not given
 `sensors`       the noise of each sensor
 `rows`          moments of rows in memory
-`each`          moments of all regimes, in parallel where it pays
 `counting`      how many independent rows the rows of a regime count for
-`wide`          rows in memory along the directions of `reduction`
 `reduction`     `Reduction`: the directions that replace the columns of a wide table
-`sketch`        leading directions of many columns, in one pass
-`scatter`       leading directions and noise of the columns, from a sketch
+`sketch`        leading directions and noise of many columns, in one pass
 `spectrum`      eigenvalues, leading space and noise floor of a client
 `batches`       means of regimes whose batches are offset, and their errors
 `white`         `White`: all regimes in coordinates in which the control is white

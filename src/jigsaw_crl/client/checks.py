@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
@@ -19,9 +18,6 @@ from jigsaw_crl.moments.regime import Moments
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
-# What a user passes for one label: a matrix, or one matrix per strength.
-LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]
-SampleSizes = int | Mapping[str, int | Sequence[int]] | None
 # What a user says about interventions: of all labels, or by label.
 Kind = Literal["soft", "hard"]
 Kinds = Kind | Mapping[str, Kind]
@@ -78,106 +74,15 @@ def check_named(
             )
 
 
-def hard_among(hard: bool | Iterable[str], labels: Sequence[str], *, client: str) -> frozenset[str]:
-    """The labels that the argument `hard` of a constructor names: all if True."""
+def kinds_of_hard(hard: bool | Iterable[str], *, client: str) -> Kinds:
+    """The kinds of interventions that the argument `hard` of a constructor stands for."""
     if isinstance(hard, bool):
-        return frozenset(labels if hard else ())
+        return "hard" if hard else {}
     if isinstance(hard, str | Mapping) or not isinstance(hard, Iterable):
         raise InputError(
             f"hard is {hard!r}", "Pass True, or a list of the labels that are hard.", client=client
         )
-    given: dict[str, Kind] = dict.fromkeys((normal_label(str(label)) for label in hard), "hard")
-    check_named(given, labels, "the client does not have", client=client)
-    return frozenset(given)
-
-
-def matrices_of(value: Any) -> list[Any]:
-    """The matrices of a label: those of a list of matrices, or the only one."""
-    try:
-        several = isinstance(value, list | tuple) and bool(value) and np.ndim(value[0]) == 2
-    except ValueError:  # rows of unequal length, which `check_rows` reports
-        several = False
-    return list(value) if several else [value]
-
-
-def by_matrix(
-    given: Mapping[str, Any],
-    interventions: Mapping[str, LabelData],
-    control_name: str,
-    is_one: Callable[[Any, int], bool],
-    *,
-    client: str,
-    what: str,
-    each: str,
-    default: Any = ...,
-) -> dict[str, list[Any]]:
-    """What an argument gives for each matrix of each regime.
-
-    Parameters
-    ----------
-    given : mapping of str to any
-        The argument: a value for each regime, or a list of them for a label with several matrices.
-    interventions, control_name
-        As for the constructors.
-    is_one : callable
-        Is a value one for all matrices of a regime with so many?
-    client, what, each : str
-        Name of the client, of the argument, and of what it gives, for messages.
-    default : any
-        For regimes that `given` lacks; by default they are refused.
-    """
-    fail = partial(InputError, client=client)
-    if not isinstance(given, Mapping):
-        raise fail(f"{what} is a {type(given).__name__}", f"Pass a mapping from regime to {each}.")
-    counts = {control_name: 1, **{label: len(matrices_of(v)) for label, v in interventions.items()}}
-    for regime in given:
-        if regime not in counts:
-            near = did_you_mean(regime, counts) or f"The regimes are {few(counts)}."
-            raise fail(f"{what} names the regime {regime!r}, which the client does not have", near)
-    found: dict[str, list[Any]] = {}
-    for regime, count in counts.items():
-        own = given.get(regime, default)
-        if own is ...:
-            raise fail(
-                f"{what} has no entry for this regime",
-                f"Give {each} for every regime, the control under {control_name!r}.",
-                regime=regime,
-            )
-        found[regime] = [own] * count if is_one(own, count) or regime not in given else list(own)
-        if len(found[regime]) != count:
-            raise fail(
-                f"{what} lists {pluralise(len(found[regime]), 'entry', 'entries')} for "
-                f"{pluralise(count, 'matrix', 'matrices')}",
-                "Give one per matrix.",
-                regime=regime,
-            )
-    return found
-
-
-def sizes_of(
-    name: str, n_samples: SampleSizes, interventions: Mapping[str, LabelData], control_name: str
-) -> dict[str, list[int | None]]:
-    """The sample size of each matrix of each regime; None for exact moments."""
-    if n_samples is None or isinstance(n_samples, int | np.integer):
-        n = None if n_samples is None else int(n_samples)
-        given: Any = dict.fromkeys((control_name, *interventions), n)
-    else:
-        given = n_samples
-    found = by_matrix(
-        given, interventions, control_name, lambda own, _: not isinstance(own, list | tuple),
-        client=name, what="n_samples", each="its number of rows",
-    )  # fmt: skip
-    for regime, sizes in found.items():
-        for n in sizes:
-            if not isinstance(n, int | np.integer) and n_samples is not None:
-                raise InputError(
-                    f"its sample size is {n!r}",
-                    "Give every regime a whole number of rows, or pass n_samples=None for exact "
-                    "moments.",
-                    client=name,
-                    regime=regime,
-                )
-    return {r: [None if n is None else int(n) for n in sizes] for r, sizes in found.items()}
+    return dict.fromkeys(map(str, hard), "hard")
 
 
 def check_moments(moments: Sequence[Moments], *, client: str, regime: str) -> None:
@@ -208,33 +113,6 @@ def check_latents(client: str, n_latent: object, n_labels: int) -> None:
             "It is the number of latents the client accesses: at least the number of labels.",
             client=client,
         )
-
-
-def column_names(rows: object) -> tuple[str, ...] | None:
-    """Names of the columns of a data frame; None for anything else."""
-    columns = getattr(rows, "columns", None)
-    return None if columns is None or callable(columns) else tuple(str(c) for c in columns)
-
-
-def in_order(rows: Any, features: Sequence[str] | None, *, client: str, regime: str) -> Any:
-    """Rows with the columns of a data frame in the order of `features`; others unchanged."""
-    fail = partial(InputError, client=client, regime=regime)
-    types = [rows.dtype] if hasattr(rows, "dtype") else getattr(rows, "dtypes", ())
-    if any(getattr(kind, "kind", "") == "c" for kind in types):
-        raise fail(
-            "its values are complex numbers",
-            "Pass the real and the imaginary part as two features.",
-        )
-    columns = column_names(rows)
-    if columns is None or features is None or columns == tuple(features):
-        return rows
-    if sorted(columns) != sorted(features):
-        odd = sorted(set(columns) ^ set(features))
-        raise fail(
-            f"its columns are not those of the control: {', '.join(odd)[:100]}",
-            "Use the same columns in every regime.",
-        )
-    return np.asarray(rows)[:, [columns.index(f) for f in features]]
 
 
 def check_names(name: str, interventions: object, control_name: str) -> None:

@@ -6,10 +6,9 @@ type and differ only in `Moments.n`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
@@ -21,32 +20,30 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import (
     RANK_TOLERANCE,
     Kinds,
-    LabelData,
-    SampleSizes,
     check_features,
     check_latents,
     check_moments,
     check_named,
     check_names,
-    column_names,
-    hard_among,
     hard_labels,
-    matrices_of,
+    kinds_of_hard,
+    numerical_rank,
     validate_client,
 )
 from jigsaw_crl.client.counting import count_rows
-from jigsaw_crl.client.each import moments_of_each
-from jigsaw_crl.client.latents import LatentCount, count_latents
-from jigsaw_crl.client.matrices import (
+from jigsaw_crl.client.given import (
+    Given,
+    LabelData,
     MeansGiven,
-    moments_of_covariance,
-    moments_of_precision,
-    rank_of_precision,
-    sizes_and_means,
+    RowNames,
+    SampleSizes,
+    given_matrices,
+    moments_of_matrices,
 )
+from jigsaw_crl.client.latents import LatentCount, count_latents
 from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.client.rows import RowNames, moments_of_given, names_beside
-from jigsaw_crl.client.wide import reduce_given
+from jigsaw_crl.client.rows import column_names, moments_of_rows
+from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Moments, second_moment_about
 from jigsaw_crl.moments.row_options import Missing, RowOptions
 
@@ -134,16 +131,13 @@ class Client:
         `read_client`; NaN stands for a missing value. `reduce` says whether directions that hold
         the latents replace the columns (see `jigsaw_crl.client.reduction`); wide tables by default.
         """
+        check_names(name, interventions, control_name)
         features = column_names(observational) if features is None else features
         options = RowOptions(trim, missing, grouped=group is not None, batched=batch is not None)
-        rank = len(interventions) if n_latent is None else n_latent
-        compute = partial(moments_of_given, name, control_name, features, options, rank)
-        named = partial(names_beside, name, batch, group, interventions, control_name)
-        reduced = partial(reduce_given, name, features, n_latent, missing, reduce)
-        return cls._build(
-            name, observational, interventions, named, n_latent, features, control_name, compute,
-            reduced,
-        )._called(hard)  # fmt: skip
+        beside = {"batch": batch, "group": group}
+        given = given_matrices(name, observational, interventions, control_name, **beside)
+        moments, reduction = moments_of_rows(name, given, features, options, n_latent, reduce)
+        return cls._of(name, given, moments, n_latent, features, hard, reduction)
 
     @classmethod
     def from_covariances(
@@ -167,11 +161,11 @@ class Client:
         the mean shows its target best there, so give the means if you have them. A label with
         several matrices has lists of sizes and means.
         """
-        compute = partial(moments_of_covariance, name)
-        beside = partial(sizes_and_means, name, n_samples, means, interventions, control_name)
-        return cls._build(
-            name, observational, interventions, beside, n_latent, features, control_name, compute
-        )._called(hard)
+        check_names(name, interventions, control_name)
+        beside = {"n_samples": n_samples, "means": means}
+        given = given_matrices(name, observational, interventions, control_name, **beside)
+        moments = moments_of_matrices(name, given)
+        return cls._of(name, given, moments, n_latent, features, hard)
 
     @classmethod
     def from_precisions(
@@ -193,16 +187,16 @@ class Client:
         of the control's Θ up to rounding.
         """
         check_names(name, interventions, control_name)
-        rank = n_latent
-        if rank is None:
-            rank = rank_of_precision(name, control_name, observational, len(interventions))
+        if n_latent is None:
+            control = check_second_moment(observational, client=name, regime=control_name)
+            rank = max(numerical_rank(control), len(interventions))
         else:
-            check_latents(name, rank, len(interventions))
-        compute = partial(moments_of_precision, name, rank)
-        beside = partial(sizes_and_means, name, n_samples, means, interventions, control_name)
-        return cls._build(
-            name, observational, interventions, beside, n_latent, features, control_name, compute
-        )._called(hard)
+            check_latents(name, n_latent, len(interventions))
+            rank = n_latent
+        beside = {"n_samples": n_samples, "means": means}
+        given = given_matrices(name, observational, interventions, control_name, **beside)
+        moments = moments_of_matrices(name, given, rank)
+        return cls._of(name, given, moments, n_latent, features, hard)
 
     @classmethod
     def from_moments(
@@ -225,8 +219,9 @@ class Client:
         }
         for regime, moments in ((control_name, (control,)), *regimes.items()):
             check_moments(moments, client=name, regime=regime)
-        built = cls._checked(name, control, regimes, n_latent, features, control_name, reduction)
-        return built._called(hard)
+        return cls._checked(
+            name, control, regimes, n_latent, features, control_name, hard, reduction
+        )
 
     @classmethod
     def from_table(
@@ -261,33 +256,24 @@ class Client:
         return client
 
     @classmethod
-    def _build(
+    def _of(
         cls,
         name: str,
-        observational: npt.ArrayLike,
-        interventions: Mapping[str, LabelData],
-        beside_of: Callable[[], Mapping[str, list[Any]]],
+        given: Sequence[Given],
+        moments: Sequence[Moments],
         n_latent: int | None,
         features: Sequence[str] | None,
-        control_name: str,
-        compute: Callable[[Any, str, Any], Moments],
-        reduced: Callable[[list[Any]], tuple[list[Any], Reduction | None]] = lambda x: (x, None),
+        hard: bool | Iterable[str],
+        reduction: Reduction | None = None,
     ) -> Client:
-        """Compute the moments of every regime with `compute`, which also gets what stands beside.
-
-        `beside_of` returns it for each matrix: its size and mean, or the names of its rows.
-        """
-        check_names(name, interventions, control_name)
-        beside = beside_of()
-        given = [(observational, control_name, beside[control_name][0])]
-        for label, value in interventions.items():
-            given += [(x, label, y) for x, y in zip(matrices_of(value), beside[label], strict=True)]
-        given, reduction = reduced(given)
-        control, *others = moments_of_each(compute, given)
-        regimes: dict[str, tuple[Moments, ...]] = dict.fromkeys(interventions, ())
-        for (_, label, _), moments in zip(given[1:], others, strict=True):
-            regimes[label] += (moments,)
-        return cls._checked(name, control, regimes, n_latent, features, control_name, reduction)
+        """The client with these moments of the matrices that were given, the control's first."""
+        regimes: dict[str, tuple[Moments, ...]] = {}
+        for one, own in zip(given[1:], moments[1:], strict=True):
+            regimes[one.regime] = (*regimes.get(one.regime, ()), own)
+        control_name = given[0].regime
+        return cls._checked(
+            name, moments[0], regimes, n_latent, features, control_name, hard, reduction
+        )
 
     @classmethod
     def _checked(
@@ -298,6 +284,7 @@ class Client:
         n_latent: int | None,
         features: Sequence[str] | None,
         control_name: str,
+        hard: bool | Iterable[str],
         reduction: Reduction | None,
     ) -> Client:
         features = features if reduction is None else reduction.features
@@ -319,11 +306,7 @@ class Client:
             others = [m for moments in regimes.values() for m in moments]
             counted = count_latents(control, others, len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
-        return client
-
-    def _called(self, hard: bool | Iterable[str]) -> Client:
-        said = hard_among(hard, self.labels, client=self.name)
-        return replace(self, hard=said) if said else self
+        return client.with_interventions(kinds_of_hard(hard, client=name), strict=True)
 
     def relabelled(self, names: Mapping[str, str]) -> Client:
         """The client with other names for some of its labels."""

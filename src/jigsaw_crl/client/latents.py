@@ -133,7 +133,7 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
         return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
     uneven = None
     if not degenerate:
-        uneven = _by_sensors(covariance, degrees, labels, found)
+        uneven = _by_sensors(control, others, labels, found)
         if uneven is not None and uneven.reason == "sensors":
             return uneven
     if d - found >= least_bulk:
@@ -154,21 +154,23 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
 
 
 def _by_sensors(
-    covariance: FloatArray, degrees: float, labels: int, found: int
+    control: Moments, others: Sequence[Moments], labels: int, found: int
 ) -> LatentCount | None:
     """The smallest number below `found` that fits with unequal noise; None if there is none.
 
     Its reason is "uneven" if the features are so few that any number would fit.
     """
+    covariance, degrees = pooled_covariance(control, others)
     for r in range(labels, min(found, labels + MOST_TRIED)):
-        if len(covariance) < needed_features(r):
-            return None
-        noise = sensor_noise(covariance, degrees, r).fitted
+        enough = len(covariance) >= needed_features(r)
+        noise = sensor_noise(control, others, r).fitted
         if noise is not None:
-            root = np.sqrt(noise)
-            values = _descending(covariance / root / root[:, None])
+            values = _descending(covariance / np.sqrt(np.outer(noise, noise)))
             if _first_noise(values, degrees, r) == r:
-                return LatentCount(r, _first_noise(values, degrees, 0), "sensors")
+                visible = _first_noise(values, degrees, 0) if enough else found
+                return LatentCount(r, visible, "sensors" if enough else "uneven")
+        if not enough:
+            return None
     return None
 
 

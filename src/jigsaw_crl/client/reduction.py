@@ -27,8 +27,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.client.latents import LatentCount
-from jigsaw_crl.client.scatter import most_visible, noise_of, visible_in
-from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch
+from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch, most_visible
 
 __all__ = ["WIDE", "Reduction", "reduce_columns"]
 
@@ -148,21 +147,22 @@ def reduce_columns(
     kept : array of bool, optional
         Which columns to use; all by default. The directions have no part of the others.
     """
-    scatter = sketch.scatter()
-    use = (scatter.squares > 0) if kept is None else kept & (scatter.squares > 0)
     least = max(labels, n_latent or 0)
     most = most_visible(least)
-    scatter, late = scatter.select(use), sketch.late_scatter() or scatter
+    scatter, late = sketch.scatter(), sketch.late_scatter()
+    use = (scatter.squares > 0) if kept is None else kept & (scatter.squares > 0)
     # Of a column that hardly varies in the late rows, all variance counts as noise.
     varies = use & (late.variances > SELDOM * scatter.variances)
-    noise, _ = noise_of(late.select(varies), varies, least, most)
-    noise = np.where(use & ~varies, scatter.variances, noise)
-    top = scatter.leading(noise)
-    visible = min(visible_in(scatter, top, noise, use), most)
-    v = min(max(least, visible), top.vectors.shape[1])
-    V = top.vectors[:, :v]
+    noise = late.select(varies).fitted(least, most).noise
+    fit = scatter.select(use).leading(np.where(use & ~varies, scatter.variances, noise))
+    visible = min(fit.visible, most)
+    v = min(max(least, visible), fit.vectors.shape[1])
+    V = fit.vectors[:, :v]
     R = _orthogonal_to(V, use, min(NOISE_DIRECTIONS + least - min(v, least), int(use.sum()) - v))
-    matrix = (np.hstack([V, R]) @ _turn(v + R.shape[1])) / np.sqrt(noise)[:, None]
+    # A random rotation: without it a latent could be taken for the noise of one direction.
+    d = v + R.shape[1]
+    turn = np.linalg.qr(np.random.default_rng(2).standard_normal((d, d)))[0]
+    matrix = (np.hstack([V, R]) @ turn) / np.sqrt(fit.noise)[:, None]
     matrix[~use] = 0.0
     counted = None
     if n_latent is None:
@@ -179,11 +179,6 @@ def _count(labels: int, visible: int, most: int, rows: int) -> LatentCount:
     if visible + 1 > rows:
         return LatentCount(labels, visible, "rows")
     return LatentCount(visible, visible, "sensors")
-
-
-def _turn(d: int) -> FloatArray:
-    """A random rotation of d dimensions."""
-    return np.asarray(np.linalg.qr(np.random.default_rng(2).standard_normal((d, d)))[0])
 
 
 def _orthogonal_to(V: FloatArray, use: BoolArray, count: int) -> FloatArray:

@@ -1,19 +1,30 @@
 """The noise variance of each sensor, by factor analysis of all regimes together.
 
-With sensors of unequal noise, the covariance of the rows within regimes is `C = G Σ Gᵀ + Ψ`, with Ψ
-diagonal and G of rank r (the number of latents). In coordinates scaled by a current Ψ, A is the
-sample's, V its r leading eigenvectors and P the projector off them. Maximum likelihood asks for
-`g = diag(P (A − I) P) = 0`, and to first order in δ, the change of log Ψ,
+With sensors of unequal noise, regime j has the covariance `C_j = G Σ_j Gᵀ + Ψ`, with Ψ diagonal and
+G of rank r (the number of latents). In coordinates scaled by a current Ψ, write `A_j` for its
+sample covariance, V for an orthonormal basis of the space of G, P for the projector off it,
+`S_j = Vᵀ A_j V` and `T_j = S_j − I` (the signal). To first order in δ, the change of log Ψ, and in
+E, the turn of V,
 
-    P (A − I) P = P δ P + noise ,       so that       (P∘P) δ = g ,
+    P (A − I) P = P δ P + noise ,      P A_j V = E T_j + P δ V + noise ,
 
-with errors of covariance `(2/ν) (P∘P)⁻¹`. If the noise is equal, `(ν/2) gᵀ (P∘P)⁺ g` is about χ²
-(Rao's score test), which needs at least two features more than latents.
+with δ as a diagonal matrix, A the average of the A_j, and the last noise of covariance `S_j/n_j` a
+row. Generalised least squares gives E for every δ, and for δ the normal equations `H δ = g`:
+
+    H = (ν/2) P∘P + P∘(V F Vᵀ) ,     F = Σ n_j S_j⁻¹ − B K⁻¹ Bᵀ ,
+    B = Σ n_j S_j⁻¹ T_j ,            K = Σ n_j T_j S_j⁻¹ T_j .
+
+The first term of H is that of factor analysis of one sample. The second is what regimes with
+different Σ_j add: they share the space of G, which the noise does not. The errors of log Ψ have the
+covariance H⁻¹.
+
+If the noise is equal, `(ν/2) gᵀ (P∘P)⁺ g` with `g = diag(P (A − I) P)` is about χ² (Rao's score
+test), which needs at least two features more than latents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +45,8 @@ EVEN = 1e-6
 # A sensor's noise is at most this many times below or above the typical one: a sensor without noise
 # of its own would otherwise be the only one that counts.
 SPREAD = 1e3
+# Regimes with fewer rows than this many times the latents are not used: S_j has no good inverse.
+ENOUGH_ROWS = 4
 # Directions in which P∘P is smaller than this share of its largest eigenvalue are not determined.
 SINGULAR = 1e-6
 
@@ -71,41 +84,100 @@ def pooled_covariance(control: Moments, others: Iterable[Moments]) -> tuple[Floa
     return total / max(degrees, 1.0), degrees
 
 
-def sensor_noise(covariance: FloatArray, degrees: float, r: int) -> SensorNoise:
-    """Noise variance of each sensor, if it is unequal, with r latents.
-
-    `covariance` is that of `pooled_covariance`, with so many degrees of freedom.
-    """
-    d, beyond = len(covariance), 0.0
+def sensor_noise(control: Moments, others: Sequence[Moments], r: int) -> SensorNoise:
+    """Noise variance of each sensor, if it is unequal, of a client with r latents."""
+    covariance, degrees = pooled_covariance(control, others)
+    d = len(covariance)
     if d - r < 2 or not np.diagonal(covariance).all():
         return SensorNoise(0.0)
+    values, vectors = np.linalg.eigh(covariance)
+    floor, off = float(values[: d - r].mean()), vectors[:, : d - r]
+    if floor <= RANK_TOLERANCE * float(values.sum()):
+        return SensorNoise(0.0)
+    beyond = _unevenness((off @ off.T) ** 2, off**2 @ (values[: d - r] / floor - 1), degrees)
+    regimes = [
+        (float(m.n or 1), m.covariance)
+        for m in (control, *others)
+        if m.n is None or m.n >= ENOUGH_ROWS * r
+    ]
+    if beyond <= 1 or not regimes:
+        return SensorNoise(beyond)
+    try:
+        return SensorNoise(beyond, *_fitted(regimes, degrees, covariance, r, floor))
+    except np.linalg.LinAlgError:
+        # Some regime has no variance at all along some direction: it has no noise either.
+        return SensorNoise(0.0)
+
+
+def _fitted(
+    regimes: list[tuple[float, FloatArray]],
+    degrees: float,
+    covariance: FloatArray,
+    r: int,
+    floor: float,
+) -> tuple[FloatArray, FloatArray] | tuple[()]:
+    """Ψ, shrunk and as fitted, by Newton's steps; nothing if they do not settle."""
     least = ROUNDING if np.isinf(degrees) else NEGLIGIBLE * np.sqrt(2.0 / degrees)
-    psi = np.ones(d)
-    for step in range(MOST_STEPS):
-        root = np.sqrt(psi)
-        values, vectors = np.linalg.eigh(covariance / root / root[:, None])
-        level, off = float(values[: d - r].mean()), vectors[:, : d - r]
-        if level <= RANK_TOLERANCE * float(values.sum()):
-            return SensorNoise(beyond)
-        H = (off @ off.T) ** 2
-        gap = off**2 @ (values[: d - r] / level - 1)
-        if step == 0:
-            beyond = _unevenness(H, gap, degrees)
-            if beyond <= 1 or d < needed_features(r):
-                return SensorNoise(beyond)
-            # What the other sensors do not explain: a noisy one is not taken for a latent then.
-            psi = 1 / np.diagonal(np.linalg.inv(covariance))
-            continue
+    d = len(covariance)
+    psi = np.full(d, floor)
+    if degrees > 2 * d:
+        # What the other sensors do not explain: a noisy one is not taken for a latent then.
+        psi = 1 / np.diagonal(np.linalg.inv(covariance))
+    V = np.linalg.eigh(covariance / np.sqrt(np.outer(psi, psi)))[1][:, -r:]
+    for _ in range(MOST_STEPS):
+        H, g, alone, along = _equations(regimes, np.sqrt(psi), V)
         H[np.diag_indices(d)] += SINGULAR * float(np.trace(H)) / d
-        change = np.linalg.solve(H, gap)
-        change *= min(LONGEST / max(float(np.abs(change).max()), 1e-300), 1.0)
-        before, psi = psi * level, psi * level * np.exp(change)
+        step = np.asarray(np.linalg.solve(H, g), dtype=np.float64)
+        step *= min(LONGEST / max(float(np.abs(step).max()), 1e-300), 1.0)
+        before, psi = psi, psi * np.exp(step)
         typical = float(np.exp(np.log(psi).mean()))
         psi = np.clip(psi, typical / SPREAD, typical * SPREAD)
+        # The space in the new units, turned.
+        turned = (V + alone - along(step)) * np.sqrt(before / psi)[:, None]
+        V = np.asarray(np.linalg.qr(turned)[0], dtype=np.float64)
         if float(np.abs(np.log(psi / before)).max()) <= least:
-            errors = 2 / degrees * np.diagonal(np.linalg.inv(H))
-            return SensorNoise(beyond, psi if np.isinf(degrees) else _shrunk(psi, errors), psi)
-    return SensorNoise(beyond)
+            errors = np.diagonal(np.linalg.inv(H))
+            if errors.min() <= 0:
+                break
+            return (psi if np.isinf(degrees) else _shrunk(psi, errors)), psi
+    return ()
+
+
+def _equations(
+    regimes: list[tuple[float, FloatArray]], root: FloatArray, V: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]:
+    """H and g of the module's docstring, and the turn `N E` of V as a function of δ."""
+    d, r = V.shape
+    P = np.eye(d) - V @ V.T
+    average, identity = np.zeros(d), np.eye(r)
+    J, B, K = np.zeros((3, r, r))
+    Y, Z, total = np.zeros((d, r)), np.zeros((d, r)), 0.0
+    for n, C in regimes:
+        image = (C @ (V / root[:, None])) / root[:, None]
+        S = V.T @ image
+        inner = np.linalg.inv(S)
+        T = S - identity
+        outside = image - V @ S
+        J += n * inner
+        B += n * (inner @ T)
+        K += n * (T @ inner @ T)
+        Y += n * outside @ inner
+        Z += n * outside @ inner @ T
+        # diag(P A P), without the product of the large matrices.
+        across = np.einsum("dr,dr->d", V, outside)
+        average += n * (np.diagonal(C) / root**2 - np.einsum("dr,dr->d", V @ S, V) - 2 * across)
+        total += n
+    K[np.diag_indices(r)] += SINGULAR * float(np.trace(K)) / r
+    inverse = np.linalg.inv(K)
+    F = J - B @ inverse @ B.T
+    H = 0.5 * total * P**2 + P * (V @ F @ V.T)
+    g = 0.5 * (average - total * np.diagonal(P))
+    g = g + np.einsum("dr,dr->d", Y - Z @ inverse @ B.T, V)
+
+    def along(step: FloatArray) -> FloatArray:
+        return np.asarray(P @ (step[:, None] * V) @ B @ inverse)
+
+    return H, g, Z @ inverse, along
 
 
 def _unevenness(H: FloatArray, gap: FloatArray, degrees: float) -> float:

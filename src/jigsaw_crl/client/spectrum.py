@@ -17,7 +17,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
-from jigsaw_crl.client.sensors import SensorNoise, pooled_covariance, sensor_noise
+from jigsaw_crl.client.sensors import SensorNoise, sensor_noise
 from jigsaw_crl.moments.regime import second_moment_about
 
 __all__ = ["Spectrum", "reduce_to_rank"]
@@ -123,7 +123,7 @@ def reduce_to_rank(client: Client) -> Spectrum:
     if found.rank + 2 > client.n_features or found.noise_floor == 0:
         return found
     others = [m for label in client.labels for m in client.interventions[label]]
-    noise = sensor_noise(*pooled_covariance(client.control, others), client.n_latent)
+    noise = sensor_noise(client.control, others, client.n_latent)
     if noise.variance is not None:
         found = _leading(client, _scale(noise))
     return replace(found, unevenness=noise.unevenness)

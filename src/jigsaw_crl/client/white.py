@@ -163,4 +163,3 @@ def rounding_size(condition: float, p: int) -> float:
     """
     eps = float(np.finfo(np.float64).eps)
     return 1.0 / (max(p, FEWEST) * eps * max(condition, 1.0)) ** 2
-

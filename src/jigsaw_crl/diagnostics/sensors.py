@@ -7,7 +7,7 @@ import numpy as np
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import percent
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.sensors import needed_features
+from jigsaw_crl.client.sensors import ENOUGH_ROWS, needed_features
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.findings import finding
 
@@ -35,7 +35,7 @@ def check_sensors(client: Client, spectrum: Spectrum) -> list[Finding]:
 
 def _unknown(client: Client) -> tuple[str, str]:
     """Why the noise of each sensor cannot be told, and what would help."""
-    needed, rows = needed_features(client.n_latent), 4 * client.n_latent
+    needed, rows = needed_features(client.n_latent), ENOUGH_ROWS * client.n_latent
     if client.n_features < needed:
         why = "the features are too few to tell the noise of each"
         return why, f"Measure at least {needed} features"
