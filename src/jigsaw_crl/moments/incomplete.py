@@ -250,7 +250,8 @@ def _factor(
     functionals = np.linalg.solve(T, eye).T @ (scale[:, None] * vectors[:, ::-1][:, :rank])
     Q = np.linalg.qr(functionals)[0]
     # The average of B is T V Tᵀ.
-    return max(float(np.trace(Q.T @ np.linalg.solve(eye - T @ spread @ T.T, Q))) / Q.shape[1], 1.0)
+    hidden = T @ spread @ T.T
+    return max(float(np.vdot(Q, np.linalg.solve(eye - hidden, Q))) / Q.shape[1], 1.0)
 
 
 def _powers(away: FloatArray, gaps: BoolArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
