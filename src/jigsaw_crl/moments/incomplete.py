@@ -251,7 +251,8 @@ def _factor(
     Q = np.linalg.qr(functionals)[0]
     # The average of B is T V Tᵀ.
     hidden = T @ spread @ T.T
-    return max(float(np.vdot(Q, np.linalg.solve(eye - hidden, Q))) / Q.shape[1], 1.0)
+    total = float(np.trace(Q.T @ np.linalg.solve(eye - hidden, Q)))
+    return max(total / float(Q.shape[1]), 1.0)
 
 
 def _powers(away: FloatArray, gaps: BoolArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
