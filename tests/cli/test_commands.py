@@ -179,7 +179,7 @@ def test_check_as_json_names_spectrum_and_strength(study, capsys):
 
 
 def test_check_prints_findings_as_a_table(tmp_path, capsys):
-    options = ["--setting", "A", "--samples", "3000", "--sensor-noise", "0.2"]
+    options = ["--setting", "A", "--samples", "3000", "--departure", "sensor-noise=0.2"]
     assert cli.run(["simulate", *options, "--out", str(tmp_path / "s")]) == 0
     assert cli.run(["check", str(tmp_path / "s")]) == 0
     out = capsys.readouterr().out

@@ -24,9 +24,8 @@ SIZE = ["--latent", "6", "--clients", "2", "--coverage", "0.8", "--seed", "3"]
 def test_graph_and_interventions_are_those_asked_for(tmp_path):
     out = tmp_path / "study"
     options = ["--graph", "chain", "--strength", "0.5", "--intervention", "hard", "--shift", "2"]
-    options += ["--penetrance", "0.5", "--off-target", "0.2"]
     assert run(["simulate", *SIZE, *options, "--out", str(out)]) == 0
-    protocol = Intervention("hard", shift=2.0, penetrance=0.5, off_target=0.2)
+    protocol = Intervention("hard", shift=2.0)
     world = random_world(6, 2, 0.8, 3, graph="chain", strength=0.5, intervention=protocol)
     truth = json.loads((out / "truth" / "truth.json").read_text())
     assert {tuple(pair) for pair in truth["pairs"]} == world.order.pairs()
@@ -50,7 +49,7 @@ def test_a_setting_takes_interventions_but_no_graph(tmp_path, capsys):
     [
         (["--graph", "ring"], "no graph family 'ring'"),
         (["--intervention", "odd"], "no intervention protocol 'odd'"),
-        (["--penetrance", "0"], "penetrance is 0"),
+        (["--departure", "penetrance=0", "--samples", "9"], "penetrance cannot have the size 0"),
         (["--features", "0.5"], "features is 0.5"),
         (["--system", "cubic"], "no system 'cubic'"),
         (["--system", "tanh"], "no exact moments"),
@@ -102,14 +101,3 @@ def test_subjects_are_a_column_and_missing_cells_are_empty(tmp_path):
     assert any(",," in line for line in lines)
     assert not any("nan" in line for line in lines)
     assert len({line.split(",")[1] for line in lines if '"control"' in line}) == 10
-
-
-def test_sensor_noise_is_a_departure(tmp_path):
-    options = ["--samples", "100", "--format", "csv"]
-    for name, asked in (
-        ("a", ["--sensor-noise", "0.1"]),
-        ("b", ["--departure", "sensor-noise=0.1"]),
-    ):
-        assert run(["simulate", *SIZE, *options, *asked, "--out", str(tmp_path / name)]) == 0
-    one, two = ((tmp_path / name / "client-1.csv").read_bytes() for name in "ab")
-    assert one == two

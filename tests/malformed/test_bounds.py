@@ -18,7 +18,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.study import write_moments
 from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.delimited import csv_source
-from jigsaw_crl.study.source import Naming, Reading
+from jigsaw_crl.study.source import Reading
 
 from .tables import csv, good
 
@@ -103,7 +103,7 @@ def test_a_compressed_array_stored_by_columns_is_refused_if_it_fills_memory(
 def test_a_long_header_of_an_array_is_not_read(tmp_path, refused, little_memory):
     head = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**31)
     _appended(tmp_path / "lab.npz", "control", (head, *[bytes(MEGABYTE)] * 150))
-    refused(["check", tmp_path / "lab.npz"], "lab.npz", "too long")
+    refused(["check", tmp_path / "lab.npz"], "lab.npz", "array version (2, 0)")
 
 
 @pytest.mark.parametrize("long", ["regime", "plate"])
@@ -199,11 +199,11 @@ def test_a_csv_with_twenty_thousand_columns_is_read(delimiter, tmp_path):
     path.write_text("\n".join(lines) + "\n")
     assert len(lines[0]) > 128 * 1024
     with open_data(path) as data:
-        source = csv_source(data, Reading("wide", Naming(), path))
+        source = csv_source(data, Reading(path))
         assert source.features == tuple(names)
         chunks = list(source.chunks())
     np.testing.assert_array_equal(np.vstack([c.rows for c in chunks]), rows)
-    regimes = [c.regimes[code] for c in chunks for code in c.codes]
+    regimes = [name for c in chunks for name in c.regimes(np.ones(len(c.rows), dtype=bool))]
     assert regimes == ["control", "pump"] * 3
 
 
@@ -214,15 +214,15 @@ def test_rows_that_are_longer_than_the_first_megabyte_are_read(tmp_path):
     row = ",".join(["-0.12345678901234567"] * len(names))
     path.write_text("\n".join([",".join(["regime", *names]), *(f"control,{row}" for _ in "123")]))
     with open_data(path) as data:
-        source = csv_source(data, Reading("wide", Naming(), path))
-        assert sum(len(c.codes) for c in source.chunks()) == 3
+        source = csv_source(data, Reading(path))
+        assert sum(len(c.rows) for c in source.chunks()) == 3
 
 
 @pytest.mark.parametrize("name", ["lab.csv", "lab.csv.gz", "lab.parquet"])
 def test_a_table_of_more_columns_than_can_be_used_is_refused(name, tmp_path, refused, monkeypatch):
-    from jigsaw_crl.study import limits
+    from jigsaw_crl.study import columns
 
-    monkeypatch.setattr(limits, "MOST_COLUMNS", 1_000)
+    monkeypatch.setattr(columns, "MOST_COLUMNS", 1_000)
     path = tmp_path / name
     names = ["regime", *(f"x{i}" for i in range(1_000))]
     if name.endswith("parquet"):
@@ -245,3 +245,17 @@ def test_a_compressed_line_without_an_end_is_refused(tmp_path, refused):
         for _ in range(100):
             file.write(b"x" * MEGABYTE)
     refused(["check", path], "lab.csv.gz", "longer than 64 MB")
+
+
+def test_a_text_that_unpacks_to_far_more_than_its_file_is_refused(tmp_path, refused, little_memory):
+    import pyarrow as pa
+    from pyarrow import parquet as files
+
+    path = tmp_path / "lab.parquet"
+    pump = pa.py_buffer(bytes(80 * MEGABYTE))
+    offsets = pa.py_buffer(np.array([0, pump.size], dtype=np.int32))
+    text = pa.StringArray.from_buffers(1, offsets, pump)
+    table = pa.table({"regime": text, "x": [1.0]})
+    files.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
+    assert path.stat().st_size < MEGABYTE
+    refused(["check", path], "lab.parquet", "'regime' would take 80 MB", "shorter texts")

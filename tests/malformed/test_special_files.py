@@ -14,7 +14,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.study.arrow import parquet_source
 from jigsaw_crl.study.data_file import open_data
-from jigsaw_crl.study.source import Naming, Reading
+from jigsaw_crl.study.source import Reading
 
 from .tables import csv, good, parquet
 
@@ -85,14 +85,14 @@ def test_a_link_to_a_folder_of_parts_is_a_client(tmp_path):
 
 
 def test_a_table_in_too_many_parts_is_refused(tmp_path, monkeypatch):
-    from jigsaw_crl.study import limits
+    from jigsaw_crl.study import data_file
 
-    monkeypatch.setattr(limits, "_MOST_ENTRIES", 3)
+    monkeypatch.setattr(data_file, "_MOST_ENTRIES", 3)
     for i in range(5):
         (tmp_path / f"{i}.txt").write_text("")
     parquet(good(), tmp_path / "x.parquet")
     with open_data(tmp_path) as data, pytest.raises(jc.InputError, match="more than 3 entries"):
-        parquet_source(data, Reading("lab", Naming(), tmp_path))
+        parquet_source(data, Reading(tmp_path))
 
 
 # -- AnnData ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.study import merge_clients, regime_streams, write_moments
+from jigsaw_crl.study import collected, merge_clients, write_moments
 
 from .tables import assert_same, client_of, frame_of, regimes_of
 
@@ -157,7 +157,7 @@ def test_an_archive_with_one_array_per_regime_has_no_batch_column(tmp_path):
 
 
 def test_a_column_with_too_many_values_is_refused(monkeypatch):
-    monkeypatch.setattr(regime_streams, "MOST_CELLS", 100)
+    monkeypatch.setattr(collected, "MOST_CELLS", 100)
     frame = frame_of(regimes_of())
     frame["plate"] = [f"row {i}" for i in range(len(frame))]
     with pytest.raises(jc.InputError, match="more than 100 combinations of regime and batch"):

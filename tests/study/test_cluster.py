@@ -81,16 +81,19 @@ def test_a_cluster_reads_as_the_manifest_says(cluster, folder, tmp_path):
     study = tmp_path / "study"
     (study / "lab-1").mkdir(parents=True)
     for file in sorted(folder.iterdir())[:6]:
-        pd.read_parquet(file).to_parquet(study / "lab-1" / file.name, index=False)
+        rows = pd.read_parquet(file)
+        rows.loc[3, "x1"] = -9999.0
+        rows.to_parquet(study / "lab-1" / file.name, index=False)
     first, second, *_ = read_client_with_findings(folder, ignore=["day"])[0].labels
     (study / "study.toml").write_text(
-        f'ignore = ["day", "x3"]\nmissing = "drop"\n[clients.lab-1]\nn_latent = 4\n'
+        f'ignore = ["day", "x3"]\nmissing = "drop"\nna = [-9999]\n[clients.lab-1]\nn_latent = 4\n'
         f'interventions = {{both = "hard"}}\nrename = {{{first} = "both", {second} = "both"}}\n'
     )
     alone, noticed = read_client_with_findings(study / "lab-1")
     together, findings = read_client_with_findings(study / "lab-1", cluster=cluster[0])
     assert_same_moments(together, alone)
     assert "x3" not in together.features
+    assert any("left out 6 rows with missing values" in f.message for f in findings)
     assert (len(together.interventions["both"]), together.hard) == (2, {"both"})
     assert list(map(str, findings)) == list(map(str, noticed))
 

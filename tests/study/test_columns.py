@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.study import read_client_with_findings
-from jigsaw_crl.study.columns import feature_columns
-from jigsaw_crl.study.source import Naming, Reading
+from jigsaw_crl.study.columns import choose_columns
+from jigsaw_crl.study.source import Reading
 
 from .tables import assert_same, frame_of, regimes_of
 
@@ -89,12 +89,12 @@ def test_every_column_is_the_regime_a_feature_or_ignored(columns, data):
     text = data.draw(st.lists(st.sampled_from(others), unique=True))
     unwanted = data.draw(st.lists(st.sampled_from(others), unique=True))
     not_numbers = dict.fromkeys(text, "text")
-    reading = Reading("lab", Naming(regime=regime))
+    reading = Reading(None, "lab", regime=regime, ignore=tuple(unwanted))
     if set(text) | set(unwanted) == set(others):
         with pytest.raises(InputError, match="no numeric column"):
-            feature_columns(columns, not_numbers, unwanted, reading)
+            choose_columns(reading, columns, not_numbers=not_numbers)
         return
-    features, ignored = feature_columns(columns, not_numbers, unwanted, reading)
+    features, ignored, _ = choose_columns(reading, columns, not_numbers=not_numbers)
     assert set(ignored) == set(text) | set(unwanted)
     assert features == tuple(c for c in columns if c != regime and c not in ignored)
 

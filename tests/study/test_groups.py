@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import app
 from jigsaw_crl.diagnostics import check_client
-from jigsaw_crl.study import merge_clients, regime_streams, write_moments
+from jigsaw_crl.study import collected, merge_clients, write_moments
 
 from .tables import assert_same, frame_of, regimes_of
 from .test_batches import table as plates
@@ -145,7 +145,7 @@ def test_other_data_frames_and_other_chunks_give_the_same(expected, monkeypatch)
     assert_same(
         jc.Client.from_table(pl.from_pandas(plates()), name="lab-1", group="plate"), expected
     )
-    monkeypatch.setattr("jigsaw_crl.study.frames.chunk_rows", lambda _: 7)
+    monkeypatch.setattr("jigsaw_crl.study.arrow.chunk_rows", lambda _: 7)
     assert_same(jc.Client.from_table(plates(), name="lab-1", group="plate"), expected)
 
 
@@ -218,7 +218,7 @@ def test_a_row_without_a_group_is_refused(value, message):
 
 
 def test_a_column_with_too_many_groups_is_refused(monkeypatch):
-    monkeypatch.setattr(regime_streams, "MOST_GROUPS", 100)
+    monkeypatch.setattr(collected, "MOST_GROUPS", 100)
     frame = frame_of(regimes_of())
     frame["row"] = [f"row {i}" for i in range(len(frame))]
     with pytest.raises(jc.InputError, match="there are more than 100 groups"):

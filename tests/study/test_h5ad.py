@@ -48,7 +48,7 @@ def test_a_variable_can_be_ignored(tmp_path):
     assert client.features == ("0", "2", "3")
     expected = client_of({k: v[:, [0, 2, 3]] for k, v in regimes.items()})
     assert_same(client, expected)
-    with pytest.raises(jc.InputError, match=r"no variable '7' to ignore\. Check the spelling"):
+    with pytest.raises(jc.InputError, match=r"no column '7' to ignore\. Check the spelling"):
         jc.read_client(path, ignore=["7"])
 
 

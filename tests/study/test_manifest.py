@@ -25,21 +25,21 @@ def refusal(folder, manifest: str) -> str:
 
 
 NEAR_MISSES = {
-    "missing = true": "'missing' is true. Write missing = \"drop\".",
-    'missing = "true"': 'Write missing = "drop".',
-    "missing = false": 'Write missing = "refuse", or leave it out.',
-    "drop-missing = true": "unknown field 'drop-missing'. Write missing = \"drop\".",
-    "drop_missing = true": 'Write missing = "drop".',
-    "dropna = true": 'Write missing = "drop".',
+    "missing = true": "'missing' is true. Write missing = \"drop\", missing",
+    "drop-missing = true": "unknown field 'drop-missing'. Write missing = \"drop\", missing",
     '[clients.lab1]\ndrop-missing = "yes"': 'Write missing = "drop", missing = "em" or missing',
-    'ignore = "operator"': 'Write ignore = ["operator"].',
+    "ignore = [true]": 'Write ignore = ["COLUMN"].',
     'ignored = ["operator"]': "Did you mean 'ignore'?",
     'exclude = ["operator"]': 'Write ignore = ["COLUMN"].',
     "trim = 5": "'trim' is 5. Write trim = 0.05.",
     'trim = "5 %"': "Write trim = 0.05.",
     "trim = true": "Write trim = 0.05.",
-    "regime = 3": 'Write regime = "3".',
-    'condition = "arm"': 'Write regime = "arm".',
+    "regime = true": 'Write regime = "COLUMN".',
+    'condition = "arm"': 'Write regime = "COLUMN".',
+    f"trim = {'9' * 5000}": "not valid TOML",
+    "clients.lab1 = 3": "clients.lab1 is not a table. Write [clients.lab1]",
+    '[clients.lab1]\nfile = "../lab1.csv"': "outside the study's folder. Move it into the folder",
+    '[clients.lab1]\nfile = "/lab1.csv"': "outside the study's folder",
     "n_latent = 7": "It stands below [clients.NAME]: n_latent = 7.",
     "latents = 7": "It stands below [clients.NAME]: n_latent = 7.",
     '[clients.lab1]\nn_latent = "7"': "Write n_latent = 7.",
@@ -63,7 +63,20 @@ def test_all_wrong_fields_are_named_at_once(folder):
         assert part in text
 
 
-@pytest.mark.parametrize("field", ["trim = 0", "trim = 0.1", 'missing = "refuse"'])
+@pytest.mark.parametrize("field", ["trim = 0", "trim = 0.1", 'missing = "refuse"', "na = [-9999]"])
 def test_what_is_right_is_read(field, folder):
     (folder / "study.toml").write_text(field)
     assert len(jc.read_study(folder)) == 1
+
+
+def test_what_can_only_mean_one_thing_is_read_so(folder):
+    frame_of(regimes_of()).replace({"control": "0"}).to_csv(folder / "lab1.csv", index=False)
+    (folder / "study.toml").write_text('control = 0\nignore = "x2"')
+    assert jc.read_study(folder)["lab1"].features == ("x1", "x3", "x4")
+
+
+def test_a_link_in_the_folder_permits_a_file_outside(folder):
+    (folder / "study").mkdir()
+    (folder / "study" / "first.csv").symlink_to(folder / "lab1.csv")
+    (folder / "study" / "study.toml").write_text('[clients.a]\nfile = "first.csv"')
+    assert [client.name for client in jc.read_study(folder / "study")] == ["a"]

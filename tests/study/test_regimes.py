@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.regimes import read_source
-from jigsaw_crl.study.source import Chunk, Naming, Reading, Source
+from jigsaw_crl.study.source import Chunk, Reading, Source
 
 from .tables import assert_same, client_of
 
@@ -19,8 +19,12 @@ def source(chunks: list[Chunk]) -> Source:
     return Source(("x1", "x2"), lambda: iter(chunks))
 
 
-def read(chunks: list[Chunk], naming: Naming | None = None) -> jc.Client:
-    reading, problems, found = Reading("lab-1", naming or Naming()), Problems(), None
+def chunk_of(regimes: list[str], codes: np.ndarray, rows: np.ndarray) -> Chunk:
+    return Chunk(rows, {"regime": (regimes, codes)})
+
+
+def read(chunks: list[Chunk], **asked) -> jc.Client:
+    reading, problems, found = Reading(None, "lab-1", **asked), Problems(), None
     with problems.noted():
         found = read_source(source(chunks), reading, problems)
     problems.raise_all(client="lab-1")
@@ -39,34 +43,35 @@ def test_any_chunks_of_mixed_rows_give_the_same_client(data):
         # Codes are numbered anew in every chunk, in any order.
         order = data.draw(st.permutations(range(3)))
         codes = np.argsort(order)[regime[part]]
-        chunks.append(Chunk([names[i] for i in order], codes, rows[part]))
+        chunks.append(chunk_of([names[i] for i in order], codes, rows[part]))
     expected = client_of({name: rows[regime == i] for i, name in enumerate(names)})
     assert_same(read(chunks), expected)
 
 
 def test_renamed_values_of_one_label_are_its_strengths():
     rng = np.random.default_rng(0)
-    chunk = Chunk(["control", "5 V", "9 V"], np.repeat([0, 1, 2], 20), rng.normal(size=(60, 2)))
-    client = read([chunk], Naming(rename={"5 V": "pump", "9 V": "pump"}))
+    rows, codes = rng.normal(size=(60, 2)), np.repeat([0, 1, 2], 20)
+    chunk = chunk_of(["control", "5 V", "9 V"], codes, rows)
+    client = read([chunk], rename={"5 V": "pump", "9 V": "pump"})
     assert client.labels == ("pump",)
     assert [m.n for m in client.interventions["pump"]] == [20, 20]
 
 
 def test_errors_count_rows_over_all_chunks():
     rows = np.ones((10, 2))
-    good, bad = Chunk(["control"], np.zeros(10, dtype=int), rows), rows.copy()
+    good, bad = chunk_of(["control"], np.zeros(10, dtype=int), rows), rows.copy()
     bad[3, 1] = np.nan
     with pytest.raises(jc.InputError, match="missing in column 'x2', row 14"):
-        read([good, Chunk(["control"], np.zeros(10, dtype=int), bad)])
+        read([good, chunk_of(["control"], np.zeros(10, dtype=int), bad)])
     codes = np.zeros(10, dtype=int)
     codes[6] = -1
     with pytest.raises(jc.InputError, match="row 17 has no regime"):
-        read([good, Chunk(["control"], codes, rows)])
+        read([good, chunk_of(["control"], codes, rows)])
 
 
 @pytest.mark.parametrize("usual", ["normal", "reference", "NT", "untreated"])
 def test_a_usual_name_of_the_control_is_suggested(usual):
-    chunk = Chunk(
+    chunk = chunk_of(
         [usual, "pump"], np.repeat([0, 1], 30), np.random.default_rng(0).normal(size=(60, 2))
     )
     with pytest.raises(jc.InputError) as caught:

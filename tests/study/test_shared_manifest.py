@@ -56,8 +56,9 @@ def test_values_that_stand_for_missing_ones(tmp_path):
         jc.read_study(tmp_path)
     manifest.write_text('na = ["Bad Input", "-9999"]\nmissing = "drop"\n')
     assert jc.read_study(tmp_path)["lab-1"].n_samples["control"] == 197
+    # A single value needs no list.
     manifest.write_text('na = "-9999"\n')
-    with pytest.raises(jc.InputError, match=r'Write na = \["-9999"\]'):
+    with pytest.raises(jc.InputError, match="'Bad Input' among numbers"):
         jc.read_study(tmp_path)
 
 

@@ -14,7 +14,7 @@ from jigsaw_crl.client.sketch import ColumnSketch
 from jigsaw_crl.study import merge_clients, write_moments
 from jigsaw_crl.study.bad_rows import BadRows
 from jigsaw_crl.study.reading import read_client_with_findings
-from jigsaw_crl.study.source import Chunk, Naming, Reading
+from jigsaw_crl.study.source import Chunk, Reading
 
 from ..client.wide_rows import client_from, probabilities, wide_regimes
 
@@ -145,9 +145,10 @@ def test_rows_of_sparse_matrices_with_bad_values_are_counted_and_left_out():
     rows = np.eye(4, 5)
     rows[2, 3], rows[1, 1] = np.nan, np.inf
     for given in (csr_matrix(rows), rows):
-        bad = BadRows("abcde", Reading("lab", Naming(missing="drop")))
-        left = bad.without(Chunk(("control", "x"), np.array([0, 0, 1, 1]), given))
-        assert left.codes.tolist() == [0, 1]
+        bad = BadRows("abcde", Reading(None, "lab", missing="drop"))
+        regimes = ("control", "x"), np.array([0, 0, 1, 1])
+        left = bad.without(Chunk(given, {"regime": regimes}))
+        assert left.beside["regime"][1].tolist() == [0, 1]
         assert bad.incomplete == {"x": 1}
         (problem,) = bad.problems()
         assert "infinite in column 'b', row 2" in problem.what

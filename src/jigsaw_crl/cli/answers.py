@@ -34,41 +34,16 @@ MOST_LINES = 15
 
 
 def register(app: typer.Typer) -> None:
-    opt.command(
-        app,
-        explain,
-        "jigsaw explain result/ pump valve",
-        ancestor=opt.argument("ANCESTOR", "Is this label an ancestor …"),
-        descendant=opt.argument("DESCENDANT", "… of this one?"),
-    )
-    opt.command(
-        app,
-        predict,
-        "jigsaw predict result/ pump=+1.0",
-        shifts=opt.argument(
-            "LABEL=AMOUNT", "How far a label is moved, in its standard deviations: pump=+1.0"
-        ),
-    )
-    opt.command(
-        app,
-        diff,
-        "jigsaw diff before/ after/",
-        old=opt.argument("OLD", "Earlier result folder."),
-        new=opt.argument("NEW", "Later result folder."),
-    )
-    opt.command(
-        app,
-        design,
-        "jigsaw design result/",
-        size=opt.option("N", "Latents the next client accesses; by default as many as pay.", min=2),
-        rows=opt.option("N", "Its rows per regime; by default as many as a site has.", min=2),
-    )
+    opt.command(app, explain, "jigsaw explain result/ pump valve")
+    opt.command(app, predict, "jigsaw predict result/ pump=+1.0")
+    opt.command(app, diff, "jigsaw diff before/ after/")
+    opt.command(app, design, "jigsaw design result/")
 
 
 # -- explain --------------------------------------------------------------------------------------
 
 
-def explain(folder: Path, ancestor: str, descendant: str, as_json: bool = False) -> None:
+def explain(folder: Path, ancestor: str, descendant: str, *, as_json: bool = False) -> None:
     """Why is this the verdict on a pair of labels?"""
     from jigsaw_crl.result.folder import load_result
 
@@ -108,7 +83,7 @@ def explain(folder: Path, ancestor: str, descendant: str, as_json: bool = False)
 # -- predict, and the effects of a result ---------------------------------------------------------
 
 
-def predict(folder: Path, shifts: list[str], as_json: bool = False) -> None:
+def predict(folder: Path, shifts: list[str], *, as_json: bool = False) -> None:
     """What changes if some labels are moved?
 
     Needs hard interventions. Each label is moved by its amount while everything else goes on as in
@@ -196,7 +171,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 # -- diff -----------------------------------------------------------------------------------------
 
 
-def diff(old: Path, new: Path, as_json: bool = False) -> None:
+def diff(old: Path, new: Path, *, as_json: bool = False) -> None:
     """What changed between two results, and because of which sites?
 
     Lists the verdicts and effects that changed, and the sites that joined, left or changed and have
@@ -245,6 +220,7 @@ def diff(old: Path, new: Path, as_json: bool = False) -> None:
 
 def design(
     folder: Path,
+    *,
     size: int | None = None,
     rows: int | None = None,
     seed: int = 0,

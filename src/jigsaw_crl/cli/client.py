@@ -31,47 +31,9 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     opt.command(app, check, "jigsaw check study/")
-    opt.command(
-        app,
-        moments,
-        "jigsaw moments lab-1.parquet -o lab-1.moments.npz",
-        output=opt.option("FILE", "Moments file (.npz) to write.", "-o", "--output"),
-        add_to=opt.option("FILE", "Moments file whose rows these are added to."),
-        cluster=opt.option(
-            "ADDRESS",
-            "Reduce a folder of Parquet files on the Dask cluster with this scheduler, each file "
-            "by a worker that sees it.",
-        ),
-    )
-    opt.command(
-        app,
-        fragment,
-        "jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json",
-        table=opt.argument("TABLE", "A table or a moments file."),
-        output=opt.option("FILE", "Fragment file to write.", "-o", "--output"),
-        private=opt.option(
-            "FILE",
-            "Also write the site's own copy, with the latent directions; it is not shared.",
-        ),
-        sign=opt.option("KEY", "Sign it with this site's private key."),
-        study=opt.option("NAME", "Study that it is signed for."),
-        round_name=opt.option("NAME", "Round of the study that it is signed for.", "--round"),
-        show=opt.option(None, "Print all that the fragment holds, for review.", "--show"),
-        min_rows=opt.option("N", "Refuse a regime with fewer rows.", min=1),
-        full_precision=opt.option(
-            None,
-            "Do not round the numbers to what their sampling error justifies. They then say more "
-            "about single rows.",
-            "--full-precision",
-        ),
-    )
-    opt.command(
-        app,
-        latents,
-        "jigsaw latents lab-1.private.json lab-1.csv -o latents.csv",
-        private=opt.argument("PRIVATE", "The site's own file, of fragment --private."),
-        output=opt.option("FILE", "CSV file to write.", "-o", "--output"),
-    )
+    opt.command(app, moments, "jigsaw moments lab-1.parquet -o lab-1.moments.npz")
+    opt.command(app, fragment, "jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json")
+    opt.command(app, latents, "jigsaw latents lab-1.private.json lab-1.csv -o latents.csv")
 
 
 def check(
@@ -292,6 +254,7 @@ def fragment(
 def latents(
     private: Path,
     table: Path,
+    *,
     output: Path,
     regime: str | None = None,
     ignore: list[str] | None = None,
@@ -329,7 +292,8 @@ def latents(
                 rows: Any = chunk.rows
                 x = rows.toarray() if is_sparse(rows) else rows
                 z = fragment.transform(np.asarray(x, dtype=np.float64))
-                names = ["" if code < 0 else chunk.regimes[code] for code in chunk.codes.tolist()]
+                regimes, codes = chunk.beside["regime"]
+                names = ["" if code < 0 else regimes[code] for code in codes.tolist()]
                 writer.writerows([name, *row] for name, row in zip(names, z.tolist(), strict=True))
                 n += len(names)
             text.flush()

@@ -33,74 +33,22 @@ def register(app: typer.Typer) -> None:
         rich_markup_mode=None,
         epilog="Example: jigsaw federate init federation/ --site lab-1 --site lab-2",
     )
-    federation = opt.argument("FOLDER", "Folder of the federation, from init.")
-    opt.command(
-        federate,
-        keygen,
-        "jigsaw federate keygen lab-1 -o lab-1.key",
-        site=opt.argument("SITE", "The site's name, which is also its client's."),
-        output=opt.option("FILE", "Private key (default: SITE.key).", "-o", "--output"),
-    )
-    opt.command(
-        federate,
-        init,
-        "jigsaw federate init federation/ --server hub.example.org --site lab-1 --site lab-2 "
-        "--site lab-3",
-        folder=opt.argument("FOLDER", "New folder for certificates and kits."),
-        site=opt.option("NAME", "A site's name; repeat for each site."),
-        server=opt.option("HOST", "Host name under which sites reach the coordinator."),
-        port=opt.option("PORT", "Port of the coordinator.", min=1, max=65535),
-        admin=opt.option("ADDRESS", "E-mail address of the person who starts rounds."),
-    )
-    opt.command(
-        federate,
-        start,
-        "jigsaw federate start kits/lab-1",
-        kit=opt.argument("KIT", "Kit of the coordinator or of a site."),
-    )
-    opt.command(federate, status, "jigsaw federate status federation/", folder=federation)
-    opt.command(
-        federate,
-        add_site,
-        "jigsaw federate add-site federation/ lab-4",
-        called="add-site",
-        folder=federation,
-        site=opt.argument("SITE", "The new site's name."),
-    )
-    opt.command(
-        federate,
-        renew,
-        "jigsaw federate renew federation/ lab-1",
-        folder=federation,
-        name=opt.argument("NAME", "A site, the coordinator or the admin."),
-    )
-    opt.command(
-        federate,
-        revoke,
-        "jigsaw federate revoke federation/ lab-2",
-        folder=federation,
-        site=opt.argument("SITE", "The site's name."),
-    )
-    opt.command(
-        federate,
-        submit,
-        "jigsaw federate submit kits/coordinator@jigsaw.local --round first",
-        kit=opt.argument("KIT", "Kit of the admin."),
-        round_name=opt.option("NAME", "Name of the round and of its result folder.", "--round"),
-        max_age=opt.option("HOURS", "Refuse older fragments.", min=0),
-        again=opt.option(None, "Run a round again that has a result, and replace it.", "--again"),
-    )
-    opt.command(
-        federate,
-        simulate,
-        "jigsaw federate simulate lab-*.fragment.json --out result/",
-        fragments=opt.argument("FRAGMENT", "Fragment files, one per site."),
-        out=opt.option("DIR", "Result folder."),
-    )
+    for function, example in (
+        (keygen, "keygen lab-1 -o lab-1.key"),
+        (init, "init federation/ --server hub.example.org --site lab-1 --site lab-2"),
+        (start, "start kits/lab-1"),
+        (status, "status federation/"),
+        (add_site, "add-site federation/ lab-4"),
+        (renew, "renew federation/ lab-1"),
+        (revoke, "revoke federation/ lab-2"),
+        (submit, "submit kits/coordinator@jigsaw.local --round first"),
+        (rehearse, "simulate lab-*.fragment.json --out result/"),
+    ):
+        opt.command(federate, function, f"jigsaw federate {example}", example.split()[0])
     app.add_typer(federate, name="federate")
 
 
-def keygen(site: str, output: Path | None = None, as_json: bool = False) -> None:
+def keygen(site: str, *, output: Path | None = None, as_json: bool = False) -> None:
     """Make a site's key pair for signing fragments.
 
     The private key stays at the site. Send the printed line to the coordinator, who adds it to the
@@ -116,6 +64,7 @@ def keygen(site: str, output: Path | None = None, as_json: bool = False) -> None
 
 def init(
     folder: Path,
+    *,
     site: list[str],
     server: str = "localhost",
     port: int = 8002,
@@ -153,7 +102,7 @@ def start(kit: Path) -> None:
         raise InputError(f"it ended with code {code}", "See log.txt in the kit.", path=kit)
 
 
-def add_site(folder: Path, site: str, as_json: bool = False) -> None:
+def add_site(federation: Path, site: str, *, as_json: bool = False) -> None:
     """Make the kit of a new site, and list it at the coordinator.
 
     The coordinator asks the site from the next round on; it need not be started again.
@@ -161,11 +110,11 @@ def add_site(folder: Path, site: str, as_json: bool = False) -> None:
     from jigsaw_crl.federated.membership import add_site as add
 
     with working("making a certificate"):
-        kit = add(folder, site)
+        kit = add(federation, site)
     emit(as_json, {"site": site, "kit": str(kit)}, f"the kit is in {kit}: hand it to the site")
 
 
-def renew(folder: Path, name: str, as_json: bool = False) -> None:
+def renew(federation: Path, name: str, *, as_json: bool = False) -> None:
     """Give a participant a new key and certificate.
 
     Replace the folder startup of its kit by the new one, then start it again.
@@ -173,33 +122,33 @@ def renew(folder: Path, name: str, as_json: bool = False) -> None:
     from jigsaw_crl.federated.membership import renew as make_new
 
     with working("making a certificate"):
-        startup = make_new(folder, name)
+        startup = make_new(federation, name)
     text = f"replace the folder startup of its kit by {startup}, then start it again"
     emit(as_json, {"name": name, "startup": str(startup)}, text)
 
 
-def revoke(folder: Path, site: str, as_json: bool = False) -> None:
+def revoke(federation: Path, site: str, *, as_json: bool = False) -> None:
     """Take a site out of the federation for good.
 
     The coordinator does not ask it any more and refuses its connections.
     """
     from jigsaw_crl.federated.membership import revoke as take_off
 
-    take_off(folder, site)
+    take_off(federation, site)
     emit(as_json, {"site": site, "revoked": True}, f"{site} takes no part any more")
 
 
-def status(folder: Path, patience: float = 5.0, as_json: bool = False) -> None:
+def status(federation: Path, *, patience: float = 5.0, as_json: bool = False) -> None:
     """Which sites are connected, and when do certificates expire?"""
     from jigsaw_crl.federated.membership import WARNING_DAYS, members
     from jigsaw_crl.federated.running import connected_sites
 
-    found = members(folder)
+    found = members(federation)
     admin = next(one.name for one in found if one.kind == "admin")
     connected: set[str] | None = None
     try:
         with working("asking the coordinator"):
-            connected = connected_sites(folder / "kits" / admin, patience=patience)
+            connected = connected_sites(federation / "kits" / admin, patience=patience)
     except InputError as error:
         note(f"connections are unknown: {error.what}")
 
@@ -229,6 +178,7 @@ def status(folder: Path, patience: float = 5.0, as_json: bool = False) -> None:
 
 def submit(
     kit: Path,
+    *,
     round_name: str,
     min_sites: int = 1,
     timeout: int = 300,
@@ -282,8 +232,9 @@ def submit(
         raise typer.Exit(INCOMPLETE)
 
 
-def simulate(
+def rehearse(
     fragments: list[Path],
+    *,
     out: Path,
     min_sites: int = 1,
     timeout: int = 120,

@@ -1,8 +1,8 @@
-"""Every argument and option of the commands: its metavar and its help, by the parameter's name.
+"""How a plain function becomes a command, and what several commands do with their options.
 
-A command is a plain function. `command` registers it: the options of its parameters come from the
-table below, or from what a command says of its own. The parameter `reading` stands for all options
-that say how a table is read.
+Positional parameters of the function are the command's arguments, keyword-only ones its options;
+`texts` holds their help. The parameter `reading` stands for all options that say how a table is
+read.
 """
 
 from __future__ import annotations
@@ -16,112 +16,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.cli.texts import FLAGS, LIMITS, TEXTS
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.checks import Kind, Kinds
     from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["Method", "Reading", "argument", "command", "kinds_of", "method_options", "option"]
+__all__ = ["Method", "Reading", "command", "kinds_of", "method_options", "signer"]
 
 Method = Literal["null-cone", "paper"]
 # Keyword arguments of the readers.
 Reading = dict[str, Any]
 
 
-def argument(metavar: str, text: str) -> Any:
-    """An argument of a command."""
-    return typer.Argument(metavar=metavar, help=text)
-
-
-def option(
-    metavar: str | None,
-    text: str,
-    *flags: str,
-    min: float | None = None,
-    max: float | None = None,
-) -> Any:
-    """An option of a command; a flag has no metavar."""
-    return typer.Option(*flags, metavar=metavar, help=text, min=min, max=max)
-
-
-OPTIONS: dict[str, Any] = {
-    # What is read and written.
-    "study": argument("STUDY", "Study folder, study.toml, or one client's file."),
-    "table": argument("TABLE", "CSV, Parquet (file or folder), NPZ or h5ad."),
-    "folder": argument("DIR", "Result folder of recover or assemble."),
-    "out": option("DIR", "Folder for result.json, order.csv, report.html …"),
-    "as_json": option(None, "Print one JSON object on stdout.", "--json"),
-    "force": option(
-        None,
-        "Overwrite existing files that jigsaw did not write; inputs and keys never.",
-        "--force",
-    ),
-    # How a table is read.
-    "regime": option("COLUMN", "Column with the regime of a row (default: regime)."),
-    "control": option("VALUE", "Its value on observational rows (default: control)."),
-    "batch": option(
-        "COLUMN",
-        "Column with the batch of a row (plate, day, run); a batch may offset all its rows.",
-    ),
-    "group": option(
-        "COLUMN", "Column with the group of a row (subject, run); rows of one group are alike."
-    ),
-    "trim": option(
-        "SHARE",
-        "Leave out this share of each regime's rows, those that lie farthest out (0.05).",
-        min=0.0,
-        max=0.4,
-    ),
-    "drop_missing": option(None, "Leave out rows with missing values.", "--drop-missing"),
-    "fill_missing": option(
-        None, "Use rows with missing values too, by EM for Gaussian rows.", "--fill-missing"
-    ),
-    "ignore": option("COLUMN", "Column that is not a feature; may be repeated."),
-    "name": option("NAME", "The client's name (default: the file's)."),
-    "n_latent": option("N", "Latents the client accesses (default: estimated)."),
-    # How a client is recovered, and how fragments are assembled.
-    "method": option(
-        None, "null-cone: this package's own method; paper: the published algorithms."
-    ),
-    "tau": option("T", "Tolerance of --method paper (default 0.05)."),
-    "confounding": option(
-        None,
-        "Use none only if you know that every client accesses every latent, so that no hidden "
-        "cause can confound two of its labels; more pairs are then settled.",
-    ),
-    "rank_one": option(
-        None,
-        "Use unsure if an intervention may leave the effects of some causes on its target "
-        "unchanged (for instance, if it only changes the mean or the noise). A label whose "
-        "intervention moves a single direction then leaves its ancestors open; by default it has "
-        "none.",
-    ),
-    "interventions": option(
-        "KIND",
-        "hard or soft, for all labels, or LABEL=hard for one; may be repeated. Use hard only if "
-        "the target no longer responds to its causes: a held setpoint, a knock-out, a randomised "
-        "dose. Effects and direct edges are then given.",
-    ),
-    "smallest_effect": option(
-        "SIZE",
-        'The size of effect that matters. "Not ancestor" then means that no effect is larger: in '
-        "standard deviations under hard interventions, else as a share of what the intervention "
-        "on the descendant changed.",
-    ),
-    "seed": option("N", "Seed of the assembly.", min=0),
-    # Keys and rounds.
-    "keys": option("FILE", "List of the sites' keys; unsigned fragments are then refused."),
-    "round_name": option("NAME", "Round that the fragments are signed for.", "--round"),
-    "min_sites": option("N", "Fragments needed for a result.", min=1),
-    "timeout": option("SECONDS", "Time that sites have to answer.", min=1),
-    "deadline": option(
-        "SECONDS", "Time for the whole round (default: --timeout and 2 minutes).", min=1
-    ),
-    "patience": option("SECONDS", "Time to reach the coordinator.", min=1),
-}
-
-
 def reading(
+    *,
     regime: str | None = None,
     control: str | None = None,
     batch: str | None = None,
@@ -147,47 +56,41 @@ def reading(
 
 
 def command(
-    app: typer.Typer,
-    function: Callable[..., None],
-    example: str,
-    *,
-    called: str | None = None,
-    **own: Any,
+    app: typer.Typer, function: Callable[..., None], example: str, name: str | None = None
 ) -> None:
-    """Register a function as a command.
-
-    Parameters
-    ----------
-    app : typer.Typer
-    function : callable
-    example : str
-        Shown below its help.
-    called : str, optional
-        The command's name, if it is not that of the function.
-    own
-        What this command says of its parameters in place of `OPTIONS`.
-    """
+    """Register a function as a command, by its own name or another; the example ends its help."""
+    own = inspect.signature(function, eval_str=True).parameters
     shared = inspect.signature(reading, eval_str=True).parameters
-    parameters: dict[str, inspect.Parameter] = {}
-    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
-        parameters |= shared if name == "reading" else {name: parameter}
+    parameters = [
+        parameter
+        for given in own.values()
+        for parameter in (shared.values() if given.name == "reading" else [given])
+    ]
 
     @wraps(function)
     def run(**given: Any) -> None:
-        if len(parameters) > len(inspect.signature(function).parameters):
+        if "reading" in own:
             given["reading"] = reading(**{name: given.pop(name) for name in shared})
         function(**given)
 
-    about = OPTIONS | own
-    kinds = {name: Annotated[p.annotation, about[name]] for name, p in parameters.items()}
-    run.__annotations__ = kinds
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            p.replace(annotation=kinds[name], kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, p in parameters.items()
-        ]
-    )
-    app.command(called, epilog=f"Example: {example}")(run)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    described = [
+        p.replace(annotation=_described(function.__name__, p), kind=keyword) for p in parameters
+    ]
+    run.__annotations__ = {p.name: p.annotation for p in described}
+    run.__signature__ = inspect.Signature(described)  # type: ignore[attr-defined]
+    app.command(name, epilog=f"Example: {example}")(run)
+
+
+def _described(function: str, parameter: inspect.Parameter) -> Any:
+    """The parameter's type, with what typer needs to know of it."""
+    name, kind = parameter.name, parameter.annotation
+    metavar, text = TEXTS.get(f"{function}.{name}") or TEXTS[name]
+    if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+        return Annotated[kind, typer.Argument(metavar=metavar, help=text)]
+    flags = FLAGS.get(name, (f"--{name.replace('_', '-')}",))
+    least, most = LIMITS.get(name, (None, None))
+    return Annotated[kind, typer.Option(*flags, metavar=metavar, help=text, min=least, max=most)]
 
 
 _KINDS: dict[str, Kind] = {"soft": "soft", "hard": "hard"}

@@ -36,39 +36,14 @@ MOST_OPEN = 10
 
 
 def register(app: typer.Typer) -> None:
-    opt.command(
-        app,
-        recover,
-        "jigsaw recover study/ --out result/",
-        jobs=opt.option("N", "Worker processes.", min=1),
-    )
+    opt.command(app, recover, "jigsaw recover study/ --out result/")
     opt.command(
         app,
         assemble,
         "jigsaw assemble *.fragment.json --out result/ (a later site: jigsaw assemble "
         "new.fragment.json --into result/; corrected data: --replace)",
-        fragments=opt.argument("FRAGMENT", "Fragment files of the clients, or folders of them."),
-        into=opt.option(
-            "RESULT",
-            "Add the fragments to this result folder, with its own method and seed. It is replaced "
-            "by the larger result, unless --out names another folder.",
-        ),
-        corrected=opt.option(
-            None, "With --into: the fragments are corrected ones of sites it has.", "--replace"
-        ),
-        remove=opt.option("SITE", "With --into: leave this site out; may be repeated."),
-        again=opt.option(
-            None, "Make the result of a round again, from the same fragments.", "--again"
-        ),
-        sign=opt.option("KEY", "Sign the result with this private key."),
-        knowledge=opt.option("FILE", "study.toml, or another file with its table [knowledge]."),
     )
-    opt.command(
-        app,
-        report,
-        "jigsaw report result/ -o report.html",
-        output=opt.option("FILE", "HTML file to write.", "-o", "--output"),
-    )
+    opt.command(app, report, "jigsaw report result/ -o report.html")
 
 
 def recover(
@@ -121,6 +96,7 @@ def recover(
 
 def assemble(
     fragments: list[Path] | None = None,
+    *,
     out: Path | None = None,
     into: Path | None = None,
     corrected: bool = False,
@@ -247,7 +223,7 @@ def _changed(
 
 
 def report(
-    folder: Path, output: Path | None = None, force: bool = False, as_json: bool = False
+    folder: Path, *, output: Path | None = None, force: bool = False, as_json: bool = False
 ) -> None:
     """Write the one-file HTML report of a result.
 

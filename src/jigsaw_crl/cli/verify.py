@@ -23,16 +23,12 @@ def register(app: typer.Typer) -> None:
         app,
         verify,
         "jigsaw verify result/ --keys site-keys.toml --fragment lab-1.fragment.json",
-        folder=opt.argument("DIR", "Result folder."),
-        keys=opt.option("FILE", "List of the keys of the sites and the coordinator."),
-        fragment=opt.option("FILE", "A fragment that the result should rest on."),
-        log=opt.option("FILE", "The coordinator's log of accepted fragments."),
-        recompute=opt.option(None, "Assemble the fragments again, and compare.", "--recompute"),
     )
 
 
 def verify(
     folder: Path,
+    *,
     keys: Path | None = None,
     fragment: list[Path] | None = None,
     log: Path | None = None,

@@ -27,89 +27,13 @@ Format = Literal["csv", "parquet", "npz", "h5ad", "moments"]
 
 
 def register(app: typer.Typer) -> None:
-    opt.command(
-        app,
-        demo,
-        "jigsaw demo --out jigsaw-demo/",
-        out=opt.option("DIR", "Folder for the result."),
-        latent=opt.option("P", "A larger world.", min=2),
-        clients=opt.option("K", "Its clients.", min=1),
-    )
-    opt.command(
-        app,
-        simulate,
-        "jigsaw simulate --setting A --samples 10000 --out study/",
-        out=opt.option("DIR", "Study folder to write; must be new."),
-        setting=opt.option(None, "A world of the paper."),
-        latent=opt.option("P", "Latents P.", min=2),
-        clients=opt.option("K", "Clients K.", min=1),
-        coverage=opt.option("Q", "Chance that a client accesses a latent.", min=0, max=1),
-        features=opt.option("F", "Features per latent of a client (default: 1.5)."),
-        graph=opt.option(
-            "FAMILY",
-            "Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, "
-            "mid-hub, root-hub, layered, star, two-stars, bipartite or scale-free.",
-        ),
-        strength=opt.option("S", "Multiplies every edge weight of a random world."),
-        system=opt.option(
-            "NAME",
-            "How causes act: linear (default), tanh, saturating, relu, sine, squares, products, "
-            "mixed or noise.",
-        ),
-        intervention=opt.option(
-            "KIND",
-            "What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, set, "
-            "hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
-        ),
-        shift=opt.option(
-            "SD",
-            "Mean shift of every target, in standard deviations of its noise; random sign.",
-            min=0,
-        ),
-        penetrance=opt.option(
-            "SHARE", "Share of the rows in which an intervention acts.", min=0, max=1
-        ),
-        off_target=opt.option(
-            "SHARE", "Share of the interventions that also act on a second latent.", min=0, max=1
-        ),
-        samples=opt.option("N", "Rows per regime; without it, exact moments.", min=1),
-        noise=opt.option(None, "Family of the noise."),
-        sensor_noise=opt.option(
-            "SHARE", "Variance added to each feature, as a share of its own.", min=0
-        ),
-        departure=opt.option(
-            "NAME=SIZE",
-            "A departure from the model; may be repeated. @CLIENT,CLIENT behind the size limits it "
-            "to some clients. Rows: autocorrelation=R, subjects=RxROWS, t-noise=DF, "
-            "lognormal-noise=S, outliers=SHARExFACTOR, missing=SHARE. Sensors: batch-offsets=SD, "
-            "gain-drift=SD, sensor-noise=SHARE, uneven-sensors=RATIOxSHARE, nonlinear-sensors=B. "
-            "System: nonlinear-system=B, off-target=SHARExSTRENGTH, penetrance=SHARE. At one site: "
-            "other-label=COUNT, lacks-edge=COUNT. Numbers behind an x may be left out.",
-        ),
-        file_format=opt.option(
-            None, "Format of the clients' files (default: parquet).", "--format"
-        ),
-        seed=opt.option("N", "Seed of world and samples.", min=0),
-    )
-    opt.command(
-        app,
-        reproduce,
-        "jigsaw reproduce tables --quick --out reproduce/",
-        what=typer.Argument(help="Which of the paper's results."),
-        only=opt.option(
-            "PART",
-            "A part to run, such as A or A-laplace of the figures, p, K, q or p20-K15-q0.6 of the "
-            "tables; may be repeated.",
-        ),
-        method=opt.option("METHOD", "A method to run; may be repeated. Default: both."),
-        quick=opt.option(None, "Fewer replicates.", "--quick"),
-        workers=opt.option("N", "Worker processes; by default one per core.", min=1),
-        cluster=opt.option("ADDRESS", "Address of a Dask scheduler to work on."),
-        out=opt.option("DIR", "Folder for the results."),
-    )
+    opt.command(app, demo, "jigsaw demo --out jigsaw-demo/")
+    opt.command(app, simulate, "jigsaw simulate --setting A --samples 10000 --out study/")
+    opt.command(app, reproduce, "jigsaw reproduce tables --quick --out reproduce/")
 
 
 def demo(
+    *,
     out: Path = Path("jigsaw-demo"),
     latent: int | None = None,
     clients: int | None = None,
@@ -157,6 +81,7 @@ def demo(
 
 
 def simulate(
+    *,
     out: Path,
     setting: Setting | None = None,
     latent: int | None = None,
@@ -168,11 +93,8 @@ def simulate(
     system: str = "linear",
     intervention: str = "paper",
     shift: float = 0.0,
-    penetrance: float = 1.0,
-    off_target: float = 0.0,
     samples: int | None = None,
     noise: Literal["gaussian", "laplace"] = "gaussian",
-    sensor_noise: float = 0.0,
     departure: list[str] | None = None,
     file_format: Format | None = None,
     seed: int = 0,
@@ -186,11 +108,7 @@ def simulate(
     from jigsaw_crl.truth import simulate as worlds
 
     departures = [worlds.Departure.parse(text) for text in departure or ()]
-    if sensor_noise:
-        departures.append(worlds.Departure("sensor-noise", sensor_noise))
-    protocol = worlds.Intervention.named(
-        intervention, shift=shift, penetrance=penetrance, off_target=off_target
-    )
+    protocol = worlds.Intervention.named(intervention, shift=shift)
     if setting is not None:
         described = (latent, clients, coverage, features, graph, strength)
         if any(value is not None for value in described):
@@ -236,6 +154,7 @@ def simulate(
 
 def reproduce(
     what: Literal["figures", "tables"],
+    *,
     only: list[str] | None = None,
     method: list[str] | None = None,
     quick: bool = False,

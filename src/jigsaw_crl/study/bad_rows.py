@@ -23,19 +23,15 @@ __all__ = ["BadRows", "ignoring"]
 
 # Columns that are named with their counts.
 MOST_COLUMNS = 4
-
-
-def _drop_remedy(path: object | None) -> str:
-    """How to leave out rows with missing values; a table in memory is read from Python only."""
-    if path is None:
-        return (
-            'Leave such rows out with missing="drop", or the column with ignore=[…]; missing="em" '
-            "uses the values that are there."
-        )
-    return (
-        'Leave such rows out with --drop-missing (missing = "drop" in study.toml, missing="drop" '
-        "in Python), or the column with --ignore; --fill-missing uses the values that are there."
-    )
+# How to leave out rows with missing values; a table in memory is read from Python only.
+_MISSING = (
+    'Leave such rows out with missing="drop", or the column with ignore=[…]; missing="em" uses the '
+    "values that are there."
+)
+_MISSING_IN_FILE = (
+    'Leave such rows out with --drop-missing (missing = "drop" in study.toml, missing="drop" in '
+    "Python), or the column with --ignore; --fill-missing uses the values that are there."
+)
 
 
 @dataclass
@@ -94,11 +90,8 @@ class BadRows:
 
     def _named(self, chunk: Chunk) -> BoolArray:
         """Which rows have a regime, and a batch and a group if such columns are named."""
-        own = {"regime": chunk.codes}
-        own |= {} if chunk.batches is None else {"batch": chunk.batches[1]}
-        own |= {} if chunk.groups is None else {"group": chunk.groups[1]}
-        named = np.ones(len(chunk.codes), dtype=np.bool_)
-        for what, codes in own.items():
+        named = np.ones(chunk.rows.shape[0], dtype=np.bool_)
+        for what, (_, codes) in chunk.beside.items():
             if len(codes) and int(codes.min()) < 0:
                 bad = codes < 0
                 row, count = self.unnamed.get(what, (self.n_rows + int(np.argmax(bad)) + 1, 0))
@@ -110,29 +103,23 @@ class BadRows:
         """Which of the named rows have values that can be used."""
         given: Any = chunk.rows
         rows = (given.toarray() if is_sparse(given) else given).astype(np.float64)
-        missing = np.isnan(rows) & named[:, None]
-        if self.reading.naming.missing == "em":
-            missing[:] = False
+        missing = np.isnan(rows) & named[:, None] & (self.reading.missing != "em")
         kept = named & ~missing.any(axis=1)
-        dropped = self.reading.naming.missing == "drop"
-        if dropped:
-            self._count_incomplete(chunk, missing)
+        usable = named
+        if self.reading.missing == "drop":
+            # A row that is left out anyway may hold any other value.
+            usable = kept
+            self.incomplete.update(chunk.regimes(missing.any(axis=1)))
+            self._by_column(self.incomplete_columns, missing)
         else:
             self._count("missing", chunk, missing)
-        # A row that is left out anyway may hold any other value.
-        infinite = np.isinf(rows) & (kept if dropped else named)[:, None]
-        large = (np.abs(rows) > LARGEST_VALUE) & (kept if dropped else named)[:, None] & ~infinite
+        infinite = np.isinf(rows) & usable[:, None]
+        large = (np.abs(rows) > LARGEST_VALUE) & usable[:, None] & ~infinite
         self._count("infinite", chunk, infinite)
         self._count("large", chunk, large)
         kept &= ~(infinite | large).any(axis=1)
-        self.regimes |= _regimes(chunk, named & ~kept)
+        self.regimes.update(chunk.regimes(named & ~kept))
         return np.asarray(kept, dtype=np.bool_)
-
-    def _count_incomplete(self, chunk: Chunk, missing: BoolArray) -> None:
-        codes, counts = np.unique(chunk.codes[missing.any(axis=1)], return_counts=True)
-        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-            self.incomplete[chunk.regimes[code]] += count
-        self._by_column(self.incomplete_columns, missing)
 
     def _by_column(self, counts: Counter[str], bad: BoolArray) -> None:
         each = np.count_nonzero(bad, axis=0)
@@ -147,7 +134,7 @@ class BadRows:
         fault = self.faults.setdefault(kind, first)
         out = np.asarray(bad.any(axis=1), dtype=np.bool_)
         fault.n_rows += int(np.count_nonzero(out))
-        fault.regimes |= _regimes(chunk, out)
+        fault.regimes.update(chunk.regimes(out))
         self._by_column(fault.columns, bad)
 
     def problems(self) -> list[InputError]:
@@ -159,24 +146,21 @@ class BadRows:
             found.append(self.reading.fail(f"row {row} has no {what}{more}", remedy))
         for kind, fault in self.faults.items():
             where = f"column {fault.column!r}, row {fault.row}"
+            what = f"a value is {kind} in {where}"
+            remedy = f"Correct it, or leave the column out with {ignoring(self.reading.path)}."
             if kind == "large":
                 what = f"the value {fault.value:.3g} in {where} is too large"
                 remedy = "Rescale the column."
-            else:
-                what = f"a value is {kind} in {where}"
-                remedy = _drop_remedy(self.reading.path)
-            if kind == "infinite":
-                remedy = f"Correct it, or leave the column out with {ignoring(self.reading.path)}."
+            elif kind == "missing":
+                remedy = _MISSING if self.reading.path is None else _MISSING_IN_FILE
+            if fault.columns.total() > 1:
+                what += (
+                    f" ({fault.columns.total():,} such values in {fault.n_rows:,} of "
+                    f"{self.n_rows:,} rows: {self.most(fault.columns)})"
+                )
             regime = next(iter(fault.regimes)) if len(fault.regimes) == 1 else None
-            found.append(self.reading.fail(what + self._counted(fault), remedy, regime))
+            found.append(self.reading.fail(what, remedy, regime))
         return found
-
-    def _counted(self, fault: _Fault) -> str:
-        values = fault.columns.total()
-        if values == 1:
-            return ""
-        each = self.most(fault.columns)
-        return f" ({values:,} such values in {fault.n_rows:,} of {self.n_rows:,} rows: {each})"
 
     @staticmethod
     def most(columns: Counter[str]) -> str:
@@ -185,9 +169,5 @@ class BadRows:
 
 
 def ignoring(path: object | None) -> str:
-    """How to name columns to ignore; see `_drop_remedy`."""
+    """How to name columns to ignore; a table in memory is read from Python only."""
     return "ignore=[…]" if path is None else "--ignore"
-
-
-def _regimes(chunk: Chunk, rows: BoolArray) -> set[str]:
-    return {chunk.regimes[i] for i in np.unique(chunk.codes[rows]).tolist()}

@@ -11,15 +11,13 @@ rows, by whose differences serial dependence is measured, are those of each file
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.cluster import completed, connected
 from jigsaw_crl.study.arrow import parquet_source
 from jigsaw_crl.study.collected import Collected
-from jigsaw_crl.study.data_file import open_data
-from jigsaw_crl.study.limits import parquet_parts
+from jigsaw_crl.study.data_file import open_data, parquet_parts
 from jigsaw_crl.study.regimes import collect
 from jigsaw_crl.study.source import Reading, Source
 from jigsaw_crl.study.wide import Along
@@ -42,8 +40,8 @@ def collect_on_cluster(
     along : Along or None
     """
     del source
-    naming, path = reading.naming, reading.path
-    asked = {"trim": naming.trim, "group": naming.group, "fill-missing": naming.missing == "em"}
+    path = reading.path
+    asked = {"trim": reading.trim, "group": reading.group, "fill-missing": reading.missing == "em"}
     for option, given in asked.items():
         if given:
             raise reading.fail(
@@ -52,7 +50,7 @@ def collect_on_cluster(
             )
     if path is None or not path.is_dir():
         raise reading.fail("a cluster reduces a folder of Parquet files", "Name the folder.")
-    own = replace(reading, path=path.absolute())
+    own = reading.at(path.absolute())
     with connected(cluster) as connection:
         shared: Any = (own, along)
         if along is not None:
@@ -78,8 +76,8 @@ def _part(part: str, shared: tuple[Reading, Along | None]) -> Collected:
     reading, along = shared
     assert reading.path is not None
     with open_data(reading.path) as data:
-        source = parquet_source(data, reading, only=Path(part))
-        own = replace(reading, path=Path(part))
+        source = parquet_source(data, reading, only=Path(part)).without(reading.na)
+        own = reading.at(Path(part))
         if reading.reduction is not None:
             source = source.choose(reading.reduction.columns, own)
         found = collect(source, own, along)

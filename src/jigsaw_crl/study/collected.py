@@ -1,27 +1,46 @@
-"""What the rows of a table have given: moments of each regime and batch, and what was noticed.
+"""What the rows of a table give: moments of each regime and batch, and what was noticed.
 
-That of several parts of a table is merged, so that the parts may be read at different places.
+Rows arrive in chunks. What several parts of a table give is merged, so that the parts may be read
+at different places.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import replace
 from typing import Self
 
+import numpy as np
+
 from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.moments.accumulator import Accumulator
+from jigsaw_crl.moments.checks import varies
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.study.bad_rows import BadRows, ignoring
-from jigsaw_crl.study.columns import quoted
+from jigsaw_crl.study.columns import RISING, quoted
 from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.row_order import RISING, RowOrder
-from jigsaw_crl.study.source import Reading
+from jigsaw_crl.study.row_order import RowOrder
+from jigsaw_crl.study.source import Chunk, Reading, is_sparse
+from jigsaw_crl.study.wide import Along, FirstRead
 
-__all__ = ["Collected"]
+__all__ = ["Collected", "large_enough"]
 
+# A column with more values than a fragment may have labels is probably not the regime column.
+MOST_REGIMES = 5_000
+# Each regime has its own sums in each batch, of up to a few MB.
+MOST_CELLS = 20_000
+# The part of each group is kept, some hundred bytes.
+MOST_GROUPS = 500_000
+# Incomplete rows are held in memory, 8 bytes a value.
+MOST_HELD = 200_000_000
+# A covariance needs two rows.
+FEWEST_ROWS = 2
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "nominal", "none", "non-targeting", "nontargeting",
@@ -29,50 +48,144 @@ USUAL_CONTROLS = (
 )  # fmt: skip
 
 
-@dataclass(eq=False)
 class Collected:
-    """What was read of a table, or of a part of it.
+    """Takes the rows of a table, or of a part of it, chunk by chunk.
 
     Parameters
     ----------
-    reading : Reading
     features : tuple of str
         Columns of the table.
-    order : RowOrder
-    bad : BadRows
-    cells : dict of (regime, batch) to Moments or None
-        The batch is "" without a batch column; None if the rows were read for directions only.
-    trimmed, groups : Counter
-        Rows that were left out because they lie farthest out, and groups, by regime.
+    reading : Reading
+    along : Along, optional
+        Directions along which rows of a wide table are read.
+    first : FirstRead, optional
+        Takes all rows instead: they are read for directions only.
     """
 
-    reading: Reading
-    features: tuple[str, ...]
-    order: RowOrder
-    bad: BadRows
-    cells: dict[tuple[str, str], Moments | None] = field(default_factory=dict)
-    trimmed: Counter[str] = field(default_factory=Counter)
-    groups: Counter[str] = field(default_factory=Counter)
+    def __init__(
+        self,
+        features: tuple[str, ...],
+        reading: Reading,
+        *,
+        along: Along | None = None,
+        first: FirstRead | None = None,
+    ) -> None:
+        self.features, self.reading, self.along, self.first = features, reading, along, first
+        self.width = len(features) if along is None else len(along.own.features)
+        self.order = RowOrder(self.width)
+        self.bad = BadRows(features, reading)
+        # Rows of each regime and batch; the batch is "" without a batch column.
+        self.streams: dict[tuple[str, str], Accumulator] = {}
+        # Their moments, and by regime the rows that were trimmed and the groups.
+        self.cells: dict[tuple[str, str], Moments] = {}
+        self.trimmed, self.groups = Counter[str](), Counter[str]()
+
+    # -- rows arrive --------------------------------------------------------------------------
+
+    def add(self, chunk: Chunk) -> None:
+        """Take further rows."""
+        chunk = self.bad.without(chunk)
+        if self.along is not None:
+            chunk = self.along.rows_of(chunk)
+        if not chunk.rows.shape[0]:
+            return
+        self._check_held()
+        regimes, codes = chunk.beside["regime"]
+        batches, of_batch = chunk.beside.get("batch", ([""], np.zeros(len(codes), np.int64)))
+        codes = codes.astype(np.int64) * len(batches) + of_batch
+        # numpy sorts integers of 16 bits or less by counting, which is fast.
+        narrow = codes.astype(np.min_scalar_type(int(codes.max())))
+        sizes = np.bincount(narrow)
+        if len(found := np.flatnonzero(sizes)) > 1:
+            chunk = chunk.select(np.argsort(narrow, kind="stable"))
+        start = 0
+        for code in found.tolist():
+            i, j = divmod(code, len(batches))
+            part = chunk.select(slice(start, start + sizes[code]))
+            start += sizes[code]
+            self._take((regimes[i], batches[j]), part)
+
+    def _check_held(self) -> None:
+        if self.reading.missing == "em" and self.bad.n_rows * len(self.features) > MOST_HELD:
+            raise self.reading.fail(
+                f"the table has more than {MOST_HELD:,} values, too many to be held for EM",
+                "Leave incomplete rows out with --drop-missing, or read fewer rows.",
+            )
+
+    def _take(self, cell: tuple[str, str], part: Chunk) -> None:
+        """Take rows of one regime and batch."""
+        if not is_sparse(part.rows):
+            self.order.add(cell, part.rows)
+        if cell not in self.streams:
+            self._check_new(*cell)
+            is_control = cell[0] == self.reading.control
+            self.streams[cell] = (
+                Accumulator(self.width, self.reading.asked, control=is_control)
+                if self.first is None
+                else self.first.stream(cell[0])
+            )
+        stream, groups = self.streams[cell], part.beside.get("group")
+        before = stream.groups or 0
+        stream.add(part.rows, groups)
+        if groups is None:
+            return
+        self.groups[cell[0]] += (stream.groups or 0) - before
+        if not all(map(str.strip, groups[0])):
+            raise self.reading.fail("a row has an empty group", "Give every row its group.")
+        if self.groups.total() > MOST_GROUPS:
+            raise self.reading.fail(
+                f"there are more than {MOST_GROUPS:,} groups",
+                "Name the column that holds the group of each row with --group: many rows share "
+                "one.",
+            )
+
+    def _check_new(self, regime: str, batch: str) -> None:
+        fail = self.reading.fail
+        if not regime.strip():
+            raise fail("a row has an empty regime", "Give every row its regime.")
+        if self.reading.batch is not None and not batch.strip():
+            raise fail("a row has an empty batch", "Give every row its batch.", regime)
+        if len(self.streams) >= MOST_REGIMES and len({*self.regimes, regime}) > MOST_REGIMES:
+            raise fail(
+                f"the regime column has more than {MOST_REGIMES} different values",
+                "Name the right column with --regime, or merge labels.",
+            )
+        if len(self.streams) >= MOST_CELLS:
+            raise fail(
+                f"there are more than {MOST_CELLS} combinations of regime and batch",
+                "Name the right column with --batch, or merge batches.",
+            )
+
+    def finish(self) -> Self:
+        """Compute the moments of each regime and batch; no rows can be added afterwards."""
+        labels = {self.reading.rename.get(x, x) for x in self.regimes if x != self.reading.control}
+        rank = self.reading.n_latent or len(labels)
+        for (regime, batch), stream in self.streams.items():
+            try:
+                self.cells[regime, batch] = stream.moments(rank)
+            except InputError as error:
+                client, path = self.reading.client, self.reading.path
+                raise error.located(client=client, regime=regime, path=path) from None
+            self.trimmed[regime] += stream.left_out
+        self.streams = {}
+        return self
 
     def merge(self, later: Self) -> Self:
-        """Both, of two parts of the same table; the rows of `later` come after these."""
-        cells = {**self.cells, **later.cells}
+        """Both, of two finished parts of the same table; the rows of `later` come after these."""
+        both = copy(self)
+        both.cells = {**self.cells, **later.cells}
         for cell in self.cells.keys() & later.cells.keys():
-            one, other = self.cells[cell], later.cells[cell]
-            cells[cell] = None if one is None or other is None else one.merge(other)
-        return replace(
-            self,
-            cells=cells,
-            order=self.order.merge(later.order),
-            bad=self.bad.merge(later.bad),
-            trimmed=self.trimmed + later.trimmed,
-            groups=self.groups + later.groups,
-        )
+            both.cells[cell] = self.cells[cell].merge(later.cells[cell])
+        both.order, both.bad = self.order.merge(later.order), self.bad.merge(later.bad)
+        both.trimmed, both.groups = self.trimmed + later.trimmed, self.groups + later.groups
+        return both
+
+    # -- what they gave -----------------------------------------------------------------------
 
     @property
     def regimes(self) -> list[str]:
         """Values of the regime column that have rows."""
-        return list(dict.fromkeys(regime for regime, _ in self.cells))
+        return list(dict.fromkeys(regime for regime, _ in (*self.streams, *self.cells)))
 
     def gone(self) -> list[str]:
         """Regimes whose rows are all left out for their values."""
@@ -94,34 +207,35 @@ class Collected:
 
     def check_regimes(self) -> None:
         """Raise an `InputError` for what is wrong with the values of the regime column."""
-        fail, naming, values = self.reading.fail, self.reading.naming, [*self.regimes, *self.gone()]
+        fail, reading, values = self.reading.fail, self.reading, [*self.regimes, *self.gone()]
         if not values:
             raise fail("there are no rows", "Check that the file is complete.")
-        problems = Problems()
-        folded = naming.control.strip().casefold()
-        twins = [v for v in values if v.strip().casefold() == folded and v != naming.control]
+        problems, control = Problems(), reading.control
+        folded = control.strip().casefold()
+        twins = [v for v in values if v.strip().casefold() == folded and v != control]
         if twins:
-            what = f"differs from the control {naming.control!r} only by case or spaces"
+            what = f"differs from the control {control!r} only by case or spaces"
             remedy = "Spell the control one way, or name it with --control."
             problems.note(fail(f"the regime {twins[0]!r} {what}", remedy, twins[0]))
-        elif naming.control not in values:
+        elif control not in values:
+            usual = [v for v in values if v.strip().casefold() in USUAL_CONTROLS]
+            hint = f"Is it {usual[0]!r}?" if len(usual) == 1 else ""
             problems.note(
                 fail(
-                    f"there are no control rows: no regime is {naming.control!r} (found "
-                    f"{quoted(values)})",
+                    f"there are no control rows: no regime is {control!r} (found {quoted(values)})",
                     "Name the value of observational rows with --control. "
-                    f"{did_you_mean(naming.control, values) or _usual_control(values)}".strip(),
+                    f"{did_you_mean(control, values) or hint}".strip(),
                 )
             )
-        strangers = [v for v in naming.rename if v not in values]
-        if strangers and naming.strict_rename:
+        strangers = [v for v in reading.rename if v not in values]
+        if strangers and reading.strict_rename:
             near = did_you_mean(strangers[0], values) or "Check the spelling."
             problems.note(fail(f"there is no regime {strangers[0]!r} to rename", near))
-        problems.raise_all(path=self.reading.path, client=self.reading.client)
+        problems.raise_all(path=reading.path, client=reading.client)
 
     def check_control(self) -> None:
         """Raise an `InputError` if no row of the control is left."""
-        control = self.reading.naming.control
+        control = self.reading.control
         if control not in self.regimes:
             raise self.reading.fail(
                 "every control row has a missing value, so none is left "
@@ -133,43 +247,80 @@ class Collected:
     def moments(self) -> tuple[Moments, dict[str, list[Moments]]]:
         """Moments of the control and of every label."""
         self.check_control()
-        naming, regimes = self.reading.naming, dict[str, dict[str, Moments]]()
+        regimes: dict[str, dict[str, Moments]] = {}
         # Sorted, so that the order of rows in a file does not matter.
         for (regime, batch), moments in sorted(self.cells.items(), key=lambda item: item[0]):
-            assert moments is not None
             regimes.setdefault(regime, {})[batch] = moments
         found = {
-            regime: own[""] if naming.batch is None else Moments.of_batches(own)
+            regime: own[""] if self.reading.batch is None else Moments.of_batches(own)
             for regime, own in regimes.items()
         }
-        control, labels = found.pop(naming.control), dict[str, list[Moments]]()
+        control, labels = found.pop(self.reading.control), dict[str, list[Moments]]()
         for regime, whole in found.items():
-            labels.setdefault(naming.rename.get(regime, regime), []).append(whole)
+            labels.setdefault(self.reading.rename.get(regime, regime), []).append(whole)
         return control, labels
 
-    def left_out(self) -> list[Finding]:
-        """Findings about the rows that were left out or grouped on request."""
-        naming, found = self.reading.naming, []
+    def findings(self) -> list[Finding]:
+        """Findings about the rows that were left out, or grouped on request."""
+        reading = self.reading
 
         def each(counts: Counter[str]) -> str:
-            ordered = sorted(counts.items(), key=lambda item: (item[0] != naming.control, item[0]))
+            ordered = sorted(counts.items(), key=lambda item: (item[0] != reading.control, item[0]))
             return few(f"{count:,} of {regime!r}" for regime, count in ordered if count)
 
+        said = []
         for check, what, counts in (
             ("incomplete-rows", "with missing values", self.bad.incomplete),
             ("trimmed-rows", "that lie farthest out", self.trimmed),
         ):
             if counts.total():
                 rows = pluralise(counts.total(), "row")
-                found.append((check, f"left out {rows} {what}: {each(counts)}"))
-        if naming.group is not None:
-            by = f"rows are taken in groups by {naming.group!r}: {each(self.groups)}"
-            found.append(("grouped-rows", by))
+                said.append((check, f"left out {rows} {what}: {each(counts)}"))
+        if reading.group is not None:
+            by = f"rows are taken in groups by {reading.group!r}: {each(self.groups)}"
+            said.append(("grouped-rows", by))
         remedy = "Nothing to do: this was asked for."
-        return [Finding(c, "info", what, remedy, client=self.reading.client) for c, what in found]
+        return [Finding(c, "info", what, remedy, client=reading.client) for c, what in said]
 
 
-def _usual_control(values: Sequence[str]) -> str:
-    """Suggest the only value that is a common name of a control."""
-    usual = [v for v in values if v.strip().casefold() in USUAL_CONTROLS]
-    return f"Is it {usual[0]!r}?" if len(usual) == 1 else ""
+# -- regimes without a covariance -----------------------------------------------------------------
+
+
+def large_enough(
+    interventions: Mapping[str, Sequence[Moments]], gone: Sequence[str], client: str
+) -> tuple[dict[str, list[Moments]], list[Finding]]:
+    """The regimes that have a covariance, and a finding for each of the others.
+
+    All are kept if none has one: the client as a whole is then refused, with the reason. `gone`
+    are the regimes of which no row is left.
+    """
+    kept: dict[str, list[Moments]] = {}
+    findings = []
+    for label, regimes in interventions.items():
+        faults = [_fault(m) for m in regimes]
+        good = [m for m, fault in zip(regimes, faults, strict=True) if not fault]
+        if good:
+            kept[label] = good
+        if any(faults):
+            subject = "a strength of the label" if good else "the regime"
+            what = f"{subject} has {next(fault for fault in reversed(faults) if fault)}"
+            findings.append(_unusable(label, what, "Take more rows, or remove these.", client))
+            if good:
+                findings[-1] = replace(findings[-1], severity="warning")
+    if not kept:
+        kept, findings = {k: list(v) for k, v in interventions.items()}, []
+    remedy = "Take more rows, or leave out the columns in which they are missing."
+    every = "every row of the regime has a missing value"
+    return kept, [*findings, *(_unusable(regime, every, remedy, client) for regime in gone)]
+
+
+def _unusable(regime: str, what: str, remedy: str, client: str) -> Finding:
+    label = normal_label(regime)
+    return Finding("unusable-regime", "error", what, remedy, client=client, regime=label)
+
+
+def _fault(m: Moments) -> str:
+    if m.n is not None and m.n < FEWEST_ROWS:
+        within = f" in {len(m.batches)} batches" if len(m.batches) > 1 else ""
+        return f"{pluralise(m.rows or 0, 'row')}{within}, too few for a covariance"
+    return "" if varies(m.mean, m.covariance).any() else "the same values in all rows"

@@ -1,187 +1,217 @@
-"""Which columns of a table are features: the numeric ones that the user does not ignore."""
+"""Which columns of a table are features, and what is said of those that are not."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-from jigsaw_crl.base.arrays import IntArray
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import did_you_mean, few
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.study.problems import Problems, passable
 from jigsaw_crl.study.source import Reading
 
 __all__ = [
     "BOOLEAN",
-    "DEFAULTS",
-    "ON_REQUEST",
-    "ROW_INDEX",
-    "check_beside",
-    "feature_columns",
+    "RISING",
+    "choose_columns",
+    "constant_columns",
     "few_valued",
-    "kept_positions",
-    "no_regime",
-    "plain_rows",
+    "ignored_columns",
     "quoted",
+    "warn_of_ignored",
 ]
 
-# Why a boolean column is not a feature.
+# Why a column is not a feature. Those on request are not reported.
 BOOLEAN = "boolean"
-# Why a column that the user ignores is not a feature; such columns are not reported.
 ON_REQUEST = "ignored on request"
-# Why an index that a program wrote as a column without a name is not a feature.
 ROW_INDEX = "a row index"
-# Names of the regime column if the user names none; in AnnData the second.
-DEFAULTS = ("regime", "perturbation")
+RISING = "rising from row to row, as a time or a row number does"
+# What to do if such a column is a measurement after all.
+_THEN = {BOOLEAN: "encode it as 0 and 1", RISING: "shuffle the rows"}
+# The directions of this many columns take a gigabyte with 1,000 latents.
+MOST_COLUMNS = 100_000
 # A column may hold the regime if it has at most so many values, each in so many rows on average.
 MOST_CANDIDATE_VALUES, ROWS_EACH = 1_000, 2
+# Ignored columns that a warning names.
+MOST_WARNED = 4
 
 
-def feature_columns(
-    columns: Sequence[str],
-    not_numbers: Mapping[str, str],
-    ignore: Sequence[str],
+def choose_columns(
     reading: Reading,
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The columns that are features; the columns that are ignored, and why.
+    columns: Sequence[str],
+    *,
+    not_numbers: Mapping[str, str],
+    texts: Sequence[str] | None = None,
+    regime: str = "regime",
+    candidates: Sequence[str] | None = None,
+) -> tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]:
+    """The features; the columns that are ignored, and why; those to ignore that are not there.
 
     Parameters
     ----------
-    columns : sequence of str
-    not_numbers : mapping of str to str
-        Columns without numbers, and what they hold instead.
-    ignore : sequence of str
-        Columns that the user does not want.
     reading : Reading
+    columns : sequence of str
+        Columns that may be features.
+    not_numbers : mapping of str to str
+        Those without numbers, and what they hold instead.
+    texts : sequence of str, optional
+        Columns that may hold the regime, the batch or the group; by default the same.
+    regime : str
+        The regime column if the user names none.
+    candidates : sequence of str, optional
+        Columns that may hold the regime, from what is in them; by default those without numbers.
     """
-    fail, regime, beside = reading.fail, reading.naming.column(), reading.naming.beside
+    check_width(len(columns), reading)
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
-        raise fail(f"the column {twice!r} appears twice", "Name every column once.")
+        raise reading.fail(f"the column {twice!r} appears twice", "Name every column once.")
     problems = Problems()
-    if regime not in columns:
-        what = f"there is no column {regime!r}; the columns are {quoted(columns)}"
-        problems.note(no_regime(what, regime, columns, list(not_numbers), fail))
-    with problems.noted():
-        check_beside(columns, beside, regime, fail)
-    with problems.noted():
-        try:
-            kept_positions(columns, ignore, fail)
-        except InputError as error:
-            raise passable(error, ignore=tuple(n for n in ignore if n in columns)) from None
+    named = reading.columns(regime)
+    likely = list(not_numbers) if candidates is None else candidates
+    _note_columns(named, columns if texts is None else texts, likely, reading, problems)
+    known = {*columns, *(texts or ())}
+    absent = [name for name in reading.ignore if name not in known]
+    if absent and reading.strict_ignore:
+        error = reading.fail(
+            f"there is no column {quoted(absent)} to ignore",
+            did_you_mean(absent[0], columns) or "Check the spelling.",
+        )
+        present = tuple(name for name in reading.ignore if name in known)
+        problems.note(passable(error, ignore=present))
     problems.raise_all(path=reading.path, client=reading.client)
-    named = {regime, *beside.values()}
-    ignored = {}
+    ignored, features = {}, []
     for name in columns:
-        if name in named:
+        if texts is None and name in named.values():
             continue
-        if name in ignore:
+        if name in reading.ignore:
             ignored[name] = ON_REQUEST
         elif name in not_numbers:
             ignored[name] = not_numbers[name]
         elif name.strip() == "" or name == "Unnamed: 0" or name.startswith("__index_level_"):
             ignored[name] = ROW_INDEX
-    features = tuple(n for n in columns if n not in named and n not in ignored)
+        else:
+            features.append(name)
     if not features:
-        raise fail(
+        raise reading.fail(
             "there is no numeric column beside the regime",
             "Every feature is a numeric column of the table.",
         )
-    return features, ignored
+    return tuple(features), ignored, tuple(absent)
 
 
-def no_regime(
-    what: str,
-    regime: str,
+def check_width(count: int, reading: Reading) -> None:
+    """Refuse a table with more than `MOST_COLUMNS` columns."""
+    if count > MOST_COLUMNS:
+        raise reading.fail(
+            f"it has {pluralise(count, 'column')}, more than {MOST_COLUMNS}",
+            "Keep the columns that matter, or summarise them first.",
+        )
+
+
+def _note_columns(
+    named: Mapping[str, str],
     columns: Sequence[str],
     candidates: Sequence[str],
-    fail: Callable[[str, str], InputError],
-) -> InputError:
-    """The error of a table without its regime column, with a suggestion.
+    reading: Reading,
+    problems: Problems,
+) -> None:
+    """Note the columns of the regime, the batch and the group that are missing or the same."""
+    taken: dict[str, str] = {}
+    for what, column in named.items():
+        remedy = (
+            f"Name the column that holds the {what} of each row with --{what} or in study.toml."
+        )
+        near = did_you_mean(column, columns)
+        only, several = "", ""
+        if what == "regime":
+            only = f"Is it {candidates[0]!r}?" if len(candidates) == 1 else ""
+            several = f"Columns that may hold it: {quoted(candidates)}." if candidates else ""
+        # If no name was given, a similar one means nothing.
+        hints = (only, near, several) if what == "regime" and not reading.regime else (near, only)
+        hint = next((hint for hint in (*hints, several) if hint), "")
+        if column in taken:
+            wrong = f"the column {column!r} is both the {taken[column]} and the {what}"
+            problems.note(passable(reading.fail(wrong, remedy), **{what: None}))
+        elif column not in columns:
+            role = "" if what == "regime" else f" for the {what}"
+            wrong = f"there is no column {column!r}{role}; the columns are {quoted(columns)}"
+            error = reading.fail(wrong, f"{remedy} {hint}".strip())
+            if what != "regime":
+                error = passable(error, **{what: None})
+            elif only:
+                # Further problems are looked for with the column that is probably meant.
+                error = passable(error, regime=candidates[0])
+            problems.note(error)
+        taken[column] = what
 
-    Parameters
-    ----------
-    what : str
-    regime : str
-        The column that is missing.
-    columns : sequence of str
-    candidates : sequence of str
-        Columns that may hold the regime, from what is in them. If there is only one, further
-        problems are looked for with it.
-    """
-    near = did_you_mean(regime, columns)
-    only = f"Is it {candidates[0]!r}?" if len(candidates) == 1 else ""
-    several = f"Columns that may hold it: {quoted(candidates)}." if len(candidates) > 1 else ""
-    # If no name was given, a similar one means nothing.
-    hint = only or near if regime in DEFAULTS else near or only
-    error = fail(
-        what,
-        "Name the column that holds the regime of each row with --regime, or regime in study.toml. "
-        f"{hint or several}".strip(),
-    )
-    return passable(error, regime=candidates[0]) if only else error
 
-
-def few_valued(values: Mapping[str, Sequence[object]]) -> list[str]:
-    """Columns whose values occur several times each, as regimes do."""
-    return [
+def few_valued(values: Mapping[str, Sequence[object]], control: str) -> list[str]:
+    """Columns that may hold the regime: with the control, or else with few values, as regimes."""
+    held = [name for name, own in values.items() if control in own]
+    return held or [
         name
         for name, own in values.items()
         if 2 <= len(set(own)) <= MOST_CANDIDATE_VALUES and ROWS_EACH * len(set(own)) <= len(own)
     ]
 
 
-def check_beside(
-    columns: Iterable[str],
-    beside: Mapping[str, str],
-    regime: str,
-    fail: Callable[[str, str], InputError],
-) -> None:
-    """Raise an `InputError` if the batch or the group column is missing, or is another one."""
-    names, taken, problems = list(columns), {regime: "regime"}, Problems()
-    for what, column in beside.items():
-        remedy = (
-            f"Name the column that holds the {what} of each row with --{what} or in study.toml."
-        )
-        wrong = ""
-        if column in taken:
-            wrong = f"the column {column!r} is both the {taken[column]} and the {what}"
-        elif column not in names:
-            wrong = f"there is no column {column!r} for the {what}; the columns are {quoted(names)}"
-            remedy = f"{remedy} {did_you_mean(column, names)}".strip()
-        if wrong:
-            problems.note(passable(fail(wrong, remedy), **{what: None}))
-        taken[column] = what
-    problems.raise_all()
-
-
-def kept_positions(
-    names: Sequence[str],
-    ignore: Sequence[str],
-    fail: Callable[[str, str], InputError],
-    *,
-    what: str = "column",
-) -> IntArray:
-    """Positions of the names that are not ignored; an error if one to ignore is unknown."""
-    unknown = [name for name in ignore if name not in names]
-    if unknown:
-        raise fail(
-            f"there is no {what} {quoted(unknown)} to ignore",
-            did_you_mean(unknown[0], names) or "Check the spelling.",
-        )
-    return np.array([i for i, name in enumerate(names) if name not in ignore], dtype=np.intp)
-
-
-def plain_rows(rows: npt.NDArray[np.number], kept: IntArray) -> npt.NDArray[np.number]:
-    """The columns in `kept`, as float32 if they are float32, otherwise as float64."""
-    if len(kept) < rows.shape[1]:
-        rows = rows[:, kept]
-    return rows if rows.dtype == np.float32 else rows.astype(np.float64)
-
-
 def quoted(names: Sequence[str]) -> str:
     """The first names in quotes, and the number of the others."""
     return few((repr(name[:60]) for name in names), 6)
+
+
+# -- what is said of columns that are not used ----------------------------------------------------
+
+
+def _not_a_feature(why: str) -> str:
+    return f" is {why}, so it is not used as a feature"
+
+
+def ignored_columns(ignored: Mapping[str, str], client: str) -> list[Finding]:
+    """A finding for each column that is not used, with the reason; none for those on request."""
+    return [
+        Finding(
+            "ignored-column",
+            "info",
+            f"the column {column!r}{_not_a_feature(why)}",
+            "Nothing to do, unless it is a measurement; then "
+            f"{_THEN.get(why, 'encode it as numbers')}.",
+            client=client,
+        )
+        for column, why in ignored.items()
+        if why != ON_REQUEST
+    ]
+
+
+def constant_columns(constant: Sequence[str], client: str) -> list[Finding]:
+    """A finding about columns with one value in all rows, if there are any."""
+    if not constant:
+        return []
+    return [
+        Finding(
+            "constant-column",
+            "info",
+            f"dropped {quoted(constant)}: constant over all regimes",
+            "Nothing to do, unless it should vary; then check the sensor.",
+            value=float(len(constant)),
+            client=client,
+        )
+    ]
+
+
+def warn_of_ignored(findings: Sequence[Finding], *, stacklevel: int) -> None:
+    """Warn of ignored columns and regimes, for readers that do not return findings."""
+    found = [f for f in findings if f.check in ("ignored-column", "unusable-regime")]
+    found = [f for f in found if not f.message.endswith(_not_a_feature(ROW_INDEX))]
+    if not found:
+        return
+    said: dict[str, list[str]] = {}
+    for f in found[:MOST_WARNED]:
+        said.setdefault(f.remedy, []).append(f.message)
+    text = " ".join(f"{'; '.join(messages)}. {remedy}" for remedy, messages in said.items())
+    more = f" And {len(found) - MOST_WARNED} more." if len(found) > MOST_WARNED else ""
+    warnings.warn(
+        f"client {found[0].client!r}: {text}{more} (ignore=[…] names columns that need no warning)",
+        stacklevel=stacklevel + 1,
+    )

@@ -9,18 +9,16 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
-from jigsaw_crl.study.arrow import Tables, arrow_source, unreadable
-from jigsaw_crl.study.columns import BOOLEAN, feature_columns, few_valued
+from jigsaw_crl.study.arrow import Batches, arrow_chunks, unreadable
+from jigsaw_crl.study.columns import BOOLEAN, check_width, choose_columns, few_valued
 from jigsaw_crl.study.data_file import DataFile
-from jigsaw_crl.study.limits import check_columns
 from jigsaw_crl.study.source import Reading, Source
 
 __all__ = ["csv_source"]
@@ -40,32 +38,25 @@ _HEAD_LINES, _MOST_HEAD_BYTES = 4, 1 << 26
 # Bytes that are parsed at a time.
 _BLOCK = 1 << 20
 
-Fail = Callable[..., InputError]
-
 
 def csv_source(data: DataFile, reading: Reading) -> Source:
     """A text file with commas, semicolons or tabs; the first line names the columns."""
-    naming, fail = reading.naming, reading.fail
-    regime = naming.column()
     with readable(data.path):
-        header, sample, delimiter, longest = _head(data, regime, fail)
-    check_columns(len(header), fail)
-    named = [regime, *naming.beside.values()]
-    ignore, lacking = naming.ignored_among(header)
-    cells = _cells(header, sample, {*named, *ignore}, naming.na)
-    decimal = _decimal_point(cells, delimiter, fail)
+        header, sample, delimiter, longest = _head(data, reading)
+    check_width(len(header), reading)
+    named = list(reading.columns().values())
+    cells = _cells(header, sample, {*named, *reading.ignore}, reading.na)
+    decimal = _decimal_point(cells, delimiter, reading)
     not_numbers = _text_columns(cells, decimal)
-    if regime not in header:
-        # Only columns with the control in them are suggested as the regime, or of few values.
-        held = [n for n in not_numbers if naming.control in cells[n]]
-        likely = held or few_valued({n: cells[n] for n in not_numbers}) or not_numbers
-        not_numbers = {n: not_numbers[n] for n in likely}
-    features, ignored = feature_columns(header, not_numbers, ignore, reading)
+    likely = few_valued({name: cells[name] for name in not_numbers}, reading.control)
+    features, ignored, lacking = choose_columns(
+        reading, header, not_numbers=not_numbers, candidates=likely or list(not_numbers)
+    )
     if not sample:
-        raise fail("there are no rows below the header", "Check that the file is complete.")
+        raise reading.fail("there are no rows below the header", "Check that the file is complete.")
     column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
 
-    def tables() -> Tables:
+    def batches() -> Batches:
         options = {
             "read_options": arrow_csv.ReadOptions(
                 column_names=header,
@@ -79,7 +70,7 @@ def csv_source(data: DataFile, reading: Reading) -> Source:
                 column_types=column_types,
                 include_columns=[*named, *features],
                 strings_can_be_null=True,
-                null_values=[*_NULLS, *naming.na] if naming.na else None,
+                null_values=[*_NULLS, *reading.na],
                 decimal_point=decimal,
             ),
         }
@@ -87,19 +78,19 @@ def csv_source(data: DataFile, reading: Reading) -> Source:
             with data.copy() as file:
                 stream = pa.input_stream(file, compression=_compression(data))
                 with arrow_csv.open_csv(stream, **options) as reader:
-                    for table in reader:
-                        yield table, {}
+                    for batch in reader:
+                        yield batch, {}
         except pa.ArrowException as error:
-            raise unreadable(error, fail, header, naming.ignore) from None
+            raise unreadable(error, reading, header) from None
 
-    return arrow_source(features, ignored, tables, reading, lacking=lacking)
+    return Source(features, arrow_chunks(batches, features, reading), ignored, lacking)
 
 
 def _compression(data: DataFile) -> str | None:
     return "gzip" if data.path.suffix.casefold() == ".gz" else None
 
 
-def _first_bytes(data: DataFile, fail: Fail) -> tuple[bytes, bool]:
+def _first_bytes(data: DataFile, reading: Reading) -> tuple[bytes, bool]:
     """The first megabyte, or more until a few lines are complete; and is this the whole file?"""
     file: Any = data.from_start()
     if _compression(data):
@@ -112,7 +103,7 @@ def _first_bytes(data: DataFile, fail: Fail) -> tuple[bytes, bool]:
             return first, True
         if first.count(b"\n") >= _HEAD_LINES:
             return first, False
-    raise fail(
+    raise reading.fail(
         f"the first {_HEAD_LINES} lines are longer than {_MOST_HEAD_BYTES >> 20} MB",
         "Check that this is a table, with one row per line.",
     )
@@ -132,9 +123,10 @@ def _delimiter(text: str, regime: str) -> str:
     return max(columns, key=lambda d: (regime in columns[d], len(columns[d])))
 
 
-def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list[str]], str, int]:
+def _head(data: DataFile, reading: Reading) -> tuple[list[str], list[list[str]], str, int]:
     """Header, first rows, delimiter, and the bytes of the longest of these lines."""
-    first_bytes, complete = _first_bytes(data, fail)
+    fail = reading.fail
+    first_bytes, complete = _first_bytes(data, reading)
     try:
         # The data may end inside a character.
         text = first_bytes.decode("utf-8-sig", errors="strict" if complete else "ignore")
@@ -144,7 +136,7 @@ def _head(data: DataFile, regime: str, fail: Fail) -> tuple[list[str], list[list
         raise fail("the file is empty", "Check the file.")
     if "\0" in text:
         raise fail("the file is not text", "Save it as CSV, or use its own ending.")
-    delimiter = _delimiter(text, regime)
+    delimiter = _delimiter(text, reading.columns()["regime"])
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         header = next(reader)
@@ -167,7 +159,7 @@ def _cells(
     return columns
 
 
-def _decimal_point(columns: Mapping[str, list[str]], delimiter: str, fail: Fail) -> str:
+def _decimal_point(columns: Mapping[str, list[str]], delimiter: str, reading: Reading) -> str:
     """The sign before the decimals of a number: a point, or a comma where no number has a point."""
     seen: dict[str, tuple[str, str]] = {}
     thousands = delimiter != ";"
@@ -182,13 +174,13 @@ def _decimal_point(columns: Mapping[str, list[str]], delimiter: str, fail: Fail)
     name, cell = seen[","]
     if "." in seen:
         other, point = seen["."]
-        raise fail(
+        raise reading.fail(
             f"the column {name!r} has decimal commas ({cell!r}) and {other!r} decimal points "
             f"({point!r})",
             "Write all numbers of a file in one way.",
         )
     if thousands:
-        raise fail(
+        raise reading.fail(
             f"the commas in the column {name!r} ({cell!r}) may be decimal commas or separate "
             "thousands",
             "Write numbers with a decimal point and without separators.",

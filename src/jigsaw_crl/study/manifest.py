@@ -1,4 +1,4 @@
-"""The manifest of a study, `study.toml`: its fields, and what to write in place of a wrong one.
+"""The manifest of a study, `study.toml`: its fields, and which file is which client.
 
 Everything in the manifest is optional::
 
@@ -24,32 +24,41 @@ Everything in the manifest is optional::
     "pump (5 V)" = "pump"
 
     [clients.lab-1]
-    file = "data/first lab.csv"     # relative to the manifest
+    file = "data/first lab.csv"     # relative to the manifest, in its folder
     n_latent = 7
     interventions = {pump = "soft"}   # this client's word counts before the one above
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import read_file
-from jigsaw_crl.base.knowledge import Knowledge
-from jigsaw_crl.base.text import did_you_mean
-from jigsaw_crl.moments.trimming import check_trim
+from jigsaw_crl.base.files import read_file, readable
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.knowledge import NOTHING, Knowledge
+from jigsaw_crl.base.labels import normal_label
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.client.checks import Kinds
+from jigsaw_crl.client.client import CONTROL
+from jigsaw_crl.study.data_file import files_below
 from jigsaw_crl.study.problems import Problems
+from jigsaw_crl.study.source import ENDINGS, Reading
 
-__all__ = ["MANIFEST", "read_manifest"]
+__all__ = ["MANIFEST", "Described", "describe", "describe_one", "is_partitioned", "read_manifest"]
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
-# What a field looks like; its type is that of the value.
-_COMMON: dict[str, str] = {
+# Tables of programs that are not read; such a file in a study's folder is probably a client.
+OTHER_TABLES = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
+# What a field looks like.
+_COMMON = {
     "regime": 'regime = "COLUMN"',
     "control": 'control = "VALUE"',
     "batch": 'batch = "COLUMN"',
@@ -80,108 +89,268 @@ _MEANT = {
 }
 
 
+# -- its fields -----------------------------------------------------------------------------------
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """The fields of a manifest, checked; the study's name is by default that of the folder."""
+    # Imported here because pydantic takes time to load.
+    from pydantic import ValidationError
+
+    from jigsaw_crl.study.manifest_fields import ManifestFields
+
     fail = partial(InputError, path=path)
     try:
         document = tomllib.loads(read_file(path, LARGEST_MANIFEST, "manifest").decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # Also for an integer of more digits than Python turns into a number.
+        said = str(error)[:200]
         raise fail(
-            f"the manifest is not valid TOML ({error})", 'Texts stand in quotes, as in a = "b".'
+            f"the manifest is not valid TOML ({said})", 'Texts stand in quotes, as in a = "b".'
         ) from None
-    problems = Problems()
-    _check_table(document, _TOP, "the manifest", fail, problems)
-    clients = document.get("clients", {})
-    for name, table in clients.items() if isinstance(clients, dict) else ():
-        if isinstance(table, dict):
-            _check_table(table, _CLIENT, f"clients.{name}", fail, problems)
-        else:
-            remedy = f'Write [clients.{name}] and below it file = "FILE".'
-            problems.note(fail(f"clients.{name} is not a table", remedy))
-    if isinstance(document.get("knowledge"), dict):
-        try:
-            document["knowledge"] = Knowledge.from_document(document["knowledge"])
-        except InputError as error:
-            problems.note(error.located(path=path))
-    problems.raise_all(path=path)
-    return {"name": path.parent.resolve().name, **document}
-
-
-def _check_table(
-    table: Mapping[str, Any],
-    known: Mapping[str, str],
-    where: str,
-    fail: partial[InputError],
-    problems: Problems,
-) -> None:
-    for key, value in table.items():
-        if key not in known:
-            what = f"{where} has an unknown field {key!r}"
-            problems.note(fail(what, _instead_of_unknown(key, value, known)))
-        elif not _fits(key, value):
-            what = f"{where}: the field {key!r} is {_shown(value)}"
-            problems.note(fail(what, f"Write {_corrected(key, value) or known[key]}."))
-
-
-def _fits(key: str, value: Any) -> bool:
-    """Is this a value that the field may have?"""
-    if key == "interventions":
-        kinds = value.values() if isinstance(value, dict) else [value]
-        return all(kind in ("soft", "hard") for kind in kinds)
-    if key in ("ignore", "labels", "na"):
-        return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    if key == "rename":
-        return isinstance(value, dict) and all(isinstance(x, str) for x in value.values())
-    if key == "missing":
-        return value in ("refuse", "drop", "em")
-    if key == "trim":
-        return _is_share(value)
-    kind: type = {"clients": dict, "knowledge": dict, "n_latent": int}.get(key, str)
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _is_share(value: Any) -> bool:
+    problems, faults = Problems(), dict[tuple[Any, ...], Any]()
     try:
-        check_trim(value)
-    except (InputError, TypeError):
-        return False
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        fields = ManifestFields.model_validate(document).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        for fault in error.errors(include_url=False, include_context=False):
+            place = fault["loc"][:3] if fault["loc"][0] == "clients" else fault["loc"][:1]
+            faults.setdefault(place, fault)
+    for place, fault in faults.items():
+        problems.note(fail(*_explained(document, place, fault["type"] == "extra_forbidden")))
+    if isinstance(document.get("knowledge"), dict):
+        with problems.noted():
+            try:
+                known = Knowledge.from_document(document["knowledge"])
+            except InputError as error:
+                raise error.located(path=path) from None
+    problems.raise_all(path=path)
+    if "knowledge" in fields:
+        fields["knowledge"] = known
+    return {"name": path.parent.resolve().name, **fields}
 
 
-def _corrected(key: str, value: Any) -> str:
-    """What the user probably meant by a wrong value; empty if that is not clear."""
-    if key == "missing" and (value is True or value == "true"):
-        return 'missing = "drop"'
-    if key == "missing" and (value is False or value == "false"):
-        return 'missing = "refuse", or leave it out'
-    if key in ("ignore", "labels", "na") and isinstance(value, str):
-        return f'{key} = ["{value}"]'
-    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    if key in ("regime", "control", "batch", "group", "name", "file") and plain:
-        return f'{key} = "{value}"'
-    if key == "n_latent" and isinstance(value, str) and value.isdigit():
-        return f"n_latent = {value}"
-    return ""
+def _explained(document: dict[str, Any], place: tuple[Any, ...], unknown: bool) -> tuple[str, str]:
+    """What is wrong with a field of the manifest, and what to write."""
+    value: Any = document
+    for part in place:
+        value = value[part]
+    key, known, where = place[-1], _TOP, "the manifest"
+    if len(place) == 3:
+        known, where = _CLIENT, f"clients.{place[1]}"
+    elif len(place) == 2:
+        remedy = f'Write [clients.{key}] and below it file = "FILE".'
+        return f"clients.{key} is not a table", remedy
+    if unknown:
+        return f"{where} has an unknown field {key!r}", _instead_of_unknown(key, value, known)
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    text = text if len(text) <= 60 else f"{text[:59]}…"
+    return f"{where}: the field {key!r} is {text}", f"Write {known[key]}."
 
 
 def _instead_of_unknown(key: str, value: Any, known: Mapping[str, str]) -> str:
     """What to write in place of a field that does not exist."""
     folded = key.strip().casefold().replace("-", "_")
     other = _TOP if known is _CLIENT else _CLIENT
-    for field, words in _MEANT.items():
-        if folded in words and field in known:
-            return f"Write {_corrected(field, value) or known[field]}."
-        if folded in words and field in other:
-            key = field
-    if key in other:
+    meant = next((field for field, words in _MEANT.items() if folded in words), key)
+    if meant in known:
+        return f"Write {known[meant]}."
+    if meant in other:
         place = "below [clients.NAME]" if other is _CLIENT else "above all tables"
-        return f"It stands {place}: {other[key]}."
+        return f"It stands {place}: {other[meant]}."
     if isinstance(value, dict) and known is _TOP:
         return f"If it is a client, write [clients.{key}]. The fields are {', '.join(known)}."
-    near = did_you_mean(folded, known)
-    return f"{near} The fields are {', '.join(known)}.".strip()
+    return f"{did_you_mean(folded, known)} The fields are {', '.join(known)}.".strip()
 
 
-def _shown(value: Any) -> str:
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+# -- which file is which client -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Described:
+    """A study before its clients are read.
+
+    Name, how each client is read, permitted labels, kinds for all, tables in its folder that are
+    not read, and what is known before the data.
+    """
+
+    name: str
+    clients: tuple[Reading, ...]
+    labels: tuple[str, ...] | None = None
+    interventions: Kinds | None = None
+    skipped: tuple[str, ...] = ()
+    knowledge: Knowledge = NOTHING
+
+    def findings(self) -> tuple[Finding, ...]:
+        """A finding for each table that is not read."""
+        return tuple(
+            Finding(
+                "skipped-file",
+                "warning",
+                f"{name!r} is not read: the file's format is not supported",
+                f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}.",
+            )
+            for name in self.skipped
+        )
+
+
+def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -> Described:
+    """What a study folder or manifest says of its clients; what is given comes first.
+
+    With `elsewhere`, tables of clients whose files are not here are passed over: a site may have
+    the manifest of the whole study.
+    """
+    with readable(path):
+        if not path.exists():
+            raise FileNotFoundError
+        folder = path if path.is_dir() else path.parent
+        file = path / MANIFEST if path.is_dir() else path
+        manifest: dict[str, Any] = {"name": path.name}
+        if file.exists():
+            manifest = read_manifest(file)
+        found = _client_files(folder)
+        skipped = tuple(sorted(p.name for p in folder.iterdir() if _is_other_table(p)))
+    clients = []
+    for name, table in manifest.get("clients", {}).items():
+        try:
+            target = _file_of(name, table.get("file"), folder, found, file)
+        except InputError:
+            if elsewhere:
+                continue
+            raise
+        clients.append(_reading_of(target, name, manifest, table, given))
+    used = {reading.path for reading in clients}
+    clients += [_reading_of(p, None, manifest, {}, given) for p in found if p not in used]
+    if not clients:
+        beside = f", only {few(map(repr, skipped))}" if skipped else ""
+        raise InputError(
+            f"the folder holds no client file{beside}",
+            f"A study has one file per client: {' '.join(ENDINGS)}.",
+            path=path,
+        )
+    labels = manifest.get("labels")
+    return Described(
+        manifest["name"],
+        tuple(clients),
+        None if labels is None else tuple(map(normal_label, labels)),
+        manifest.get("interventions"),
+        skipped,
+        manifest.get("knowledge", NOTHING),
+    )
+
+
+def describe_one(path: Path, given: Mapping[str, Any]) -> Described:
+    """One client: of its file, with the manifest in the same folder, or of a manifest."""
+    with readable(path):
+        beside = path.suffix != ".toml" and (path.parent / MANIFEST).is_file()
+    if path.suffix == ".toml":
+        described = describe(path, given, elsewhere=True)
+        if len(described.clients) != 1:
+            count = pluralise(len(described.clients), "client")
+            raise InputError(
+                f"the manifest has {count}, and one is asked for",
+                "Name the client's own file: the manifest in its folder holds for it.",
+                path=path,
+            )
+    else:
+        described = Described(path.name, (_reading_of(path, None, {}, {}, given),))
+        if beside:
+            study = describe(path.parent, given, elsewhere=True)
+            for reading in study.clients:
+                if reading.path is not None and reading.path.resolve() == path.resolve():
+                    described = replace(study, clients=(replace(reading, path=path),))
+    (own,) = described.clients
+    # A column that is asked for must be there.
+    strict = own.strict_ignore or bool(given.get("ignore"))
+    name = given.get("name")
+    own = replace(own, strict_ignore=strict, name=own.name if name is None else name)
+    return replace(described, clients=(own,))
+
+
+def is_partitioned(folder: Path) -> bool:
+    """Is the folder one client's table, divided into `column=value` sub-folders?"""
+    return any(p.is_dir() and "=" in p.name for p in folder.iterdir())
+
+
+def _client_files(folder: Path) -> list[Path]:
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if not path.name.startswith(".")
+        and (
+            _holds_parts(path, folder) if path.is_dir() else path.name.casefold().endswith(ENDINGS)
+        )
+    ]
+
+
+def _is_other_table(path: Path) -> bool:
+    # A name that starts with "~$" is that of an open spreadsheet's lock.
+    hidden = path.name.startswith((".", "~"))
+    return not hidden and path.name.casefold().endswith(OTHER_TABLES) and path.is_file()
+
+
+def _holds_parts(path: Path, study: Path) -> bool:
+    """Is a folder one client's table in parts? A link to a folder above the study is not."""
+    if study.resolve().is_relative_to(path.resolve()):
+        return False
+    try:
+        return next(files_below(path, ".parquet"), None) is not None
+    except (InputError, PermissionError):
+        # A large folder without a part among its first entries, or one that is not ours to read.
+        return False
+
+
+def _file_of(name: str, file: str | None, folder: Path, found: list[Path], manifest: Path) -> Path:
+    fail = partial(InputError, client=name, path=manifest)
+    if file is None:
+        for path in found:
+            if Reading(path).client == name:
+                return path
+        raise fail(
+            f"the manifest describes the client {name!r}, but no file is called so",
+            f'Say which it is: [clients.{name}] file = "…"; delete this table if the site left.',
+        )
+    inside = os.path.normpath(file)
+    if os.path.isabs(inside) or inside.split(os.sep)[0] == os.pardir:
+        raise fail(
+            f"the manifest's file {file!r} lies outside the study's folder",
+            "Move it into the folder, or put a link to it there.",
+        )
+    if not (folder / file).exists():
+        raise fail(
+            f"the manifest's file {file!r} does not exist",
+            "Paths are relative to the manifest; delete this table if the site left.",
+        )
+    return folder / file
+
+
+def _reading_of(
+    path: Path,
+    name: str | None,
+    common: Mapping[str, Any],
+    own: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> Reading:
+    """How to read one client: as given, else as its own table says, else as the manifest's head."""
+
+    def choose(key: str, default: Any = None) -> Any:
+        return next((s[key] for s in (given, own, common) if s.get(key) is not None), default)
+
+    return Reading(
+        path,
+        name,
+        regime=choose("regime"),
+        control=choose("control", CONTROL),
+        rename={**common.get("rename", {}), **own.get("rename", {})},
+        ignore=tuple(choose("ignore", ())),
+        batch=choose("batch"),
+        group=choose("group"),
+        trim=choose("trim", 0.0),
+        missing=choose("missing", "refuse"),
+        na=tuple(choose("na", ())),
+        n_latent=choose("n_latent"),
+        interventions=own.get("interventions"),
+        strict_rename="rename" in own,
+        # A word about all files: some may lack the column.
+        strict_ignore=given.get("ignore") is None and "ignore" in own,
+        reduction=given.get("reduction"),
+    )

@@ -28,9 +28,10 @@ from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.incomplete import Incomplete
 from jigsaw_crl.moments.regime import Batch, Moments
+from jigsaw_crl.study.columns import check_width
 from jigsaw_crl.study.data_file import DataFile
-from jigsaw_crl.study.limits import check_columns
-from jigsaw_crl.study.npz import Member, archive_members, read_array
+from jigsaw_crl.study.npz import Member, read_array
+from jigsaw_crl.study.source import Reading
 
 if TYPE_CHECKING:
     from jigsaw_crl.study.moments_header import MomentsHeader, RegimeHeader
@@ -126,22 +127,29 @@ def is_moments_file(names: set[str]) -> bool:
     return names >= {"header", "mean", "covariance"}
 
 
-def read_moments(data: DataFile, *, name: str | None = None, n_latent: int | None = None) -> Client:
-    """A client from its moments file; header and arrays are checked."""
+def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading) -> Client:
+    """A client from its moments file; header and arrays are checked.
+
+    Parameters
+    ----------
+    data : DataFile
+    members : mapping of str to Member
+        The headers of its arrays.
+    reading : Reading
+        Of which the client's name and number of latents come before those of the file.
+    """
     from jigsaw_crl.study.moments_header import MomentsHeader  # see above
 
-    fail = partial(InputError, remedy=MomentsHeader.remedy, client=name, path=data.path)
-    # Errors of the archive itself bring their own remedy.
-    broken = partial(InputError, client=name, path=data.path)
-    members = archive_members(data, name or data.path.name)
-    held = members.pop("header")
+    fail = partial(InputError, remedy=MomentsHeader.remedy, client=reading.name, path=data.path)
+    arrays_of = {name: member for name, member in members.items() if name != "header"}
+    held, name, n_latent = members["header"], reading.name, reading.n_latent
     if held.dtype.kind != "U" or held.shape != () or held.size > LARGEST_HEADER:
         raise fail(f"the header has type {held.dtype} and shape {held.shape}")
-    header = MomentsHeader.from_text(str(read_array(data, held, broken)[()]), path=data.path)
-    check_columns(len(header.features), lambda what, _: fail(what))
+    header = MomentsHeader.from_text(str(read_array(data, held, reading)[()]), path=data.path)
+    check_width(len(header.features), reading)
     # Every shape is checked before the first array is read.
-    _check_shapes(_shapes(header, members), members, fail)
-    arrays = {key: read_array(data, member, broken) for key, member in members.items()}
+    _check_shapes(_shapes(header, arrays_of), arrays_of, fail)
+    arrays = {key: read_array(data, member, reading) for key, member in arrays_of.items()}
     for key, array in arrays.items():
         if not np.isfinite(array).all():
             raise fail(f"the array {key} has missing or infinite entries")

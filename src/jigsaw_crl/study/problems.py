@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few, pluralise
-from jigsaw_crl.study.source import Naming
+from jigsaw_crl.study.source import Reading
 
 __all__ = ["Problems", "passable", "read_through"]
 
@@ -33,7 +33,7 @@ class Several(InputError):
 
 
 class Passable(InputError):
-    """A problem, and the fields of `Naming` with which the file can be read on."""
+    """A problem, and the fields of `Reading` with which the file can be read on."""
 
     instead: Mapping[str, Any] = {}
 
@@ -45,7 +45,7 @@ def passable(error: InputError, **instead: Any) -> Passable:
     ----------
     error : InputError
     instead
-        Fields of `Naming`, with the values to go on with.
+        Fields of `Reading`, with the values to go on with.
     """
     found = Passable(
         error.what, error.remedy, client=error.client, regime=error.regime, path=error.path
@@ -54,19 +54,17 @@ def passable(error: InputError, **instead: Any) -> Passable:
     return found
 
 
-def read_through(
-    read: Callable[[Naming, Problems], T], naming: Naming, problems: Problems
-) -> T | None:
+def read_through(read: Callable[[Reading], T], reading: Reading, problems: Problems) -> T | None:
     """What `read` returns, past the problems that can be passed; None where one cannot."""
     for _ in range(MOST_PASSED):
         try:
-            return read(naming, problems)
+            return read(reading)
         except InputError as error:
             parts = problems.note(error)
             if not all(isinstance(part, Passable) for part in parts):
                 return None
             for part in parts:
-                naming = replace(naming, **getattr(part, "instead", {}))
+                reading = replace(reading, **getattr(part, "instead", {}))
     return None
 
 

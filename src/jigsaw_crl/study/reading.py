@@ -14,27 +14,15 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.study.columns import quoted
+from jigsaw_crl.study.columns import quoted, warn_of_ignored
 from jigsaw_crl.study.data_file import DataFile, open_data
-from jigsaw_crl.study.folder import (
-    ENDINGS,
-    Described,
-    Entry,
-    Study,
-    client_name,
-    is_partitioned,
-    manifest_entries,
-    refuse_two_files_of_one_client,
-)
-from jigsaw_crl.study.ignored import warn_of_ignored
-from jigsaw_crl.study.manifest import MANIFEST
+from jigsaw_crl.study.folder import Study
+from jigsaw_crl.study.manifest import MANIFEST, Described, describe, describe_one, is_partitioned
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.npz import archive_members, npz_source
-from jigsaw_crl.study.one_file import describe_one
 from jigsaw_crl.study.problems import Problems, read_through
 from jigsaw_crl.study.regimes import Collect, collect, read_source
-from jigsaw_crl.study.source import Missing, Naming, Reading, Source
+from jigsaw_crl.study.source import ENDINGS, Missing, Reading, Source
 
 __all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
 
@@ -127,10 +115,7 @@ def read_client(
 def read_client_with_findings(
     path: str | Path,
     *,
-    name: str | None = None,
-    n_latent: int | None = None,
     interventions: Kinds | None = None,
-    reduction: Reduction | None = None,
     cluster: Any = None,
     **asked: Any,
 ) -> tuple[Client, list[Finding]]:
@@ -138,31 +123,24 @@ def read_client_with_findings(
 
     Parameters
     ----------
-    path, name, n_latent, interventions
+    path, interventions
         As for `read_client`.
-    reduction : Reduction, optional
-        Directions along which rows are read.
     cluster : str or distributed.Client, optional
         Dask cluster whose workers read the files of a folder; see `jigsaw_crl.study.cluster`.
     asked
-        Further parameters of `read_client`.
+        Further parameters of `read_client`, and `reduction`: directions along which rows are read.
     """
-    described = describe_one(Path(path), _given(**asked), name=name, n_latent=n_latent)
-    one = _read_one(described, reduction=reduction, collecting=_place(cluster))
+    collecting: Collect = collect
+    if cluster is not None:
+        # Imported here for start-up time: it loads pyarrow.
+        from jigsaw_crl.study.cluster import collect_on_cluster
+
+        collecting = partial(collect_on_cluster, cluster)
+    one = _read_one(describe_one(Path(path), _given(**asked)), collecting=collecting)
     client = one.client
     if interventions is not None:
         client = client.with_interventions(interventions, strict=True)
     return client, list(one.findings)
-
-
-def _place(cluster: Any) -> Collect:
-    """Where rows are read: in this process, or on a cluster."""
-    if cluster is None:
-        return collect
-    # Imported here for start-up time: it loads pyarrow.
-    from jigsaw_crl.study.cluster import collect_on_cluster
-
-    return partial(collect_on_cluster, cluster)
 
 
 def read_study(
@@ -209,40 +187,60 @@ def read_study(
         regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
         missing=missing,
     )  # fmt: skip
-    described = manifest_entries(given, asked)
-    refuse_two_files_of_one_client(described.entries)
+    described = describe(given, asked)
+    _refuse_two_files_of_one_client(described)
     read, problems = [], Problems()
-    for entry in described.entries:
+    for reading in described.clients:
         with problems.noted():
-            one = _read(entry, problems, hashed=True)
+            one = _read(reading, problems, described, hashed=True)
             if one is not None:
                 read.append(one)
-                _refuse_strangers(one, described.labels)
     if read:
         with problems.noted():
             _refuse_unknown_columns(read)
             study = _study(described.name, read)
-    problems.raise_all(len(described.entries), given)
-    study = replace(study, findings=(*described.findings(), *study.findings))
+    problems.raise_all(len(described.clients), given)
     try:
         described.knowledge.check(study.labels)
+        if described.interventions is not None:
+            study = study.with_interventions(described.interventions)
+        clients = tuple(
+            client
+            if reading.interventions is None
+            else client.with_interventions(reading.interventions, strict=True)
+            for client, reading in zip(study.clients, described.clients, strict=True)
+        )
     except InputError as error:
         raise error.located(path=given) from None
-    return replace(_with_kinds(study, described, given), knowledge=described.knowledge)
+    findings = (*described.findings(), *study.findings)
+    return replace(study, clients=clients, findings=findings, knowledge=described.knowledge)
 
 
-def _refuse_strangers(read: _Read, permitted: Sequence[str] | None) -> None:
+def _refuse_two_files_of_one_client(described: Described) -> None:
+    seen: dict[str, Path] = {}
+    for reading in described.clients:
+        path, name = reading.path or Path(), reading.client.casefold()
+        if name in seen:
+            raise InputError(
+                f"{seen[name].name} and {path.name} are both files of client {reading.client!r}",
+                "Keep one file per client, or name them in study.toml.",
+                path=path,
+            )
+        seen[name] = path
+
+
+def _refuse_strangers(client: Client, permitted: Sequence[str] | None, path: Path) -> None:
     """Refuse labels that are not among those that the manifest permits."""
-    strangers = [x for x in read.client.labels if permitted is not None and x not in permitted]
+    strangers = [x for x in client.labels if permitted is not None and x not in permitted]
     if strangers:
+        alone = len(strangers) == 1
+        subject = "label {} is" if alone else "labels {} are"
         raise InputError(
-            f"the label {quoted(strangers)} is not among the manifest's labels"
-            if len(strangers) == 1
-            else f"the labels {quoted(strangers)} are not among the manifest's labels",
+            f"the {subject.format(quoted(strangers))} not among the manifest's labels",
             f"Correct the spelling, or add it to labels in {MANIFEST}.",
-            client=read.client.name,
-            regime=strangers[0] if len(strangers) == 1 else None,
-            path=read.path,
+            client=client.name,
+            regime=strangers[0] if alone else None,
+            path=path,
         )
 
 
@@ -253,21 +251,6 @@ def _refuse_unknown_columns(read: Sequence[_Read]) -> None:
         raise InputError(
             f"no file has a column {quoted(sorted(unknown))} to ignore", "Check the spelling."
         )
-
-
-def _with_kinds(study: Study, described: Described, path: Path) -> Study:
-    """The study with the kinds of interventions that its manifest states."""
-    try:
-        if described.interventions is not None:
-            study = study.with_interventions(described.interventions)
-        own = [entry.interventions for entry in described.entries]
-        clients = tuple(
-            client if kinds is None else client.with_interventions(kinds, strict=True)
-            for client, kinds in zip(study.clients, own, strict=True)
-        )
-    except InputError as error:
-        raise error.located(path=path) from None
-    return replace(study, clients=clients)
 
 
 def read_any(path: str | Path, **reading: Any) -> Study:
@@ -293,9 +276,8 @@ def open_rows(
 ) -> Iterator[Source]:
     """The rows of a client's table with these features, for reading chunk by chunk."""
     given = Path(path)
-    (entry,) = describe_one(given, _given(regime=regime, ignore=ignore)).entries
-    with open_data(entry.path) as data:
-        reading = Reading(client_name(entry.path), entry.naming, entry.path)
+    (reading,) = describe_one(given, _given(regime=regime, ignore=ignore)).clients
+    with open_data(reading.path or given) as data:
         yield _source(data, reading).choose(features, reading)
 
 
@@ -327,51 +309,54 @@ def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
 
 def _read_one(described: Described, **how: Any) -> _Read:
     """Read the only client that is described; all its problems are one error."""
-    (entry,) = described.entries
+    (reading,) = described.clients
     problems, one = Problems(), None
     with problems.noted():
-        one = _read(entry, problems, **how)
-        if one is not None:
-            _refuse_strangers(one, described.labels)
-    problems.raise_all(path=entry.path)
+        one = _read(reading, problems, described, **how)
+    problems.raise_all(path=reading.path)
     assert one is not None
     client = one.client
     if described.interventions is not None:
         client = client.with_interventions(described.interventions)
-    if entry.interventions is not None:
-        client = client.with_interventions(entry.interventions, strict=True)
+    if reading.interventions is not None:
+        client = client.with_interventions(reading.interventions, strict=True)
     return replace(one, client=client)
 
 
 def _read(
-    entry: Entry,
+    reading: Reading,
     problems: Problems,
+    described: Described,
     *,
     hashed: bool = False,
-    reduction: Reduction | None = None,
     collecting: Collect = collect,
 ) -> _Read | None:
     """Read one client and note its problems; None if they leave no client.
 
     The file is opened once, for the hash and for the rows.
     """
-    with open_data(entry.path) as data:
+    assert reading.path is not None
+    with open_data(reading.path) as data:
         sha256 = data.sha256() if hashed else None
-        path, name = data.path, client_name(data.path) if entry.name is None else entry.name
-        zipped = path.name.casefold().endswith(".npz")
-        if zipped and is_moments_file(set(archive_members(data, name))):
-            client = read_moments(data, name=entry.name, n_latent=entry.n_latent)
-            return _Read(client, (), path, sha256)
 
-        def table(naming: Naming, problems: Problems) -> _Read | None:
-            reading = Reading(name, naming, path, entry.n_latent, reduction)
-            source = _source(data, reading).without(naming.na)
-            read = read_source(source, reading, problems, collecting)
-            if read is None:
+        def table(reading: Reading) -> _Read | None:
+            source = _source(data, reading).without(reading.na)
+            found = read_source(source, reading, problems, collecting)
+            if found is None:
                 return None
-            return _Read(read[0], tuple(read[1]), path, sha256, source.lacking)
+            return _Read(found[0], tuple(found[1]), data.path, sha256, source.lacking)
 
-        return read_through(table, entry.naming, problems)
+        members = {}
+        if data.path.name.casefold().endswith(".npz") and data.handle is not None:
+            members = archive_members(data, reading)
+        if is_moments_file(set(members)):
+            client = read_moments(data, members, reading)
+            read: _Read | None = _Read(client, (), data.path, sha256)
+        else:
+            read = read_through(table, reading, problems)
+    if read is not None:
+        _refuse_strangers(read.client, described.labels, data.path)
+    return read
 
 
 def _source(data: DataFile, reading: Reading) -> Source:

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,27 +25,21 @@ from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import rounding, varies
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.collected import Collected
-from jigsaw_crl.study.ignored import constant_columns, ignored_columns
+from jigsaw_crl.study.collected import Collected, large_enough
+from jigsaw_crl.study.columns import constant_columns, ignored_columns
 from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.regime_streams import RegimeStreams
 from jigsaw_crl.study.source import Reading, Source
-from jigsaw_crl.study.too_small import large_enough, without_rows
 from jigsaw_crl.study.wide import Along, FirstRead, is_wide
 
 __all__ = ["Collect", "collect", "read_source"]
 
-T = TypeVar("T")
 
-
-def collect(
-    source: Source, reading: Reading, along: Along | None, first: FirstRead | None = None
-) -> Collected:
+def collect(source: Source, reading: Reading, along: Along | None) -> Collected:
     """Read all rows of a table in this process."""
-    streams = RegimeStreams(source.features, reading, read=first, along=along)
+    collected = Collected(source.features, reading, along=along)
     for chunk in source.chunks():
-        streams.add(chunk)
-    return streams.collected()
+        collected.add(chunk)
+    return collected.finish()
 
 
 # Reads all rows of a table, along directions if they are given.
@@ -65,7 +58,7 @@ def read_source(
     if reading.reduction is not None:
         source = source.choose(reading.reduction.columns, reading)
         along = Along(reading.reduction, reading.reduction, source.ignored)
-    elif is_wide(len(source.features), reading.naming):
+    elif is_wide(len(source.features), reading):
         along = _first_read(source, reading, problems)
         if along is None:
             return None
@@ -73,17 +66,17 @@ def read_source(
     spoilt = _noted(collected, problems)
     with problems.noted():
         collected.check_regimes()
-        if spoilt and reading.naming.control not in collected.regimes:
+        if spoilt and reading.control not in collected.regimes:
             return None
         control, interventions = collected.moments()
-        # First, so that a misspelt label is not left out for its few rows.
-        _located(reading, check_names, reading.client, interventions, reading.naming.control)
         try:
+            # First, so that a misspelt label is not left out for its few rows.
+            check_names(reading.client, interventions, reading.control)
             return _client(source, collected, along, control, interventions)
-        except InputError:
+        except InputError as error:
             # Without the bad rows too little may be left.
             if not spoilt:
-                raise
+                raise error.located(path=reading.path) from None
     return None
 
 
@@ -95,24 +88,19 @@ def _noted(collected: Collected, problems: Problems) -> bool:
     return bool(spoilt)
 
 
-def _located(reading: Reading, call: Callable[..., T], *given: Any, **named: Any) -> T:
-    try:
-        return call(*given, **named)
-    except InputError as error:
-        raise error.located(path=reading.path) from None
-
-
 def _first_read(source: Source, reading: Reading, problems: Problems) -> Along | None:
     """Read a wide table for the directions that replace its columns; None if it has problems."""
-    first = FirstRead(len(source.features), reading.n_latent)
-    collected = collect(source, reading, None, first)
+    first = FirstRead(source.features, reading)
+    collected = Collected(source.features, reading, first=first)
+    for chunk in source.chunks():
+        collected.add(chunk)
     spoilt = _noted(collected, problems)
     with problems.noted():
         collected.check_regimes()
         if not spoilt:
             collected.check_control()
             kept, constant, ignored = collected.used(~first.constant(), source.ignored)
-            found = first.reduction(source.features, reading.naming, reading.n_latent, kept)
+            found = first.reduction(kept)
             return Along(found, found.select(kept), ignored, constant)
     return None
 
@@ -125,7 +113,7 @@ def _client(
     interventions: dict[str, list[Moments]],
 ) -> tuple[Client, list[Finding]]:
     reading = collected.reading
-    interventions, too_small = large_enough(interventions, reading.client)
+    interventions, findings = large_enough(interventions, collected.gone(), reading.client)
     if along is None:
         varying = varying_columns(control, interventions)
         kept, constant, ignored = collected.used(varying, source.ignored)
@@ -135,22 +123,18 @@ def _client(
             interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
     else:
         features, constant, ignored = list(along.own.features), along.constant, along.ignored
-    findings = [
-        *too_small,
-        *without_rows(collected.gone(), reading.client),
+    findings += [
         *ignored_columns(ignored, reading.client),
-        *collected.left_out(),
+        *collected.findings(),
         *constant_columns(constant, reading.client),
     ]
-    client = _located(
-        reading,
-        Client.from_moments,
+    client = Client.from_moments(
         reading.client,
         control=control,
         interventions=interventions,
         n_latent=reading.n_latent,
         features=features,
-        control_name=reading.naming.control,
+        control_name=reading.control,
         reduction=None if along is None else along.own,
     )
     return client, findings

@@ -15,10 +15,8 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
 
-__all__ = ["RISING", "RowOrder"]
+__all__ = ["RowOrder"]
 
-# Why such a column is not a feature.
-RISING = "rising from row to row, as a time or a row number does"
 # Rises that a column needs in some regime: by chance, one column in 10! (3.6 million) has them.
 FEWEST_RISES = 10
 

@@ -1,35 +1,37 @@
-"""A table that is read chunk by chunk, and what its columns and regimes are called."""
+"""A table that is read chunk by chunk, and how one client's table is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.arrays import BoolArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
+from jigsaw_crl.client.checks import Kinds
+from jigsaw_crl.client.client import CONTROL
 from jigsaw_crl.client.reduction import Reduction
+from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.moments.row_options import Missing, RowOptions
 
 __all__ = [
+    "ENDINGS",
     "Chunk",
-    "Codes",
     "Missing",
-    "Naming",
     "Reading",
     "Source",
     "chunk_rows",
     "is_sparse",
+    "plain_rows",
 ]
 
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad")
 # Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
 _CHUNK_VALUES = 1 << 19
-
-Codes = npt.NDArray[np.integer]
 
 
 def chunk_rows(n_features: int) -> int:
@@ -42,28 +44,35 @@ def is_sparse(rows: object) -> bool:
     return hasattr(rows, "toarray")
 
 
+def plain_rows(rows: npt.NDArray[np.number]) -> npt.NDArray[np.number]:
+    """The rows as float32 if they are float32, otherwise as float64."""
+    return rows if rows.dtype == np.float32 else rows.astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rows and their regimes: row i is in `regimes[codes[i]]`, in none if the code is -1.
+    """Some rows of a table.
 
-    `batches` and `groups` hold the names and codes of their batches and groups likewise; None
-    without such a column.
+    Parameters
+    ----------
+    rows : array, shape (n, features)
+    beside : mapping of str to (names, codes)
+        The "regime" of each row, and the "batch" and "group" if such columns are named: that of
+        row i is `names[codes[i]]`, and missing if the code is -1.
     """
 
-    regimes: Sequence[str]
-    codes: Codes
     rows: npt.NDArray[np.number]
-    batches: tuple[Sequence[str], Codes] | None = None
-    groups: tuple[Sequence[str], Codes] | None = None
+    beside: Mapping[str, Coded]
 
-    def select(self, rows: BoolArray | slice) -> Chunk:
+    def select(self, rows: BoolArray | IntArray | slice) -> Chunk:
         """Some of the rows."""
+        own = {what: (names, codes[rows]) for what, (names, codes) in self.beside.items()}
+        return Chunk(self.rows[rows], own)
 
-        def some(coded: tuple[Sequence[str], Codes] | None) -> tuple[Sequence[str], Codes] | None:
-            return None if coded is None else (coded[0], coded[1][rows])
-
-        own = some(self.batches), some(self.groups)
-        return Chunk(self.regimes, self.codes[rows], self.rows[rows], *own)
+    def regimes(self, rows: BoolArray) -> list[str]:
+        """The regimes of some rows, one for each."""
+        names, codes = self.beside["regime"]
+        return [names[code] for code in codes[rows].tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +97,8 @@ class Source:
 
     def choose(self, features: Sequence[str], reading: Reading) -> Source:
         """The same with these features only, in this order."""
+        if tuple(features) == self.features:
+            return self
         position = {name: i for i, name in enumerate(self.features)}
         missing = [name for name in features if name not in position]
         if missing:
@@ -105,7 +116,12 @@ class Source:
 
     def without(self, na: Sequence[str]) -> Source:
         """The same, with NaN for the numbers among the values that stand for a missing one."""
-        numbers = [number for text in na if (number := _as_number(text)) is not None]
+        numbers = []
+        for text in na:
+            try:
+                numbers.append(float(text))
+            except ValueError:
+                continue
 
         def chunks() -> Iterator[Chunk]:
             for chunk in self.chunks():
@@ -117,19 +133,16 @@ class Source:
         return replace(self, chunks=chunks) if numbers else self
 
 
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-@dataclass(frozen=True)
-class Naming:
-    """Names of columns and regimes in a client's file.
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How the table of one client is read.
 
     Parameters
     ----------
+    path : Path or None
+        The file; None for a table in memory.
+    name : str or None
+        The client's name; None for that of its file.
     regime : str or None
         Column with the regime; None for the default of the file format.
     control : str
@@ -138,33 +151,39 @@ class Naming:
         From values of the regime column to labels; several values of one label are its strengths.
     ignore : tuple of str
         Columns that are not features.
-    strict_rename : bool
-        Raise an error if a renamed value does not occur.
-    batch : str or None
-        Column with the batch of each row, if there is one.
-    group : str or None
-        Column with the group of each row (subject, run), if there is one.
+    batch, group : str or None
+        Columns with the batch and the group (subject, run) of each row, if there are such.
     trim : float
         Share of the rows of each regime to leave out: those that lie farthest out.
     missing : {"refuse", "drop", "em"}
         Raise an error for a missing value, leave its row out, or use all values by EM.
-    strict_ignore : bool
-        Raise an error if a column to ignore does not occur.
     na : tuple of str
         Values that stand for a missing one, beside an empty cell.
+    n_latent : int or None
+    interventions : Kinds or None
+        Which interventions are hard, of this client alone.
+    strict_rename, strict_ignore : bool
+        Raise an error if a renamed value, or a column to ignore, does not occur.
+    reduction : Reduction or None
+        Directions along which rows are read, if they are known before.
     """
 
+    path: Path | None
+    name: str | None = None
     regime: str | None = None
-    control: str = "control"
+    control: str = CONTROL
     rename: Mapping[str, str] = field(default_factory=dict)
     ignore: tuple[str, ...] = ()
-    strict_rename: bool = False
     batch: str | None = None
     group: str | None = None
     trim: float = 0.0
     missing: Missing = "refuse"
-    strict_ignore: bool = True
     na: tuple[str, ...] = ()
+    n_latent: int | None = None
+    interventions: Kinds | None = None
+    strict_rename: bool = False
+    strict_ignore: bool = True
+    reduction: Reduction | None = None
 
     def __post_init__(self) -> None:
         self.asked  # noqa: B018 (it checks its values)
@@ -174,44 +193,26 @@ class Naming:
         """What is asked for when rows are read."""
         return RowOptions(self.trim, self.missing, self.group is not None, self.batch is not None)
 
-    def ignored_among(self, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Columns to ignore, and those of them that the file lacks and may lack."""
-        known = set(names)
-        lacking = () if self.strict_ignore else tuple(n for n in self.ignore if n not in known)
-        return tuple(n for n in self.ignore if n not in lacking), lacking
-
     @property
-    def beside(self) -> dict[str, str]:
-        """The columns "batch" and "group", where they are named."""
-        both = {"batch": self.batch, "group": self.group}
-        return {what: name for what, name in both.items() if name is not None}
+    def client(self) -> str:
+        """The client's name: by default that of its file, without the ending."""
+        if self.name is not None or self.path is None:
+            return self.name or ""
+        name = self.path.name
+        if not self.path.is_dir():
+            folded = name.casefold()
+            ending = max((e for e in ENDINGS if folded.endswith(e)), key=len, default="")
+            name = name[: len(name) - len(ending)]
+        return name.removesuffix(".moments") or name
 
-    def column(self, default: str = "regime") -> str:
-        """Name of the regime column."""
-        return default if self.regime is None else self.regime
+    def columns(self, default: str = "regime") -> dict[str, str]:
+        """The columns of the "regime", "batch" and "group", where there are such."""
+        own = {"regime": self.regime or default, "batch": self.batch, "group": self.group}
+        return {what: name for what, name in own.items() if name is not None}
 
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """How the table of one client is read.
-
-    Parameters
-    ----------
-    client : str
-        The client's name.
-    naming : Naming
-    path : Path or None
-        The file; None for a table in memory.
-    n_latent : int or None
-    reduction : Reduction or None
-        Directions along which rows are read, if they are known before.
-    """
-
-    client: str
-    naming: Naming
-    path: Path | None = None
-    n_latent: int | None = None
-    reduction: Reduction | None = None
+    def at(self, path: Path) -> Reading:
+        """The same client, read from another file."""
+        return replace(self, path=path, name=self.client)
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
         """The error about this table."""

@@ -16,7 +16,7 @@ from jigsaw_crl.base.arrays import ArrayLike, BoolArray
 from jigsaw_crl.client.reduction import WIDE, Reduction, reduce_columns
 from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch
 from jigsaw_crl.moments.accumulator import Accumulator, Coded
-from jigsaw_crl.study.source import Chunk, Naming
+from jigsaw_crl.study.source import Chunk, Reading
 
 __all__ = ["Along", "FirstRead", "is_wide"]
 
@@ -24,9 +24,9 @@ __all__ = ["Along", "FirstRead", "is_wide"]
 FEW = 16
 
 
-def is_wide(n_columns: int, naming: Naming) -> bool:
+def is_wide(n_columns: int, reading: Reading) -> bool:
     """Is a table reduced? Filling in missing values needs all columns."""
-    return n_columns >= WIDE and naming.missing != "em"
+    return n_columns >= WIDE and reading.missing != "em"
 
 
 class FirstRead:
@@ -34,13 +34,14 @@ class FirstRead:
 
     Parameters
     ----------
-    n_columns : int
-    n_latent : int or None
+    columns : tuple of str
+    reading : Reading
     """
 
-    def __init__(self, n_columns: int, n_latent: int | None) -> None:
+    def __init__(self, columns: tuple[str, ...], reading: Reading) -> None:
+        self._columns, self._reading, n_latent = columns, reading, reading.n_latent
         self._sketch = ColumnSketch(
-            n_columns, wanted=FEW if n_latent is None else n_latent, grows=n_latent is None
+            len(columns), wanted=FEW if n_latent is None else n_latent, grows=n_latent is None
         )
         self._cells: list[str] = []
         self._waiting: list[tuple[Any, int]] = []
@@ -72,18 +73,16 @@ class FirstRead:
         self._empty()
         return self._sketch.constant()
 
-    def reduction(
-        self, columns: tuple[str, ...], naming: Naming, n_latent: int | None, kept: BoolArray
-    ) -> Reduction:
+    def reduction(self, kept: BoolArray) -> Reduction:
         """The directions of the columns that are kept."""
         self._empty()
-        labels = {naming.rename.get(x, x) for x in self._cells} - {naming.control}
+        control, rename = self._reading.control, self._reading.rename
         return reduce_columns(
             self._sketch,
-            columns,
-            labels=len(labels),
-            n_latent=n_latent,
-            control=[i for i, regime in enumerate(self._cells) if regime == naming.control],
+            self._columns,
+            labels=len({rename.get(x, x) for x in self._cells} - {control}),
+            n_latent=self._reading.n_latent,
+            control=[i for i, regime in enumerate(self._cells) if regime == control],
             kept=kept,
         )
 

@@ -1,0 +1,215 @@
+"""Metavar and help of every argument and option, by the name of its parameter.
+
+A name with a dot is that of one command's own parameter; it comes before the plain name. A flag has
+no metavar.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FLAGS", "LIMITS", "TEXTS"]
+
+TEXTS: dict[str, tuple[str | None, str]] = {
+    # What is read and written.
+    "study": ("STUDY", "Study folder, study.toml, or one client's file."),
+    "table": ("TABLE", "CSV, Parquet (file or folder), NPZ or h5ad."),
+    "fragment.table": ("TABLE", "A table or a moments file."),
+    "folder": ("DIR", "Result folder of recover or assemble."),
+    "out": ("DIR", "Folder for result.json, order.csv, report.html …"),
+    "as_json": (None, "Print one JSON object on stdout."),
+    "force": (None, "Overwrite files that jigsaw did not write; inputs and keys never."),
+    # How a table is read.
+    "regime": ("COLUMN", "Column with the regime of a row (default: regime)."),
+    "control": ("VALUE", "Its value on observational rows (default: control)."),
+    "batch": (
+        "COLUMN",
+        "Column with the batch of a row (plate, day, run); a batch may offset all its rows.",
+    ),
+    "group": (
+        "COLUMN",
+        "Column with the group of a row (subject, run); rows of one group are alike.",
+    ),
+    "trim": (
+        "SHARE",
+        "Leave out this share of each regime's rows, those that lie farthest out (0.05).",
+    ),
+    "drop_missing": (None, "Leave out rows with missing values."),
+    "fill_missing": (None, "Use rows with missing values too, by EM for Gaussian rows."),
+    "ignore": ("COLUMN", "Column that is not a feature; may be repeated."),
+    "name": ("NAME", "The client's name (default: the file's)."),
+    "n_latent": ("N", "Latents the client accesses (default: estimated)."),
+    # How a client is recovered, and how fragments are assembled.
+    "method": (None, "null-cone: this package's own method; paper: the published algorithms."),
+    "tau": ("T", "Tolerance of --method paper (default 0.05)."),
+    "confounding": (
+        None,
+        "Use none only if you know that every client accesses every latent, so that no hidden "
+        "cause can confound two of its labels; more pairs are then settled (default: allow).",
+    ),
+    "rank_one": (
+        None,
+        "Use unsure if an intervention may leave the effects of some causes on its target "
+        "unchanged (for instance, if it only changes the mean or the noise). A label whose "
+        "intervention moves a single direction then leaves its ancestors open; by default it has "
+        "none.",
+    ),
+    "interventions": (
+        "KIND",
+        "hard or soft, for all labels, or LABEL=hard for one; may be repeated. Use hard only if "
+        "the target no longer responds to its causes: a held setpoint, a knock-out, a randomised "
+        "dose. Effects and direct edges are then given.",
+    ),
+    "smallest_effect": (
+        "SIZE",
+        'The size of effect that matters. "Not ancestor" then means that no effect is larger: in '
+        "standard deviations under hard interventions, else as a share of what the intervention "
+        "on the descendant changed.",
+    ),
+    "seed": ("N", "Seed of the assembly."),
+    "jobs": ("N", "Worker processes."),
+    "moments.output": ("FILE", "Moments file (.npz) to write."),
+    "moments.add_to": ("FILE", "Moments file whose rows these are added to."),
+    "moments.cluster": (
+        "ADDRESS",
+        "Reduce a folder of Parquet files on the Dask cluster with this scheduler, each file by a "
+        "worker that sees it.",
+    ),
+    "fragment.output": ("FILE", "Fragment file to write."),
+    "fragment.private": (
+        "FILE",
+        "Also write the site's own copy, with the latent directions; it is not shared.",
+    ),
+    "fragment.sign": ("KEY", "Sign it with this site's private key."),
+    "fragment.study": ("NAME", "Study that it is signed for."),
+    "fragment.round_name": ("NAME", "Round of the study that it is signed for."),
+    "fragment.show": (None, "Print all that the fragment holds, for review."),
+    "fragment.min_rows": ("N", "Refuse a regime with fewer rows."),
+    "fragment.full_precision": (
+        None,
+        "Do not round the numbers to what their sampling error justifies. They then say more "
+        "about single rows.",
+    ),
+    "latents.private": ("PRIVATE", "The site's own file, of fragment --private."),
+    "latents.output": ("FILE", "CSV file to write."),
+    "fragments": ("FRAGMENT", "Fragment files of the clients, or folders of them."),
+    "into": (
+        "RESULT",
+        "Add the fragments to this result folder, with its own method and seed. It is replaced by "
+        "the larger result, unless --out names another folder.",
+    ),
+    "corrected": (None, "With --into: the fragments are corrected ones of sites it has."),
+    "remove": ("SITE", "With --into: leave this site out; may be repeated."),
+    "again": (None, "Make the result of a round again, from the same fragments."),
+    "sign": ("KEY", "Sign the result with this private key."),
+    "knowledge": ("FILE", "study.toml, or another file with its table [knowledge]."),
+    "report.output": ("FILE", "HTML file to write."),
+    # Questions to a result.
+    "ancestor": ("ANCESTOR", "Is this label an ancestor …"),
+    "descendant": ("DESCENDANT", "… of this one?"),
+    "shifts": ("LABEL=AMOUNT", "How far a label is moved, in its standard deviations: pump=+1.0"),
+    "old": ("OLD", "Earlier result folder."),
+    "new": ("NEW", "Later result folder."),
+    "size": ("N", "Latents the next client accesses; by default as many as pay."),
+    "rows": ("N", "Its rows per regime; by default as many as a site has."),
+    # Keys and rounds.
+    "keys": ("FILE", "List of the sites' keys; unsigned fragments are then refused."),
+    "round_name": ("NAME", "Round that the fragments are signed for."),
+    "verify.folder": ("DIR", "Result folder."),
+    "verify.keys": ("FILE", "List of the keys of the sites and the coordinator."),
+    "verify.fragment": ("FILE", "A fragment that the result should rest on."),
+    "verify.log": ("FILE", "The coordinator's log of accepted fragments."),
+    "verify.recompute": (None, "Assemble the fragments again, and compare."),
+    "site": ("SITE", "The site's name."),
+    "federation": ("FOLDER", "Folder of the federation, from init."),
+    "keygen.site": ("SITE", "The site's name, which is also its client's."),
+    "keygen.output": ("FILE", "Private key (default: SITE.key)."),
+    "init.folder": ("FOLDER", "New folder for certificates and kits."),
+    "init.site": ("NAME", "A site's name; repeat for each site."),
+    "init.server": ("HOST", "Host name under which sites reach the coordinator."),
+    "init.port": ("PORT", "Port of the coordinator."),
+    "init.admin": ("ADDRESS", "E-mail address of the person who starts rounds."),
+    "start.kit": ("KIT", "Kit of the coordinator or of a site."),
+    "add_site.site": ("SITE", "The new site's name."),
+    "renew.name": ("NAME", "A site, the coordinator or the admin."),
+    "kit": ("KIT", "Kit of the admin."),
+    "submit.round_name": ("NAME", "Name of the round and of its result folder."),
+    "submit.again": (None, "Run a round again that has a result, and replace it."),
+    "max_age": ("HOURS", "Refuse older fragments."),
+    "min_sites": ("N", "Fragments needed for a result."),
+    "timeout": ("SECONDS", "Time that sites have to answer."),
+    "deadline": ("SECONDS", "Time for the whole round (default: --timeout and 2 minutes)."),
+    "patience": ("SECONDS", "Time to reach the coordinator."),
+    "rehearse.fragments": ("FRAGMENT", "Fragment files, one per site."),
+    "rehearse.out": ("DIR", "Result folder."),
+    # Simulated worlds.
+    "demo.out": ("DIR", "Folder for the result."),
+    "demo.latent": ("P", "A larger world."),
+    "demo.clients": ("K", "Its clients."),
+    "simulate.out": ("DIR", "Study folder to write; must be new."),
+    "setting": (None, "A world of the paper."),
+    "latent": ("P", "Latents P."),
+    "clients": ("K", "Clients K."),
+    "coverage": ("Q", "Chance that a client accesses a latent."),
+    "features": ("F", "Features per latent of a client (default: 1.5)."),
+    "graph": (
+        "FAMILY",
+        "Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, mid-hub, "
+        "root-hub, layered, star, two-stars, bipartite or scale-free.",
+    ),
+    "strength": ("S", "Multiplies every edge weight of a random world."),
+    "system": (
+        "NAME",
+        "How causes act: linear (default), tanh, saturating, relu, sine, squares, products, mixed "
+        "or noise.",
+    ),
+    "intervention": (
+        "KIND",
+        "What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, set, "
+        "hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
+    ),
+    "shift": (
+        "SD",
+        "Mean shift of every target, in standard deviations of its noise; random sign.",
+    ),
+    "samples": ("N", "Rows per regime; without it, exact moments."),
+    "noise": (None, "Family of the noise."),
+    "departure": (
+        "NAME=SIZE",
+        "A departure from the model; may be repeated. @CLIENT,CLIENT behind the size limits it to "
+        "some clients. Rows: autocorrelation=R, subjects=RxROWS, t-noise=DF, lognormal-noise=S, "
+        "outliers=SHARExFACTOR, missing=SHARE. Sensors: batch-offsets=SD, gain-drift=SD, "
+        "sensor-noise=SHARE, uneven-sensors=RATIOxSHARE, nonlinear-sensors=B. System: "
+        "nonlinear-system=B, off-target=SHARExSTRENGTH, penetrance=SHARE. At one site: "
+        "other-label=COUNT, lacks-edge=COUNT. Numbers behind an x may be left out.",
+    ),
+    "file_format": (None, "Format of the clients' files (default: parquet)."),
+    "simulate.seed": ("N", "Seed of world and samples."),
+    "what": (None, "Which of the paper's results."),
+    "only": (
+        "PART",
+        "A part to run, such as A or A-laplace of the figures, p, K, q or p20-K15-q0.6 of the "
+        "tables; may be repeated.",
+    ),
+    "reproduce.method": ("METHOD", "A method to run; may be repeated. Default: both."),
+    "quick": (None, "Fewer replicates."),
+    "workers": ("N", "Worker processes; by default one per core."),
+    "reproduce.cluster": ("ADDRESS", "Address of a Dask scheduler to work on."),
+    "reproduce.out": ("DIR", "Folder for the results."),
+}
+# Options that are not called like their parameter.
+FLAGS: dict[str, tuple[str, ...]] = {
+    "as_json": ("--json",),
+    "corrected": ("--replace",),
+    "file_format": ("--format",),
+    "output": ("-o", "--output"),
+    "round_name": ("--round",),
+}
+# The smallest and the largest value of a number.
+LIMITS: dict[str, tuple[float, float | None]] = {
+    "trim": (0, 0.4),
+    "coverage": (0, 1),
+    "port": (1, 65535),
+    **dict.fromkeys(("seed", "shift", "max_age"), (0, None)),
+    **dict.fromkeys(("size", "rows", "latent"), (2, None)),
+    **dict.fromkeys(("clients", "jobs", "min_rows", "samples", "workers"), (1, None)),
+    **dict.fromkeys(("min_sites", "timeout", "deadline", "patience"), (1, None)),
+}
