@@ -43,8 +43,8 @@ class Estimate:
     @classmethod
     def by_em(cls, x: FloatArray, p: int) -> Estimate:
         found = filled(x, np.zeros(len(x), dtype=np.intp), p)
-        n, whole = len(x), found.whole
-        return cls(whole.covariance * n / (n - 1), whole.mean, whole.n, n / found.cost.mean)
+        n = len(x)
+        return cls(found.covariance * n / (n - 1), found.mean, found.n or 0, found.mean_rows)
 
 
 def scores(found: Estimate, W: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -31,9 +31,9 @@ def test_values_that_the_others_determine_are_found_again_at_no_cost():
     with_holes[::3, 2] = np.nan
     with_holes[1::5, 6] = np.nan
     found, complete = filled(with_holes, np.zeros(500, dtype=int), 4), Moments.from_rows(rows)
-    assert found.whole.n == 500
-    assert found.whole.mean == pytest.approx(complete.mean, abs=1e-6)
-    assert found.whole.covariance == pytest.approx(complete.covariance, abs=1e-5)
+    assert found.n == 500
+    assert found.mean == pytest.approx(complete.mean, abs=1e-6)
+    assert found.covariance == pytest.approx(complete.covariance, abs=1e-5)
 
 
 def test_a_feature_that_nothing_else_tells_costs_its_missing_rows():
@@ -43,8 +43,8 @@ def test_a_feature_that_nothing_else_tells_costs_its_missing_rows():
     found = filled(rows, np.zeros(4_000, dtype=int), 2)
     # All rows tell the mean of x1, half of them that of x2. Second moments cost 5/3, and the square
     # of what means cost is never less.
-    assert found.cost.mean == pytest.approx((1 + 2) / 2, rel=0.01)
-    assert 5 / 3 < 4_000 / found.whole.n < 2.3
+    assert found.incomplete.mean == pytest.approx((1 + 2) / 2, rel=0.01)
+    assert 5 / 3 < 4_000 / found.n < 2.3
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.5])
@@ -57,10 +57,10 @@ def test_errors_are_as_large_as_stated(noise, share):
         rng = np.random.default_rng([8_100, seed])
         rows, W = mixed(rng, n, noise)
         found = filled(holes(rng, rows, share), np.arange(n) // 75, 4)
-        away = (W @ found.whole.covariance @ W.T - np.eye(4))[upper]
-        squares.append(np.mean(away**2 / scale) * found.whole.n)
-        of_mean.append(np.mean((W @ (found.whole.mean - 3)) ** 2) * n / found.cost.mean)
-        of_complete.append(found.whole.n / n)
+        away = (W @ found.covariance @ W.T - np.eye(4))[upper]
+        squares.append(np.mean(away**2 / scale) * found.n)
+        of_mean.append(np.mean((W @ (found.mean - 3)) ** 2) * n / found.incomplete.mean)
+        of_complete.append(found.n / n)
     # Means of 60 studies with 10 and 4 squares each: standard errors of about .06 and .09.
     assert np.mean(squares) == pytest.approx(1, abs=0.2)
     assert np.mean(of_mean) == pytest.approx(1, abs=0.3)

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.regime import (
+    MOST_PARTS,
     Moments,
     column_space,
     fixed_rank_pinv,
     inverse_square_root,
     second_moment_about,
-    solve_lower,
 )
-from jigsaw_crl.moments.summary import MOST_PARTS
 
 from .agreement import assert_close, assert_same, laplace_rows
 
@@ -155,12 +154,3 @@ def test_whitening_makes_the_identity():
     root = inverse_square_root(matrix)
     assert np.allclose(root, root.T)
     assert np.allclose(root @ matrix @ root, np.eye(4))
-
-
-@given(seeds, st.integers(1, 8))
-def test_triangular_systems_are_solved_from_either_side(seed, size):
-    rng = np.random.default_rng(seed)
-    L = np.tril(rng.normal(size=(size, size)), -1) + np.diag(rng.uniform(1, 2, size))
-    right = rng.normal(size=(size, 3))
-    assert np.allclose(L @ solve_lower(L, right), right)
-    assert np.allclose(L.T @ solve_lower(L, right, transposed=True), right)

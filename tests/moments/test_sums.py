@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments import sums as sums_module
 from jigsaw_crl.moments.checks import LARGEST_VALUE
-from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.summary import MOST_PARTS
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 from jigsaw_crl.moments.sums import Sums, block_rows
 
 from .agreement import assert_same, laplace_rows
@@ -46,8 +45,8 @@ def test_the_result_does_not_depend_on_the_chunks(data):
     for chunk in np.split(rows, cuts):
         stream.add(np.asfortranarray(chunk) if data.draw(st.booleans()) else chunk)
         if stream.n:
-            Moments.of_summaries(*stream.summaries())  # moments on the way change nothing
-    assert_same(Moments.of_summaries(*stream.summaries()), Moments.from_rows(rows, parts=True))
+            stream.moments()  # moments on the way change nothing
+    assert_same(stream.moments(), Moments.from_rows(rows, parts=True))
 
 
 def _twice_as_wide(rows: np.ndarray) -> np.ndarray:
@@ -94,7 +93,7 @@ def test_the_result_does_not_depend_on_layout_type_or_chunks(layout, blocks, d):
         stream = Sums(d, MOST_PARTS)
         for start, stop in pairwise([0, *cuts, len(rows)]):
             stream.add(laid_out[start:stop])
-        assert_same(Moments.of_summaries(*stream.summaries()), expected)
+        assert_same(stream.moments(), expected)
 
 
 def test_changing_rows_after_adding_them_has_no_effect():
@@ -106,7 +105,7 @@ def test_changing_rows_after_adding_them_has_no_effect():
         chunk[: len(piece)] = piece
         stream.add(chunk[: len(piece)])
         chunk.fill(np.nan)
-    assert_same(Moments.of_summaries(*stream.summaries()), Moments.from_rows(rows))
+    assert_same(stream.moments(), Moments.from_rows(rows))
 
 
 def _exact(rows: np.ndarray) -> list[list[Fraction]]:

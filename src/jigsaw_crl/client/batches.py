@@ -166,7 +166,7 @@ class Means:
 
 def batch_means(client: Client, spectrum: Spectrum) -> Means:
     """The means of a client's regimes without the offsets of their batches."""
-    moments = [m for label in client.labels for m in client.interventions[label]]
+    moments = client.regimes
     means = np.array([m.mean for m in moments])
     n = np.array([m.mean_rows for m in moments])
     plain = MeanErrors.plain(n, client.control.mean_rows)

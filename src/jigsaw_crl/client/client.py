@@ -303,8 +303,7 @@ class Client:
             reduction=None if reduction is None else reduction.about(control.mean),
         )  # fmt: skip
         if n_latent is None and counted is None:
-            others = [m for moments in regimes.values() for m in moments]
-            counted = count_latents(control, others, len(regimes))
+            counted = count_latents(control, client.regimes, len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
         return client.with_interventions(kinds_of_hard(hard, client=name), strict=True)
 
@@ -340,6 +339,11 @@ class Client:
         return tuple(self.interventions)
 
     @property
+    def regimes(self) -> tuple[Moments, ...]:
+        """Moments of all interventional regimes, label by label."""
+        return tuple(m for moments in self.interventions.values() for m in moments)
+
+    @property
     def n_features(self) -> int:
         return self.control.n_features
 
@@ -369,8 +373,7 @@ class Client:
     @property
     def batches(self) -> tuple[str, ...]:
         """Names of the batches of all regimes, sorted; empty where they are unknown."""
-        regimes = (self.control, *(m for ms in self.interventions.values() for m in ms))
-        return tuple(sorted({b.name for m in regimes for b in m.batches}))
+        return tuple(sorted({b.name for m in (self.control, *self.regimes) for b in m.batches}))
 
     def control_second_moment(self) -> FloatArray:
         """Observational covariance, unbiased for estimates, shape (n_features, n_features)."""

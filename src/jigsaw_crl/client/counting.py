@@ -37,8 +37,12 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.nulls import FALSE_ALARM
-from jigsaw_crl.moments.regime import Moments, column_space, inverse_square_root
-from jigsaw_crl.moments.summary import MOST_PARTS
+from jigsaw_crl.moments.regime import (
+    MOST_PARTS,
+    Moments,
+    column_space,
+    inverse_square_root,
+)
 
 __all__ = ["count_rows"]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.client import RANK_TOLERANCE, Client
-from jigsaw_crl.client.sensors import SensorNoise, sensor_noise
+from jigsaw_crl.client.sensors import sensor_noise
 from jigsaw_crl.moments.regime import second_moment_about
 
 __all__ = ["Spectrum", "reduce_to_rank"]
@@ -43,14 +43,8 @@ class Spectrum:
     noise_floor : float
         σ², the variance of the sensor noise in each direction; 0 if there is none, or if there are
         as many latents as features and it cannot be estimated.
-    visible : bool
-        Whether the floor could be estimated.
-    subtracted : float
-        The variance that `project` subtracts: the floor, or a little less than `weakest`.
     weakest : float
         Smallest variance of the control along any direction of the leading space.
-    n : float
-        Effective number of rows behind the eigenvalues; infinite for exact moments.
     unevenness : float
         How far the sensors' noise is from equal; 1 is the edge of chance.
     scale : array, shape (d,), or None
@@ -70,12 +64,19 @@ class Spectrum:
     basis: FloatArray
     eigenvalues: FloatArray
     noise_floor: float
-    visible: bool
-    subtracted: float
     weakest: float
-    n: float
     unevenness: float = 0.0
     scale: FloatArray | None = None
+
+    @property
+    def visible(self) -> bool:
+        """Whether the floor could be estimated."""
+        return self.rank < len(self.eigenvalues)
+
+    @property
+    def subtracted(self) -> float:
+        """The variance that `project` subtracts: the floor, or a little less than `weakest`."""
+        return min(self.noise_floor, MOST_SUBTRACTED * self.weakest)
 
     @property
     def sensors(self) -> float | FloatArray:
@@ -109,87 +110,56 @@ class Spectrum:
 
 
 def reduce_to_rank(client: Client) -> Spectrum:
-    """Leading `n_latent`-dimensional space of a client's features, and its noise floor.
-
-    Parameters
-    ----------
-    client : Client
-
-    Returns
-    -------
-    Spectrum
-    """
+    """Leading `n_latent`-dimensional space of a client's features, and its noise floor."""
     found = _leading(client, None)
     if found.rank + 2 > client.n_features or found.noise_floor == 0:
         return found
-    others = [m for label in client.labels for m in client.interventions[label]]
-    noise = sensor_noise(client.control, others, client.n_latent)
+    noise = sensor_noise(client.control, client.regimes, client.n_latent)
     if noise.variance is not None:
-        found = _leading(client, _scale(noise))
+        # All sensors become as noisy as the typical one.
+        log = np.log(noise.variance)
+        found = _leading(client, np.exp(0.5 * (log.mean() - log)))
     return replace(found, unevenness=noise.unevenness)
-
-
-def _scale(noise: SensorNoise) -> FloatArray:
-    """What makes all sensors as noisy as the typical one."""
-    assert noise.variance is not None
-    log = np.log(noise.variance)
-    return np.asarray(np.exp(0.5 * (log.mean() - log)))
 
 
 def _leading(client: Client, scale: FloatArray | None) -> Spectrum:
     """The spectrum of the features times `scale`."""
-    exact = client.is_population
-    moments = [m for label in client.labels for m in client.interventions[label]]
+    exact, p, d = client.is_population, client.n_latent, client.n_features
+    control = client.control_second_moment()
     # A shift of the mean may be an offset of the sensors, which no latent causes: only exact
     # moments are taken about the control's mean.
     regimes = [
-        second_moment_about(m, client.control.mean) if exact else m.covariance for m in moments
+        second_moment_about(m, client.control.mean) if exact else m.covariance
+        for m in client.regimes
     ]
 
-    def scaled(covariance: FloatArray) -> FloatArray:
-        return covariance if scale is None else scale[:, None] * covariance * scale
+    def summed(weights: FloatArray) -> FloatArray:
+        total = weights[0] * control
+        for w, S in zip(weights[1:].tolist(), regimes, strict=True):
+            total += w * S
+        return np.asarray(total if scale is None else scale[:, None] * total * scale)
 
-    own = client.control_second_moment()
-    control = scaled(own)
-    sizes = [m.n for m in moments]
-    p, d = client.n_latent, client.n_features
     # Each regime is scaled to the control's trace, so that none dominates the average; one of fewer
     # than 2d rows is mostly noise and counts as much less.
-    traces = np.array([np.trace(S) for S in regimes])
-    shares = float(np.trace(own)) / np.maximum(traces, np.finfo(np.float64).tiny)
-    counts = np.array([1.0 if size is None else min(size / (2.0 * d), 1.0) for size in sizes])
-    shares *= counts
-    average = (control + scaled(_weighted(regimes, shares))) / (1 + float(counts.sum()))
-    values, vectors = np.linalg.eigh(average)
+    traces = np.array([np.trace(S) for S in (control, *regimes)])
+    counts = np.array([1.0, *(min((m.n or 2 * d) / (2 * d), 1.0) for m in client.regimes)])
+    shares = counts * traces[0] / np.maximum(traces, np.finfo(np.float64).tiny)
+    values, vectors = np.linalg.eigh(summed(shares) / counts.sum())
     values, vectors = values[::-1].copy(), vectors[:, ::-1]
     basis = np.ascontiguousarray(vectors[:, :p])
-    weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
-    weights = np.array([client.control.n or 1, *(size or 1 for size in sizes)], dtype=np.float64)
-    n = float("inf") if exact else _effective_rows(np.append(1.0, shares), weights)
-    floor = 0.0
-    if d > p:
-        beyond = vectors[:, p:]
-        pooled = (weights[0] * control + scaled(_weighted(regimes, weights[1:]))) / weights.sum()
-        floor = float(np.sum(beyond * (pooled @ beyond))) / (d - p)
-        # The trailing directions were chosen for their low variance, which costs p of n degrees of
-        # freedom.
-        floor *= 1.0 if exact else n / max(n - p, 1.0)
     if scale is not None:
         basis *= scale[:, None]
-    if floor <= RANK_TOLERANCE * values[0]:
-        return Spectrum(basis, values, 0.0, d > p, 0.0, weakest, n, scale=scale)
-    subtracted = min(floor, MOST_SUBTRACTED * weakest)
-    return Spectrum(basis, values, floor, True, subtracted, weakest, n, scale=scale)
-
-
-def _weighted(matrices: list[FloatArray], weights: FloatArray) -> FloatArray:
-    """`Σ_j w_j S_j`."""
-    total = np.zeros_like(matrices[0])
-    for w, S in zip(weights.tolist(), matrices, strict=True):
-        total += w * S
-    return total
-
-
-def _effective_rows(scales: FloatArray, rows: FloatArray) -> float:
-    """Size of one sample with the sampling error of the scaled average: `(Σs)² / Σ(s²/n)`."""
-    return float(scales.sum() ** 2 / np.sum(scales**2 / rows))
+    weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
+    floor = 0.0
+    if d > p:
+        rows = np.array([m.n or 1 for m in (client.control, *client.regimes)], dtype=np.float64)
+        beyond = vectors[:, p:]
+        floor = float(np.sum(beyond * (summed(rows) @ beyond))) / (rows.sum() * (d - p))
+        if not exact:
+            # The trailing directions were chosen for their low variance, which costs p degrees of
+            # freedom of one sample with the sampling error of the average, `(Σs)² / Σ(s²/n)` rows.
+            n = float(shares.sum() ** 2 / np.sum(shares**2 / rows))
+            floor *= n / max(n - p, 1.0)
+        if floor <= RANK_TOLERANCE * values[0]:
+            floor = 0.0
+    return Spectrum(basis, values, floor, weakest, scale=scale)

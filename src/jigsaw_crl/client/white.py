@@ -131,7 +131,7 @@ def whiten(client: Client, space: Spectrum | None = None, means: Means | None = 
     means = batch_means(client, space) if means is None else means
     base = space.project(client.control_second_moment())
     W = inverse_square_root(base) @ space.basis.T
-    moments = [m for label in client.labels for m in client.interventions[label]]
+    moments = client.regimes
     exact, p = client.is_population, len(W)
     noise = (W * space.sensors) @ W.T if np.any(space.sensors) else None
     d = means.shifts @ W.T

@@ -1,10 +1,9 @@
 """From rows to moments, one regime at a time.
 
 ==============  ====================================================================
-`regime`        `Moments`: size, mean, covariance and higher moments of one regime
+`regime`        `Moments`: size, mean, covariance and higher moments of one regime; merging
 `accumulator`   `Accumulator`: the moments of one regime, from rows that arrive in chunks
 `row_options`   what a user asks of rows: trimming, missing values, groups, batches
-`summary`       moments of some rows as plain numbers, and how those of two sets are merged
 `sums`          sums of rows in blocks, in constant memory
 `trimming`      the rows that lie farthest out
 `incomplete`    moments of rows with missing values, by EM

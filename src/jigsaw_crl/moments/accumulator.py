@@ -9,6 +9,7 @@ in the order in which they first occur.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -16,9 +17,8 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import ArrayLike, FloatArray, IntArray
 from jigsaw_crl.moments.incomplete import filled
-from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 from jigsaw_crl.moments.row_options import RowOptions
-from jigsaw_crl.moments.summary import MOST_PARTS, Summary
 from jigsaw_crl.moments.sums import Sums, few_parts
 from jigsaw_crl.moments.trimming import inner_rows
 
@@ -106,26 +106,21 @@ class Accumulator:
         if self._held:
             rows, sets = (np.concatenate(x) for x in zip(*self._held, strict=True))
             if self.options.missing == "em" and np.isnan(rows).any():
-                return self._filled(rows, sets, rank or self.n_features)
+                if not self.options.grouped:
+                    n = len(rows)
+                    sets = np.arange(n) * max(min(self.parts, n // FEWEST_ROWS), 1) // n
+                found = filled(rows, sets, rank or self.n_features)
+                return replace(found, groups=self.groups)
             kept = inner_rows(rows, self.options.trim)
             self.left_out = len(rows) - int(np.count_nonzero(kept))
             sums = self._new_sums()
             _share_out(rows[kept], sets[kept], sums)
         if self.options.grouped and any(x.n for x in sums):
-            parts = tuple(x.summaries()[0] for x in sums if x.n)
-            whole = reduce(Summary.merge, parts)
+            parts = tuple(x.moments() for x in sums if x.n)
+            found = replace(reduce(Moments.merge, parts), parts=parts)
         else:
-            whole, parts = sums[0].summaries()
-        return Moments.of_summaries(whole, parts, groups=self.groups, trimmed=self.left_out > 0)
-
-    def _filled(self, rows: FloatArray, sets: IntArray, rank: int) -> Moments:
-        if not self.options.grouped:
-            n = len(rows)
-            sets = np.arange(n) * max(min(self.parts, n // FEWEST_ROWS), 1) // n
-        found = filled(rows, sets, rank)
-        return Moments.of_summaries(
-            found.whole, found.parts, groups=self.groups, incomplete=found.cost
-        )
+            found = sums[0].moments()
+        return replace(found, groups=self.groups, trimmed=self.left_out > 0)
 
 
 def _share_out(rows: npt.NDArray[np.generic], sets: IntArray, sums: Sequence[Sums]) -> None:

@@ -20,7 +20,7 @@ estimate would be, they show how much the moments of parts differ; see `client/c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +28,9 @@ import numpy as np
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import check_values
-from jigsaw_crl.moments.summary import Summary
+from jigsaw_crl.moments.regime import Incomplete, Moments
 
-__all__ = ["Filled", "Incomplete", "filled"]
+__all__ = ["filled"]
 
 # Variance that is added to every feature, of unit variance, before matrices are inverted. Sensors
 # without noise make C singular; this is far below what rows show and far above rounding errors.
@@ -43,39 +43,6 @@ NO_VARIANCE = 100 * RIDGE
 MOST_ROUNDS = 500
 # Rows that are filled at once, each with a matrix of its own.
 TOGETHER = 1000
-
-
-@dataclass(frozen=True)
-class Incomplete:
-    """What missing values cost a regime.
-
-    Parameters
-    ----------
-    rows : int
-        All rows.
-    gaps : int
-        Those with a missing value.
-    mean : float
-        The factor by which the variance of the mean is larger than that of complete rows.
-    """
-
-    rows: int
-    gaps: int
-    mean: float = 1.0
-
-    def together(self, other: Incomplete) -> Incomplete:
-        """Of the rows of both; the factor is the average by rows."""
-        rows = self.rows + other.rows
-        mean = (self.rows * self.mean + other.rows * other.mean) / rows
-        return Incomplete(rows, self.gaps + other.gaps, mean)
-
-
-class Filled(NamedTuple):
-    """The moments of incomplete rows: `n` of the summaries counts as many complete rows."""
-
-    whole: Summary
-    parts: tuple[Summary, ...]
-    cost: Incomplete
 
 
 class _Gaps(NamedTuple):
@@ -112,7 +79,7 @@ def _patterns(gaps: BoolArray) -> list[_Gaps]:
     return found
 
 
-def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
+def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
     """Moments of rows with missing values (NaN), and what these cost.
 
     Parameters
@@ -135,7 +102,7 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
     >>> rows = np.random.default_rng(0).normal(size=(400, 2)) @ [[1, 1, 1], [0, 1, -1]]
     >>> rows[::4, 0] = np.nan
     >>> found = filled(rows, np.zeros(400, dtype=int), 2)
-    >>> found.cost.rows, found.cost.gaps, found.whole.n
+    >>> found.rows, found.incomplete.gaps, found.n
     (400, 100, 400)
     """
     x = np.array(rows, dtype=np.float64)
@@ -151,9 +118,10 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
     of_means = _factor(_expected(x, gaps, patterns, mean, C), C, scale, rank)
     of_covariances = of_means**2
 
-    def summary(n: int, m: FloatArray, S: FloatArray, *powers: FloatArray | None) -> Summary:
+    def moments(n: int, m: FloatArray, S: FloatArray) -> Moments:
+        """The rows count for as many complete ones."""
         count = max(round((n - 1) / of_covariances) + 1, 1)
-        return Summary(count, centre + scale * m, S * np.outer(scale, scale), *powers)
+        return Moments(count, centre + scale * m, S * np.outer(scale, scale))
 
     own = []
     for part in np.unique(parts).tolist():
@@ -161,10 +129,15 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Filled:
         m, S = _expected(x[at], gaps[at], _patterns(gaps[at]), mean, C)[:2]
         m = mean + np.sqrt(of_means * of_covariances) * (m - mean)
         S = _cut(C + of_covariances * (S - C), 0.0)
-        own.append(summary(len(at), m, S, None, None))
-    whole = summary(len(x), mean, C, *_powers(x - mean, gaps, scale))
-    cost = Incomplete(len(x), int(np.count_nonzero(gaps.any(axis=1))), of_means)
-    return Filled(whole, tuple(own), cost)
+        own.append(moments(len(at), m, S))
+    third, fourth = _powers(x - mean, gaps, scale)
+    return replace(
+        moments(len(x), mean, C),
+        third=third,
+        fourth=fourth,
+        parts=tuple(own),
+        incomplete=Incomplete(len(x), int(np.count_nonzero(gaps.any(axis=1))), of_means),
+    )
 
 
 def _cut(S: FloatArray, least: float) -> FloatArray:

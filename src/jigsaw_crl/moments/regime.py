@@ -17,31 +17,32 @@ complete rows whose covariance is as uncertain (`incomplete`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
 
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.moments.checks import as_numbers, check_values
-from jigsaw_crl.moments.incomplete import Incomplete
-from jigsaw_crl.moments.summary import MOST_PARTS, Summary, coarsened
-from jigsaw_crl.moments.sums import Sums
 
 __all__ = [
+    "MOST_PARTS",
     "Batch",
     "Counted",
+    "Incomplete",
     "Moments",
+    "coarsened",
     "column_space",
     "fixed_rank_pinv",
     "inverse_square_root",
     "second_moment_about",
-    "solve_lower",
 ]
+
+
+# Eight stretches show a trend or a jump, and cost eight matrices.
+MOST_PARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,31 @@ class Counted:
     def effective(self) -> int:
         """Number of independent Gaussian rows whose covariance is as uncertain."""
         return round((self.n - 1) / self.covariance) + 1
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """What missing values cost a regime.
+
+    Parameters
+    ----------
+    rows : int
+        All rows.
+    gaps : int
+        Those with a missing value.
+    mean : float
+        The factor by which the variance of the mean is larger than that of complete rows.
+    """
+
+    rows: int
+    gaps: int
+    mean: float = 1.0
+
+    def together(self, other: Incomplete) -> Incomplete:
+        """Of the rows of both; the factor is the average by rows."""
+        rows = self.rows + other.rows
+        mean = (self.rows * self.mean + other.rows * other.mean) / rows
+        return Incomplete(rows, self.gaps + other.gaps, mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,30 +173,10 @@ class Moments(ReadOnlyArrays):
             Also keep the moments of consecutive stretches of the rows: at most this many, 2 or
             more; `MOST_PARTS` if True.
         """
-        x = as_numbers(rows)
-        sums = Sums(x.shape[1], MOST_PARTS if parts is True else int(parts))
-        try:
-            sums.add(x)
-            return cls.of_summaries(*sums.summaries())
-        except InputError:
-            # Sums stop at the first bad block; the message counts all bad values.
-            check_values(x)
-            raise
+        # `sums` builds on this module.
+        from jigsaw_crl.moments.sums import sum_rows
 
-    @classmethod
-    def of_summaries(
-        cls,
-        whole: Summary,
-        parts: Sequence[Summary],
-        *,
-        groups: int | None = None,
-        incomplete: Incomplete | None = None,
-        trimmed: bool = False,
-    ) -> Moments:
-        """Moments of all rows and of their parts; the arrays become read-only."""
-        own = tuple(cls(*part.read_only()) for part in parts)
-        given = {"groups": groups, "incomplete": incomplete, "trimmed": trimmed}
-        return cls(*whole.read_only(), parts=own, **given)  # type: ignore[arg-type]
+        return sum_rows(rows, MOST_PARTS if parts is True else int(parts))
 
     @classmethod
     def of_batches(cls, batches: Mapping[str, Moments]) -> Moments:
@@ -200,7 +206,7 @@ class Moments(ReadOnlyArrays):
             return np.asarray(sum(w * v for w, v in zip(rows.tolist(), values, strict=True)) / n)
 
         known = all(m.parts for m in own.values())
-        moved = [part._moved(mean - m.mean) for m in own.values() for part in m.parts]
+        moved = [part.moved(mean - m.mean) for m in own.values() for part in m.parts]
         return cls(
             n,
             mean,
@@ -244,8 +250,8 @@ class Moments(ReadOnlyArrays):
         counted = Counted(plain.n, mean, covariance)
         return replace(plain, n=max(counted.effective, min(least, plain.n)), counted=counted)
 
-    def _moved(self, step: FloatArray) -> Moments:
-        """The same with another mean."""
+    def moved(self, step: FloatArray) -> Moments:
+        """The same, its mean moved by a step."""
         return replace(self, mean=self.mean + step)
 
     def _of_each_batch(self) -> dict[str, Moments]:
@@ -276,18 +282,40 @@ class Moments(ReadOnlyArrays):
             return self.uncounted().merge(other.uncounted()).counting(*_pooled_factors(self, other))
         if self.batches:
             return self._merge_batches(other)
-        a, b = (
-            Summary(n, m.mean, m.covariance, m.third, m.fourth)
-            for n, m in ((self.n, self), (other.n, other))
-        )
+        n = self.n + other.n
+        here, there = self.n / n, other.n / n
+        both = here * there
+        shift = other.mean - self.mean
+        covariance = here * self.covariance + there * other.covariance
+        covariance += both * np.outer(shift, shift)
         known = self.parts and other.parts
         return Moments(
-            *a.merge(b),
+            n,
+            self.mean + there * shift,
+            covariance,
+            *self._merged_powers(other, here, shift),
             parts=coarsened(self.parts + other.parts) if known else (),
             groups=_together(self.groups, other.groups),
             incomplete=_gaps_together(self, other),
             trimmed=self.trimmed or other.trimmed,
         )
+
+    def _merged_powers(
+        self, other: Moments, here: float, shift: FloatArray
+    ) -> tuple[FloatArray | None, FloatArray | None]:
+        """Third and fourth moments of both sets of rows, where both have them."""
+        if self.third is None or other.third is None or self.fourth is None or other.fourth is None:
+            return None, None
+        there = 1 - here
+        both = here * there
+        var_a, var_b = np.diagonal(self.covariance), np.diagonal(other.covariance)
+        third = here * self.third + there * other.third + both * (here - there) * shift**3
+        third += 3 * both * shift * (var_b - var_a)
+        fourth = here * self.fourth + there * other.fourth
+        fourth += both * (here**2 - both + there**2) * shift**4
+        fourth += 6 * both * shift**2 * (here * var_b + there * var_a)
+        fourth += 4 * both * shift * (other.third - self.third)
+        return third, fourth
 
     def _merge_batches(self, other: Moments) -> Moments:
         batches = self._of_each_batch()
@@ -297,7 +325,7 @@ class Moments(ReadOnlyArrays):
         parts = self.parts + other.parts
         if len(batches) > 1:
             parts = tuple(
-                part._moved(merged.mean - m.mean) for m in (self, other) for part in m.parts
+                part.moved(merged.mean - m.mean) for m in (self, other) for part in m.parts
             )
         known = self.parts and other.parts
         return replace(
@@ -322,6 +350,14 @@ class Moments(ReadOnlyArrays):
             self.incomplete,
             trimmed=self.trimmed,
         )
+
+
+def coarsened(parts: tuple[Moments, ...], most: int = MOST_PARTS) -> tuple[Moments, ...]:
+    """Merge neighbouring parts in pairs until at most `most` are left."""
+    while len(parts) > most:
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = tuple(p[0] if len(p) == 1 else p[0].merge(p[1]) for p in pairs)
+    return parts
 
 
 def _together(a: int | None, b: int | None) -> int | None:
@@ -383,14 +419,3 @@ def inverse_square_root(matrix: FloatArray) -> FloatArray:
     least = max(float(values[-1]) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
     values = np.maximum(values, least)
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T, dtype=np.float64)
-
-
-def solve_lower(L: FloatArray, right: FloatArray, *, transposed: bool = False) -> FloatArray:
-    """`L⁻¹ right`, or `L⁻ᵀ right`, for a lower triangular L without zeros on its diagonal.
-
-    Calls LAPACK directly: for small matrices the checks of `scipy.linalg.solve_triangular` cost
-    more than the solution.
-    """
-    # LAPACK reads a C-ordered matrix as its transpose, so passing L.T copies nothing.
-    solution, _ = dtrtrs(L.T, right, lower=0, trans=0 if transposed else 1)
-    return np.asarray(solution)

@@ -4,13 +4,14 @@ Rows are collected into blocks whose size depends only on the number of features
 not depend on how the rows were cut into chunks: a CSV file, a Parquet file and an array with the
 same rows give the same moments to the last bit.
 
-Each block is centred and summed, and its summary is merged with those before it (see `Summary`).
+Each block is centred and summed, and its moments are merged with those before it.
 All rows are taken relative to a typical first one, so a mean far from zero costs no precision.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -18,10 +19,10 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments.checks import check_values
-from jigsaw_crl.moments.summary import MOST_PARTS, Summary, coarsened
+from jigsaw_crl.moments.checks import as_numbers, check_values
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments, coarsened
 
-__all__ = ["MOST_BLOCK_ROWS", "Sums", "block_rows", "few_parts"]
+__all__ = ["MOST_BLOCK_ROWS", "Sums", "block_rows", "few_parts", "sum_rows"]
 
 # Of many features, fewer parts are kept where only their spread is asked for, because many entries
 # of few matrices show it as well.
@@ -49,7 +50,7 @@ def few_parts(n_features: int) -> int:
 
 
 class Sums:
-    """Summaries of consecutive stretches of rows, which grow longer as rows arrive.
+    """Moments of consecutive stretches of rows, which grow longer as rows arrive.
 
     When there are `most` of them, neighbours are merged, and from then on stretches are twice as
     long. Missing, infinite and too large values raise an `InputError`; afterwards the sums cannot
@@ -69,8 +70,8 @@ class Sums:
         self._waiting: list[FloatArray] = []
         self._filled = 0
         self._origin: FloatArray | None = None
-        self._done: tuple[Summary, ...] = ()
-        self._open: Summary | None = None
+        self._done: tuple[Moments, ...] = ()
+        self._open: Moments | None = None
         # One full block at least is summed, so shorter stretches would be merged at once.
         self._rows = _stretch_rows(block_rows(n_features), n_features, most)
 
@@ -103,19 +104,19 @@ class Sums:
             self._origin = _typical(block)
         start = 0
         while start < len(block):
-            piece = block[start : start + self._rows - (self._open.n if self._open else 0)]
+            piece = block[start : start + self._rows - ((self._open and self._open.n) or 0)]
             start += len(piece)
-            own = _summary(piece, self._origin, work)
+            own = _moments(piece, self._origin, work)
             self._open = own if self._open is None else self._open.merge(own)
-            if self._open.n < self._rows:
+            if (self._open.n or 0) < self._rows:
                 continue
             self._done, self._open = (*self._done, self._open), None
             if len(self._done) == self.most:
                 self._done = coarsened(self._done, self.most // 2)
                 self._rows *= 2
 
-    def summaries(self) -> tuple[Summary, tuple[Summary, ...]]:
-        """Summary of all rows so far and of their stretches; more rows can be added."""
+    def moments(self) -> Moments:
+        """Moments of all rows so far, with those of their stretches; more rows can be added."""
         if self.n == 0:
             raise InputError("there are no rows", "Add rows before asking for their moments.")
         rest = np.concatenate([np.empty((0, self.n_features)), *self._waiting])
@@ -123,16 +124,26 @@ class Sums:
         if self._origin is None:
             origin, length = _typical(rest), _stretch_rows(self.n, self.n_features, self.most)
             starts = range(0, self.n, length)
-            found = [_summary(rest[k : k + length], origin, work) for k in starts]
+            found = [_moments(rest[k : k + length], origin, work) for k in starts]
         else:
             twin = Sums(self.n_features, self.most)
             vars(twin).update(vars(self))
             twin._take(rest, work)
             origin = self._origin
             found = [*twin._done, *([] if twin._open is None else [twin._open])]
-        parts = tuple(s._replace(mean=s.mean + origin) for s in found)
-        whole = reduce(Summary.merge, found)
-        return whole._replace(mean=whole.mean + origin), parts if self.most else ()
+        whole = reduce(Moments.merge, found)
+        parts = tuple(m.moved(origin) for m in found) if self.most else ()
+        return replace(whole.moved(origin), parts=parts)
+
+
+def sum_rows(rows: ArrayLike, most: int) -> Moments:
+    """Moments of rows in memory, and of at most so many stretches of them."""
+    x = as_numbers(rows)
+    # Sums stop at the first bad block; this message counts all bad values.
+    check_values(x)
+    sums = Sums(x.shape[1], most)
+    sums.add(x)
+    return sums.moments()
 
 
 def _stretch_rows(n: int, n_features: int, most: int) -> int:
@@ -151,8 +162,8 @@ def _typical(rows: npt.NDArray[np.generic]) -> FloatArray:
     return np.asarray(np.median(few, axis=0))
 
 
-def _summary(rows: npt.NDArray[np.generic], origin: FloatArray, work: FloatArray) -> Summary:
-    """Summary of the rows less `origin`; `work` has room for three times as many."""
+def _moments(rows: npt.NDArray[np.generic], origin: FloatArray, work: FloatArray) -> Moments:
+    """Moments of the rows less `origin`; `work` has room for three times as many."""
     n = len(rows)
     x, squares, powers = work[:, :n]
     x[:] = rows
@@ -166,4 +177,4 @@ def _summary(rows: npt.NDArray[np.generic], origin: FloatArray, work: FloatArray
     np.multiply(x, x, out=squares)
     third = ones @ np.multiply(squares, x, out=powers) / n
     fourth = ones @ np.multiply(squares, squares, out=powers) / n
-    return Summary(n, mean, x.T @ x / n, third, fourth)
+    return Moments(n, mean, x.T @ x / n, third, fourth)

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.moments.regime import solve_lower
 from jigsaw_crl.nullcone.lines import Lines, duals
 from jigsaw_crl.nullcone.structure import Structure
 
@@ -68,7 +68,7 @@ def constrained_functionals(
     for _ in range(0 if exact else ROUNDS):
         problem = _Problem(vectors, lines.rank, form, n, n_eff, free)
         vectors, step = problem.corrected()
-        W = solve_lower(step, W)
+        W = solve_triangular(step, W, lower=True, check_finite=False)
     rows = np.arange(len(choice))
     return np.asarray(vectors[rows, choice] @ W)
 
@@ -125,8 +125,9 @@ class _Problem:
         r, _, p = self.vectors.shape
         d, H = self._errors(self._multipliers())
         step = _cholesky(np.eye(p) - H)
-        corrected = solve_lower(step, (self.exact - d).reshape(2 * r, p).T).T.reshape(r, 2, p)
-        return np.asarray(corrected, dtype=np.float64), step
+        away = (self.exact - d).reshape(2 * r, p).T
+        corrected = solve_triangular(step, away, lower=True, check_finite=False)
+        return np.asarray(corrected.T.reshape(r, 2, p), dtype=np.float64), step
 
     def _duals(self, rank: IntArray, sign: Single) -> Single:
         """`m^s` in the plane with ⟨m^s, n^s⟩ = 0, ⟨m^s, n^{1−s}⟩ = 1 (rank 1: σ n/(2‖n‖²))."""

@@ -26,8 +26,7 @@ from jigsaw_crl.base.files import check_output, write_file
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import check_second_moment
-from jigsaw_crl.moments.incomplete import Incomplete
-from jigsaw_crl.moments.regime import Batch, Moments
+from jigsaw_crl.moments.regime import Batch, Incomplete, Moments
 from jigsaw_crl.study.columns import check_width
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.npz import Member, read_array
