@@ -256,7 +256,7 @@ def test_stretches_have_equal_length_except_the_last(d, blocks):
 
 def test_an_empty_stream_has_no_moments():
     with pytest.raises(InputError, match="no rows"):
-        Sums(3).summaries()
+        Sums(3).moments()
 
 
 def test_rows_of_another_width_are_refused():
