@@ -55,9 +55,10 @@ def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
         for labels in (list(jc.next_client(order).labels), others):
             left = order.add(new_site(world, labels, n, seed)).undetermined()
             search = SiteSearch(order, usual_rows(order), 0)
-            for pair, chance in search.named(np.flatnonzero(np.isin(order.labels, labels))).items():
+            chances = search.chances(np.flatnonzero(np.isin(order.labels, labels)))
+            for pair in order.undetermined():
                 if set(pair) <= set(labels):
-                    yield chance, pair not in left, seed
+                    yield chances[order.indices(*pair)], pair not in left, seed
 
 
 def client(world: jc.simulate.World, k: int, n: int, factor: float) -> jc.Client:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.effect_design import effect_needs
+from jigsaw_crl.assembly.plan import effect_needs
 from jigsaw_crl.truth.simulate.world import View
 
 ROWS = 2000

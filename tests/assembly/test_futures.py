@@ -12,7 +12,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.design import propose
-from jigsaw_crl.assembly.futures import Outlook, Words, more_rows, new_site
+from jigsaw_crl.assembly.futures import Outlook, new_site, stated
 from jigsaw_crl.assembly.plan import rows_needed
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.pooled import Pooled
@@ -105,20 +105,14 @@ def test_a_chance_is_never_certain_and_grows_with_the_rows():
     assert sum(few.values()) < sum(usual.values()) < sum(many.values())
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:3])
 def test_a_future_without_data_settles_nothing(seed):
     _, result = study(seed)
     outlook = Outlook.of(result.order, 0)
-    a, d = np.nonzero(np.triu(outlook.open | outlook.open.T))
-    nobody_tells = np.zeros((len(outlook.orders), len(a)))
-    futures = [
-        lambda *_: np.zeros(outlook.open.shape),
-        new_site(outlook, a, d, nobody_tells, Words.of(outlook)),
-        *(more_rows(outlook, k, 1.0) for k in range(3)),
-    ]
+    pairs = outlook.asked(np.arange(len(result.order)))
+    nobody_tells = np.zeros((len(outlook.orders), len(pairs[0])))
     assert outlook.open.any()
-    for future in futures:
-        assert outlook.chance(future, 32).sum() == 0
+    assert outlook.chance(new_site(outlook, pairs, nobody_tells, ROWS)).sum() == 0
 
 
 def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_imply_it():
@@ -132,7 +126,7 @@ def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_im
         probabilities=probabilities,
         evidence=np.where(verdicts == 1, 9.0, 0.0),
         said=SimpleNamespace(
-            pooled=Pooled.zero(2, 3), missed=SimpleNamespace(ancestry=np.zeros(3))
+            pooled=Pooled.zero(2, 3), missed=SimpleNamespace(leans=np.zeros((3, 3)))
         ),
         table=nothing,
         panel=SimpleNamespace(known=np.full((3, 3), -1, dtype=np.int8)),
@@ -140,15 +134,10 @@ def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_im
         seed=0,
     )
     outlook = Outlook(known, np.zeros((1, 3, 3), dtype=bool), 0)
-    change = np.zeros((3, 3))
-    change[1, 2], change[2, 1] = 9.0, -9.0
-    found = outlook.chance(lambda *_: change, 1) > 0
-    assert found[1, 2]
-    assert found[2, 1]
-    assert found[0, 2]
-    assert found[2, 0]
-    change[1, 2], change[2, 1] = -9.0, -9.0
-    found = outlook.chance(lambda *_: change, 1) > 0
+    pairs = np.array([1, 2]), np.array([2, 1])
+    found = outlook.chance(lambda *_: (pairs, stated(np.array([True, False]), 2))) > 0
+    assert np.argwhere(found).tolist() == [[0, 2], [1, 2], [2, 0], [2, 1]]
+    found = outlook.chance(lambda *_: (pairs, stated(np.array([False, False]), 2))) > 0
     # Were tank an ancestor of pump, it would be one of valve.
     assert np.argwhere(found).tolist() == [[1, 2], [2, 0], [2, 1]]
 
@@ -158,7 +147,7 @@ def test_chances_do_not_change_from_call_to_call():
     assert result.design() == result.design()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:3])
 def test_every_open_pair_gets_its_rows_or_the_reason_why_not(seed):
     _, result = study(seed)
     order = result.order

@@ -1,10 +1,10 @@
 """Which latents should the next client access?
 
-Orders that agree with what is known are sampled, each with a graph that implies it and fits the
-districts the clients reported. A client can say something about the pairs that it sees in different
-districts; where interventions are hard, about all of them. Labels are added one by one, then
-exchanged, such that the bits that are expected from these pairs grow. Without a size there are as
-many labels as settle the most open pairs per label, and at most as many as the largest client has.
+A client can say something about the pairs that it sees in different districts; where interventions
+are hard, about all of them. A pair is worth the bits that are expected from a client that has it
+apart. Labels are added one by one, then exchanged, such that the worth of the pairs that are likely
+apart grows. Without a size there are as many labels as bring the most bits per label, and at most
+as many as the largest client has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import entr
 
 from jigsaw_crl.assembly.districts import Graphs, likely_graphs, trust_in_graphs
-from jigsaw_crl.assembly.futures import Outlook, Words, new_site, usual_rows
+from jigsaw_crl.assembly.futures import Outlook, new_site, usual_rows
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import CLOSED
@@ -31,8 +31,6 @@ Pair = tuple[str, str]
 
 # A pair is settled more likely than not above EVEN, and cannot be settled below UNLIKELY.
 EVEN, UNLIKELY = 0.5, 0.05
-# Futures per set of labels: the standard error of a chance is at most 0.045.
-N_FUTURES = 128
 # Sets that are compared exactly at a time: those that promise most if nothing is confounded.
 MOST_SETS = 64
 
@@ -147,13 +145,16 @@ def propose(
         return Proposal((), 0.0, (), (), (), 0), {}
     search = SiteSearch(order, usual_rows(order) if rows is None else int(rows), seed)
     chosen, reason = search.choose(size)
-    labels = tuple(order.labels[i] for i in chosen)
-    chances = search.named(chosen)
+    labels, chance = tuple(order.labels[i] for i in chosen), search.chances(chosen)
+    chances = {
+        (order.labels[a], order.labels[d]): round(float(chance[a, d]), 3)
+        for a, d in np.argwhere(search.outlook.open).tolist()
+    }
     ranked = sorted(chances, key=lambda pair: -chances[pair])
     likely = [pair for pair in ranked if chances[pair] > EVEN and set(pair) <= set(labels)]
     proposal = Proposal(
         labels=labels,
-        expected_gain=float((search.bits * search.chances(chosen)).sum()),
+        expected_gain=float((search.bits * chance).sum()),
         settles=tuple(likely),
         chances=tuple(chances[pair] for pair in likely),
         cannot=tuple(pair for pair, chance in chances.items() if chance < UNLIKELY),
@@ -185,7 +186,6 @@ class SiteSearch:
     def __init__(self, order: GlobalOrder, rows: int | None, seed: int) -> None:
         self.order, self.rows = order, rows
         self.outlook = Outlook.of(order, seed)
-        self.words = Words.of(self.outlook) if order.mode == "evidence" else None
         hard = _hard_labels(order)
         self.hard = hard[:, None] & hard
         self.graphs = Graphs.of(np.zeros_like(self.outlook.orders))
@@ -194,7 +194,6 @@ class SiteSearch:
             rng = np.random.default_rng([order.seed, seed])
             self.graphs = likely_graphs(order.panel, self.outlook.orders, rng)
             self.trust = np.where(self.hard, 1.0, trust_in_graphs(order.panel, self.graphs))
-        self._found: dict[tuple[int, ...], FloatArray] = {}
 
     @cached_property
     def bits(self) -> FloatArray:
@@ -204,44 +203,20 @@ class SiteSearch:
         return np.where(self.outlook.open, (entr(P) + entr(1.0 - P)) / np.log(2), 0.0)
 
     @cached_property
-    def power(self) -> FloatArray:
-        """Chance that a client that has an open pair, and has it apart, settles it by itself."""
-        if self.words is None:
-            return self.trust * self.outlook.open
-        a, d = self._asked(np.arange(len(self.order)))
-        always = np.ones((len(self.outlook.orders), len(a)))
-        future = new_site(self.outlook, a, d, always, self.words, self.rows)
-        return self.trust * self.outlook.chance(future, N_FUTURES, implied=False)
-
-    @property
     def worth(self) -> FloatArray:
         """Bits that are expected from each open pair, if a client has it and has it apart."""
-        return self.bits * self.power
-
-    def _asked(self, labels: IntArray) -> tuple[IntArray, IntArray]:
-        """Positions of the pairs of labels that are open in either direction, each once."""
-        grid = np.ix_(labels, labels)
-        i, j = np.nonzero(np.triu(self.outlook.open[grid] | self.outlook.open.T[grid]))
-        return i, j
+        pairs = self.outlook.asked(np.arange(len(self.order)))
+        always = np.ones((len(self.outlook.orders), len(pairs[0])))
+        future = new_site(self.outlook, pairs, always, self.rows)
+        return self.bits * self.trust * self.outlook.chance(future)
 
     def chances(self, labels: IntArray) -> FloatArray:
         """Probability that a client with these labels settles each open pair, shape (p, p)."""
-        key = tuple(labels.tolist())
-        if key not in self._found:
-            i, j = self._asked(labels)
-            a, d = labels[i], labels[j]
-            tells = self.graphs.apart(labels[None])[:, 0, i, j] | self.hard[a, d]
-            future = new_site(self.outlook, a, d, tells * self.trust[a, d], self.words, self.rows)
-            self._found[key] = self.outlook.chance(future, N_FUTURES)
-        return self._found[key]
-
-    def named(self, labels: IntArray) -> dict[Pair, float]:
-        """The same by the names of the pairs."""
-        chance, names = self.chances(labels), self.order.labels
-        opened = np.argwhere(self.outlook.open).tolist()
-        return {(names[a], names[d]): round(float(chance[a, d]), 3) for a, d in opened}
-
-    # -- the set --------------------------------------------------------------------------------
+        pairs = a, d = self.outlook.asked(labels)
+        i, j = np.searchsorted(labels, a), np.searchsorted(labels, d)
+        tells = self.graphs.apart(labels[None])[:, 0, i, j] | self.hard[a, d]
+        future = new_site(self.outlook, pairs, tells * self.trust[a, d], self.rows)
+        return self.outlook.chance(future)
 
     def choose(self, size: int | None) -> tuple[IntArray, str]:
         """The best set of labels that was found, sorted, and why it has so many."""
@@ -256,41 +231,31 @@ class SiteSearch:
             sets.append(self._best([np.append(sets[-1], new) for new in outside]))
         if size is not None:
             return self._exchanged(sets[-1]), "as many labels as asked for"
-        # What pairs imply takes long to draw, so that sizes are compared without it.
-        alone = [self._gains(labels[None], self.power)[0] / len(labels) for labels in sets]
-        best = int(np.argmax(alone))
-        shares = [self._expected(labels) / len(labels) for labels in sets[best : best + 2]]
-        while len(shares) > 1 and shares[1] > shares[0]:
-            best += 1
-            shares = [shares[1], *(self._expected(x) / len(x) for x in sets[best + 1 : best + 2])]
+        each = [self._gains(labels[None])[0] / len(labels) for labels in sets]
+        best = int(np.argmax(each))
         chosen = self._exchanged(sets[best])
-        share = self._expected(chosen) / len(chosen)
-        reason = f"{len(chosen)} labels settle {share:.2g} open pairs per label"
+        bits = self._gains(chosen[None])[0] / len(chosen)
+        reason = f"{len(chosen)} labels bring {bits:.2g} bits per label"
         if best + 1 < len(sets):
-            more = self._expected(sets[best + 1]) / (len(chosen) + 1)
-            reason += f"; with one more it would be {more:.2g}"
+            reason += f"; with one more it would be {each[best + 1]:.2g}"
         elif len(chosen) < p:
             reason += "; the largest site so far has no more labels than that"
         else:
             reason += "; there are no more labels"
         return chosen, reason
 
-    def _expected(self, labels: IntArray) -> float:
-        return float(self.chances(labels).sum())
-
     def _exchanged(self, labels: IntArray) -> IntArray:
-        """The set after exchanges of one label for another, while they gain; never a worse one."""
-        found = labels
+        """The set after exchanges of one label for another, while they gain."""
         while len(labels) < len(self.order):
-            outside = np.setdiff1d(np.arange(len(self.order)), found)
+            outside = np.setdiff1d(np.arange(len(self.order)), labels)
             other = self._best(
-                [np.append(found[found != x], new) for x in found for new in outside]
+                [np.append(labels[labels != x], new) for x in labels for new in outside]
             )
-            before, after = self._gains(np.array([found, other]), self.worth)
+            before, after = self._gains(np.array([labels, other]))
             if after <= before + 1e-9:
                 break
-            found = other
-        return max(labels, found, key=self._expected)
+            labels = other
+        return labels
 
     def _best(self, sets: list[IntArray]) -> IntArray:
         """The most promising of several sets of one size, sorted."""
@@ -298,13 +263,13 @@ class SiteSearch:
         if len(tried) > MOST_SETS:
             plain = self.worth[tried[:, :, None], tried[:, None, :]].sum(axis=(1, 2))
             tried = tried[np.argsort(-plain, kind="stable")[:MOST_SETS]]
-        return np.asarray(tried[int(np.argmax(self._gains(tried, self.worth)))])
+        return np.asarray(tried[int(np.argmax(self._gains(tried)))])
 
-    def _gains(self, sets: IntArray, worth: FloatArray) -> FloatArray:
-        """Worth of the pairs that each set of labels, shape (n_sets, size), has apart."""
+    def _gains(self, sets: IntArray) -> FloatArray:
+        """Bits of the pairs that each set of labels, shape (n_sets, size), has apart."""
         a, d = sets[:, :, None], sets[:, None, :]
         apart = np.where(self.hard[a, d], 1.0, self.graphs.apart(sets).mean(axis=0))
-        return np.asarray((worth[a, d] * apart).sum(axis=(1, 2)))
+        return np.asarray((self.worth[a, d] * apart).sum(axis=(1, 2)))
 
 
 def _hard_labels(order: GlobalOrder) -> BoolArray:

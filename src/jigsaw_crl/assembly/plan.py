@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jigsaw_crl.assembly.design import EVEN, Pair, Proposal, propose
-from jigsaw_crl.assembly.effect_design import EffectNeed, effect_needs
-from jigsaw_crl.assembly.futures import N_ORDERS, Outlook, more_rows, own_rows
+from jigsaw_crl.assembly.effects import PooledEffects
+from jigsaw_crl.assembly.futures import Outlook, more_rows, own_rows
+from jigsaw_crl.assembly.graph import EdgeVerdict
+from jigsaw_crl.assembly.verdict import NO
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.frozen import FrozenMapping
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Design", "MoreRows", "design", "rows_needed"]
+__all__ = ["Design", "EffectNeed", "MoreRows", "design", "effect_needs", "rows_needed"]
 
-# Factors on a site's rows that are tried.
-FACTORS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+# Factors on a site's rows that are tried, and on all rows, for an edge.
+FACTORS = (2.0, 8.0, 64.0)
+EDGE_FACTORS = tuple(float(x) for x in np.geomspace(1.1, 1000.0, 120))
 # The chance that is called good.
 GOOD = 0.8
-# Futures over all sites, for each factor: a few seconds for any study.
-ROW_FUTURES = 512
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,41 @@ class MoreRows:
     good: int | None = None
     reason: str = ""
     joined: bool = False
+
+
+@dataclass(frozen=True)
+class EffectNeed:
+    """What would narrow or decide one effect, in standard deviations.
+
+    Parameters
+    ----------
+    cause, effect : str
+    total, error : float or None
+        The total effect as known now; None if nobody measured it.
+    error_new_site : float or None
+        The standard error once the proposed client is there; None if it lacks a label.
+    site : str or None
+        The site where more rows narrow it the most.
+    error_more_rows : float or None
+        The standard error with twice the rows at that site.
+    edge : {"direct", "not direct", "undetermined"}
+    factor : float or None
+        How many times the rows, at all sites, decide the edge; None if it is decided, or if no
+        number does.
+    missing : str
+        What is missing; empty if nothing is.
+    """
+
+    cause: str
+    effect: str
+    total: float | None
+    error: float | None
+    error_new_site: float | None
+    site: str | None
+    error_more_rows: float | None
+    edge: EdgeVerdict
+    factor: float | None
+    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -168,11 +204,10 @@ def rows_needed(order: GlobalOrder, *, seed: int = 0) -> tuple[MoreRows, ...]:
     if order.mode != "evidence" or not order.undetermined():
         return ()
     outlook = Outlook.of(order, seed)
-    sites = [k for k, c in enumerate(order.said.claims) if c.bayes is not None]
-    n = int(np.clip(ROW_FUTURES // max(len(sites), 1), N_ORDERS, 2 * N_ORDERS))
     chances = {
-        k: np.stack([outlook.chance(more_rows(outlook, k, factor), n) for factor in FACTORS])
-        for k in sites
+        k: np.stack([outlook.chance(more_rows(outlook, k, factor)) for factor in FACTORS])
+        for k, claims in enumerate(order.said.claims)
+        if claims.bayes is not None
     }
     found = [_needed(order, chances, a, d) for a, d in np.argwhere(outlook.open).tolist()]
     return tuple(sorted(found, key=lambda m: (m.even is None, (m.even or 0) - (m.rows or 0))))
@@ -217,8 +252,87 @@ def _rows(chances: FloatArray, rows: int, level: float) -> int | None:
     if chances[-1] < level:
         return None
     at = int(np.searchsorted(chances, level))
-    factors = np.append(1.0, FACTORS)
-    part = (level - chances[at - 1]) / (chances[at] - chances[at - 1])
-    needed = float(factors[at - 1] * (factors[at] / factors[at - 1]) ** part) * rows
+    factors = np.log([1.0, *FACTORS])[at - 1 : at + 1]
+    needed = float(np.exp(np.interp(level, chances[at - 1 : at + 1], factors))) * rows
     step = 10 ** max(int(np.floor(np.log10(needed))) - 1, 0)
     return int(np.ceil(needed / step) * step)
+
+
+# -- effects --------------------------------------------------------------------------------------
+
+
+def effect_needs(
+    order: GlobalOrder, labels: Iterable[str] = (), *, rows: int | None = None
+) -> tuple[EffectNeed, ...]:
+    """For every effect that the order does not exclude, what would narrow it.
+
+    The variance of an effect falls as one over the rows, and sites add up by inverse variance. A
+    further site is expected to measure as well as the sites so far.
+
+    Parameters
+    ----------
+    order : GlobalOrder
+    labels : iterable of str
+        Of a further client, whose interventions are hard.
+    rows : int, optional
+        Its rows per regime; by default as many as the sites have.
+
+    Returns
+    -------
+    tuple of EffectNeed
+        Empty without hard interventions and from exact moments.
+    """
+    effects = order.effects
+    if effects is None or not np.nansum(effects.error) > 0:
+        return ()
+    errors = np.where(effects.set_aside, np.nan, effects.by_site.error)
+    scaled, accessed = errors, set(labels)
+    if rows is not None:
+        own = np.array([own_rows(order, k) for k in range(len(errors))])
+        scaled = errors * np.sqrt(np.nan_to_num(own, nan=rows) / rows)[:, None, None]
+    found = []
+    for a, d in np.argwhere((order.verdicts != NO) & ~np.eye(len(order), dtype=bool)).tolist():
+        further = None
+        if {order.labels[a], order.labels[d]} <= accessed:
+            measured = scaled[:, a, d]
+            further = float(np.nanmedian(scaled if np.isnan(measured).all() else measured))
+        found.append(_need(order, effects, a, d, further, errors[:, a, d]))
+    return tuple(found)
+
+
+def _need(
+    order: GlobalOrder, effects: PooledEffects, a: int, d: int, new: float | None, own: FloatArray
+) -> EffectNeed:
+    """What would narrow one effect; `new` is the error at a further site, `own` those of sites."""
+    names, direct = (order.labels[a], order.labels[d]), order.direct_effects
+    assert direct is not None
+    edge, missing, factor = direct.verdict(a, d), "", None
+    if not effects.known[a, d]:
+        missing = "no site has both labels: only a new site can measure it"
+        if order.panel.seen_by(a, d):
+            missing = f"needs a hard intervention on {names[1]}"
+        return EffectNeed(*names, None, None, new, None, None, edge, None, missing)
+    if edge == "undetermined":
+        decided = (f for f in EDGE_FACTORS if direct.verdict_at(a, d, f) != edge)
+        factor = next(decided, None)
+        if factor is None:
+            missing = f"edge: more than {EDGE_FACTORS[-1]:,.0f} times the rows"
+            if between := direct.through(a, d):
+                missing = f"edge: a path through {few(between)} is not excluded, whatever the rows"
+    error, best = float(effects.error[a, d]), int(np.nanargmin(own))
+    return EffectNeed(
+        *names,
+        float(effects.estimate[a, d]),
+        error,
+        None if new is None else _with(error, new),
+        effects.by_site.clients[best],
+        _with(error, float(own[best])),
+        edge,
+        None if factor is None else round(factor, 1),
+        missing,
+    )
+
+
+def _with(error: float, further: float) -> float:
+    """The error once a further estimate is there."""
+    return float((1.0 / error**2 + 1.0 / further**2) ** -0.5) if error and further else 0.0
