@@ -15,8 +15,7 @@
 `order`         `GlobalOrder`: the result
 `effects`, `directions`, `apart`, `graph`, `bounds`  sizes of effects
 `explanation`, `certificate`, `checking`  why a pair has its verdict, and is that right?
-`design`, `districts`, `futures`, `effect_design`, `plan`
-                what further data would settle
+`design`, `districts`, `futures`, `plan`  what further data would settle
 ==============  ====================================================================
 """
 

@@ -6,8 +6,8 @@ in standard errors. A site is set aside
 - for one pair, if |z| exceeds `APART` there;
 - for all pairs, if it stands apart in many: the mean of `min(z², CAP)` over its pairs, about 1 for
   a site that measures the same effects as the others, exceeds `FAR` and twice that of a typical
-  site. The worst sites are set aside first, and the rest is judged again without them. If a third
-  of the sites or more would go, none does: then the sites disagree, which is another finding.
+  site. The rest is then judged again without it. If a third of the sites or more would go, none
+  does: then the sites disagree, which is another finding.
 """
 
 from __future__ import annotations
@@ -24,12 +24,8 @@ APART = 4.5
 # Mean of min(z², CAP) above which a site is set aside; honest sites of simulated studies reach
 # 1.2. FEW pairs more are counted, with z = 0, so that a few pairs are not enough.
 FAR, CAP, FEW = 1.5, 16.0, 6
-# Pairs in which it must differ by more than two errors.
-MANY = 3
 # How much further from the others than a typical site it must be.
 UNUSUAL = 2.0
-# Sites that are nearly as far as the worst go with it.
-NEARLY = 0.7
 # Share of the sites up to which they can be set aside.
 MINORITY = 1 / 3
 
@@ -51,24 +47,17 @@ def sites_apart(value: FloatArray, error: FloatArray) -> BoolArray:
     out = np.zeros(n, dtype=bool)
     present = int((~np.isnan(value)).any(axis=(1, 2)).sum())
     while True:
-        score, many = _scores(np.where(out[:, None, None], np.nan, value), error)
-        if np.isnan(score).all():
+        _, z = _distances(np.where(out[:, None, None], np.nan, value), error)
+        count = (~np.isnan(z)).sum(axis=1)
+        if not count.any():
             return out
-        far = many & (score > max(FAR, UNUSUAL * float(np.nanmedian(score))))
+        score = np.nansum(np.minimum(z**2, CAP), axis=1) / (count + FEW)
+        far = score > max(FAR, UNUSUAL * float(np.median(score[count > 0])))
         if not far.any():
             return out
-        out |= far & (score >= NEARLY * np.nanmax(score))
+        out |= far
         if out.sum() >= MINORITY * present:
             return np.zeros(n, dtype=bool)
-
-
-def _scores(value: FloatArray, error: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """How far each site is from the others, NaN without a common pair; is it so in many pairs?"""
-    _, z = _distances(value, error)
-    count = (~np.isnan(z)).sum(axis=1)
-    total = np.nansum(np.minimum(z**2, CAP), axis=1)
-    score = np.where(count > 0, total / (count + FEW), np.nan)
-    return score, np.asarray((z > 2.0).sum(axis=1) >= MANY)
 
 
 def _distances(value: FloatArray, error: FloatArray) -> tuple[BoolArray, FloatArray]:

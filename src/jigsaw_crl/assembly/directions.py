@@ -22,11 +22,8 @@ __all__ = ["ROUNDING", "directions", "open_signs", "precision"]
 SAME_WAY = 10.0
 # Half the log-odds of a pair's sign from which it may carry the sign of one label to another.
 CLEAR_PAIR = 2.0
-MOST_OF_PAIR = 8.0
 # Half the log-odds from which a pair settles how the signs of two clients fit together.
 SETTLES = 4.0
-# Rounds of the search for directions, and clients up to which all pairs of them are compared.
-SWEEPS, MOST_CLIENTS = 6, 60
 # Rounding of exact moments.
 ROUNDING = 1e-6
 
@@ -55,22 +52,13 @@ def directions(
     belief = np.where(moved, SAME_WAY, 0.0)
     # Clients that say most first: the others follow them.
     order = np.argsort(-(weight * v**2).sum(axis=(1, 2)), kind="stable")
-    for sweep in range(SWEEPS):
-        before = sign.copy()
+    for sweep in range(2):
         for position, k in enumerate(order):
-            others = order[:position] if sweep == 0 else np.delete(order, position)
+            others = np.delete(order, position) if sweep else order[:position]
             if len(others):
                 S = sign[others, :, None] * sign[others, None, :]
                 J = _agreement(v[k], weight[k], v[others] * S, weight[others])
                 sign[k] = _aligned(J, belief[k])
-        # Clients may agree in two camps about one label: all of them together, label by label.
-        for j in range(p if K <= MOST_CLIENTS else 0):
-            mine = np.flatnonzero(here[:, j])
-            if len(mine) > 1:
-                C = _camps(v[mine], weight[mine], sign[mine], j)
-                sign[mine, j] = _aligned(C, belief[mine, j])
-        if sweep and np.array_equal(sign, before):
-            break
     # The direction of a label is that in which most of its interventions moved it.
     moved = moved & here
     against = ((sign < 0) & moved).sum(axis=0) * 2 > moved.sum(axis=0)
@@ -89,26 +77,8 @@ def _agreement(
     )
     seen = (weight > 0) & (total > 0)
     both = np.divide(weight * total, weight + total, out=np.zeros_like(total), where=seen)
-    # One pair counts at most so much: a false effect does not turn the labels of a client.
-    J = np.clip(both * own * mean, -MOST_OF_PAIR, MOST_OF_PAIR)
+    J = both * own * mean
     return np.asarray(J + J.T)
-
-
-def _camps(v: FloatArray, weight: FloatArray, sign: FloatArray, j: int) -> FloatArray:
-    """The same between every two clients, for the effects on and of one label, (K, K).
-
-    With the effect itself at its best value, the log likelihood of signs s is, up to a constant,
-    `½ (Σ_k s_k w_k v_k)² / Σ_k w_k`, so two clients share `w_k w_l / Σ w` and not more.
-    """
-    C = np.zeros((len(v), len(v)))
-    for x, w in ((v[:, :, j], weight[:, :, j]), (v[:, j], weight[:, j])):
-        turned = x * sign
-        seen = (w > 0).astype(float)
-        both = w[:, None] * w / np.maximum(w.sum(axis=0), 1e-300)
-        J = both * turned[:, None] * turned * (seen[:, None] * seen)
-        C += np.clip(J, -MOST_OF_PAIR, MOST_OF_PAIR).sum(axis=2)
-    np.fill_diagonal(C, 0.0)
-    return C
 
 
 def _aligned(J: FloatArray, field: FloatArray) -> FloatArray:

@@ -111,9 +111,7 @@ class PooledEffects:
         return np.asarray(self.estimate + INTERVAL * self.error)
 
 
-def pool_effects(
-    panel: Panel, use: Use, *, quantity: str = "total", random_effects: bool = False
-) -> PooledEffects | None:
+def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEffects | None:
     """Pool the effects of all clients that count; None if no client has any.
 
     Clients that are trusted less than half are set aside; of several that sent the same evidence
@@ -125,8 +123,6 @@ def pool_effects(
     use : Use
     quantity : {"total", "applied"}
         Total effects, or what interventions did as they were applied.
-    random_effects : bool
-        The spread between sites joins the error of every pair, not only where they disagree.
     """
     if all(fragment.hard is None for fragment in panel.fragments):
         return None
@@ -155,7 +151,7 @@ def pool_effects(
     unsure = np.zeros(used.shape[1:], dtype=bool)
     if masks is not None:
         used, unsure = _with_one_sign(used, error, masks, of_cause=quantity == "total")
-    estimate, deviation, chance = _combine(used, error, random_effects)
+    estimate, deviation, chance = _combine(used, error)
     estimate, deviation, unsigned = _without_sign(estimate, deviation, unsure)
     return PooledEffects(
         labels=panel.labels,
@@ -203,7 +199,7 @@ def _counted(
 ) -> dict[str, tuple[int, int]]:
     """For each site that is set aside: pairs in which it differs by two errors, and its pairs."""
     rest = np.where(outside[:, None, None], np.nan, value)
-    middle, deviation, _ = _combine(rest, error, False)
+    middle, deviation, _ = _combine(rest, error)
     out = {}
     for k in np.flatnonzero(outside):
         with np.errstate(invalid="ignore"):
@@ -251,9 +247,7 @@ def _without_sign(
     return estimate, deviation, np.where(unsure & ~may_be_zero, size, np.nan)
 
 
-def _combine(
-    value: FloatArray, error: FloatArray, random_effects: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _combine(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Pooled estimate, its error, and the probability of the disagreement by chance."""
     has = ~np.isnan(value)
     count = has.sum(axis=0)
@@ -267,8 +261,7 @@ def _combine(
         total = w.sum(axis=0)
         spread = (Q - (count - 1)) / (total - (w**2).sum(axis=0) / total)
     between = np.where(count > 1, np.maximum(np.nan_to_num(spread, posinf=0.0), 0.0), 0.0)
-    if not random_effects:
-        between = np.where(chance < UNEQUAL, between, 0.0)
+    between = np.where(chance < UNEQUAL, between, 0.0)
     variance = np.where(has, variance + between, 0.0)
     mean, deviation = _weighted(
         v, np.where(has, 1.0 / np.where(has, variance, 1.0), 0.0), variance, count

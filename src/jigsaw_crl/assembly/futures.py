@@ -291,5 +291,9 @@ def _at_rows(said: Pooled, factor: float | FloatArray) -> Pooled:
         for_it = np.minimum(x * factor, -np.log(MODEL_ERROR))
         return np.where(x > 0, for_it, np.where(x < 0, against, x))
 
-    names = ("ancestor", "leaning", "lean")
-    return replace(said, **{name: scaled(getattr(said, name)) for name in names})
+    return replace(
+        said,
+        ancestor=scaled(said.ancestor),
+        leaning=scaled(said.leaning),
+        lean=scaled(said.lean),
+    )
