@@ -43,7 +43,7 @@ def test_probabilities_are_those_that_chains_approach(monkeypatch):
     exact = sample_orders(weights, np.random.default_rng(0))
     assert exact.convergence.converged
     assert str(exact.convergence) == "all orders were weighed"
-    monkeypatch.setattr(chains, "ENUMERATED", 0)
+    monkeypatch.setattr(chains, "FEW", 0)
     sampled = sample_orders(weights, np.random.default_rng(0), first=2_000, most=4_000)
     np.testing.assert_allclose(sampled.probability, exact.probability, atol=0.03)
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from jigsaw_crl.assembly.posterior.search import best_order
-from jigsaw_crl.assembly.posterior.starts import bridge_gains, grow, parts, recombine
+from jigsaw_crl.assembly.posterior.search import best_order, bridge_gains, grow
+from jigsaw_crl.assembly.posterior.starts import parts, recombine
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.base.order import transitive_closure
 

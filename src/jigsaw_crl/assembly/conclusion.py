@@ -244,7 +244,9 @@ def _ordered(
         except Contradiction as contradiction:
             notes.append(contradiction.described(evidence))
     trust = weigh_clients(evidence, np.random.default_rng(options.seed))
-    order = _by_evidence(panel, trust, notes + _about_trust(panel, trust), options)
+    same = trust.evidence is evidence
+    effects = considered.effects if same else pool_effects(panel, trust.use)
+    order = _by_evidence(trust, effects, notes + _about_trust(panel, trust), options)
     return order, [sites_differ(*pair) for pair in pairs_apart(order.said, order.table.differ)]
 
 
@@ -284,12 +286,13 @@ def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Fin
 # -- the order ------------------------------------------------------------------------------------
 
 
-def _by_evidence(panel: Panel, trust: Trust, notes: list[str], options: Options) -> GlobalOrder:
-    use = trust.use
-    model = OrderModel(Evidence.of(panel, use))
+def _by_evidence(
+    trust: Trust, effects: PooledEffects | None, notes: list[str], options: Options
+) -> GlobalOrder:
+    panel, use, model = trust.evidence.panel, trust.use, OrderModel(trust.evidence)
     draws = _sampled(model, options.seed)
     probability = draws.probability
-    log_factor, effects = model.log_factor(probability), pool_effects(panel, use)
+    log_factor = model.log_factor(probability)
     bounds = effect_bounds(model.said, effects)
     decided = decide(
         probability,

@@ -23,7 +23,7 @@ from jigsaw_crl.assembly.verdict import CERTAIN_NO, CERTAIN_YES, EACH_NO, EACH_Y
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 
-__all__ = ["LEAST_AGAINST", "LEAST_FOR", "Decided", "Why", "decide"]
+__all__ = ["LEAST_AGAINST", "LEAST_FOR", "Decided", "Why", "decide", "disputed"]
 
 # Log Bayes factors that a verdict needs from the pair's own evidence, unless decided pairs imply
 # it. Against, it needs more: the prior already makes ancestry improbable, and small effects hide.
@@ -100,7 +100,7 @@ def decide(
     verdicts[high & (yes | above)] = YES
     why = np.full((p, p), Why.UNSURE, dtype=np.int8)
     why[(probability > CERTAIN_YES) | (probability < CERTAIN_NO)] = Why.PRIOR
-    why[_disputed(least, most)] = Why.DISPUTED
+    why[disputed(least, most)] = Why.DISPUTED
     why[large] = Why.LARGE
     if opposed is not None:
         why[(high | low) & opposed] = Why.OPPOSED
@@ -112,7 +112,7 @@ def decide(
     return Decided(verdicts, why)
 
 
-def _disputed(least: FloatArray, most: FloatArray) -> BoolArray:
+def disputed(least: FloatArray, most: FloatArray) -> BoolArray:
     """Pairs that one chain would decide, and another one not even nearly."""
     yes, no = (most > CERTAIN_YES) & (least < EACH_YES), (least < CERTAIN_NO) & (most > EACH_NO)
     return np.asarray(yes | no)

@@ -21,8 +21,7 @@ from __future__ import annotations
 
 from jigsaw_crl.assembly.posterior.agreement import Convergence
 from jigsaw_crl.assembly.posterior.chains import entailed, sample_orders
-from jigsaw_crl.assembly.posterior.decode import decode
 from jigsaw_crl.assembly.posterior.posterior import Posterior
-from jigsaw_crl.assembly.posterior.search import best_order
+from jigsaw_crl.assembly.posterior.search import best_order, decode
 
 __all__ = ["Convergence", "Posterior", "best_order", "decode", "entailed", "sample_orders"]

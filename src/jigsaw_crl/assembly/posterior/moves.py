@@ -4,22 +4,21 @@ Orders are bit sets (see `base.bitsets`). The score of an order R is
 
     Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers (a, d)} cover[a, d] + Σ_{d with ancestors} ancestry[d]
 
-There are three moves, each proposed for a random pair (a, d):
+There are two moves, each proposed for a random pair (a, d):
 
-`flip`      adds or deletes the single pair. It may be added when the result is transitive: the
-            reverse is absent, every ancestor of a is one of d, and every descendant of d is one of
-            a. It may be deleted when no label lies between.
-`bridge`    adds or deletes most of A × D, where A is a with its ancestors and D is d with its
-            descendants. In orders with many certain pairs, (a, d) can often not change alone.
-            Deleting the bridge keeps those pairs of A × D that have a label outside A and D
-            between them, and those implied by a pair worth more than a threshold. Adding it
-            is proposed only if the order holds exactly the pairs that deletion would keep. Neither
-            direction changes A, D or the kept pairs, so each is the inverse of the other and both
-            are proposed with the same probability.
-`exchange`  swaps the places of a and d; it is its own inverse, and it reverses relations.
+`flip`    adds or deletes the single pair. It may be added when the result is transitive: the
+          reverse is absent, every ancestor of a is one of d, and every descendant of d is one of
+          a. It may be deleted when no label lies between.
+`bridge`  adds or deletes most of A × D, where A is a with its ancestors and D is d with its
+          descendants. In orders with many certain pairs, (a, d) can often not change alone.
+          Deleting the bridge keeps those pairs of A × D that have a label outside A and D
+          between them, and those implied by a pair worth more than a threshold. Adding it
+          is proposed only if the order holds exactly the pairs that deletion would keep. Neither
+          direction changes A, D or the kept pairs, so each is the inverse of the other and both
+          are proposed with the same probability.
 
-`bridge` and `exchange` write the pairs they would change to `changed` and return their number (0 if
-the move is impossible or too large) and the gain. Most flips are impossible: ask `may_flip` first.
+Most flips are impossible: ask `may_flip` first. `bridge` writes the pairs it would change to
+`changed` and returns their number (0 if it is impossible or too large) and the gain.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ __all__ = [
     "LONGEST_SIDE",
     "bridge",
     "empty_but",
-    "exchange",
     "flip",
     "inlined",
     "may_flip",
@@ -227,59 +225,3 @@ def bridge(  # type: ignore[no-untyped-def]
         if orphan:
             gain += ancestry[d]
     return n, -gain if present else gain
-
-
-@inlined
-def exchange(up, down, implied, cover, ancestry, changed, a, d):  # type: ignore[no-untyped-def]
-    """Swap the places of a and d."""
-    p = up.shape[0]
-    n, gain = 0, 0.0
-    for w in range(up.shape[1]):
-        own = np.uint64(0)
-        if a >> 6 == w:
-            own |= bit(a)
-        if d >> 6 == w:
-            own |= bit(d)
-        for lower in range(2):
-            one = down if lower else up
-            rest = (one[a, w] | one[d, w]) & ~own
-            while rest != 0:
-                if n + 4 > len(changed):
-                    return 0, 0.0
-                low = rest & (~rest + _ONE)
-                z = (w << 6) + n_bits(low - _ONE)
-                rest ^= low
-                in_a, in_d = one[a, w] & low != 0, one[d, w] & low != 0
-                if lower:
-                    first, second = z * p + a, z * p + d
-                    covers_a = in_a and n_between(up, down, z, a, 1) == 0
-                    covers_d = in_d and n_between(up, down, z, d, 1) == 0
-                    by_cover = cover[z, d] - cover[z, a]
-                    change = implied[z, d] - implied[z, a]
-                else:
-                    first, second = a * p + z, d * p + z
-                    covers_a = in_a and n_between(up, down, a, z, 1) == 0
-                    covers_d = in_d and n_between(up, down, d, z, 1) == 0
-                    by_cover = cover[d, z] - cover[a, z]
-                    change = implied[d, z] - implied[a, z]
-                if covers_a:
-                    gain += by_cover
-                if covers_d:
-                    gain -= by_cover
-                if in_a != in_d:
-                    gain += change if in_a else -change
-                    changed[n] = first
-                    changed[n + 1] = second
-                    n += 2
-    if contains(up, a, d) or contains(up, d, a):
-        x, y = (a, d) if contains(up, a, d) else (d, a)
-        gain += implied[y, x] - implied[x, y]
-        if n_between(up, down, x, y, 1) == 0:
-            gain += cover[y, x] - cover[x, y]
-        changed[n] = a * p + d
-        changed[n + 1] = d * p + a
-        n += 2
-    root_a, root_d = empty_but(down, a, -1), empty_but(down, d, -1)
-    if root_a != root_d:
-        gain += ancestry[a] - ancestry[d] if root_a else ancestry[d] - ancestry[a]
-    return n, gain

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.assembly.decision import LEAST_FOR
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.posterior.chains import sample_orders
 from jigsaw_crl.assembly.posterior.doubts import (
@@ -29,7 +28,7 @@ from jigsaw_crl.assembly.posterior.doubts import (
 from jigsaw_crl.assembly.posterior.posterior import Posterior
 from jigsaw_crl.assembly.posterior.walk import KNOWN, Weights
 from jigsaw_crl.assembly.verdict import NO, YES
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.pooled import Pooled
 
@@ -144,9 +143,4 @@ class OrderModel:
 
 def sample_posterior(model: OrderModel, rng: np.random.Generator) -> Posterior:
     """Probability of every ordered pair; the doubts follow the probabilities."""
-
-    def doubts(probability: FloatArray) -> tuple[Weights, BoolArray]:
-        judged = np.abs(model.log_factor(probability)) >= LEAST_FOR
-        return model.weights(probability), np.asarray(judged)
-
-    return sample_orders(model.weights(None), rng, doubts=doubts)
+    return sample_orders(model.weights(None), rng, doubts=model.weights)

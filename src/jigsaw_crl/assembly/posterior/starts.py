@@ -1,93 +1,22 @@
-"""Where chains start when there are many labels.
+"""Orders take over from each other what is worth more there.
 
-Orders of many labels have local optima. A label that few clients saw beside others can stand
-between labels where another one belongs, and no single move puts that right. Two steps avoid most
-of them:
-
-`grow`    raises the costs of covers step by step. While covers cost little, every pair stands for
-          itself; as the costs rise, labels come to stand between others where that saves most.
-`recombine`  takes over from another order what is worth more there. The pairs on which two orders
-          differ fall into parts, and either order stays an order if it takes any of the parts from
-          the other one.
+The pairs on which two orders differ fall into parts, and either order stays an order if it takes
+any of the parts from the other one.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from jigsaw_crl.assembly.posterior.walk import ASIDE, COLD, Chain, Proposals, Weights
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.assembly.posterior.walk import Weights
+from jigsaw_crl.base.arrays import BoolArray, IntArray
 
-__all__ = ["grow", "likely", "recombine"]
+__all__ = ["parts", "recombine"]
 
-# Costs rise in STEPS steps from a share CHEAP of their own size, at an inverse temperature of COOL.
-STEPS, CHEAP, COOL = 16, 0.2, 1.5
-# Bridges that lose more than this are seldom proposed, and every other one EFFORT times in a step.
-LOSS, EFFORT = 4.0, 20
 # A part is taken over if it gains this much: what is worth about the same is left to the chains.
 CLEARLY = 4.0
-# Labels up to which products of whole matrices are faster than those of sparse ones.
-DENSE = 100
-
-
-def bridge_gains(matrix: BoolArray, weights: Weights) -> tuple[FloatArray, BoolArray]:
-    """What each pair gains if it is added with all pairs that follow, and which pairs are covers.
-
-    The pair (a, d) adds `cover[a, d]` and, over a with its ancestors and d with its descendants,
-    `implied` of the missing pairs; a pair that is a cover there is one no longer. Reverse pairs and
-    pairs that the order has already gain minus infinity.
-    """
-    # Of many labels, an order has few pairs.
-    order: Any = matrix.astype(np.float64)
-    if len(matrix) > DENSE:
-        order = csr_array(order)
-    between = np.zeros(matrix.shape, dtype=bool)
-    between[(order @ order).nonzero()] = True
-    covers = matrix & ~between
-    each = np.where(covers, -weights.cover, np.where(matrix, 0.0, weights.implied))
-    np.fill_diagonal(each, 0.0)
-    for _ in range(2):
-        # Rows: with all ancestors; then, transposed, columns with all descendants.
-        each = np.asarray((each + order.T @ each).T)
-        order = order.T
-    gain = each + weights.cover
-    gain[matrix | matrix.T | np.eye(len(matrix), dtype=bool)] = -np.inf
-    return gain, covers
-
-
-def likely(matrix: BoolArray, weights: Weights) -> BoolArray:
-    """Pairs that an order might come to have or to lose."""
-    gain, covers = bridge_gains(matrix, weights)
-    return np.asarray((gain > -LOSS) | covers)
-
-
-def grow(weights: Weights, rng: np.random.Generator) -> BoolArray:
-    """An order of high worth; others are reached from other random numbers."""
-    # Imported here because it loads the compiler.
-    from jigsaw_crl.base.bitsets import greedy_order
-
-    matrix = greedy_order(weights.implied)
-    for share in np.linspace(CHEAP, 1.0, STEPS):
-        cheaper = replace(weights, cover=share * weights.cover)
-        matrix = _walked(matrix, cheaper, rng, COOL)
-    return _walked(matrix, weights, rng, COLD)
-
-
-def _walked(
-    matrix: BoolArray, weights: Weights, rng: np.random.Generator, beta: float
-) -> BoolArray:
-    """The order after moves of likely pairs."""
-    active = np.flatnonzero(likely(matrix, weights)).astype(np.int64)
-    none = np.zeros(0, dtype=np.int64)
-    proposals = Proposals(active, none, none, EFFORT * len(active), ASIDE, 1)
-    chain = Chain.at(matrix, weights, rng, proposals=proposals)
-    chain.walk(1, beta=beta)
-    return chain.matrix()
 
 
 def recombine(orders: list[BoolArray], weights: Weights) -> list[BoolArray]:

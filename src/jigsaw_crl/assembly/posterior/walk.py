@@ -3,9 +3,9 @@
     log posterior(R) = Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers of R} cover[a, d]
                        + Σ_{d with an ancestor in R} ancestry[d] − FACT · broken(R) + constant
 
-The three weights hold the clients' evidence and the prior (see `rounds`). `Weights.plain` is the
-simplest case: log-odds less `PAIR_COST` for every pair, and `COVER_COST` for every cover. `broken`
-is the number of statements "one of these is an ancestor of d" that R contradicts.
+The three weights hold the clients' evidence and the prior (see `rounds`). `Weights.of` is the
+simplest case: log-odds less a cost for every pair, and a cost for every cover. `broken` is the
+number of statements "one of these is an ancestor of d" that R contradicts.
 
 Compiled functions are imported where they are used, for start-up time.
 """
@@ -21,7 +21,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = ["COVER_COST", "FACT", "KNOWN", "SETTLED", "Chain", "OneOf", "Proposals", "Weights"]
+__all__ = ["BRIDGES", "FACT", "KNOWN", "SETTLED", "Chain", "OneOf", "Weights", "Words"]
 
 Words = npt.NDArray[np.uint64]
 # Candidates, one of which is an ancestor of the last.
@@ -29,24 +29,14 @@ OneOf = tuple[tuple[int, ...], int]
 
 # Log-odds that stand for certainty: e^−200 of the orders contradict a fact.
 FACT = 200.0
-
 # Log-odds of what the user knows: more than the evidence of all clients can outweigh.
 KNOWN = 1e6
-# Cost of a cover where nothing else is known about covers.
-COVER_COST = 1.0
-# A pair whose weight is further than this from zero flips less than once in e^12 proposals.
+# Weights further than this from zero say the same: a pair of this weight has odds of e^12.
 SETTLED = 12.0
-# Beyond this many unsettled pairs, absent ones with a weight below UNLIKELY are proposed less.
-MANY, UNLIKELY = 50_000, -3.5
-# Among pairs that were seen to change: one proposal in ASIDE is any pair, and there are FLIPS flips
-# for every larger move. (At 300 labels, 8 flips left three times as many pairs on which chains
-# differ, after the same time.) In addition, one pair in AROUND of all pairs is flipped alone: pairs
-# that change seldom would hold up all others.
-ASIDE, FLIPS, AROUND = 8, 1, 8
-# Up to this many labels an order's row is one word, and a bridge costs little more than a flip.
-ONE_WORD = 64
-# Inverse temperature at which only moves that do not lower the score are accepted.
-COLD = 1e9
+# Bridges that a sweep proposes for every active pair.
+BRIDGES = 2
+# Flips that a sweep proposes for every label: one for each of its pairs, up to this many.
+MOST_FLIPS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +61,18 @@ class Weights:
     one_of: tuple[OneOf, ...] = ()
 
     @classmethod
-    def plain(cls, weight: FloatArray, cover_cost: float = COVER_COST) -> Weights:
-        """One weight per pair, and the same cost for every cover."""
-        cover = np.full(weight.shape, -float(cover_cost))
-        return cls(np.ascontiguousarray(weight), cover, np.zeros(len(weight)))
-
-    @classmethod
-    def of(cls, evidence: Weights | FloatArray) -> Weights:
-        """The weights themselves, or those of log-odds E: `plain(E − PAIR_COST)`."""
-        return evidence if isinstance(evidence, Weights) else cls.plain(evidence - PAIR_COST)
+    def of(
+        cls,
+        log_odds: FloatArray,
+        *,
+        pair_cost: float = PAIR_COST,
+        cover_cost: float = 1.0,
+        one_of: tuple[OneOf, ...] = (),
+    ) -> Weights:
+        """Log-odds of every pair, and the same costs for all pairs and for all covers."""
+        cover = np.full(log_odds.shape, -cover_cost)
+        ancestry = np.zeros(len(log_odds))
+        return cls(np.ascontiguousarray(log_odds - pair_cost), cover, ancestry, one_of)
 
     def __len__(self) -> int:
         return len(self.implied)
@@ -119,73 +112,6 @@ class Weights:
         return pairs + float(self.ancestry[matrix.any(axis=0)].sum()) - certain
 
 
-def unsettled(weights: Weights, start: BoolArray) -> IntArray:
-    """Pairs `a * p + d` to propose often: not settled and, if there are many, not unlikely."""
-    weight = np.fmax(weights.direct, weights.implied)
-    chosen = (np.abs(weight) < SETTLED) & ~np.eye(len(weight), dtype=bool)
-    if chosen.sum() > MANY:
-        # A pair that is added alone is a cover.
-        chosen &= (weights.direct > UNLIKELY) | start
-    return np.flatnonzero(chosen).astype(np.int64)
-
-
-def n_proposals(p: int, n_active: int) -> int:
-    """Proposals per sweep: about two per active pair and, while that is cheap, one per pair."""
-    return int(max(min(p * p, 20_000), 2 * n_active, 64))
-
-
-@dataclass(frozen=True, eq=False)
-class Proposals:
-    """Which pairs a chain proposes, and how often.
-
-    Parameters
-    ----------
-    active : array of int, shape (n,)
-        Pairs `a * p + d` that are proposed often.
-    starts : array of int, shape (p + 1,) or (0,)
-    touching : array of int, shape (2 n,) or (0,)
-        The active pairs of label x are `touching[starts[x] : starts[x + 1]]`. If these are given,
-        two bridges that have a label in common are also proposed together.
-    number : int
-        Proposals per sweep.
-    aside : int
-        One proposal in `aside` is any pair, the others are active ones.
-    flips : int
-        Turns of flips for every turn of a larger move; a turn is `aside` proposals.
-    around : int
-        Flips of any pair that are proposed in addition, per sweep. They are cheap, and most pairs
-        are improbable, but there are many of them.
-    """
-
-    active: IntArray
-    starts: IntArray
-    touching: IntArray
-    number: int
-    aside: int
-    flips: int
-    around: int = 0
-
-    @classmethod
-    def of(cls, weights: Weights, start: BoolArray) -> Proposals:
-        """Every pair that is not settled, and every other time any pair."""
-        active = unsettled(weights, start)
-        none = np.zeros(0, dtype=np.int64)
-        flips = 1 if len(weights) <= ONE_WORD else 8
-        return cls(active, none, none, n_proposals(len(weights), len(active)), 2, flips)
-
-    @classmethod
-    def among(cls, moving: BoolArray) -> Proposals:
-        """The pairs that were seen to change, one by one and two at a time."""
-        a, d = (x.astype(np.int64) for x in np.nonzero(moving))
-        p = len(moving)
-        active = a * p + d
-        label, both = np.concatenate([a, d]), np.concatenate([active, active])
-        starts = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=p))])
-        touching = both[np.argsort(label, kind="stable")]
-        number = max(4 * len(active), 2 * p)
-        return cls(active, starts.astype(np.int64), touching, number, ASIDE, FLIPS, p * p // AROUND)
-
-
 @dataclass(eq=False)
 class Chain:
     """The state of one Markov chain over orders.
@@ -198,7 +124,11 @@ class Chain:
     named : array of uint64, shape (n, words)
     targets : array of int, shape (n,)
         Candidates of each statement `weights.one_of`, and the label below one of them.
-    proposals : Proposals
+    active : array of int, shape (m,)
+        Pairs `a * p + d` whose bridges are proposed.
+    starts : array of int, shape (p + 1,)
+    touching : array of int, shape (2 m,)
+        The active pairs of label x are `touching[starts[x] : starts[x + 1]]`.
     random : array of uint64, shape (1,)
         State of the chain's own random generator.
     score : float
@@ -210,7 +140,9 @@ class Chain:
     weights: Weights
     named: Words
     targets: IntArray
-    proposals: Proposals
+    active: IntArray
+    starts: IntArray
+    touching: IntArray
     random: Words
     score: float
 
@@ -221,30 +153,45 @@ class Chain:
         weights: Weights,
         rng: np.random.Generator,
         *,
-        proposals: Proposals | None = None,
+        moving: BoolArray,
         score: float = 0.0,
     ) -> Chain:
-        """A chain that starts at the given order.
-
-        If `proposals` is None, all pairs are proposed that are not settled. Without `score`, the
-        chain's score counts from zero.
-        """
+        """A chain that starts at the given order, and proposes the bridges of `moving` pairs."""
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import pack
 
         named = np.zeros((len(weights.one_of), len(matrix)), dtype=bool)
         for row, (names, _) in zip(named, weights.one_of, strict=True):
             row[list(names)] = True
-        return cls(
+        none = np.zeros(0, dtype=np.int64)
+        chain = cls(
             up=pack(matrix),
             down=pack(matrix.T),
             weights=weights,
             named=pack(named),
             targets=np.array([d for _, d in weights.one_of], dtype=np.int64),
-            proposals=Proposals.of(weights, matrix) if proposals is None else proposals,
+            active=none,
+            starts=none,
+            touching=none,
             random=rng.integers(0, 2**63, size=1, dtype=np.uint64),
             score=score,
         )
+        chain.propose(moving)
+        return chain
+
+    def propose(self, moving: BoolArray) -> None:
+        """From now on propose the bridges of these pairs, shape (p, p)."""
+        p = len(moving)
+        a, d = (x.astype(np.int64) for x in np.nonzero(moving))
+        self.active = a * p + d
+        label = np.concatenate([a, d])
+        self.starts = np.searchsorted(np.sort(label), np.arange(p + 1)).astype(np.int64)
+        self.touching = np.tile(self.active, 2)[np.argsort(label, kind="stable")]
+
+    @property
+    def flips(self) -> int:
+        """Flips in a sweep."""
+        return len(self.up) * min(len(self.up), MOST_FLIPS)
 
     def matrix(self) -> BoolArray:
         """The order, shape (p, p)."""
@@ -256,6 +203,7 @@ class Chain:
         self,
         sweeps: int,
         *,
+        flips: int | None = None,
         beta: float = 1.0,
         counts: npt.NDArray[np.int32] | None = None,
         kept: Words | None = None,
@@ -265,6 +213,8 @@ class Chain:
         Parameters
         ----------
         sweeps : int
+        flips : int, optional
+            Flips in a sweep, if not `self.flips`.
         beta : float
             Inverse temperature; 1 samples the posterior.
         counts : array of int32, shape (p, p), optional
@@ -285,13 +235,10 @@ class Chain:
             targets=self.targets,
             random=self.random,
             score=self.score,
-            active=self.proposals.active,
-            starts=self.proposals.starts,
-            touching=self.proposals.touching,
-            proposals=self.proposals.number,
-            aside=self.proposals.aside,
-            flips=self.proposals.flips,
-            around=self.proposals.around,
+            active=self.active,
+            starts=self.starts,
+            touching=self.touching,
+            flips=self.flips if flips is None else flips,
             beta=float(beta),
             counts=np.empty((0, 0), dtype=np.int32) if counts is None else counts,
             kept=np.empty((0, 0, 0), dtype=np.uint64) if kept is None else kept,

@@ -19,6 +19,7 @@ import numpy as np
 
 from jigsaw_crl.assembly.evidence import Claims, Evidence
 from jigsaw_crl.assembly.posterior.search import best_order
+from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import boolean_product
@@ -43,9 +44,13 @@ AS_CLAIMED = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """A use with weights, and what follows from them."""
+    """What the clients say under weights, and what follows from the weights."""
 
-    use: Use
+    evidence: Evidence
+
+    @property
+    def use(self) -> Use:
+        return self.evidence.use
 
     @property
     def distrusted(self) -> list[int]:
@@ -81,7 +86,10 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
         use = replace(use, weights=weights, rate=rate)
         if change < 0.02 and (number > 0 or not stating.any()):
             break
-    return Trust(use)
+    # Mostly every client counts as before: nothing is computed again.
+    if use.rate != evidence.use.rate or (use.weights != evidence.use.weights).any():
+        evidence = Evidence.of(evidence.panel, use)
+    return Trust(evidence)
 
 
 def _measured(
@@ -94,7 +102,7 @@ def _measured(
     for group in np.array_split(rng.permutation(n), n_groups):
         out = {j for k in group.tolist() for j in evidence.use.with_copies(k)}
         rest = evidence.without(sorted(out)).log_odds()
-        order = best_order(rest - PAIR_COST, rng, rounds=search)
+        order = best_order(Weights.of(rest), rng, rounds=search)
         for k in group.tolist():
             claims = evidence.claims[k]
             grid = np.ix_(claims.members, claims.members)
