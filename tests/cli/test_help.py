@@ -1,29 +1,85 @@
-"""The lists of commands."""
+"""Help, completion, and what they may load."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
+import jigsaw_crl as jc
 from jigsaw_crl.cli import app as cli
+
+# Seconds after which a command hangs; nothing waits that long, however busy the machine.
+HANG = 300
+COMMANDS = [
+    "check", "moments", "fragment", "latents", "recover", "assemble", "report", "explain",
+    "predict", "diff", "design", "verify", "demo", "simulate", "reproduce",
+]  # fmt: skip
+FEDERATE = [
+    "keygen", "init", "start", "status", "add-site", "renew", "revoke", "submit", "simulate",
+]  # fmt: skip
+MAIN = "from jigsaw_crl.cli import main\n"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"federate {name}" for name in FEDERATE)])
+def test_every_command_has_help_with_an_example(command, capsys):
+    assert cli.run([*command.split(), "--help"]) == 0
+    assert f"Example: jigsaw {command}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [[], ["federate"]])
-def test_without_a_command_the_whole_help_is_printed(words, capsys):
-    assert cli.run(words) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    lines = err.splitlines()
-    assert lines[0].startswith("Usage: ")
-    assert any(line.startswith("  simulate ") for line in lines)
-
-
-def test_no_first_sentence_is_cut_on_a_terminal_of_eighty_columns(monkeypatch, capsys):
+def test_without_a_command_the_whole_help_is_printed(words, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for words in ([], ["federate"]):
-        assert cli.run([*words, "--help"]) == 0
-        assert "..." not in capsys.readouterr().out.split("Commands:")[1]
+    assert cli.run([*words, "--help"]) == 0
+    out = capsys.readouterr().out
+    listed = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.strip()]
+    assert set(FEDERATE if words else [*COMMANDS, "federate"]) <= set(listed)
+    assert "..." not in out.split("Commands:")[1]
+    assert cli.run(words) == 2
+    assert capsys.readouterr() == ("", out)
+
+
+def test_the_version_is_printed(capsys):
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"jigsaw-crl {jc.__version__}"
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest(capsys):
     assert cli.run(["recovr"]) == 2
     assert "'recover'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["federate", "--help"], ["recover", "--help"]])
+def test_help_imports_nothing_heavy(words):
+    code = (
+        f"import sys; sys.argv = {['jigsaw', *words]!r}\n{MAIN}"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'pandas', 'pyarrow', 'sklearn', 'numba', 'networkx',"
+        " 'matplotlib', 'cryptography', 'nvflare', 'jigsaw_crl.base.documents'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_completion_is_offered():
+    asked = {"_JIGSAW_COMPLETE": "complete_bash", "COMP_WORDS": "jigsaw re", "COMP_CWORD": "1"}
+    code = f"{MAIN}import sys; sys.argv = ['jigsaw']; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    assert {"recover", "report", "reproduce"} <= set(done.stdout.split())
+
+
+def test_without_nvflare_the_remedy_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert cli.run(["federate", "init", str(tmp_path / "x"), "--site", "a"]) == 2
+    assert "pip install '.[federated]'" in capsys.readouterr().err

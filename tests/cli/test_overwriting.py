@@ -86,12 +86,6 @@ def test_a_users_own_file_is_overwritten_with_force_only(case, lab, refused, mon
     assert run(arguments) == 0
 
 
-def test_an_older_result_is_replaced_and_its_neighbours_stay(lab, monkeypatch):
-    monkeypatch.chdir(lab)
-    assert run(["assemble", "lab.fragment.json", "--out", "result"]) == 0
-    assert run(["report", "result", "-o", "result/report.html"]) == 0
-
-
 @pytest.fixture
 def another(lab: Path) -> Path:
     """A fragment of another client, to be added to the result."""
@@ -151,22 +145,8 @@ def test_the_umask_decides_who_may_read_a_result(lab, monkeypatch):
     before = os.umask(0o027)
     try:
         assert run(["assemble", "lab.fragment.json", "--out", "new"]) == 0
-        assert (
-            run(
-                [
-                    "simulate",
-                    "--setting",
-                    "A",
-                    "--samples",
-                    "9",
-                    "--format",
-                    "csv",
-                    "--out",
-                    "study",
-                ]
-            )
-            == 0
-        )
+        world = ["simulate", "--setting", "A", "--samples", "9", "--format", "csv"]
+        assert run([*world, "--out", "study"]) == 0
     finally:
         os.umask(before)
     for folder in ("new", "study"):

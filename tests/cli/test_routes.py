@@ -15,11 +15,11 @@ FORMATS = ["csv", "parquet", "npz", "h5ad", "moments"]
 WORLD = ["--latent", "6", "--clients", "4", "--coverage", "0.7", "--seed", "5"]
 
 
-@pytest.fixture(scope="module", params=["gaussian", "laplace"])
-def studies(request, tmp_path_factory) -> dict[str, Path]:
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("studies")
     for kind in FORMATS:
-        options = ["--samples", "1500", "--noise", request.param, "--format", kind]
+        options = ["--samples", "1500", "--format", kind]
         assert run(["simulate", *WORLD, *options, "--out", str(root / kind)]) == 0
     return {kind: root / kind for kind in FORMATS}
 
@@ -36,13 +36,11 @@ def _assert_same(order: jc.GlobalOrder, reference: jc.GlobalOrder) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_gives_the_same_order_in_python(kind, studies, reference):
-    _assert_same(jc.recover(jc.read_study(studies[kind])).order, reference)
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_gives_the_same_order_on_the_command_line(kind, studies, reference, tmp_path):
-    assert run(["recover", str(studies[kind]), "--out", str(tmp_path / "out")]) == 0
+def test_every_format_gives_the_same_order(kind, studies, reference, tmp_path, capsys):
+    assert run(["recover", str(studies[kind]), "--out", str(tmp_path / "out"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["order"]["verdicts"] == reference.verdicts.tolist()
+    assert {tuple(pair) for pair in document["pairs"]} == reference.pairs()
     _assert_same(jc.load_result(tmp_path / "out").order, reference)
 
 
@@ -64,14 +62,6 @@ def test_fragments_assembled_elsewhere_give_the_same_order(kind, studies, refere
     # The order of arrival must not matter.
     assert run(["assemble", *reversed(files), "--out", str(tmp_path / "out")]) == 0
     _assert_same(jc.load_result(tmp_path / "out").order, reference)
-
-
-def test_the_printed_order_is_the_saved_one(studies, reference, capsys):
-    assert run(["recover", str(studies["npz"]), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["order"]["labels"] == list(reference.labels)
-    assert document["order"]["verdicts"] == reference.verdicts.tolist()
-    assert {tuple(pair) for pair in document["pairs"]} == reference.pairs()
 
 
 def test_the_papers_method_gives_the_same_order_by_every_route(studies, tmp_path):

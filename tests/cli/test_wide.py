@@ -44,18 +44,3 @@ def test_moments_fragment_and_latents_of_a_wide_table(tmp_path, frame, capsys):
     z = pd.read_csv(tmp_path / "z.csv")
     expected = jc.load_private(own).transform(frame.drop(columns="regime"))
     np.testing.assert_allclose(z.drop(columns="regime"), expected, rtol=1e-9)
-
-
-def test_later_rows_are_added_along_the_earlier_directions(tmp_path, frame, capsys):
-    for name, part in (("day-1", frame[::2]), ("day-2", frame[1::2])):
-        part.to_csv(tmp_path / f"{name}.csv", index=False)
-    first, both = tmp_path / "first.npz", tmp_path / "both.npz"
-    run("moments", tmp_path / "day-1.csv", "--name", "lab", "-o", first)
-    capsys.readouterr()
-    add = ("--name", "lab", "--add-to", first, "-o", both, "--json")
-    run("moments", tmp_path / "day-2.csv", *add)
-    said = json.loads(capsys.readouterr().out)
-    assert (said["n_features"], said["n_directions"]) == (510, 20)
-    assert sum(said["n_samples"].values()) == 1000
-    matrices = [jc.read_client(x).reduction.matrix for x in (first, both)]
-    np.testing.assert_array_equal(*matrices)

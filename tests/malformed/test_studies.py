@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,38 +20,40 @@ def _study(root: Path, manifest: str | None = None) -> Path:
     return root
 
 
-def test_an_empty_folder_is_refused(tmp_path, refused):
-    (tmp_path / "study").mkdir()
-    refused(["check", tmp_path / "study"], "no client file", ".csv")
+def _other_files(root: Path) -> None:
+    (root / "truth").mkdir(parents=True)
+    (root / "README.md").write_text("hello")
+    (root / "truth" / "truth.json").write_text("{}")
 
 
-def test_a_folder_with_other_files_only_is_refused(tmp_path, refused):
-    (tmp_path / "study" / "truth").mkdir(parents=True)
-    (tmp_path / "study" / "README.md").write_text("hello")
-    (tmp_path / "study" / "truth" / "truth.json").write_text("{}")
-    refused(["check", tmp_path / "study"], "no client file")
+FOLDERS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "an empty folder": (Path.mkdir, ("no client file", ".csv")),
+    "other files only": (_other_files, ("no client file",)),
+    "no folder": (lambda _: None, ("study", "no such file")),
+    "two files of one client": (
+        lambda root: parquet(good(), _study(root) / "lab-1.parquet"),
+        ("lab-1.csv", "lab-1.parquet", "one file per client"),
+    ),
+    "names that differ by case": (
+        lambda root: parquet(good(), _study(root) / "LAB-1.parquet"),
+        ("LAB-1.parquet",),
+    ),
+    "labels of one client that differ by a space": (
+        lambda root: csv(good(labels=("b", "b ", "c")), _study(root) / "lab-3.csv"),
+        ("'b '", "case, spaces"),
+    ),
+    "a label unknown to the manifest": (
+        lambda root: _study(root, 'labels = ["a", "b"]\n'),
+        ("'c'", "lab-2", "study.toml"),
+    ),
+}
 
 
-def test_a_folder_that_does_not_exist_is_refused(tmp_path, refused):
-    refused(["recover", tmp_path / "nowhere"], "nowhere", "no such file")
-
-
-def test_two_files_of_one_client_are_refused(tmp_path, refused):
-    root = _study(tmp_path / "study")
-    parquet(good(), root / "lab-1.parquet")
-    refused(["check", root], "lab-1.csv", "lab-1.parquet", "one file per client")
-
-
-def test_client_names_that_differ_by_case_are_refused(tmp_path, refused):
-    root = _study(tmp_path / "study")
-    parquet(good(), root / "LAB-1.parquet")
-    refused(["check", root], "LAB-1.parquet")
-
-
-def test_labels_of_one_client_that_differ_by_a_space_are_refused(tmp_path, refused):
-    root = _study(tmp_path / "study")
-    csv(good(labels=("b", "b ", "c")), root / "lab-3.csv")
-    refused(["check", root], "'b '", "case, spaces")
+@pytest.mark.parametrize("case", FOLDERS)
+def test_a_folder_that_is_no_study_is_refused(case, tmp_path, refused):
+    make, says = FOLDERS[case]
+    make(tmp_path / "study")
+    refused(["check", tmp_path / "study"], *says)
 
 
 @pytest.mark.parametrize("label", ["b\u200b", "b\x1b[31m", "b\u202e"])
@@ -58,11 +61,6 @@ def test_a_label_with_an_invisible_character_is_refused(label, tmp_path, refused
     root = _study(tmp_path / "study")
     csv(good(labels=(label, "c")), root / "lab-3.csv")
     refused(["check", root], "lab-3", f"U+{ord(label[1]):04X}", "rename")
-
-
-def test_a_label_unknown_to_the_manifest_is_refused(tmp_path, refused):
-    root = _study(tmp_path / "study", 'labels = ["a", "b"]\n')
-    refused(["check", root], "'c'", "lab-2", "study.toml")
 
 
 def test_one_bad_client_stops_the_run_and_nothing_is_written(tmp_path, refused):
@@ -73,12 +71,6 @@ def test_one_bad_client_stops_the_run_and_nothing_is_written(tmp_path, refused):
 
 
 MANIFESTS = {
-    "no TOML": ("clients = [", ("study.toml", "TOML")),
-    "an unknown field": ('colour = "red"', ("'colour'", "study.toml")),
-    "an unknown field of a client": ("[clients.lab-1]\ncolour = 1", ("clients.lab-1", "colour")),
-    "a regime that is a number": ("regime = 3", ("'regime'",)),
-    "labels that are truth values": ("labels = [true]", ("'labels'",)),
-    "a client that is a text": ('clients.lab-1 = "lab-1.csv"', ("clients.lab-1", "table")),
     "a client without a file": ("[clients.lab-9]\nn_latent = 2", ("lab-9", "file")),
     "a file that does not exist": ('[clients.x]\nfile = "no.csv"', ("no.csv", "relative")),
     "too many latents": ("[clients.lab-1]\nn_latent = 9", ("lab-1", "9 latents")),
@@ -118,19 +110,6 @@ def test_a_folder_without_read_permission_is_refused(tmp_path, refused, monkeypa
         refused(["check", root], "study", "permission")
     finally:
         root.chmod(0o755)
-
-
-def test_a_result_is_not_written_over_a_file(tmp_path, refused):
-    root = _study(tmp_path / "study")
-    (tmp_path / "out").write_text("mine")
-    refused(["recover", root, "--out", tmp_path / "out"], "file")
-
-
-def test_a_result_is_not_written_into_a_folder_with_anothers_report(tmp_path, refused):
-    root = _study(tmp_path / "study")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "report.html").write_text("mine")
-    refused(["recover", root, "--out", tmp_path / "out"], "report.html")
 
 
 def test_data_without_signal_are_refused_with_that_reason(tmp_path, refused):

@@ -119,87 +119,79 @@ def test_bytes_that_are_not_a_table_are_refused(case, tmp_path, refused):
     refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1.csv", *says)
 
 
-def test_a_truncated_gzip_file_is_refused(tmp_path, refused):
-    path = tmp_path / "lab-1.csv.gz"
-    path.write_bytes(gzip.compress(good(2000).to_csv(index=False).encode())[:-2000])
-    refused(["check", path], "lab-1.csv.gz")
-
-
 def test_a_column_to_ignore_that_does_not_exist_is_refused(tmp_path, refused):
     path = csv(good(), tmp_path / "lab-1.csv")
     refused(["check", path, "--ignore", "batch"], "'batch'", "spelling")
 
 
-def test_a_file_that_does_not_exist_is_refused(tmp_path, refused):
-    refused(["moments", tmp_path / "none.csv", "-o", tmp_path / "o.npz"], "none.csv", "no such")
+# -- Parquet and others -------------------------------------------------------------------------
 
 
-def test_an_unknown_ending_is_refused(tmp_path, refused):
-    path = tmp_path / "lab-1.xlsx"
-    path.write_bytes(b"PK")
-    refused(["check", path], "lab-1.xlsx", ".csv")
-
-
-# -- Parquet ------------------------------------------------------------------------------------
-
-
-def test_a_truncated_parquet_file_is_refused(tmp_path, refused):
-    path = parquet(good(500), tmp_path / "lab-1.parquet")
-    path.write_bytes(path.read_bytes()[:-100])
-    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1.parquet", "truncated")
-
-
-def test_a_parquet_file_with_damaged_pages_is_refused(tmp_path, refused):
-    path = tmp_path / "lab-1.parquet"
+def _damaged(path: Path) -> None:
     good(5000).to_parquet(path, index=False, write_page_checksum=True)
     data = bytearray(path.read_bytes())
     data[20_000:24_000] = bytes(4_000)
     path.write_bytes(bytes(data))
-    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1")
 
 
-def test_a_csv_file_called_parquet_is_refused(tmp_path, refused):
-    path = csv(good(), tmp_path / "lab-1.parquet")
-    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1.parquet")
+def _named_twice(path: Path) -> None:
+    columns = [pa.array(["control", "a"]), pa.array([1.0, 2.0]), pa.array([1.0, 2.0])]
+    pq.write_table(pa.table(columns, names=["regime", "x", "x"]), path)
 
 
-def test_a_null_in_a_parquet_feature_is_refused(tmp_path, refused):
-    frame = good()
-    frame.loc[4, "x2"] = None
-    path = parquet(frame, tmp_path / "lab-1.parquet")
-    refused(["moments", path, "-o", tmp_path / "out.npz"], "'x2'", "row 5", "missing")
-
-
-def test_a_decimal_regime_column_is_refused(tmp_path, refused):
-    path = parquet(good().assign(regime=0.5), tmp_path / "lab-1.parquet")
-    refused(["moments", path, "-o", tmp_path / "out.npz"], "regime", "text")
-
-
-def test_a_parquet_column_named_twice_is_refused(tmp_path, refused):
-    table = pa.table([pa.array(["control", "a"]), pa.array([1.0, 2.0]), pa.array([1.0, 2.0])],
-                     names=["regime", "x", "x"])  # fmt: skip
-    pq.write_table(table, tmp_path / "lab-1.parquet")
-    refused(["check", tmp_path / "lab-1.parquet"], "'x'", "twice")
-
-
-def test_a_part_without_one_of_the_columns_is_refused(tmp_path, refused):
-    frame = good()
-    for regime, part in frame.groupby("regime"):
+def _lacks_a_column(folder: Path) -> None:
+    for regime, part in good().groupby("regime"):
         part = part.drop(columns=["regime"] + (["x3"] if regime == "b" else []))
-        parquet(part, tmp_path / "lab-1" / f"regime={regime}" / "part.parquet")
-    refused(["moments", tmp_path / "lab-1", "-o", tmp_path / "o.npz"], "'x3'", "regime=b")
+        parquet(part, folder / f"regime={regime}" / "part.parquet")
 
 
-def test_a_part_of_another_type_is_refused(tmp_path, refused):
-    frame = good()
-    parquet(frame, tmp_path / "lab-1" / "one.parquet")
-    parquet(frame.assign(x2="text"), tmp_path / "lab-1" / "two.parquet")
-    refused(["moments", tmp_path / "lab-1", "-o", tmp_path / "o.npz"], "'x2'", "two.parquet")
+def _of_another_type(folder: Path) -> None:
+    parquet(good(), folder / "one.parquet")
+    parquet(good().assign(x2="text"), folder / "two.parquet")
 
 
-def test_a_folder_without_parquet_files_is_refused(tmp_path, refused):
-    (tmp_path / "lab-1").mkdir()
-    refused(["moments", tmp_path / "lab-1", "-o", tmp_path / "o.npz"], "Parquet")
+def _cut(path: Path, data: bytes, n: int) -> None:
+    path.write_bytes(data[:-n])
+
+
+FILES: dict[str, tuple[str, Callable[[Path], object], tuple[str, ...]]] = {
+    "a truncated Parquet file": (
+        "lab-1.parquet",
+        lambda p: _cut(p, parquet(good(500), p).read_bytes(), 100),
+        ("truncated",),
+    ),
+    "damaged pages": ("lab-1.parquet", _damaged, ()),
+    "text called Parquet": ("lab-1.parquet", lambda p: csv(good(), p), ()),
+    "a null in a feature": (
+        "lab-1.parquet",
+        lambda p: parquet(_with("x2", 4, None)(good()).astype({"x2": float}), p),
+        ("'x2'", "row 5", "missing"),
+    ),
+    "decimal regimes": (
+        "lab-1.parquet",
+        lambda p: parquet(good().assign(regime=0.5), p),
+        ("regime", "text"),
+    ),
+    "a column named twice": ("lab-1.parquet", _named_twice, ("'x'", "twice")),
+    "a part without a column": ("lab-1", _lacks_a_column, ("'x3'", "regime=b")),
+    "a part of another type": ("lab-1", _of_another_type, ("'x2'", "two.parquet")),
+    "a folder without parts": ("lab-1", Path.mkdir, ("Parquet",)),
+    "a truncated gzip file": (
+        "lab-1.csv.gz",
+        lambda p: _cut(p, gzip.compress(good(2000).to_csv(index=False).encode()), 2000),
+        (),
+    ),
+    "no file": ("lab-1.csv", lambda _: None, ("no such",)),
+    "a line break in the path": ("lab-1\n.csv", lambda _: None, ("no such",)),
+    "an unknown ending": ("lab-1.xlsx", lambda p: p.write_bytes(b"PK"), (".csv",)),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_malformed_file_is_refused(case, tmp_path, refused):
+    name, make, says = FILES[case]
+    make(tmp_path / name)
+    refused(["moments", tmp_path / name, "-o", tmp_path / "out.npz"], "lab-1", *says)
 
 
 def test_an_output_folder_that_does_not_exist_is_refused(tmp_path, refused):
@@ -232,7 +224,3 @@ def test_a_malformed_table_in_memory_is_refused(case):
         jc.Client.from_table(make(), name="lab-1")
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_path_with_a_line_break_still_gives_one_line(tmp_path: Path, refused):
-    refused(["check", tmp_path / "lab\n1.csv"], "no such file")

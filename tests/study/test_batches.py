@@ -1,4 +1,4 @@
-"""The batch column, in every format that a client can be read from."""
+"""The batch and the group column, in every format that a client can be read from."""
 
 from __future__ import annotations
 
@@ -71,10 +71,73 @@ def test_every_format_gives_the_batches_and_moments_of_the_rows(ending, tmp_path
     assert_same_batches(client, expected())
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz", "h5ad"])
+def test_every_format_gives_the_groups_of_the_rows(ending, tmp_path):
+    client = jc.read_client(write(tmp_path / f"lab-1.{ending}", table()), group="plate")
+    assert_same(client, jc.Client.from_table(table(), name="lab-1", group="plate"))
+    assert (client.control.groups, client.interventions["valve"][0].groups) == (3, 1)
+
+
 @pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas])
-def test_tables_in_memory_have_batches(convert):
-    client = jc.Client.from_table(convert(table()), name="lab-1", batch="plate")
+def test_tables_in_memory_have_batches_and_groups_whatever_the_chunks(convert, monkeypatch):
+    frame = convert(table())
+    groups = jc.Client.from_table(frame, name="lab-1", group="plate")
+    monkeypatch.setattr("jigsaw_crl.study.arrow.chunk_rows", lambda _: 7)
+    client = jc.Client.from_table(frame, name="lab-1", batch="plate")
     assert_same_batches(client, expected())
+    assert_same(jc.Client.from_table(frame, name="lab-1", group="plate"), groups)
+
+
+@pytest.mark.parametrize("what", ["batch", "group"])
+def test_the_manifest_names_the_column_and_the_caller_may_override_it(what, tmp_path):
+    def found(study: jc.Study) -> int:
+        client = study["lab-1"]
+        return len(client.control.batches) if what == "batch" else client.control.groups
+
+    frame = table().assign(day="monday")
+    frame.to_csv(tmp_path / "lab-1.csv", index=False, float_format="%.17g")
+    (tmp_path / "study.toml").write_text(f'{what} = "plate"\n')
+    read = jc.read_study(tmp_path)
+    assert found(read) == 3
+    recorded = [f.message for f in read.findings if f.check == "grouped-rows"]
+    said = "rows are taken in groups by 'plate': 3 of 'control', 3 of 'pump', 1 of 'valve'"
+    assert recorded == ([said] if what == "group" else [])
+    assert found(jc.read_study(tmp_path, **{what: "day"})) == 1
+    (tmp_path / "study.toml").write_text(f'{what} = "plate"\n[clients.lab-1]\n{what} = "day"\n')
+    assert found(jc.read_study(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"batch": "plat"}, r"no column 'plat' for the batch.*did you mean 'plate'\?"),
+        ({"group": "plat"}, r"no column 'plat' for the group.*did you mean 'plate'\?"),
+        ({"group": "regime"}, "the column 'regime' is both the regime and the group"),
+        ({"group": "plate", "batch": "plate"}, "is both the batch and the group"),
+    ],
+)
+def test_a_column_that_cannot_be_the_batch_or_the_group_is_refused(asked, message, tmp_path):
+    path = write(tmp_path / "lab-1.csv", table())
+    with pytest.raises(jc.InputError, match=f"(?i){message}"):
+        jc.read_client(path, **asked)
+
+
+@pytest.mark.parametrize("what", ["batch", "group"])
+@pytest.mark.parametrize(
+    ("ending", "value", "message"),
+    [
+        ("csv", None, "row 5 has no {}"),
+        ("parquet", None, "row 5 has no {}"),
+        ("h5ad", None, "row 5 has no {}"),
+        ("parquet", " ", "a row has an empty {}"),
+    ],
+)
+def test_a_row_without_a_batch_or_a_group_is_refused(what, ending, value, message, tmp_path):
+    frame = table()
+    frame.loc[4, "plate"] = value
+    path = write(tmp_path / f"lab-1.{ending}", frame)
+    with pytest.raises(jc.InputError, match=message.format(what)):
+        jc.read_client(path, **{what: "plate"})
 
 
 def test_a_partitioned_folder_may_give_the_batch(tmp_path):
@@ -84,17 +147,6 @@ def test_a_partitioned_folder_may_give_the_batch(tmp_path):
         part.drop(columns="plate").to_parquet(folder / "rows.parquet", index=False)
     client = jc.read_client(tmp_path / "lab-1", batch="plate")
     assert_same_batches(client, expected())
-
-
-def test_the_manifest_names_the_batch_column_and_the_caller_may_override_it(tmp_path):
-    frame = table()
-    frame["day"] = "monday"
-    frame.to_csv(tmp_path / "lab-1.csv", index=False, float_format="%.17g")
-    (tmp_path / "study.toml").write_text('batch = "plate"\n')
-    assert_same_batches(jc.read_study(tmp_path)["lab-1"], expected())
-    assert jc.read_study(tmp_path, batch="day")["lab-1"].batches == ("monday",)
-    (tmp_path / "study.toml").write_text('batch = "plate"\n[clients.lab-1]\nbatch = "day"\n')
-    assert jc.read_study(tmp_path)["lab-1"].batches == ("monday",)
 
 
 def test_one_batch_changes_no_bit(tmp_path, reference):
@@ -121,28 +173,6 @@ def test_rows_of_known_and_new_batches_are_added_to_a_moments_file(tmp_path):
     np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-10, atol=1e-12)
     with pytest.raises(jc.InputError, match="only one of the two has batches"):
         merge_clients(whole, client_of(regimes_of(seed=1)))
-
-
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        ("plat", r"no column 'plat' for the batch.*did you mean 'plate'\?"),
-        ("regime", "the column 'regime' is both the regime and the batch"),
-    ],
-)
-def test_a_column_that_cannot_be_the_batch_is_refused(column, message, tmp_path):
-    path = write(tmp_path / "lab-1.csv", table())
-    with pytest.raises(jc.InputError, match=f"(?i){message}"):
-        jc.read_client(path, batch=column)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet", "h5ad"])
-def test_a_row_without_a_batch_is_refused(ending, tmp_path):
-    frame = table()
-    frame.loc[4, "plate"] = None
-    path = write(tmp_path / f"lab-1.{ending}", frame)
-    with pytest.raises(jc.InputError, match="row 5 has no batch"):
-        jc.read_client(path, batch="plate")
 
 
 def test_decimal_numbers_are_no_batches():

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-import pytest
-
-import jigsaw_crl as jc
 from jigsaw_crl.study import data_file
 from jigsaw_crl.study.data_file import open_data
 
@@ -21,15 +18,6 @@ def test_the_hash_is_that_of_the_file_and_none_for_folders_and_large_files(tmp_p
         assert data.sha256() is None
 
 
-def test_every_reader_starts_at_the_beginning(tmp_path):
-    path = tmp_path / "data"
-    path.write_bytes(b"rows")
-    with open_data(path) as data:
-        assert [data.from_start().read() for _ in range(2)] == [b"rows", b"rows"]
-    assert data.handle is not None
-    assert data.handle.closed
-
-
 def test_the_hash_is_of_the_bytes_that_are_read_even_if_the_file_is_replaced(tmp_path):
     path = tmp_path / "data"
     path.write_bytes(b"old")
@@ -37,8 +25,3 @@ def test_the_hash_is_of_the_bytes_that_are_read_even_if_the_file_is_replaced(tmp
         (tmp_path / "other").write_bytes(b"new")
         (tmp_path / "other").replace(path)
         assert data.sha256() == hashlib.sha256(data.from_start().read()).hexdigest()
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(jc.InputError, match="no such file"), open_data(tmp_path / "none.csv"):
-        pass

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -15,9 +14,7 @@ from jigsaw_crl.cli.app import app
 from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.study import collected, merge_clients, write_moments
 
-from .tables import assert_same, frame_of, regimes_of
-from .test_batches import table as plates
-from .test_batches import write
+from .tables import frame_of, regimes_of
 
 LATENTS = 5
 
@@ -129,41 +126,6 @@ def test_few_groups_are_named_with_what_cannot_be_known(each, cost):
 # -- how it is read -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def expected() -> jc.Client:
-    return jc.Client.from_table(plates(), name="lab-1", group="plate")
-
-
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "npz", "h5ad"])
-def test_every_format_gives_the_groups_and_moments_of_the_rows(ending, expected, tmp_path):
-    client = jc.read_client(write(tmp_path / f"lab-1.{ending}", plates()), group="plate")
-    assert_same(client, expected)
-    assert (client.control.groups, client.interventions["valve"][0].groups) == (3, 1)
-
-
-def test_other_data_frames_and_other_chunks_give_the_same(expected, monkeypatch):
-    assert_same(
-        jc.Client.from_table(pl.from_pandas(plates()), name="lab-1", group="plate"), expected
-    )
-    monkeypatch.setattr("jigsaw_crl.study.arrow.chunk_rows", lambda _: 7)
-    assert_same(jc.Client.from_table(plates(), name="lab-1", group="plate"), expected)
-
-
-def test_the_manifest_names_the_group_column_and_the_caller_may_override_it(tmp_path):
-    frame = plates().assign(day="monday")
-    frame.to_csv(tmp_path / "lab-1.csv", index=False, float_format="%.17g")
-    (tmp_path / "study.toml").write_text('group = "plate"\n')
-    read = jc.read_study(tmp_path)
-    assert read["lab-1"].control.groups == 3
-    (recorded,) = (f for f in read.findings if f.check == "grouped-rows")
-    assert recorded.message == (
-        "rows are taken in groups by 'plate': 3 of 'control', 3 of 'pump', 1 of 'valve'"
-    )
-    assert jc.read_study(tmp_path, group="day")["lab-1"].control.groups == 1
-    (tmp_path / "study.toml").write_text('group = "plate"\n[clients.lab-1]\ngroup = "day"\n')
-    assert jc.read_study(tmp_path)["lab-1"].control.groups == 1
-
-
 def test_the_command_line_takes_the_column(tmp_path):
     table, moments = tmp_path / "lab.csv", tmp_path / "lab.moments.npz"
     alike(0.5, 20, n=2_000).to_csv(table, index=False)
@@ -191,30 +153,6 @@ def test_a_moments_file_keeps_groups_and_takes_more(tmp_path):
     assert merged.control.rows == 6_000
     with pytest.raises(jc.InputError, match="only one of the two has groups"):
         merge_clients(read, client_of(frame[~half]))
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"group": "plat"}, r"no column 'plat' for the group.*did you mean 'plate'\?"),
-        ({"group": "regime"}, "the column 'regime' is both the regime and the group"),
-        ({"group": "plate", "batch": "plate"}, "is both the batch and the group"),
-    ],
-)
-def test_a_column_that_cannot_be_the_group_is_refused(asked, message, tmp_path):
-    path = write(tmp_path / "lab-1.csv", plates())
-    with pytest.raises(jc.InputError, match=f"(?i){message}"):
-        jc.read_client(path, **asked)
-
-
-@pytest.mark.parametrize(
-    ("value", "message"), [(None, "row 5 has no group"), (" ", "a row has an empty group")]
-)
-def test_a_row_without_a_group_is_refused(value, message):
-    frame = plates()
-    frame.loc[4, "plate"] = value
-    with pytest.raises(jc.InputError, match=message):
-        jc.Client.from_table(frame, name="lab-1", group="plate")
 
 
 def test_a_column_with_too_many_groups_is_refused(monkeypatch):

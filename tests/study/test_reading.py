@@ -5,6 +5,8 @@ from __future__ import annotations
 import string
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -32,6 +34,15 @@ _LABELS = st.lists(
 def test_every_format_gives_the_same_client(kind, tmp_path, reference):
     client = jc.read_client(write_table(regimes_of(), tmp_path / f"lab-1.{kind}", kind))
     assert client.name == "lab-1"
+    assert_same(client, reference)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [lambda f: f, pl.from_pandas, lambda f: pl.from_pandas(f).lazy(), pa.Table.from_pandas],
+)
+def test_every_table_in_memory_gives_the_same_client(convert, reference):
+    client = jc.Client.from_table(convert(frame_of(regimes_of())), name="lab-1")
     assert_same(client, reference)
 
 

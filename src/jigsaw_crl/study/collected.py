@@ -119,11 +119,10 @@ class Collected:
         if cell not in self.streams:
             self._check_new(*cell)
             is_control = cell[0] == self.reading.control
-            self.streams[cell] = (
-                Accumulator(self.width, self.reading.asked, control=is_control)
-                if self.first is None
-                else self.first.stream(cell[0])
-            )
+            self.streams[cell] = Accumulator(self.width, self.reading.asked, control=is_control)
+        if self.first is not None:
+            self.first.take(cell, part.rows)
+            return
         stream, groups = self.streams[cell], part.beside.get("group")
         before = stream.groups or 0
         stream.add(part.rows, groups)

@@ -37,8 +37,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from jigsaw_crl.base.documents import Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file, readable
 from jigsaw_crl.base.findings import Finding
@@ -47,6 +50,7 @@ from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL
+from jigsaw_crl.moments.trimming import MOST_TRIMMED
 from jigsaw_crl.study.data_file import files_below
 from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.source import ENDINGS, Reading
@@ -92,13 +96,45 @@ _MEANT = {
 # -- its fields -----------------------------------------------------------------------------------
 
 
+_Kind = Literal["soft", "hard"]
+# A single text stands for a list of one.
+_Texts = Annotated[list[str], BeforeValidator(lambda x: [x] if isinstance(x, str) else x)]
+
+
+class _Common(BaseModel):
+    """Fields that stand above all tables or in that of a client."""
+
+    # A number where a text is expected is that text: regimes are often numbers.
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    regime: str = ""
+    control: str = ""
+    batch: str = ""
+    group: str = ""
+    trim: Annotated[Number, Field(ge=0, le=MOST_TRIMMED)] = 0.0
+    missing: Literal["refuse", "drop", "em"] = "refuse"
+    na: _Texts = Field(default_factory=list)
+    ignore: _Texts = Field(default_factory=list)
+    rename: dict[str, str] = Field(default_factory=dict)
+    interventions: _Kind | dict[str, _Kind] = "soft"
+
+
+class _ClientFields(_Common):
+    file: str = ""
+    n_latent: WholeNumber = 0
+
+
+class _Fields(_Common):
+    """Everything in a manifest; `[knowledge]` is checked by `Knowledge.from_document`."""
+
+    name: str = ""
+    labels: _Texts = Field(default_factory=list)
+    clients: dict[str, _ClientFields] = Field(default_factory=dict)
+    knowledge: dict[str, Any] = Field(default_factory=dict)
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """The fields of a manifest, checked; the study's name is by default that of the folder."""
-    # Imported here because pydantic takes time to load.
-    from pydantic import ValidationError
-
-    from jigsaw_crl.study.manifest_fields import ManifestFields
-
     fail = partial(InputError, path=path)
     try:
         document = tomllib.loads(read_file(path, LARGEST_MANIFEST, "manifest").decode("utf-8"))
@@ -110,7 +146,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         ) from None
     problems, faults = Problems(), dict[tuple[Any, ...], Any]()
     try:
-        fields = ManifestFields.model_validate(document).model_dump(exclude_unset=True)
+        fields = _Fields.model_validate(document).model_dump(exclude_unset=True)
     except ValidationError as error:
         for fault in error.errors(include_url=False, include_context=False):
             place = fault["loc"][:3] if fault["loc"][0] == "clients" else fault["loc"][:1]
@@ -263,7 +299,7 @@ def describe_one(path: Path, given: Mapping[str, Any]) -> Described:
     strict = own.strict_ignore or bool(given.get("ignore"))
     name = given.get("name")
     own = replace(own, strict_ignore=strict, name=own.name if name is None else name)
-    return replace(described, clients=(own,))
+    return replace(described, clients=(own,), skipped=())
 
 
 def is_partitioned(folder: Path) -> bool:

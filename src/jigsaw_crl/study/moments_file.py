@@ -1,7 +1,7 @@
 """The moments file, which `jigsaw moments` writes and every command accepts in place of rows.
 
 It is a NumPy archive without pickles. `header` is JSON text: names, numbers of rows, and what the
-moments count for (see `moments_header`). The arrays have one entry per regime, the control first:
+moments count for (`MomentsHeader`). The arrays have one entry per regime, the control first:
 means, covariances and, where known, third and fourth central moments. Arrays named `part_…` hold
 those of consecutive stretches of the control's rows, and `batch_mean` the means of all batches of
 all regimes, one after the other; covariances are then those within batches. The moments of a wide
@@ -15,12 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.arrays import AnyArray
+from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_file
 from jigsaw_crl.client.client import Client
@@ -32,9 +34,6 @@ from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.npz import Member, read_array
 from jigsaw_crl.study.source import Reading
 
-if TYPE_CHECKING:
-    from jigsaw_crl.study.moments_header import MomentsHeader, RegimeHeader
-
 __all__ = ["is_moments", "is_moments_file", "read_moments", "write_moments"]
 
 FORMAT = "jigsaw-crl/moments"
@@ -44,6 +43,99 @@ _STACKED = ("mean", "covariance", *_HIGHER)
 
 Arrays = dict[str, AnyArray]
 Fail = Callable[[str], InputError]
+
+
+_Name = Annotated[str, Field(min_length=1)]
+_Count = Annotated[WholeNumber, Field(ge=1, lt=2**53)]
+_Factor = Annotated[Number, Field(ge=1)]
+
+
+class RegimeHeader(Closed):
+    """Numbers of rows of one regime, and what its moments count for.
+
+    Parameters
+    ----------
+    n : int or None
+        Rows, less one for every batch but the first; None for exact moments.
+    factors : (float, float) or None
+        How many times more the mean and the covariance vary than those of independent Gaussian
+        rows.
+    groups : int or None
+        Groups that the rows are of.
+    incomplete : (int, int, float) or None
+        All rows, those with missing values, and the factor by which these make the mean vary
+        more. `n` is then the number of complete rows that they count for.
+    batches : dict of str to int
+        Rows of each batch.
+    """
+
+    n: _Count | None
+    factors: tuple[_Factor, _Factor] | None = None
+    groups: _Count | None = None
+    incomplete: tuple[_Count, _Count, _Factor] | None = None
+    batches: dict[_Name, _Count] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Self:
+        n, batches = self.n or 0, self.batches.values()
+        if batches and n != sum(batches) - len(batches) + 1:
+            raise ValueError("the rows of batches do not add up to those of their regime")
+        rows = max(n, sum(batches))
+        if self.incomplete is not None:
+            rows, gaps, _ = self.incomplete
+            if not n <= rows or gaps > rows:
+                raise ValueError("the rows with missing values do not fit the rows")
+        if self.groups is not None and self.groups > rows:
+            raise ValueError("there are more groups than rows")
+        return self
+
+
+class MomentsHeader(Document):
+    """What a moments file says beside its arrays.
+
+    Parameters
+    ----------
+    labels : list of str
+        The label of each regime but the control; a label of several strengths occurs several
+        times.
+    regimes : list of RegimeHeader
+        The control, then one for each of `labels`.
+    parts : list of int
+        Rows of consecutive stretches of the control.
+    columns, leading : list of str and int, optional
+        Of a wide table: the columns that its directions replace, and the number of leading ones.
+    """
+
+    kind = "moments file"
+    remedy = "Write the file again with `jigsaw moments`."
+
+    format: Literal["jigsaw-crl/moments"]
+    version: Literal[1]
+    written_by: str
+    client: _Name
+    control: _Name
+    labels: Annotated[list[str], Field(min_length=1)]
+    features: Annotated[list[str], Field(min_length=1)]
+    n_latent: WholeNumber
+    hard: list[str] = Field(default_factory=list)
+    trimmed: bool = False
+    regimes: list[RegimeHeader]
+    parts: list[_Count] = Field(default_factory=list)
+    columns: list[str] | None = None
+    leading: WholeNumber | None = None
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Self:
+        if len(self.regimes) != 1 + len(self.labels):
+            raise ValueError("it needs one regime for the control and one for each of its labels")
+        if not set(self.hard) <= set(self.labels):
+            raise ValueError("'hard' names a label that it does not have")
+        if self.columns is not None and (
+            len(set(self.columns)) < max(len(self.columns), len(self.features))
+            or not 1 <= (self.leading or 0) <= len(self.features)
+        ):
+            raise ValueError("'columns' and 'leading' do not fit the directions")
+        return self
 
 
 def is_moments(seen: bytes) -> bool:
@@ -68,9 +160,6 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     ...     jc.read_client(path).labels == client.labels
     True
     """
-    # Imported here because pydantic takes time to load.
-    from jigsaw_crl.study.moments_header import MomentsHeader
-
     check_output(Path(path), is_moments, force=force, what="a moments file")
     regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
     parts, reduction = list(client.control.parts), client.reduction
@@ -103,8 +192,6 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
 
 
 def _header_of(m: Moments) -> RegimeHeader:
-    from jigsaw_crl.study.moments_header import RegimeHeader  # see above
-
     gaps = m.incomplete if m.incomplete and m.incomplete.gaps else None
     return RegimeHeader(
         n=m.uncounted().n,
@@ -137,8 +224,6 @@ def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading
     reading : Reading
         Of which the client's name and number of latents come before those of the file.
     """
-    from jigsaw_crl.study.moments_header import MomentsHeader  # see above
-
     fail = partial(InputError, remedy=MomentsHeader.remedy, client=reading.name, path=data.path)
     arrays_of = {name: member for name, member in members.items() if name != "header"}
     held, name, n_latent = members["header"], reading.name, reading.n_latent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -136,8 +136,9 @@ def read_client_with_findings(
         from jigsaw_crl.study.cluster import collect_on_cluster
 
         collecting = partial(collect_on_cluster, cluster)
-    one = _read_one(describe_one(Path(path), _given(**asked)), collecting=collecting)
-    client = one.client
+    described = describe_one(Path(path), _given(**asked))
+    one = _read_all(described, hashed=False, collecting=collecting)
+    (client,) = one.clients
     if interventions is not None:
         client = client.with_interventions(interventions, strict=True)
     return client, list(one.findings)
@@ -188,32 +189,103 @@ def read_study(
         missing=missing,
     )  # fmt: skip
     described = describe(given, asked)
+    return replace(_read_all(described, given), knowledge=described.knowledge)
+
+
+def read_any(path: str | Path, **reading: Any) -> Study:
+    """A study from a folder, a manifest, or one client's file; keywords as for `read_study`."""
+    given = Path(path)
+    with readable(given):
+        if not given.exists():
+            raise FileNotFoundError
+        whole = given.is_dir() and not is_partitioned(given)
+    if whole or given.suffix == ".toml":
+        return read_study(given, **reading)
+    one = _read_all(describe_one(given, _given(**reading)))
+    return replace(one, name=one.clients[0].name)
+
+
+@contextmanager
+def open_rows(
+    path: str | Path,
+    features: Sequence[str],
+    *,
+    regime: str | None = None,
+    ignore: Sequence[str] = (),
+) -> Iterator[Source]:
+    """The rows of a client's table with these features, for reading chunk by chunk."""
+    given = Path(path)
+    (reading,) = describe_one(given, _given(regime=regime, ignore=ignore)).clients
+    with open_data(reading.path or given) as data:
+        yield _source(data, reading).choose(features, reading)
+
+
+def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
+    """What is asked for, by the names that a manifest uses; None where it is left open."""
+    return {**asked, "ignore": list(ignore) or None}
+
+
+def _read_all(
+    described: Described,
+    path: Path | None = None,
+    *,
+    hashed: bool = True,
+    collecting: Collect = collect,
+) -> Study:
+    """Read the clients that are described; all their problems are one error.
+
+    With a path they are all clients of the study that is there, and what is said of it must fit.
+    Otherwise it is one client, and other clients may have what this one has not.
+    """
     _refuse_two_files_of_one_client(described)
-    read, problems = [], Problems()
+    clients, findings, lacking = list[Client](), list(described.findings()), list[set[str]]()
+    sources, fingerprints, problems = dict[str, str](), dict[str, str](), Problems()
     for reading in described.clients:
-        with problems.noted():
-            one = _read(reading, problems, described, hashed=True)
-            if one is not None:
-                read.append(one)
-    if read:
-        with problems.noted():
-            _refuse_unknown_columns(read)
-            study = _study(described.name, read)
-    problems.raise_all(len(described.clients), given)
+        assert reading.path is not None
+        with problems.noted(), open_data(reading.path) as data:
+            # The file is opened once, for the hash and for the rows.
+            sha256 = data.sha256() if hashed else None
+            read = _read(data, reading, problems, collecting)
+            if read is None:
+                continue
+            client, found, absent = read
+            clients.append(client)
+            findings += found
+            lacking.append(set(absent))
+            sources[client.name] = str(data.path)
+            if sha256 is not None:
+                fingerprints[client.name] = sha256
+            _refuse_strangers(client, described.labels, data.path)
+    with problems.noted():
+        unknown = set.intersection(*lacking) if lacking and path is not None else set()
+        if unknown:
+            raise InputError(
+                f"no file has a column {quoted(sorted(unknown))} to ignore", "Check the spelling."
+            )
+        if clients:
+            study = Study(described.name, tuple(clients), tuple(findings), sources, fingerprints)
+    problems.raise_all(len(described.clients), path or described.clients[0].path)
     try:
-        described.knowledge.check(study.labels)
-        if described.interventions is not None:
-            study = study.with_interventions(described.interventions)
-        clients = tuple(
-            client
-            if reading.interventions is None
-            else client.with_interventions(reading.interventions, strict=True)
-            for client, reading in zip(study.clients, described.clients, strict=True)
-        )
+        if path is not None:
+            described.knowledge.check(study.labels)
+        return _with_kinds(study, described, strict=path is not None)
     except InputError as error:
-        raise error.located(path=given) from None
-    findings = (*described.findings(), *study.findings)
-    return replace(study, clients=clients, findings=findings, knowledge=described.knowledge)
+        raise error.located(path=path) from None
+
+
+def _with_kinds(study: Study, described: Described, *, strict: bool) -> Study:
+    """The study with the kinds of interventions that its manifest states."""
+    kinds = described.interventions
+    if kinds is not None and strict:
+        study = study.with_interventions(kinds)
+    clients = []
+    for client, reading in zip(study.clients, described.clients, strict=True):
+        if kinds is not None and not strict:
+            client = client.with_interventions(kinds)
+        if reading.interventions is not None:
+            client = client.with_interventions(reading.interventions, strict=True)
+        clients.append(client)
+    return replace(study, clients=tuple(clients))
 
 
 def _refuse_two_files_of_one_client(described: Described) -> None:
@@ -244,119 +316,21 @@ def _refuse_strangers(client: Client, permitted: Sequence[str] | None, path: Pat
         )
 
 
-def _refuse_unknown_columns(read: Sequence[_Read]) -> None:
-    """Refuse a column to ignore that no file has; a file may lack it if another has it."""
-    unknown = set(read[0].lacking).intersection(*(one.lacking for one in read[1:]))
-    if unknown:
-        raise InputError(
-            f"no file has a column {quoted(sorted(unknown))} to ignore", "Check the spelling."
-        )
-
-
-def read_any(path: str | Path, **reading: Any) -> Study:
-    """A study from a folder, a manifest, or one client's file; keywords as for `read_study`."""
-    given = Path(path)
-    with readable(given):
-        if not given.exists():
-            raise FileNotFoundError
-        whole = given.is_dir() and not is_partitioned(given)
-    if whole or given.suffix == ".toml":
-        return read_study(given, **reading)
-    one = _read_one(describe_one(given, _given(**reading)), hashed=True)
-    return _study(one.client.name, [one])
-
-
-@contextmanager
-def open_rows(
-    path: str | Path,
-    features: Sequence[str],
-    *,
-    regime: str | None = None,
-    ignore: Sequence[str] = (),
-) -> Iterator[Source]:
-    """The rows of a client's table with these features, for reading chunk by chunk."""
-    given = Path(path)
-    (reading,) = describe_one(given, _given(regime=regime, ignore=ignore)).clients
-    with open_data(reading.path or given) as data:
-        yield _source(data, reading).choose(features, reading)
-
-
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """One client as it was read, its file, the file's hash, and columns to ignore it has not."""
-
-    client: Client
-    findings: tuple[Finding, ...]
-    path: Path
-    sha256: str | None
-    lacking: tuple[str, ...] = ()
-
-
-def _study(name: str, read: Sequence[_Read]) -> Study:
-    return Study(
-        name,
-        clients=tuple(r.client for r in read),
-        findings=tuple(f for r in read for f in r.findings),
-        sources={r.client.name: str(r.path) for r in read},
-        fingerprints={r.client.name: r.sha256 for r in read if r.sha256 is not None},
-    )
-
-
-def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
-    """What is asked for, by the names that a manifest uses; None where it is left open."""
-    return {**asked, "ignore": list(ignore) or None}
-
-
-def _read_one(described: Described, **how: Any) -> _Read:
-    """Read the only client that is described; all its problems are one error."""
-    (reading,) = described.clients
-    problems, one = Problems(), None
-    with problems.noted():
-        one = _read(reading, problems, described, **how)
-    problems.raise_all(path=reading.path)
-    assert one is not None
-    client = one.client
-    if described.interventions is not None:
-        client = client.with_interventions(described.interventions)
-    if reading.interventions is not None:
-        client = client.with_interventions(reading.interventions, strict=True)
-    return replace(one, client=client)
-
-
 def _read(
-    reading: Reading,
-    problems: Problems,
-    described: Described,
-    *,
-    hashed: bool = False,
-    collecting: Collect = collect,
-) -> _Read | None:
-    """Read one client and note its problems; None if they leave no client.
+    data: DataFile, reading: Reading, problems: Problems, collecting: Collect
+) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
+    """One client, findings, and columns to ignore that it lacks; None if problems leave none."""
 
-    The file is opened once, for the hash and for the rows.
-    """
-    assert reading.path is not None
-    with open_data(reading.path) as data:
-        sha256 = data.sha256() if hashed else None
+    def table(reading: Reading) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
+        source = _source(data, reading).without(reading.na)
+        found = read_source(source, reading, problems, collecting)
+        return None if found is None else (*found, source.lacking)
 
-        def table(reading: Reading) -> _Read | None:
-            source = _source(data, reading).without(reading.na)
-            found = read_source(source, reading, problems, collecting)
-            if found is None:
-                return None
-            return _Read(found[0], tuple(found[1]), data.path, sha256, source.lacking)
-
-        members = {}
-        if data.path.name.casefold().endswith(".npz") and data.handle is not None:
-            members = archive_members(data, reading)
+    if data.path.name.casefold().endswith(".npz") and data.handle is not None:
+        members = archive_members(data, reading)
         if is_moments_file(set(members)):
-            client = read_moments(data, members, reading)
-            read: _Read | None = _Read(client, (), data.path, sha256)
-        else:
-            read = read_through(table, reading, problems)
-    if read is not None:
-        _refuse_strangers(read.client, described.labels, data.path)
-    return read
+            return read_moments(data, members, reading), [], ()
+    return read_through(table, reading, problems)
 
 
 def _source(data: DataFile, reading: Reading) -> Source:

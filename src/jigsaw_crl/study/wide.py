@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import ArrayLike, BoolArray
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.client.reduction import WIDE, Reduction, reduce_columns
 from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch
-from jigsaw_crl.moments.accumulator import Accumulator, Coded
 from jigsaw_crl.study.source import Chunk, Reading
 
 __all__ = ["Along", "FirstRead", "is_wide"]
@@ -30,32 +29,24 @@ def is_wide(n_columns: int, reading: Reading) -> bool:
 
 
 class FirstRead:
-    """Collects the sketch of a table, of rows that come regime by regime.
-
-    Parameters
-    ----------
-    columns : tuple of str
-    reading : Reading
-    """
+    """Collects the sketch of a table, of rows that come regime by regime."""
 
     def __init__(self, columns: tuple[str, ...], reading: Reading) -> None:
         self._columns, self._reading, n_latent = columns, reading, reading.n_latent
         self._sketch = ColumnSketch(
             len(columns), wanted=FEW if n_latent is None else n_latent, grows=n_latent is None
         )
-        self._cells: list[str] = []
+        # The number of each regime and batch, in the order in which they occur.
+        self._cells: dict[tuple[str, str], int] = {}
         self._waiting: list[tuple[Any, int]] = []
         self._n = 0
 
-    def stream(self, regime: str) -> Accumulator:
-        """A stream for the rows of one regime, or of one batch of it."""
-        self._cells.append(regime)
-        self._sketch.want(len(set(self._cells)) - 1)
-        return _Cell(self, len(self._cells) - 1)
-
-    def take(self, rows: Any, cell: int) -> None:
-        """Keep rows of a cell until there are enough for fast products."""
-        self._waiting.append((rows, cell))
+    def take(self, cell: tuple[str, str], rows: Any) -> None:
+        """Keep rows of one regime and batch until there are enough for fast products."""
+        if cell not in self._cells:
+            self._cells[cell] = len(self._cells)
+            self._sketch.want(len({regime for regime, _ in self._cells}) - 1)
+        self._waiting.append((rows, self._cells[cell]))
         self._n += rows.shape[0]
         if self._n >= BLOCK_ROWS:
             self._empty()
@@ -80,24 +71,11 @@ class FirstRead:
         return reduce_columns(
             self._sketch,
             self._columns,
-            labels=len({rename.get(x, x) for x in self._cells} - {control}),
+            labels=len({rename.get(x, x) for x, _ in self._cells} - {control}),
             n_latent=self._reading.n_latent,
-            control=[i for i, regime in enumerate(self._cells) if regime == control],
+            control=[i for (regime, _), i in self._cells.items() if regime == control],
             kept=kept,
         )
-
-
-class _Cell(Accumulator):
-    """A stream that passes its rows on and keeps nothing."""
-
-    def __init__(self, read: FirstRead, cell: int) -> None:
-        super().__init__(1)
-        self._read, self._cell = read, cell
-
-    def add(self, rows: ArrayLike, groups: Coded | None = None) -> None:
-        """Pass rows on."""
-        del groups
-        self._read.take(rows, self._cell)
 
 
 def _stacked(rows: list[Any]) -> Any:
