@@ -63,7 +63,7 @@ class Options:
     tau: float | None = None
     budget: int | None = None
     confounding: Confounding = "allow"
-    rank_one: RankOne = "no-ancestor"
+    rank_one: RankOne | None = None
     interventions: Kinds | None = None
 
     def __post_init__(self) -> None:
@@ -159,7 +159,7 @@ def recover_fragment(
     tau: float | None = None,
     budget: int | None = None,
     confounding: Confounding = "allow",
-    rank_one: RankOne = "no-ancestor",
+    rank_one: RankOne | None = None,
     interventions: Kinds | None = None,
 ) -> Fragment:
     """One client's fragment: blocks, districts, evidence for ancestry, latent directions.
@@ -173,9 +173,10 @@ def recover_fragment(
         its search may look at.
     confounding : {"allow", "none"}
         Option of ``method="null-cone"``: "none" when the client accesses every latent.
-    rank_one : {"no-ancestor", "unsure"}
+    rank_one : {"no-ancestor", "unsure"}, optional
         Option of ``method="null-cone"``: what to conclude about a target whose intervention moved
-        a single direction.
+        a single direction. It has no ancestors, or its intervention changed noise alone; by
+        default nothing is said of its ancestors, unless it is hard or the moments are exact.
     interventions : {"soft", "hard"} or mapping of label to one of these, optional
         Which interventions are hard: see `Client.with_interventions`.
 
@@ -282,7 +283,7 @@ def recover(
     tau: float | None = None,
     budget: int | None = None,
     confounding: Confounding = "allow",
-    rank_one: RankOne = "no-ancestor",
+    rank_one: RankOne | None = None,
     interventions: Kinds | None = None,
     smallest_effect: float | None = None,
     knowledge: Knowledge | None = None,

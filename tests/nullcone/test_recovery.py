@@ -241,18 +241,67 @@ def test_interventions_on_noise_or_mean_alone_leave_ancestry_undetermined_and_sa
     }
 
 
-def test_rank_one_unsure_says_nothing_about_the_ancestors_of_single_direction_targets():
-    world = jc.simulate.random_world(10, 1, 0.8, seed=61_000)
-    client = world.client(0)
-    sure, unsure = recover_fragment(client), recover_fragment(client, rank_one="unsure")
+@pytest.mark.parametrize(
+    ("n", "rank_one", "says"),
+    [
+        (None, None, True),
+        (None, "unsure", False),
+        (None, "no-ancestor", True),
+        (10_000, None, False),
+        (10_000, "unsure", False),
+        (10_000, "no-ancestor", True),
+    ],
+)
+def test_a_single_direction_says_that_there_is_no_ancestor_only_if_weights_change(
+    n, rank_one, says
+):
+    client = jc.simulate.random_world(10, 1, 0.8, seed=61_000).client(0, n)
+    single = Recovery.of(client).single
+    fragment = recover_fragment(client, rank_one=rank_one)
+    assert single.any()
+    silent = np.isnan(fragment.evidence[:, single]).all(axis=0)
+    assert (~silent if says else silent).all()
+    assert fragment.outcome.ok
+    assert ("ancestors stay open" in fragment.outcome.message) != says
+    assert ("no-ancestor" in fragment.outcome.remedy) != says
+
+
+def test_a_hard_intervention_that_moves_a_single_direction_says_that_there_is_no_ancestor():
+    world = jc.simulate.random_world(8, 1, 1.0, seed=62_000, intervention="hard")
+    client = world.client(0, 10_000).with_interventions("hard")
     single = Recovery.of(client).single
     assert single.any()
-    assert not (np.isnan(sure.evidence[:, single]).sum(axis=0) == len(single)).any()
-    assert np.isnan(unsure.evidence[:, single]).all()
-    assert unsure.outcome.ok
-    assert "like" in unsure.outcome.message
-    assert "root" in unsure.outcome.message
-    assert "nothing to do" in unsure.outcome.message
+    assert not np.isnan(recover_fragment(client).evidence[:, single]).all(axis=0).any()
+
+
+@pytest.mark.parametrize("graph", ["chain", "tree", "er"])
+def test_interventions_on_noise_alone_beside_others_lead_to_no_wrong_no(graph):
+    # In every world one label has an intervention that changes weights; all others change noise.
+    wrong = said = 0
+    for seed in range(63_000, 63_003):
+        weights, noise = (
+            jc.simulate.random_world(5, 3, 1.0, seed=seed, graph=graph, intervention=kind)
+            for kind in ("paper", "noise-only")
+        )
+        chosen = weights.labels[seed % 5]
+        clients = []
+        for k in range(3):
+            (control, changed), (_, louder) = (w.rows(k, 10_000) for w in (weights, noise))
+            regimes = {**louder, chosen: changed[chosen]}
+            clients.append(
+                jc.Client.from_samples(f"s{k}", observational=control, interventions=regimes)
+            )
+        order, truth = jc.recover(clients).order, weights.order
+        no = [
+            (a, d)
+            for a in order.labels
+            for d in order.labels
+            if a != d and order.verdict(a, d) == jc.Verdict.NOT_ANCESTOR
+        ]
+        said += len(no)
+        wrong += len(set(no) & set(truth.pairs()))
+    assert wrong == 0
+    assert said > 0
 
 
 def test_without_confounding_no_district_has_two_members():

@@ -47,10 +47,10 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     ),
     "rank_one": (
         None,
-        "Use unsure if an intervention may leave the effects of some causes on its target "
-        "unchanged (for instance, if it only changes the mean or the noise). A label whose "
-        "intervention moves a single direction then leaves its ancestors open; by default it has "
-        "none.",
+        "What to conclude of a label whose intervention moves a single direction: it has no "
+        "ancestors, or the intervention changed only the noise. Use no-ancestor if every "
+        "intervention changes how its target depends on its causes; by default the ancestors of "
+        "such a label stay open.",
     ),
     "interventions": (
         "KIND",

@@ -46,7 +46,7 @@ def _exponent(probability: float) -> float:
 
 
 def recover_fragment(
-    client: Client, *, confounding: Confounding = "allow", rank_one: RankOne = "no-ancestor"
+    client: Client, *, confounding: Confounding = "allow", rank_one: RankOne | None = None
 ) -> Fragment:
     """One client's fragment by the null-cone method, without checks and findings.
 
@@ -57,9 +57,11 @@ def recover_fragment(
     client : Client
     confounding : {"allow", "none"}
         "none" when the client accesses every latent, so that no hidden cause joins two targets.
-    rank_one : {"no-ancestor", "unsure"}
+    rank_one : {"no-ancestor", "unsure"}, optional
         What to conclude about a target whose intervention moved a single direction: that it has no
-        ancestor (right when interventions change the weights of all parents), or nothing.
+        ancestor (right if every intervention changes the weights of all parents), or nothing. By
+        default nothing, unless it is hard or the moments are exact: those are of a model in which
+        interventions change weights.
 
     Returns
     -------
@@ -77,7 +79,7 @@ class Recovery:
     labels: tuple[str, ...]
     n_samples: dict[str, int] | None
     n_latent: int
-    rank_one: RankOne
+    rank_one: RankOne | None
     reading: Reading
     sight: Sight
     contradicted: tuple[Contradicted, ...] = ()
@@ -91,7 +93,7 @@ class Recovery:
         client: Client,
         *,
         confounding: Confounding = "allow",
-        rank_one: RankOne = "no-ancestor",
+        rank_one: RankOne | None = None,
         white: White | None = None,
         sight: Sight | None = None,
         doubted: float = DOUBTED,
@@ -205,7 +207,7 @@ class Recovery:
             return self.metric_free
         sure = self._sure & self._sure[:, None]
         factors = np.where(sure, self.reading.claimed, self.reading.factors)
-        return self._bayes(factors, self.settled)
+        return self._bayes(factors, self.settled, self._ancestors_open)
 
     @cached_property
     def _without_claims(self) -> BayesFactors:
@@ -217,11 +219,12 @@ class Recovery:
             return self.bayes
         if self.metric_free is not None:
             return self.metric_free
-        return self._bayes(self.reading.factors, np.zeros_like(self.settled))
+        none = np.zeros_like(self.settled)
+        return self._bayes(self.reading.factors, none, self.mean_alone | self._alike)
 
-    def _bayes(self, factors: FloatArray, settled: BoolArray) -> BayesFactors:
+    def _bayes(self, factors: FloatArray, settled: BoolArray, silent: BoolArray) -> BayesFactors:
         hypotheses, factors = self.reading.hypotheses, factors.copy()
-        unsaid = (self._ancestors_open | self.not_identified) & ~settled
+        unsaid = (silent | self.not_identified) & ~settled
         for row in hypotheses.where("ancestor"):
             factors[row, unsaid] = np.nan
         return BayesFactors.of(factors, hypotheses, tuple(self.single.tolist()), settled)
@@ -305,7 +308,13 @@ class Recovery:
     @cached_property
     def _ancestors_open(self) -> BoolArray:
         """Labels about whose ancestors nothing is stated, although they were seen."""
-        return self.mean_alone | (self.single & (self.rank_one == "unsure"))
+        return self.mean_alone | (self._alike & ~self.reading.hard)
+
+    @cached_property
+    def _alike(self) -> BoolArray:
+        """Labels that are roots, or whose interventions changed noise alone: they look the same."""
+        default = "no-ancestor" if self.reading.exact else "unsure"
+        return self.single & ((self.rank_one or default) == "unsure")
 
     def _statements(self, structure: Structure) -> Statements:
         silent = ~self.seen | (not self.reading.identified)
@@ -448,12 +457,9 @@ class Recovery:
                 "else, so nothing is said about their ancestors"
             )
         if single.any():
-            like = "looks like a root" if single.sum() == 1 else "look like roots"
+            whose = "its" if single.sum() == 1 else "their"
             parts.append(
-                f"{self._named(single)} {like}: a single direction moved, which is normal for a "
-                "label without ancestors, so there is nothing to do. Interventions on noise or "
-                "mean alone look the same, so with rank_one='unsure' nothing is said about their "
-                "ancestors; leave rank_one out if yours change more than that"
+                f"one direction moved for {self._named(single)}, so {whose} ancestors stay open"
             )
         if parts:
             return Outcome(
@@ -462,7 +468,9 @@ class Recovery:
                 "Use interventions that change how the target depends on its parents, or its "
                 "spread."
                 if self.mean_alone.any()
-                else "",
+                else "A label without ancestors and an intervention on noise alone look the same. If "
+                "every intervention changes how its target depends on its causes, say so: "
+                "rank_one='no-ancestor' (--rank-one no-ancestor).",
             )
         return Outcome()
 
@@ -472,13 +480,13 @@ class Recovery:
         return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
 
 
-def check_options(confounding: str, rank_one: str) -> None:
+def check_options(confounding: str, rank_one: str | None) -> None:
     """Raise an `InputError` unless the options of `recover_fragment` are among their values."""
     for name, value, allowed in (
         ("confounding", confounding, get_args(Confounding)),
         ("rank_one", rank_one, get_args(RankOne)),
     ):
-        if value not in allowed:
+        if value is not None and value not in allowed:
             raise InputError(
                 f"{name} is {value!r}", f"Use one of {', '.join(repr(a) for a in allowed)}."
             )
