@@ -152,20 +152,11 @@ class Certificate:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from jigsaw_crl import Fragment, PartialOrder, assemble
-    >>> from jigsaw_crl.fragment.fragment import Statements
-    >>> def client(name, a, d):
-    ...     blocks = (frozenset([a]), frozenset([d]))
-    ...     return Fragment(name, "null-cone", (a, d), blocks,
-    ...                     PartialOrder.from_pairs(blocks, [blocks]), blocks,
-    ...                     statements=Statements(np.array([[0, 1], [0, 0]])))
-    >>> order = assemble([client("lab-1", "pump", "valve"), client("lab-2", "valve", "flow")])
-    >>> print(order.explain("pump", "flow"))
-    pump is an ancestor of flow.
-      1. pump is an ancestor of valve: stated by lab-1
-      2. valve is an ancestor of flow: stated by lab-2
-      3. pump is an ancestor of flow: by steps 1 and 2
+    >>> import jigsaw_crl as jc
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    >>> print(order.explain("z1", "z2"))
+    z1 is an ancestor of z2.
+      1. z1 is an ancestor of z2: stated by client-1, client-2
     """
 
     ancestor: str

@@ -30,19 +30,14 @@ def check_certificate(
     Examples
     --------
     >>> from dataclasses import replace
-    >>> import numpy as np
-    >>> from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
+    >>> import jigsaw_crl as jc
     >>> from jigsaw_crl.assembly import check_certificate
-    >>> from jigsaw_crl.fragment.fragment import Statements
-    >>> blocks = (frozenset(["pump"]), frozenset(["valve"]))
-    >>> lab = Fragment("lab-1", "null-cone", ("pump", "valve"), blocks,
-    ...                PartialOrder.from_pairs(blocks, [blocks]), blocks,
-    ...                statements=Statements(np.array([[0, 1], [0, 0]])))
-    >>> certificate = assemble([lab]).explain("pump", "valve")
-    >>> check_certificate(certificate, [lab])
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    >>> certificate = order.explain("z1", "z2")
+    >>> check_certificate(certificate, order.fragments)
     ''
-    >>> check_certificate(replace(certificate, verdict=Verdict.NOT_ANCESTOR), [lab])
-    'the fragments give another verdict'
+    >>> check_certificate(replace(certificate, probability=0.5), order.fragments)
+    'the fragments give another probability'
     """
     return CertificateChecker(fragments, knowledge).check(certificate)
 

@@ -164,15 +164,11 @@ def assemble(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from jigsaw_crl import Fragment, PartialOrder, assemble
-    >>> from jigsaw_crl.fragment.fragment import Statements
-    >>> blocks = (frozenset(["pump"]), frozenset(["valve"]))
-    >>> lab = Fragment("lab-1", "null-cone", ("pump", "valve"), blocks,
-    ...                PartialOrder.from_pairs(blocks, [blocks]), blocks,
-    ...                statements=Statements(np.array([[0, 1], [0, 0]])))
-    >>> assemble([lab]).pairs()
-    {('pump', 'valve')}
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> order = jc.assemble(jc.recover_fragment(client) for client in world.clients())
+    >>> order.pairs() == world.order.pairs()
+    True
     """
     name: Method = "null-cone" if method == "evidence" else method  # type: ignore[assignment]
     given: list[Any] = [fragments] if isinstance(fragments, str | Path) else list(fragments)

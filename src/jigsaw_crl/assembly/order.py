@@ -126,21 +126,14 @@ class GlobalOrder(ReadOnlyArrays):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from jigsaw_crl import Fragment, PartialOrder, assemble
-    >>> from jigsaw_crl.fragment.fragment import Statements
-    >>> def client(name, a, d):
-    ...     blocks = (frozenset([a]), frozenset([d]))
-    ...     return Fragment(name, "null-cone", (a, d), blocks,
-    ...                     PartialOrder.from_pairs(blocks, [blocks]), blocks,
-    ...                     statements=Statements(np.array([[0, 1], [0, 0]])))
-    >>> order = assemble([client("lab-1", "pump", "valve"), client("lab-2", "valve", "flow")])
-    >>> str(order.verdict("pump", "flow"))
+    >>> import jigsaw_crl as jc
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    >>> str(order.verdict("z1", "z2"))
     'ancestor'
-    >>> sorted(order.ancestors("flow"))
-    ['pump', 'valve']
+    >>> sorted(order.ancestors("z2"))
+    ['z1', 'z3', 'z4', 'z5']
     >>> order
-    GlobalOrder(3 labels from 2 clients: 3 ancestor pairs, 3 not ancestor, 0 undetermined; exact)
+    GlobalOrder(5 labels from 5 clients: 9 ancestor pairs, 11 not ancestor, 0 undetermined; exact)
     """
 
     panel: Panel

@@ -36,7 +36,7 @@ def order_csv(order: GlobalOrder) -> str:
     >>> import jigsaw_crl as jc
     >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> order_csv(order).splitlines()[1]
-    'z1,z2,ancestor,1.0000,2,0,,,,False'
+    'z1,z2,ancestor,1.0000,2,0,,,,,0,False'
     """
     return _csv(order.to_frame(), "%.4f")
 
