@@ -14,7 +14,7 @@
 `conclusion`    `conclude`: the one road from fragments to an order and its findings
 `order`         `GlobalOrder`: the result
 `effects`, `directions`, `apart`, `graph`, `bounds`  sizes of effects
-`explanation`, `certificate`, `checking`  why a pair has its verdict, and is that right?
+`explanation`, `certificate`  why a pair has its verdict, and is that right?
 `design`, `districts`, `futures`, `plan`  what further data would settle
 ==============  ====================================================================
 """
@@ -22,16 +22,15 @@
 from __future__ import annotations
 
 from jigsaw_crl.assembly.certificate import Certificate
-from jigsaw_crl.assembly.checking import CertificateChecker, check_certificate
 from jigsaw_crl.assembly.conclusion import Conclusion, assemble, conclude
 from jigsaw_crl.assembly.design import Proposal, next_client
+from jigsaw_crl.assembly.explanation import check_certificate
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.plan import Design
 from jigsaw_crl.assembly.verdict import Verdict
 
 __all__ = [
     "Certificate",
-    "CertificateChecker",
     "Conclusion",
     "Design",
     "GlobalOrder",

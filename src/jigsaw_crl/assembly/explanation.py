@@ -1,17 +1,27 @@
-"""Why does a pair have its verdict? A proof, a path of direct evidence, or a reason for doubt."""
+"""Why does a pair have its verdict, and is a certificate of it right?
+
+A verdict has a proof or a path of direct evidence; a pair without one, a reason for doubt.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
 from jigsaw_crl.assembly.bounds import LARGEST_NO, says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say
+from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
 from jigsaw_crl.assembly.entailment import NoProof, Prover
-from jigsaw_crl.assembly.order import GlobalOrder
+from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, VERDICTS, YES
+from jigsaw_crl.base.knowledge import NOTHING, Knowledge
+from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["explain"]
+__all__ = ["check_certificate", "explain"]
 
 
 def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
@@ -151,3 +161,55 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
 def _signed(number: float) -> str:
     """With a sign and one decimal; zero is never negative."""
     return f"{round(float(number), 1) + 0.0:+.1f}"
+
+
+# -- checking ---------------------------------------------------------------------------------
+
+
+def check_certificate(
+    certificate: Certificate,
+    fragments: Iterable[Fragment] | GlobalOrder,
+    knowledge: Knowledge = NOTHING,
+) -> str:
+    """What is wrong with a certificate; the empty string if nothing is.
+
+    The fragments are assembled again with the same seed. Steps, probability, reason, bound, effect
+    and the client that the verdict rests on must be those that this gives. To check many, assemble
+    once and pass the order.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import jigsaw_crl as jc
+    >>> from jigsaw_crl.assembly import check_certificate
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    >>> certificate = order.explain("z1", "z2")
+    >>> check_certificate(certificate, order.fragments)
+    ''
+    >>> check_certificate(replace(certificate, probability=0.5), order.fragments)
+    'the fragments give another probability'
+    """
+    if isinstance(fragments, GlobalOrder):
+        order = fragments
+    else:
+        method: Method = "paper" if certificate.mode == "paper" else "null-cone"
+        options = Options(method, certificate.seed, certificate.smallest_effect, knowledge)
+        order = conclude(fragments, options=options).order
+    unknown = {certificate.ancestor, certificate.descendant}.difference(order.labels)
+    if unknown:
+        return f"no fragment has {', '.join(sorted(unknown))}"
+    given = asdict(certificate)
+    again = asdict(order.explain(certificate.ancestor, certificate.descendant))
+    wrong = (name for name in given if not _alike(given[name], again[name]))
+    return next((f"the fragments give another {name.replace('_', ' ')}" for name in wrong), "")
+
+
+def _alike(given: Any, other: Any) -> bool:
+    """Are two values equal, numbers up to rounding?"""
+    if isinstance(given, float) and isinstance(other, float):
+        return given == other or bool(np.isclose(given, other))
+    if isinstance(given, dict) and isinstance(other, dict):
+        return given.keys() == other.keys() and all(_alike(given[k], other[k]) for k in given)
+    if isinstance(given, tuple) and isinstance(other, tuple):
+        return len(given) == len(other) and all(map(_alike, given, other))
+    return bool(given == other)

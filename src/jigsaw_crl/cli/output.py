@@ -14,7 +14,7 @@ from jigsaw_crl.base.terminal import print_json, say
 from jigsaw_crl.base.text import few, number
 
 if TYPE_CHECKING:
-    from jigsaw_crl.result.left_out import LeftOut
+    from jigsaw_crl.result.result import LeftOut
 
 __all__ = ["BLOCKS", "emit", "print_findings", "print_left_out", "print_table"]
 

@@ -1,10 +1,9 @@
 """The result of a recovery, its file and its exports.
 
 ==============  ====================================================================
-`result`        `Result`
+`result`        `Result`, and the labels and clients that it leaves out
 `document`      `result.json`: schema, writer and reader
 `folder`        the result folder, read and written in one step
-`left_out`      labels and clients that were excluded, and why
 `exports`       GraphML, DOT, JSON and CSV
 ==============  ====================================================================
 """

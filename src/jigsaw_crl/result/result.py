@@ -1,9 +1,9 @@
-"""The result of a recovery, and its document."""
+"""The result of a recovery, and what was left out of it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,6 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.folder import write_folder
-from jigsaw_crl.result.left_out import LeftOut, left_out
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -37,10 +36,41 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.client.client import Client
 
-__all__ = ["Result"]
+__all__ = ["LeftOut", "Result", "left_out"]
 
 # Larger orders get a proposal only when its size is asked for: the search takes seconds.
 MOST_LABELS_FOR_PROPOSAL = 60
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A label of one client, or a whole client, that was not used.
+
+    Parameters
+    ----------
+    client : str
+    label : str or None
+        None where the whole client was left out.
+    check : str
+        The check that excluded it, for instance ``"several-targets"``.
+    because : str
+        The message of the finding.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.result.result import LeftOut
+    >>> print(LeftOut("lab-1", "pump", "several-targets", "the regime moves more than one node"))
+    pump of lab-1, because the regime moves more than one node
+    """
+
+    client: str
+    label: str | None
+    check: str
+    because: str
+
+    def __str__(self) -> str:
+        what = f"client {self.client}" if self.label is None else f"{self.label} of {self.client}"
+        return f"{what}, because {self.because}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,3 +367,26 @@ def _check_one_set(result: Result) -> None:
             "the fragments are not those that the order was assembled from",
             "Pass order.fragments, by client name.",
         )
+
+
+def left_out(findings: Iterable[Finding], used: Container[str]) -> list[LeftOut]:
+    """Labels and clients that errors among the findings exclude.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+    used : container of str
+        Names of the clients that are used, at least in part.
+    """
+    out: dict[tuple[str, str | None], LeftOut] = {}
+    for f in findings:
+        if f.severity != "error" or f.client is None:
+            continue
+        if f.client in used and f.regime is None:
+            continue
+        label = f.regime if f.client in used else None
+        known = out.get((f.client, label))
+        # An error about the client itself explains better why all of it is left out.
+        if known is None or (label is None and f.regime is None):
+            out[f.client, label] = LeftOut(f.client, label, f.check, f.message)
+    return list(out.values())
