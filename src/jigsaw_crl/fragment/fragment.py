@@ -14,7 +14,7 @@ The latent basis Q̂ stays at the client: `to_json` never writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -172,7 +172,9 @@ class Fragment(ReadOnlyArrays):
     centre: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        _check(self)
+        for fault in _faults(self):
+            remedy = "Recover the fragment again from the client's data."
+            raise InputError(fault, remedy, client=self.client)
         self._copy_read_only("basis", "centre")
         if self.n_samples is not None:
             object.__setattr__(self, "n_samples", dict(self.n_samples))
@@ -290,94 +292,79 @@ class Fragment(ReadOnlyArrays):
         return FragmentDocument.from_document(document, path=path).fragment(path)
 
 
-def _check_sizes(sizes: Sizes, p: int, fail: Callable[[str], InputError]) -> None:
-    if sizes.value.shape != (p, p) or sizes.error.shape != (p, p):
-        raise fail("the effects have the wrong shape")
-    if np.isinf(sizes.value).any() or np.isinf(sizes.error).any() or (sizes.error < 0).any():
-        raise fail("the effects or their errors are not finite, or an error is negative")
-    if not np.array_equal(np.isnan(sizes.value), np.isnan(sizes.error)):
-        raise fail("an effect has no error, or an error no effect")
+def _faults(fragment: Fragment) -> Iterator[str]:
+    """What is wrong with a fragment; later checks rely on the earlier ones."""
+    labels, p = fragment.labels, len(fragment.labels)
+    if p == 0 or len(set(labels)) != p:
+        yield "labels are missing or repeated"
+    yield from _misspelt(fragment)
+    if not _is_partition(fragment.blocks, labels):
+        yield "the blocks are not a partition of the labels"
+    if set(fragment.block_order.elements) != set(fragment.blocks):
+        yield "the block order is not an order of the blocks"
+    if fragment.districts is not None:
+        if not _is_partition(fragment.districts, labels):
+            yield "the districts are not a partition of the labels"
+        home = {x: i for i, block in enumerate(fragment.blocks) for x in block}
+        if not all(len({home[x] for x in d}) == 1 for d in fragment.districts):
+            yield "a district is spread over several blocks"
+    if fragment.soft is not None and fragment.bayes is None:
+        yield "there are factors without claims, and none with them"
+    for b in (fragment.bayes, fragment.soft):
+        if b is None:
+            continue
+        shapes = (b.ancestor.shape, b.district.shape, b.lean.shape, len(b.single))
+        if shapes != ((len(b.scales), p, p), (p, p), (p, p), p) or b.settled.shape != (p, p):
+            yield "the evidence has the wrong shape"
+        if any(np.isinf(x).any() for x in (b.ancestor, b.district, b.lean)):
+            yield "the evidence is not finite"
+        if not np.array_equal(b.district, b.district.T, equal_nan=True):
+            yield "the evidence for districts is not symmetric"
+    e = fragment.hard
+    if e is not None and (len(e.hard) != p or len(e.moved) != p or not set(e.moved) <= {0, 1}):
+        yield "the effects have the wrong shape"
+    for sizes in (fragment.shares, *((e.total, e.applied) if e is not None else ())):
+        if sizes is None:
+            continue
+        if sizes.value.shape != (p, p) or sizes.error.shape != (p, p):
+            yield "the effects have the wrong shape"
+        if np.isinf(sizes.value).any() or np.isinf(sizes.error).any() or (sizes.error < 0).any():
+            yield "the effects or their errors are not finite, or an error is negative"
+        if not np.array_equal(np.isnan(sizes.value), np.isnan(sizes.error)):
+            yield "an effect has no error, or an error no effect"
+    if e is not None and e.total.known[:, ~np.array(e.hard)].any():
+        yield "an effect is given on a label without a hard intervention"
+    if fragment.statements is not None:
+        s, known = fragment.statements, set(labels)
+        if s.ancestor.shape != (p, p) or not np.isin(s.ancestor, (YES, NO, CANNOT_SAY)).all():
+            yield "the statements have the wrong shape or values"
+        if not all(c and c < known and d in known - c for c, d in s.one_of):
+            yield "a statement names a label that the client does not have"
+        if not all(len(pair) == 2 and pair <= known for pair in s.spouses or ()):
+            yield "a spouse is not another label of the client"
+    if fragment.basis is not None and (fragment.basis.ndim != 2 or fragment.basis.shape[0] != p):
+        yield "the basis needs one row per label"
 
 
-def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -> bool:
-    return all(groups) and sorted(x for group in groups for x in group) == sorted(labels)
-
-
-def _check_spellings(fragment: Fragment, fail: Callable[[str], InputError]) -> None:
-    """Raise an error unless all labels and names follow the rule of `base.labels`."""
+def _misspelt(fragment: Fragment) -> Iterator[str]:
+    """Labels and names that do not follow the rule of `base.labels`."""
     for what, names in (
         ("client's name", (fragment.client,)),
         ("label", fragment.labels),
         ("regime", fragment.n_samples or ()),
     ):
         for name in names:
-            fault = label_fault(name)
-            if fault:
-                raise fail(f"the {what} {name[:60]!r} {fault}")
+            if fault := label_fault(name):
+                yield f"the {what} {name[:60]!r} {fault}"
     seen: dict[str, str] = {}
     for label in fragment.labels:
         first = seen.setdefault(label_key(label), label)
         if first != label:
-            raise fail(
+            yield (
                 f"the labels {first[:60]!r} and {label[:60]!r} differ only by case, spaces, _ "
                 "or -, or as 1 and 1.0 do"
             )
 
 
-def _check(fragment: Fragment) -> None:
-    labels = fragment.labels
-    p = len(labels)
-
-    def fail(what: str) -> InputError:
-        return InputError(
-            what, "Recover the fragment again from the client's data.", client=fragment.client
-        )
-
-    if p == 0 or len(set(labels)) != p:
-        raise fail("labels are missing or repeated")
-    _check_spellings(fragment, fail)
-    if not _is_partition(fragment.blocks, labels):
-        raise fail("the blocks are not a partition of the labels")
-    if set(fragment.block_order.elements) != set(fragment.blocks):
-        raise fail("the block order is not an order of the blocks")
-    if fragment.districts is not None:
-        if not _is_partition(fragment.districts, labels):
-            raise fail("the districts are not a partition of the labels")
-        home = {x: i for i, block in enumerate(fragment.blocks) for x in block}
-        if not all(len({home[x] for x in d}) == 1 for d in fragment.districts):
-            raise fail("a district is spread over several blocks")
-    if fragment.soft is not None and fragment.bayes is None:
-        raise fail("there are factors without claims, and none with them")
-    for b in (fragment.bayes, fragment.soft):
-        if b is None:
-            continue
-        shapes = (b.ancestor.shape, b.district.shape, b.lean.shape, len(b.single))
-        if shapes != ((len(b.scales), p, p), (p, p), (p, p), p):
-            raise fail("the evidence has the wrong shape")
-        if any(np.isinf(x).any() for x in (b.ancestor, b.district, b.lean)):
-            raise fail("the evidence is not finite")
-        if not np.array_equal(b.district, b.district.T, equal_nan=True):
-            raise fail("the evidence for districts is not symmetric")
-        if b.settled.shape != (p, p):
-            raise fail("the settled pairs have the wrong shape")
-    if fragment.hard is not None:
-        e = fragment.hard
-        if len(e.hard) != p or len(e.moved) != p or not set(e.moved) <= {0, 1}:
-            raise fail("the effects have the wrong shape")
-        _check_sizes(e.total, p, fail)
-        _check_sizes(e.applied, p, fail)
-        if e.total.known[:, ~np.array(e.hard)].any():
-            raise fail("an effect is given on a label without a hard intervention")
-    if fragment.shares is not None:
-        _check_sizes(fragment.shares, p, fail)
-    if fragment.statements is not None:
-        s = fragment.statements
-        if s.ancestor.shape != (p, p) or not np.isin(s.ancestor, (YES, NO, CANNOT_SAY)).all():
-            raise fail("the statements have the wrong shape or values")
-        known = set(labels)
-        if not all(c and c < known and d in known - c for c, d in s.one_of):
-            raise fail("a statement names a label that the client does not have")
-        if not all(len(pair) == 2 and pair <= known for pair in s.spouses or ()):
-            raise fail("a spouse is not another label of the client")
-    if fragment.basis is not None and (fragment.basis.ndim != 2 or fragment.basis.shape[0] != p):
-        raise fail("the basis needs one row per label")
+def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -> bool:
+    return all(groups) and sorted(x for group in groups for x in group) == sorted(labels)
