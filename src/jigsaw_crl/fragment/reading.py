@@ -24,9 +24,6 @@ __all__ = [
 ]
 
 
-# A fragment of 5,000 labels, with evidence at two scales in four decimals, takes less than this
-# gigabyte. A larger file is refused before it is loaded into memory.
-MOST_BYTES = 1 << 30
 # What to do about a signed fragment.
 WITH_KEYS = "Pass the list of the sites' keys: --keys FILE."
 
@@ -163,8 +160,11 @@ def read_fragment(path: str | Path, if_signed: str = WITH_KEYS) -> Fragment:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of a fragment file; a folder or a file above `MOST_BYTES` is refused."""
-    return read_file(Path(path), MOST_BYTES, "fragment")
+    """The content of a fragment file; a folder or a file that is too large is refused."""
+    # Imported here for start-up time: it loads pydantic.
+    from jigsaw_crl.fragment.file import FragmentDocument
+
+    return read_file(Path(path), FragmentDocument.largest_file, FragmentDocument.kind)
 
 
 def fragments_by_client(
