@@ -9,6 +9,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+import jigsaw_crl as jc
 from jigsaw_crl.base.text import signed
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.report import render_report
@@ -181,3 +182,22 @@ def test_a_label_without_a_direction_is_said_to_be_unoriented():
     turned = replace(fragment, hard=Effects((True, True), (1, 0), sizes, sizes))
     assert texts_of(assembled(turned), "a", "b")[-1].endswith("in which direction it moved b.")
     assert "sign" not in texts_of(assembled(fragment), "a", "b")[-1]
+
+
+def test_effects_of_a_bent_system_are_marked_as_averages_at_their_dose():
+    dose = jc.simulate.Intervention("hard", shift=1.0)
+    world = jc.simulate.random_world(6, 4, 0.9, seed=7, intervention=dose)
+    clients = world.clients(20_000, seed=1, departures=["nonlinear-system=0.5"])
+    result = jc.recover(clients, interventions="hard")
+    assert set(result.effects.kind) == {"average effect at this dose"}
+    page, order = render_report(result), result.order
+    table = table_of(data_of(page))
+    for row in result.effects[result.effects.verdict == "ancestor"].itertuples():
+        assert table["total"][order.indices(row.cause, row.effect)] == row.total
+        said = f"Average effect at this dose of {row.cause} on {row.effect}: {row.total:+.2f}"
+        assert said in texts_of(result, row.cause, row.effect)[0]
+    shown = words_of(page)
+    assert "effect at this dose" in shown
+    # Nothing is claimed that holds for linear systems only.
+    assert "In simulations like this study" not in shown
+    assert describe(result)["pushable"] == ()
