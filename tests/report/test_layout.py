@@ -80,12 +80,6 @@ def test_a_graph_full_of_cycles_is_drawn():
             assert abs(route[-1][1] - boxes[d].y) == 10
 
 
-def test_a_cycle_is_drawn_rather_than_refused():
-    drawing = lay_out([(40, 20)] * 3, [(0, 1), (1, 2), (2, 0), (1, 1)])
-    assert len(drawing.routes) == 4
-    assert_apart(boxes_of(drawing, [(40, 20)] * 3))
-
-
 def test_a_wide_layer_is_folded():
     drawing = lay_out([(100, 24)] * 61, [(0, i) for i in range(1, 61)])
     assert drawing.width < 4500

@@ -42,11 +42,6 @@ def test_a_verdict_rests_on_a_client_only_if_it_falls_without_it(tunnel):
             assert left.verdict(a, d) is not order.verdict(a, d)
 
 
-def test_the_result_folder_keeps_what_verdicts_rest_on(tunnel, tmp_path):
-    again = jc.load_result(tunnel.save(tmp_path / "result"))
-    assert again.order.rests_on == tunnel.order.rests_on
-
-
 def test_adding_a_client_asks_again(tunnel):
     names = ("blue", "red")
     world = jc.simulate.world_from_graph(

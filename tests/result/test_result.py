@@ -48,13 +48,8 @@ def test_a_saved_result_is_read_back_as_it_was(result, tmp_path):
     assert dict(again.options) == dict(result.options)
     for name, fragment in result.fragments.items():
         assert again.fragments[name].to_json() == fragment.to_json()
-
-
-def test_a_read_result_explains_itself_alike(result, tmp_path):
-    again = jc.load_result(result.save(tmp_path / "out"))
-    labels = result.order.labels
-    for a, d in [(labels[0], labels[1]), (labels[2], labels[0])]:
-        assert str(again.order.explain(a, d)) == str(result.order.explain(a, d))
+        assert again.fragments[name].basis is None
+    assert "basis" not in (tmp_path / "out" / "result.json").read_text()
 
 
 def test_the_order_can_be_made_again_from_the_saved_fragments(result, tmp_path):
@@ -69,12 +64,6 @@ def test_the_derived_files_are_read_by_others(result, tmp_path):
     assert {"ancestor", "descendant", "verdict", "probability"} <= set(frame.columns)
     graph = nx.read_graphml(root / "hasse.graphml")
     assert set(graph.edges) == set(result.order.hasse().edges)
-
-
-def test_the_file_holds_no_basis(result, tmp_path):
-    root = result.save(tmp_path / "out")
-    assert "basis" not in (root / "result.json").read_text()
-    assert all(f.basis is None for f in jc.load_result(root).fragments.values())
 
 
 def test_saving_twice_leaves_one_result_and_the_users_own_files(results, tmp_path):

@@ -12,9 +12,9 @@ from jigsaw_crl.assembly import check_certificate
 
 # Rows per regime (None: exact moments), the method, and the seed of the world.
 WORLDS = [
-    *((None, "null-cone", seed) for seed in range(3)),
-    *((1_000, "null-cone", seed) for seed in range(3, 9)),
-    *((2_000, "paper", seed) for seed in range(2)),
+    *((None, "null-cone", seed) for seed in range(2)),
+    *((1_000, "null-cone", seed) for seed in range(3, 6)),
+    (2_000, "paper", 0),
 ]
 
 
