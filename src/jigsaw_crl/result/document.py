@@ -117,20 +117,20 @@ class OrderDocument(Closed):
             raise ValueError("there are no fragments")
         panel = read_fragments(fragments, Knowledge.from_document(self.knowledge or {}))
         shape = (len(panel.labels), len(panel.labels))
+        exact, probabilities = self.mode == "exact", np.array(self.probabilities, dtype=np.float64)
         given = {
             "verdicts": np.array(self.verdicts, dtype=np.int8),
             "why": np.array(self.why, dtype=np.int8),
             "decoded": np.array(self.decoded, dtype=bool),
-            "chances": np.array(self.probabilities, dtype=np.float64),
         }
         if tuple(self.labels) != panel.labels:
             raise ValueError("the order's labels are not those of the fragments")
-        if {table.shape for table in given.values()} != {shape}:
+        if {table.shape for table in (probabilities, *given.values())} != {shape}:
             raise ValueError("a matrix does not have one row and column per label")
         if set(self.client_weights) != set(panel.clients):
             raise ValueError("the weights are not those of the fragments' clients")
         number = {client: k for k, client in enumerate(panel.clients)}
-        return GlobalOrder(
+        order = GlobalOrder(
             panel=panel,
             use=Use(
                 weights=np.array([self.client_weights[name] for name in panel.clients]),
@@ -142,12 +142,18 @@ class OrderDocument(Closed):
             ),
             mode=self.mode,
             **given,
+            chances=None if exact else probabilities,
             notes=tuple(self.notes),
             seed=self.seed,
             disagreement=self.disagreement,
             convergence=self.convergence,
             smallest_effect=self.smallest_effect,
         )
+        if exact:
+            # They need not be sampled again.
+            probabilities.flags.writeable = False
+            order.__dict__["probabilities"] = probabilities
+        return order
 
 
 class ResultDocument(Document):
