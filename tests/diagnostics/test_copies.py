@@ -7,7 +7,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.diagnostics import check_study
-from jigsaw_crl.diagnostics.copies import check_copies
+from jigsaw_crl.diagnostics.coverage import check_copies
 
 Regimes = dict[str, np.ndarray]
 NOISE = {

@@ -84,14 +84,12 @@ def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers(
     assert (found.value, found.threshold) == (2.1, 3.3)
 
 
-def test_a_regime_that_recovery_refuses_is_an_error_and_no_longer_a_warning():
-    doubt = finding("several-targets/used", 1.2, 1.0, client="lab", regime="pump")
-    assert doubt.severity == "warning"
+def test_a_regime_that_recovery_refuses_has_the_numbers_of_recovery():
+    doubt = finding("several-targets", 1.7, 1.5, client="lab", regime="pump")
     (found,) = after_recovery(
         "lab", [doubt], PUMP, [ReadingNote("pump", "several-targets", 12.0, 10.0)]
     )
-    assert found.severity == "error"
-    assert found.regime == "pump"
+    assert (found.severity, found.regime, found.value) == ("error", "pump", 12.0)
 
 
 def test_a_regime_whose_second_target_is_known_is_used_and_the_other_label_named():
@@ -103,13 +101,9 @@ def test_a_regime_whose_second_target_is_known_is_used_and_the_other_label_named
     assert "'valve'" in found.message
 
 
-def test_a_regime_in_which_recovery_sees_one_target_is_used_with_a_warning():
-    (found,) = after_recovery(
-        "lab", [finding("several-targets", 4.2, 1.0, client="lab", regime="pump")], PUMP, []
-    )
-    assert (found.check, found.severity) == ("several-targets", "warning")
-    assert "the regime is used" in found.remedy
-    assert found.value == 4.2
+def test_a_regime_in_which_recovery_sees_one_target_is_not_doubted():
+    doubt = finding("several-targets", 4.2, 1.5, client="lab", regime="pump")
+    assert after_recovery("lab", [doubt], PUMP, []) == ()
 
 
 @pytest.mark.parametrize(
@@ -137,13 +131,6 @@ def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system(
     found = after_recovery("lab", [light], PUMP, told)
     (error,) = [f for f in found if f.check == "not-linear"]
     assert (error.severity, error.client, error.regime) == ("error", "lab", None)
-
-
-def test_where_rows_give_another_reason_a_regime_that_is_read_is_not_doubted():
-    other = Finding("light-tails", "warning", "tails", "Look.", client="lab")
-    assert after_recovery(
-        "lab", [other, finding("several-targets", 4.2, 1.0, client="lab", regime="pump")], PUMP, []
-    ) == (other,)
 
 
 def test_an_error_about_a_label_that_recovery_was_not_given_stays():

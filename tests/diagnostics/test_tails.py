@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.diagnostics.tails import check_light_tails
+from jigsaw_crl.diagnostics.rows import check_light_tails
 from jigsaw_crl.study import write_moments
 
 
@@ -40,7 +40,7 @@ def test_saturation_is_named(departure, least, n):
 
 
 def test_the_score_of_gaussian_rows_is_standard_normal(monkeypatch):
-    monkeypatch.setattr("jigsaw_crl.diagnostics.tails.LIGHT", np.inf)
+    monkeypatch.setattr("jigsaw_crl.diagnostics.rows.LIGHT", np.inf)
     scores = [check_light_tails(client(seed, 1_000))[0].value for seed in range(40)]
     assert abs(np.mean(scores)) < 0.6
     assert 0.7 < np.std(scores) < 1.4

@@ -1,21 +1,15 @@
 """Checks of the data: are the method's assumptions visible in them?
 
-===========  =======================================================================
-`checks`     all checks of a client or a study, and what they exclude
-`findings`   the table of all findings: severity, message, remedy
-`regimes`    does each regime look like an intervention on one node?
-`contrasts`  how far one regime is from another
-`rows`       rows that depend on one another, heavy tails, groups, missing values
-`tails`      lighter tails than those of Gaussian rows
-`drift`      do early and late control rows follow the same law?
-`batches`    how far batches wander, and which lack control rows
-`quality`    number of latents, noise, units
-`sensors`    is the noise of all sensors alike?
-`gains`      are the sensors' gains the same in all regimes?
-`copies`     do two clients hold the same rows?
-`coverage`   do the clients share enough labels for one order?
-`labels`     the findings in agreement with what recovery read
-===========  =======================================================================
+==========  ======================================================================
+`checks`    all checks of a client or a study, and what they exclude
+`findings`  the table of all findings: severity, message, remedy
+`regimes`   does each regime look like an intervention on one node?
+`rows`      rows that depend on one another, tails, clipped sensors, codes, groups
+`drift`     do control rows of different times and batches follow the same law?
+`sensors`   number of latents, noise, units, gains
+`coverage`  several clients: rows in common, labels in common
+`labels`    the findings in agreement with what recovery read
+==========  ======================================================================
 
 >>> import jigsaw_crl as jc
 >>> from jigsaw_crl.diagnostics import check_client, is_fit

@@ -18,17 +18,12 @@ from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
 from jigsaw_crl.client.white import White, whiten
-from jigsaw_crl.diagnostics.batches import check_batches
-from jigsaw_crl.diagnostics.copies import check_copies
-from jigsaw_crl.diagnostics.coverage import check_coverage
-from jigsaw_crl.diagnostics.drift import check_drift
-from jigsaw_crl.diagnostics.gains import check_gains
+from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
+from jigsaw_crl.diagnostics.drift import check_batches, check_drift
 from jigsaw_crl.diagnostics.labels import after_recovery, saturated
-from jigsaw_crl.diagnostics.quality import check_spectrum
 from jigsaw_crl.diagnostics.regimes import check_regimes
-from jigsaw_crl.diagnostics.rows import check_rows
-from jigsaw_crl.diagnostics.sensors import check_sensors
-from jigsaw_crl.diagnostics.tails import check_light_tails
+from jigsaw_crl.diagnostics.rows import check_light_tails, check_rows
+from jigsaw_crl.diagnostics.sensors import check_gains, check_sensors
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
 
@@ -137,21 +132,17 @@ def check_client(client: Client) -> ClientReport:
     spectrum = reduce_to_rank(client)
     means = batch_means(client, spectrum)
     white = whiten(client, spectrum, means)
-    about_regimes, strength = check_regimes(client, spectrum, means, white)
-    about_gains = check_gains(client, spectrum)
+    about_regimes, strength = check_regimes(client, white)
+    about_gains, about_drift = check_gains(client, spectrum), check_drift(client, spectrum)
     about_tails = [] if about_gains else _not_linear(client, about_regimes)
-    # Drifting gains look like several targets and like sensors of unequal noise.
-    explained = {"several-targets"} if about_gains or len(about_tails) > 1 else set()
-    findings = (
-        *about_gains,
-        *(f for f in about_regimes if f.check not in explained),
-        *check_spectrum(client, spectrum),
-        *check_rows(client),
-        *about_tails,
-        *([] if about_gains else check_sensors(client, spectrum)),
-        *check_drift(client, spectrum),
-        *check_batches(client, means),
-    )
+    # What drifting gains or a drifting control look like, and regimes of a system that is not
+    # linear.
+    explained = {"several-targets", "uneven-noise"} if about_gains else set()
+    if len(about_tails) > 1 or any(f.severity == "error" for f in about_drift):
+        explained.add("several-targets")
+    found = [*about_gains, *about_regimes, *check_sensors(client, spectrum), *check_rows(client)]
+    found += [*about_tails, *about_drift, *check_batches(client, means)]
+    findings = tuple(f for f in found if f.check not in explained)
     measured = (spectrum, strength, client.n_samples, white)
     return ClientReport(client.name, findings, *measured)
 
@@ -162,7 +153,7 @@ def _not_linear(client: Client, about_regimes: Iterable[Finding]) -> list[Findin
     Hard interventions do not need a linear system (T9): recovery decides about them.
     """
     found = check_light_tails(client)
-    several = [f for f in about_regimes if (f.check, f.severity) == ("several-targets", "error")]
+    several = [f for f in about_regimes if f.check == "several-targets"]
     if found and not client.hard and 2 * len(several) > len(client.labels):
         found.append(saturated(client.name, len(several), len(client.labels)))
     return found

@@ -1,23 +1,27 @@
-"""Do early and late control rows follow the same law?"""
+"""Do control rows of different times and batches follow the same law?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
-from math import sqrt
+from math import isnan, sqrt
 
 import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.findings import Finding, Severity
+from jigsaw_crl.base.text import few
+from jigsaw_crl.client.batches import BatchVariance, Means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.nulls import FALSE_ALARM
+from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges
 from jigsaw_crl.client.spectrum import Spectrum
-from jigsaw_crl.diagnostics.contrasts import contrast, edges
 from jigsaw_crl.diagnostics.findings import finding
+from jigsaw_crl.diagnostics.regimes import beyond
+from jigsaw_crl.diagnostics.rows import tail_factor
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
-__all__ = ["check_drift", "wandering"]
+__all__ = ["check_batches", "check_drift"]
 
 
 # When more than half of the control's variance along some direction is drift, its covariance is not
@@ -44,10 +48,10 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
     place = {"client": client.name, "regime": client.control_name}
     base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
     W = inverse_square_root(base) @ spectrum.basis.T
-    steps = _steps(client.control, parts, W)
-    moved, degrees = _moved(steps)
+    steps = np.array([np.sqrt(m.n or 0) * (W @ (m.mean - client.control.mean)) for m in parts])
+    moved, degrees = float(np.sum(steps**2)), (len(steps) - 1) * steps.shape[1]
     edge = float(chdtri(degrees, FALSE_ALARM))
-    if moved > edge and (_trends(steps) or _neighbours_agree(parts, W)):
+    if moved > edge and (_trends(steps) or _jumps(parts, W)):
         rows = sum(part.n or 0 for part in parts)
         mostly = float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > MOSTLY_DRIFT * rows
         name = "drifting-control/mostly" if mostly else "drifting-control"
@@ -60,28 +64,14 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
     if client.control.counted is not None and not _trends(spreads):
         known = client.control.counted.covariance
         first, second = first.counting(1.0, known), second.counting(1.0, known)
-    inner = [spectrum.basis.T @ m.covariance @ spectrum.basis for m in (first, second)]
-    c = contrast(inner[0], inner[1], edges(spectrum.rank, first, second, FALSE_ALARM))
-    if c.seen:
+    root = inverse_square_root(W @ first.covariance @ W.T)
+    values = np.asarray(np.linalg.eigvalsh(root @ W @ second.covariance @ W.T @ root))
+    n = [((m.n or 0) - 1) / tail_factor(m) for m in (first, second)]
+    changed = float(beyond(values, np.array(ratio_edges(len(W), *n, FALSE_ALARM))))
+    if changed > 1:
         what = "the spread of the control rows changes"
-        findings.append(finding("drifting-control", c.strength, 1.0, what=what, **place))
+        findings.append(finding("drifting-control", changed, 1.0, what=what, **place))
     return findings
-
-
-def wandering(control: Moments, W: FloatArray) -> float:
-    """The factor by which the means of stretches of the control vary more than chance, at least 1.
-
-    Rows that follow one another in time carry the information of fewer: this many times fewer, or
-    less. What the control's `n` contains already is left out. `W` whitens by the control.
-    """
-    parts = _long_enough(control.parts, 2 * len(W))
-    if len(parts) < 2:
-        return 1.0
-    moved, degrees = _moved(_steps(control, parts, W))
-    if moved <= float(chdtri(degrees, FALSE_ALARM)):
-        return 1.0
-    known = 1.0 if control.counted is None else control.counted.covariance
-    return max(moved / degrees / known, 1.0)
 
 
 def _trends(values: FloatArray) -> bool:
@@ -101,7 +91,7 @@ def _trends(values: FloatArray) -> bool:
     return ratio < 2 - TRENDING * sqrt(4 * (K - 2) / ((K**2 - 1) * dims))
 
 
-def _neighbours_agree(parts: list[Moments], W: FloatArray) -> bool:
+def _jumps(parts: list[Moments], W: FloatArray) -> bool:
     """Is the middle one of the steps between neighbouring stretches within chance?
 
     Then rows are independent from one stretch to the next, and the mean moves by a few jumps.
@@ -111,16 +101,6 @@ def _neighbours_agree(parts: list[Moments], W: FloatArray) -> bool:
         step = W @ (b.mean - a.mean)
         squares.append(float(step @ step) / (1 / (a.n or 1) + 1 / (b.n or 1)))
     return sorted(squares)[(len(squares) - 1) // 2] <= float(chdtri(len(W), AGREEING))
-
-
-def _steps(control: Moments, parts: list[Moments], W: FloatArray) -> FloatArray:
-    """`√n_k W(μ_k − μ)` for the stretches k of the control, shape (K, r)."""
-    return np.array([np.sqrt(part.n or 0) * (W @ (part.mean - control.mean)) for part in parts])
-
-
-def _moved(steps: FloatArray) -> tuple[float, int]:
-    """`Σ n_k |W(μ_k − μ)|²`, and its degrees of freedom."""
-    return float(np.sum(steps**2)), (len(steps) - 1) * steps.shape[1]
 
 
 def _long_enough(parts: tuple[Moments, ...], rows: int) -> list[Moments]:
@@ -144,3 +124,57 @@ def _halves(parts: list[Moments]) -> tuple[Moments, Moments]:
         else:
             second = part.merge(second)
     return first, second
+
+
+def check_batches(client: Client, means: Means) -> list[Finding]:
+    """Findings about batches; none if all rows are in one batch or batches are unknown."""
+    wander = means.wander
+    if wander is None:
+        return []
+    findings = []
+    if wander.strength > 1:
+        where = ", in the direction where they differ most" if wander.uneven else ""
+        words = {"size": wander.size, "where": where}
+        findings.append(finding("batch-wander", wander.strength, 1.0, client=client.name, **words))
+    alone, without = _without_controls(client)
+    for name, labels in (("batch-is-regime", alone), ("batch-without-control", without)):
+        if labels:
+            findings.append(_carried(client, name, labels, wander))
+    return findings
+
+
+def _carried(client: Client, name: str, labels: Iterable[str], wander: BatchVariance) -> Finding:
+    """Regimes whose mean is not compared with control rows of its own batch."""
+    severity: Severity = "warning"
+    if isnan(wander.size):
+        cost = (
+            "how much batches differ is unknown, because no regime is in two of them: these means "
+            "are not used"
+        )
+    elif wander.strength > 1:
+        cost = f"their means are uncertain by the {wander.size:.2g} that batches differ"
+    else:
+        cost = "batches do not differ by more than chance, so this costs little"
+        severity = "info"
+    value = None if isnan(wander.size) else wander.size
+    words = {"labels": few(labels), "cost": cost}
+    return finding(name, value, client=client.name, severity=severity, **words)
+
+
+def _without_controls(client: Client) -> tuple[list[str], list[str]]:
+    """Labels that are alone in all their batches, and others with rows in batches without controls.
+
+    A label that is alone in its batches is one whose offset nothing else shows.
+    """
+    controls = {batch.name for batch in client.control.batches}
+    own = {
+        label: {batch.name for m in regimes for batch in m.batches}
+        for label, regimes in client.interventions.items()
+    }
+    alone: list[str] = []
+    without: list[str] = []
+    for label, batches in own.items():
+        if not batches <= controls:
+            others = controls.union(*(names for other, names in own.items() if other != label))
+            (without if batches & others else alone).append(label)
+    return alone, without

@@ -20,12 +20,6 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "the regime moves more than one node: a third direction differs from the control",
         "Check what was applied; a regime that intervenes on several nodes is left out.",
     ),
-    "several-targets/used": (
-        "warning",
-        "the regime may move more than one node: a third direction differs from the control rows "
-        "by more than chance; heavy-tailed latents do that too",
-        "Check what was applied; the regime is used.",
-    ),
     "off-target": (
         "warning",
         "the regime acts on {other!r} as well: without the direction of {other!r} it is that of "
@@ -261,6 +255,13 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "seems to stand for a reading that is missing",
         'Write na = ["{code}"] in study.toml, or replace it by an empty cell, and leave such rows '
         'out with --drop-missing (missing="drop").',
+    ),
+    "clipped": (
+        "warning",
+        "the readings of {feature!r} stop at about {stop}, its {side} value, in {regimes}, with up "
+        "to {share} of the rows there: the sensor is clipped at the end of its range, and does not "
+        "respond linearly",
+        "Record it with a wider range, or leave the feature out with --ignore.",
     ),
     "heavy-tails": (
         "warning",

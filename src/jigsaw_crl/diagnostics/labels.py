@@ -104,14 +104,8 @@ def after_recovery(
     if len(labels) >= FEWEST_LABELS and labels <= refused:
         seen.add("every-regime")
     signs = tuple(sign for sign in SIGNS if sign in seen)
-    kept = []
-    for f in findings:
-        if f.check == "several-targets" and f.regime in labels:
-            if f.regime not in refused and not signs:
-                where = {"client": client, "regime": f.regime}
-                kept.append(finding("several-targets/used", f.value, f.threshold, **where))
-        elif f.check != "weak-intervention":
-            kept.append(f)
+    told_by_recovery = ("several-targets", "weak-intervention")
+    kept = [f for f in findings if f.check not in told_by_recovery or f.regime not in labels]
     unclear = {u.label for u in told if u.check == "several-targets"}
     if any(u.check == "nonlinear-response" for u in told):
         # The checks compare regimes with what one target moves in a linear system.

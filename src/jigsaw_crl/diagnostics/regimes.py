@@ -11,14 +11,15 @@ difference of two means:
   (With signature (1, 1) the second largest eigenvalue of M lies below the largest of the null, so
   the test is exact or conservative.) A shift of the mean is no such direction.
 
-Exact moments are taken about the control's mean, where a shift is one more part of D.
+Differences are strengths: 1 is the edge of chance, and a strength grows as the square root of the
+number of rows. Exact moments are taken about the control's mean, where a shift is one more part of
+D, and their edge of chance is rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
@@ -26,24 +27,14 @@ from scipy.special import ndtri
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import few, number
-from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges, shift_edge
-from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.client.white import White
-from jigsaw_crl.diagnostics.contrasts import (
-    Contrast,
-    beyond,
-    contrast,
-    edges,
-    gaussian_kurtosis,
-    tail_factor,
-)
-from jigsaw_crl.diagnostics.drift import wandering
 from jigsaw_crl.diagnostics.findings import finding
+from jigsaw_crl.diagnostics.rows import tail_factor
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
-__all__ = ["check_regimes"]
+__all__ = ["beyond", "check_regimes"]
 
 
 # The null knows the tails of the features, not those of the latents, which are heavier. A regime is
@@ -60,111 +51,130 @@ TELLING = 2.0
 SAME_ROWS = 1e-9
 
 
+def beyond(values: FloatArray, interval: FloatArray) -> FloatArray:
+    """How far ascending eigenvalues leave an interval on a log scale; 1 is its edge, 0 if none.
+
+    Parameters
+    ----------
+    values : array, shape (..., k)
+    interval : array, shape (..., 2)
+
+    Returns
+    -------
+    array, shape (...)
+    """
+    if not values.shape[-1]:
+        return np.zeros(values.shape[:-1])
+    ends = np.log(np.maximum(values[..., [0, -1]], np.finfo(np.float64).tiny)) / np.log(interval)
+    return np.asarray(ends.max(axis=-1))
+
+
 @dataclass(frozen=True, eq=False)
-class _Whitened:
-    """A client's regimes, noise of the sensors included, whitened by the control."""
+class _Regimes:
+    """The control, at position 0, and the regimes of a client, with the sensors' noise."""
 
     client: Client
-    spectrum: Spectrum
-    means: Means
     white: White
+    names: tuple[str, ...]
+    moments: tuple[Moments, ...]
     level: float
 
-    @cached_property
-    def named(self) -> list[tuple[str, Moments]]:
-        """Label and moments of every regime."""
-        return [(label, m) for label, ms in self.client.interventions.items() for m in ms]
+    @classmethod
+    def of(cls, client: Client, white: White) -> _Regimes:
+        named = [(client.control_name, client.control)]
+        named += [(label, m) for label, ms in client.interventions.items() for m in ms]
+        names, moments = zip(*named, strict=True)
+        return cls(client, white.rows, names, moments, FALSE_ALARM / (len(named) - 1))
 
-    def edges(self) -> list[tuple[float, float]]:
-        """For every regime, the interval that holds its eigenvalues by chance."""
-        p, control = self.white.dimension, self.client.control
-        if control.n is None:
-            size = np.linalg.eigvalsh(_inner(control.covariance, self.spectrum))
-            rounding = 100 * p * np.finfo(np.float64).eps * max(float(size[-1] / size[0]), 1.0)
-            return [(1 / (1 + rounding), 1 + rounding)] * len(self.named)
-        base = (control.n - 1) / tail_factor(control)
-        own = [((m.n or 0) - 1) / tail_factor(m) for _, m in self.named]
-        return [ratio_edges(p, base, n, self.level) for n in own]
+    @property
+    def M(self) -> FloatArray:
+        """The second moments, that of the control as well, shape (r + 1, p, p)."""
+        return np.concatenate([np.eye(self.white.dimension)[None], self.white.M])
 
-    def shift_strengths(self) -> FloatArray:
+    def interval(self, base: int, other: int, most: float = np.inf) -> tuple[float, float]:
+        """The interval that holds the eigenvalues of one regime against another by chance.
+
+        `most` is the number of rows that the base counts for at most.
+        """
+        p, one, two = self.white.dimension, self.moments[base], self.moments[other]
+        if one.n is None or two.n is None:
+            rounding = 100 / np.sqrt(self.white.n_control)
+            return 1 / (1 + rounding), 1 + rounding
+        m, n = ((x - 1) / tail_factor(y) for x, y in ((min(one.n, most), one), (two.n, two)))
+        return ratio_edges(p, m, n, self.level)
+
+    def shifts(self) -> FloatArray:
         """How far the mean of every regime is from the control's; 1 is the edge of chance."""
-        n0 = self.client.control.n
-        if n0 is None:
-            return np.zeros(len(self.named))
-        errors = self.means.errors
-        squares = np.einsum("rp,rp->r", self.white.d, self.white.d)
-        edge = shift_edge(self.white.dimension, n0 - 1, self.level)
-        moved = np.sqrt(squares / errors.variance / edge)
-        return np.where(errors.known, moved, 0.0)
+        if self.white.exact:
+            return np.zeros(len(self.white.n))
+        errors, d = self.white.errors, self.white.d
+        edge = shift_edge(d.shape[1], self.white.n_control - 1, self.level)
+        return np.where(errors.known, np.sqrt((d**2).sum(axis=1) / errors.variance / edge), 0.0)
 
-    def apart(self, i: int, j: int, covariance: FloatArray) -> float:
-        """How far the means of two regimes are apart; 1 is the edge of chance."""
-        errors, twin = self.means.errors, self.named[j][1]
-        if not (errors.known[i] and errors.known[j]):
-            return 0.0
-        rows, apart = twin.n or 0, self.white.d[i] - self.white.d[j]
-        square, degrees = float(apart @ apart), (self.client.control.n or 0) - 1
+    def apart(self, i: int, j: int) -> float:
+        """How far two regimes are apart, in their covariances or means; 1 is the edge of chance."""
+        M, errors, rows = self.M, self.white.errors, self.moments[j].n or 0
+        root = inverse_square_root(M[j])
+        values = np.linalg.eigvalsh(root @ M[i] @ root)
+        spread = float(beyond(values, np.array(self.interval(j, i))))
+        if not (errors.known[i - 1] and errors.known[j - 1]):
+            return spread
+        step, degrees = self.white.d[i - 1] - self.white.d[j - 1], self.white.n_control - 1
         # Too few rows for their own covariance vary as the control does.
-        if rows > 2 * self.white.dimension:
-            between = self.spectrum.basis.T @ (self.means.regimes[i] - self.means.regimes[j])
-            square, degrees = float(between @ np.linalg.solve(covariance, between)), rows - 1
-        edge = shift_edge(len(apart), degrees, self.level)
-        return float(np.sqrt(square / errors.between(i, j) / edge))
+        if rows > 2 * len(step):
+            step, degrees = root @ step, rows - 1
+        edge = shift_edge(len(step), degrees, self.level)
+        return max(spread, float(np.sqrt(step @ step / errors.between(i - 1, j - 1) / edge)))
 
 
-def check_regimes(
-    client: Client, spectrum: Spectrum, means: Means, white: White
-) -> tuple[list[Finding], dict[str, float]]:
+def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str, float]]:
     """Findings about the regimes, and the strength of each label.
 
     A strength of 1 is the edge of chance; it is the larger of that of the covariance and that of
     the mean.
     """
-    count = len(white.n)
-    found = _Whitened(client, spectrum, means, white.rows, FALSE_ALARM / count)
-    intervals = found.edges()
-    ends = np.array(intervals)
-    unbias = [1.0 if m.n is None else m.n / (m.n - 1) for _, m in found.named]
-    unbiased = white.seen * np.array(unbias)[:, None]
-    unbiased = unbiased if white.dimension > 1 else unbiased[:, :1]
-    strongest = np.maximum(beyond(unbiased, *ends.T), found.shift_strengths()).tolist()
-    third: dict[str, float] = {}
+    regimes = _Regimes.of(client, white)
+    ends = np.array([regimes.interval(0, k) for k in range(1, len(regimes.names))])
+    unbias = [1.0 if m.n is None else m.n / (m.n - 1) for m in regimes.moments[1:]]
+    values = white.seen * np.array(unbias)[:, None]
+    values = values if white.dimension > 1 else values[:, :1]
     strength: dict[str, float] = {}
-    for (label, _), own in zip(found.named, strongest, strict=True):
-        strength[label] = max(strength.get(label, 0.0), own)
-    for k in np.flatnonzero(beyond(unbiased[:, 1:-1], *ends.T) > 1).tolist():
-        label, m = found.named[k]
-        left = _without_simpler_reasons(found, m, Contrast(unbiased[k].tolist(), *intervals[k]))
-        if left > 1:
-            third.setdefault(label, left)
-    where = {label: {"client": client.name, "regime": label} for label in strength}
+    third: dict[str, float] = {}
+    own = np.maximum(beyond(values, ends), regimes.shifts())
+    for label, strong, more in zip(
+        regimes.names[1:], own.tolist(), beyond(values[:, 1:-1], ends).tolist(), strict=True
+    ):
+        strength[label] = max(strength.get(label, 0.0), strong)
+        third[label] = max(third.get(label, 0.0), more)
     several = [
-        finding(
-            "several-targets" if x > CLEARLY else "several-targets/used", x, 1.0, **where[label]
-        )
+        finding("several-targets", x, CLEARLY, client=client.name, regime=label)
         for label, x in third.items()
+        if x > CLEARLY
     ]
-    findings = [*several, *_same_regimes(found, strength)]
+    findings = [*several, *_same_regimes(regimes, strength)]
     copies = {f.regime for f in findings if f.check == "duplicated-regime"}
-    weak = [label for label, s in strength.items() if s <= 1 and label not in copies]
-    moved: dict[str, str] = {}
-    for label in weak:
-        if how := _plain_difference(client, label):
-            moved[label] = how
-            words = {"how": how, **where[label]}
-            findings.append(finding("weak-intervention/moved", strength[label], 1.0, **words))
+    weak = {x: s for x, s in strength.items() if s <= 1 and x not in copies}
+    findings += _weak(client, weak, everything=len(weak) == len(strength))
+    if len(several) >= 2:
+        findings += _swapped_control(regimes, values)
+    return findings, strength
+
+
+def _weak(client: Client, weak: Mapping[str, float], *, everything: bool) -> Iterator[Finding]:
+    """Findings about labels whose regimes do not differ in the directions of the latents."""
+    moved = {label: how for label in weak if (how := _plain_difference(client, label))}
+    for label, strength in weak.items():
+        place = {"client": client.name, "regime": label}
+        if label in moved:
+            yield finding("weak-intervention/moved", strength, 1.0, how=moved[label], **place)
             continue
-        more = 0.0 if client.is_population else (1 / max(strength[label], 0.1)) ** 2
+        more = 0.0 if client.is_population else (1 / max(strength, 0.1)) ** 2
         # A regime at the edge of chance needs hardly more rows, and how many is not known.
         need = f" (about {more:.1f} times)" if more >= 1.1 else ""
-        told = finding("weak-intervention", strength[label], 1.0, need=need, **where[label])
-        findings.append(told)
-    if len(weak) == len(strength):
+        yield finding("weak-intervention", strength, 1.0, need=need, **place)
+    if everything:
         name, how = ("no-signal/moved", few(moved.values(), 1)) if moved else ("no-signal", "")
-        findings.append(finding(name, max(strength.values()), 1.0, client=client.name, how=how))
-    if sum(f.severity == "error" for f in several) >= 2:
-        findings += _swapped_control(found, unbiased)
-    return findings, strength
+        yield finding(name, max(weak.values()), 1.0, client=client.name, how=how)
 
 
 def _plain_difference(client: Client, label: str) -> str:
@@ -195,102 +205,45 @@ def _plain_difference(client: Client, label: str) -> str:
     return how if size > CLEARLY * edge else ""
 
 
-def _without_simpler_reasons(white: _Whitened, m: Moments, c: Contrast) -> float:
-    """How far the third direction exceeds chance, given heavy tails and a control that wanders.
-
-    Rows with heavy tails, and rows that follow one another in time, carry the information of fewer:
-    the interval of chance is that of the fewer rows.
-    """
-    control = white.client.control
-    if control.n is None or m.n is None:
-        return c.third
-    sizes = []
-    wander = wandering(control, white.white.W)
-    for one in (control, m):
-        assert one.n is not None
-        worst = tail_factor(one, worst=True)
-        # Latents have heavier tails than their mixtures; the heaviest feature is nearest to them.
-        level = white.level / white.client.n_features
-        heavy = 2 * worst + 1 > gaussian_kurtosis(one.rows or 0, level)
-        sizes.append((one.n - 1) / (worst if heavy else tail_factor(one)) / wander)
-    return Contrast(c.values, *ratio_edges(white.white.dimension, *sizes, white.level)).third
-
-
-def _inner(second_moment: FloatArray, spectrum: Spectrum) -> FloatArray:
-    """A second moment in the leading space, noise included: both sides of a contrast have it."""
-    return np.asarray(spectrum.basis.T @ second_moment @ spectrum.basis)
-
-
-def _same_regimes(white: _Whitened, strength: Mapping[str, float]) -> Iterator[Finding]:
-    """Findings about regimes with the same rows, or the same law, as another one."""
-    client = white.client
-    named = [(client.control_name, client.control), *white.named]
-    nearest = _nearest_before(white)
-    alike = _alike(np.array([m.covariance.diagonal() for _, m in named]), nearest)
-    for (i, j, distance), same in zip(nearest, alike, strict=True):
-        (label, m), (other, twin) = named[i], named[j]
-        place = {"client": client.name, "regime": label, "other": other}
-        if same and m.n == twin.n and _same_rows(m, twin):
+def _same_regimes(regimes: _Regimes, strength: Mapping[str, float]) -> Iterator[Finding]:
+    """Findings about regimes with the same rows, or the same law, as the nearest one before."""
+    for i, j, distance in _nearest_before(regimes):
+        label, other = regimes.names[i], regimes.names[j]
+        m, twin = regimes.moments[i], regimes.moments[j]
+        place = {"client": regimes.client.name, "regime": label, "other": other}
+        if m.n == twin.n and _same_rows(m, twin):
             yield finding("duplicated-regime", 0.0, SAME_ROWS, **place)
             continue
         if j == 0 or other == label or min(strength[label], strength[other]) <= TELLING:
             continue
         if m.n is None or twin.n is None or distance > CLEARLY_APART * (1 / m.n + 1 / twin.n):
             continue
-        interval = edges(white.white.dimension, twin, m, white.level)
-        if _differ_along(white.white, i - 1, j - 1, interval):
-            continue
-        first, second = (_inner(x.covariance, white.spectrum) for x in (twin, m))
-        c = contrast(first, second, interval)
-        apart = max(c.strength, white.apart(i - 1, j - 1, first))
+        apart = regimes.apart(i, j)
         if apart <= 1:
             yield finding("like-regimes", apart, 1.0, **place)
 
 
-def _differ_along(white: White, i: int, j: int, edges: tuple[float, float]) -> bool:
-    """Does `vᵀM_i v / vᵀM_j v` leave the interval of chance for an outermost v of either regime?
-
-    The extreme eigenvalues of M_i against M_j lie at least as far out, so they need not be found.
-    """
-    eigen = white.eigen
-    v = np.array([eigen.low[i], eigen.high[i], eigen.low[j], eigen.high[j]])
-    along = np.einsum("kvp,vp->kv", v @ white.M[[i, j]], v)
-    ratio = along[0] / along[1]
-    return bool((ratio < edges[0]).any() or (ratio > edges[1]).any())
-
-
-def _nearest_before(white: _Whitened) -> list[tuple[int, int, float]]:
+def _nearest_before(regimes: _Regimes) -> list[tuple[int, int, float]]:
     """For each regime, the nearest one before it and the distance to it; a copy is the nearest.
 
     The control is number 0 and whitened to I. The distance is the larger of `‖M_i − M_j‖²` over
     `tr(M_j)² + ‖M_j‖²` and `|δ_i − δ_j|²` over `tr(M_j)`, with δ the shifts of the means: for two
     samples of one law with Gaussian rows both are `1/n_i + 1/n_j` on average.
     """
-    r, p = white.white.d.shape
-    flat = np.concatenate([np.eye(p)[None], white.white.M]).reshape(r + 1, -1)
-    traces = flat[:, :: p + 1].sum(axis=1)
-    products = flat @ flat.T
-    spread = _squared_distances(products) / (np.diagonal(products) + traces**2)
-    shifts = np.vstack([np.zeros(p), white.white.d])
-    apart = np.maximum(spread, _squared_distances(shifts @ shifts.T) / traces)
-    apart[~np.tri(r + 1, k=-1, dtype=bool)] = np.inf
-    nearest = apart.argmin(axis=1)[1:]
-    distance = apart[np.arange(1, r + 1), nearest]
-    return list(zip(range(1, r + 1), nearest.tolist(), distance.tolist(), strict=True))
+    M = regimes.M
+    flat, traces = M.reshape(len(M), -1), np.trace(M, axis1=1, axis2=2)
+    shifts = np.vstack([np.zeros(M.shape[1]), regimes.white.d])
 
+    def squared(points: FloatArray) -> FloatArray:
+        products = points @ points.T
+        squares = np.diagonal(products)
+        return np.asarray(np.maximum(squares + squares[:, None] - 2 * products, 0.0))
 
-def _squared_distances(products: FloatArray) -> FloatArray:
-    """Squared distances between all pairs of points, from their inner products."""
-    squares = np.diagonal(products)
-    return np.asarray(np.maximum(squares + squares[:, None] - 2 * products, 0.0))
-
-
-def _alike(variances: FloatArray, nearest: list[tuple[int, int, float]]) -> list[bool]:
-    """Have regimes i and j of each triple the same variances? They tell nearly all copies."""
-    one, other = variances[[i for i, _, _ in nearest]], variances[[j for _, j, _ in nearest]]
-    apart = np.abs(one - other).max(axis=1)
-    alike: list[bool] = (apart <= SAME_ROWS * one.max(axis=1)).tolist()
-    return alike
+    spread = squared(flat) / ((flat**2).sum(axis=1) + traces**2)
+    apart = np.maximum(spread, squared(shifts) / traces)
+    apart[~np.tri(len(M), k=-1, dtype=bool)] = np.inf
+    nearest = apart.argmin(axis=1)
+    return [(i, int(nearest[i]), float(apart[i, nearest[i]])) for i in range(1, len(M))]
 
 
 def _same_rows(a: Moments, b: Moments) -> bool:
@@ -300,7 +253,7 @@ def _same_rows(a: Moments, b: Moments) -> bool:
     )
 
 
-def _swapped_control(white: _Whitened, values: FloatArray) -> Iterator[Finding]:
+def _swapped_control(regimes: _Regimes, values: FloatArray) -> Iterator[Finding]:
     """Findings about a regime that fits better as control than the given one.
 
     If the control is swapped with a regime, the others move two nodes against it: their own and
@@ -308,21 +261,16 @@ def _swapped_control(white: _Whitened, values: FloatArray) -> Iterator[Finding]:
     whatever a large one refuses, so the given control is judged as if it had no more rows than the
     candidate. `values` are the outermost eigenvalues against the given control.
     """
-    client, p = white.client, white.white.dimension
-    every = [client.control, *(m for _, m in white.named)]
-    M = np.concatenate([np.eye(p)[None], white.white.M])
+    client, M = regimes.client, regimes.M
 
     def third(base: int, other: int, found: FloatArray, rows: int | None) -> float:
         """How far the third direction exceeds chance against a base of at most `rows`."""
-        one, two = every[base], every[other]
-        if one.n is None or two.n is None:
-            interval = white.edges()[0]
-        else:
-            interval = edges(p, one, two, white.level, rows=rows)
-        return Contrast(found.tolist(), *interval).third
+        interval = np.array(regimes.interval(base, other, rows or np.inf))
+        return float(beyond(found[1:-1], interval))
 
-    for c, (label, candidate) in enumerate(white.named, start=1):
-        others = [j for j in range(1, len(every)) if j != c]
+    for c in range(1, len(M)):
+        label, candidate = regimes.names[c], regimes.moments[c]
+        others = [j for j in range(1, len(M)) if j != c]
         given = [third(0, j, values[j - 1], candidate.n) > CLEARLY for j in others]
         if sum(given) < max(2, len(others) / 2):
             continue

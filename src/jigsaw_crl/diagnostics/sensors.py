@@ -1,23 +1,141 @@
-"""Is the noise of all sensors alike?"""
+"""Checks of the sensors: number of latents that they show, noise, units and gains.
+
+In every regime the features lie in the space of the latents, up to the sensors' noise. The smallest
+m − p eigenvalues of a regime's covariance are therefore noise alone, and if the space is the same
+in all regimes, so are those of their average covariance. Gains that differ between regimes turn the
+space, and the average then has more variance outside any one space than the regimes have on
+average. Regimes of few rows tell nothing and are left out.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import percent
+from jigsaw_crl.base.findings import Finding, Severity
+from jigsaw_crl.base.text import number, percent, pluralise
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.latents import count_latents
+from jigsaw_crl.client.reduction import WIDE
 from jigsaw_crl.client.sensors import ENOUGH_ROWS, needed_features
 from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.findings import finding
 
-__all__ = ["check_sensors"]
+__all__ = ["check_gains", "check_sensors"]
 
+# A tenth of the weakest direction's variance being noise is where the floor's own error begins to
+# show in the answer.
+NOISY = 0.1
+# Beyond a thousandfold spread, a noise of one part in a thousand of the widest feature is as large
+# as all of the narrowest.
+WIDE_SPREAD = 1e3
+# Less than this is what sensors and rounding always leave; not worth a line.
+NOTICEABLE = 1e-3
 # Shares of noise that differ by less are not worth a line.
 UNEVEN = 2.0
+# How many times the noise of single regimes the average has, from which the space has turned. Equal
+# noise, equal spaces and at least ROWS rows per feature give at most 1.3.
+TURNED, ROWS = 2.0, 4.0
+# The turn matters when it is no longer small beside the error of a variance: turn² · rows.
+MATTERS = 0.25
+# Every regime needs an eigendecomposition; tables with more features are not checked, and so many
+# regimes show what all of them do.
+MOST_FEATURES, MOST_REGIMES = 400, 16
+# Variance relative to the largest that is rounding.
+ROUNDING = 1e-11
 
 
 def check_sensors(client: Client, spectrum: Spectrum) -> list[Finding]:
+    """Findings about units, the number of latents and the noise."""
+    # Directions have no units of their own.
+    units = spectrum.visible and client.reduction is None
+    findings = (_uneven_units(client) if units else []) + _reduced(client)
+    findings += _number_of_latents(client)
+    if spectrum.visible and spectrum.noise_share >= NOTICEABLE:
+        findings.append(_noise(client, spectrum))
+    return findings + _uneven_noise(client, spectrum)
+
+
+def _reduced(client: Client) -> list[Finding]:
+    """What stands in for the columns of a wide table, and what is not checked then."""
+    if client.reduction is None:
+        return []
+    words = {"what": client.reduction.message, "wide": WIDE}
+    return [finding("reduced-columns", float(client.n_features), client=client.name, **words)]
+
+
+def _number_of_latents(client: Client) -> list[Finding]:
+    """What the features show about the number of latents, beside the number that is used."""
+    given, used, labels = client.counted is None, client.n_latent, len(client.labels)
+    if given and client.n_features == used:
+        return []
+    others = [m for ms in client.interventions.values() for m in ms]
+    count = client.counted or count_latents(client.control, others, labels)
+    words: dict[str, Any] = {
+        "labels": pluralise(labels, "label"),
+        "features": pluralise(client.n_features, "feature"),
+        "directions": pluralise(count.visible, "latent direction"),
+        "used": used,
+    }
+
+    def told(name: str, value: int, threshold: int, **more: Any) -> list[Finding]:
+        numbers = float(value), float(threshold)
+        return [finding(name, *numbers, client=client.name, **words, **more)]
+
+    if count.visible < used:
+        return told("fewer-latents", count.visible, used)
+    if given:
+        if count.used <= used:
+            return []
+        state = f"W{_stating(client, count.used)[1:]}"
+        return told("more-latents/given", count.visible, used, state=state)
+    match count.reason:
+        case "features" | "uneven":
+            few = count.reason == "features"
+            needed = labels + 2 if few else needed_features(labels)
+            more = {"seen": "seen" if few else "told from noise", "state": _stating(client)}
+            if client.n_features < needed:
+                return told("unseen-latents", client.n_features, needed, **more)
+            return told("unseen-latents/unfit", count.visible, labels, **more)
+        case "rows":
+            return told("more-latents/rows", count.visible, labels, state=_stating(client))
+    if used == labels:
+        return []
+    return told("more-latents", count.visible, labels, state=_stating(client, labels))
+
+
+def _stating(client: Client, number: int | None = None) -> str:
+    """How to say how many latents the client has."""
+    plain = client.name.isascii() and client.name.replace("-", "").replace("_", "").isalnum()
+    name = client.name if plain else f'"{client.name}"'
+    count = "N" if number is None else number
+    return (
+        f"write n_latent = {count} below [clients.{name}] in study.toml (jigsaw fragment: "
+        f"--n-latent {count}; Python: n_latent={count})"
+    )
+
+
+def _uneven_units(client: Client) -> list[Finding]:
+    spread = np.sqrt(np.diagonal(client.control.covariance))
+    narrowest = float(spread[spread > 0].min())
+    widest = int(np.argmax(spread))
+    ratio = float(spread[widest]) / narrowest
+    if ratio <= WIDE_SPREAD:
+        return []
+    feature = client.features[widest]
+    return [finding("uneven-units", ratio, WIDE_SPREAD, client=client.name, feature=feature)]
+
+
+def _noise(client: Client, spectrum: Spectrum) -> Finding:
+    ratio = spectrum.noise_floor / spectrum.weakest
+    gap = f" (gap {number(spectrum.gap)})" if np.isfinite(spectrum.gap) else ""
+    words = {"percent": percent(spectrum.noise_share), "gap": gap, "weakest": percent(ratio)}
+    severity: Severity = "warning" if ratio > NOISY else "info"
+    return finding("sensor-noise", ratio, NOISY, client=client.name, severity=severity, **words)
+
+
+def _uneven_noise(client: Client, spectrum: Spectrum) -> list[Finding]:
     """A finding about sensors of unequal noise, and whether each one's could be told."""
     if spectrum.unevenness <= 1:
         return []
@@ -44,3 +162,34 @@ def _unknown(client: Client) -> tuple[str, str]:
         why = f"no regime counts for {rows:,} rows, which are needed to tell the noise of each"
         return why, "Take more rows, leave out features that a few rows dominate"
     return "no noise of its own for each sensor fits the rows", "Pass n_latent if it is larger"
+
+
+def check_gains(client: Client, spectrum: Spectrum) -> list[Finding]:
+    """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
+    d, p = client.n_features, spectrum.rank
+    regimes = [client.control, *(m for each in client.interventions.values() for m in each)]
+    if client.is_population or p == d or d > MOST_FEATURES:
+        return []
+    long = [m for m in regimes if (m.n or 0) >= ROWS * d]
+    if len(long) < 2:
+        return []
+    chosen = np.unique(np.linspace(0, len(long) - 1, min(len(long), MOST_REGIMES)).astype(np.intp))
+    long = [long[k] for k in chosen]
+    rows = np.array([m.n or 0 for m in long], dtype=np.float64)
+    factor = np.ones(d) if spectrum.scale is None else spectrum.scale
+    scale = np.outer(factor, factor)
+    each = np.linalg.eigvalsh([scale * m.covariance for m in long])
+    # The smallest eigenvalues of a sample are too small: p directions were fitted.
+    own = float(np.average(each[:, :-p].sum(axis=1) * rows / (rows - p), weights=rows))
+    together = np.linalg.eigvalsh(
+        scale * sum(n * m.covariance for n, m in zip(rows, long, strict=True)) / rows.sum()
+    )
+    pooled, signal = float(together[:-p].sum()), float(together[-p:].sum()) * (d - p) / d
+    turn = (pooled - own) / signal
+    if pooled <= ROUNDING * signal or pooled <= TURNED * own:
+        return []
+    value = turn * float(rows.mean())
+    if value <= MATTERS:
+        return []
+    percent = 100 * float(np.sqrt(turn))
+    return [finding("drifting-gains", value, MATTERS, client=client.name, percent=percent)]
