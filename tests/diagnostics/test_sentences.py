@@ -98,6 +98,105 @@ def test_outliers_that_are_no_code_are_not_called_one():
     assert {"outliers", "heavy-tails"} & found.keys()
 
 
+def plant(seed, n, top):
+    """A chain through six sensors, the third of which stops at a quantile of the control."""
+    rng = np.random.default_rng(seed)
+    G = rng.normal(size=(3, 6))
+
+    def rows(j):
+        z = rng.normal(size=(n, 3))
+        z[:, 1] += 0.8 * z[:, 0]
+        z[:, 2] += 0.7 * z[:, 1]
+        z[:, j] = 2 * z[:, j] + 1
+        return z @ G + 0.1 * rng.normal(size=(n, 6))
+
+    control, *rest = (rows(j) for j in ([], 0, 1, 2))
+    stop = np.quantile(control[:, 2], top)
+    for x in (control, *rest):
+        x[:, 2] = np.minimum(x[:, 2], stop)
+    return control, dict(zip("abc", rest, strict=True)), stop
+
+
+@pytest.mark.parametrize("top", [0.8, 0.95])
+def test_a_sensor_that_is_clipped_at_its_maximum_is_named_with_the_value_and_the_remedy(top):
+    for seed in range(4):
+        control, rest, stop = plant(seed, 10_000, top)
+        found = said(control, rest)
+        message = found["clipped"].message
+        assert message.startswith("the readings of 'x3' stop at about")
+        assert float(message.split("about ")[1].split(",")[0]) == pytest.approx(stop, rel=0.03)
+        assert "--ignore" in found["clipped"].remedy
+        assert not {"drifting-control", "heavy-tails", "outliers"} & found.keys()
+
+
+@pytest.mark.parametrize(
+    "departure",
+    ["lognormal-noise=1", "nonlinear-sensors=0.25", "nonlinear-system=0.5", "t-noise=3"],
+)
+def test_skewed_or_saturated_sensors_are_not_called_clipped(departure):
+    for seed in range(3):
+        world = jc.simulate.random_world(8, 1, 0.7, seed)
+        client = world.sample(0, 5_000, seed=seed, departures=[departure]).to_client()
+        assert "clipped" not in {f.check for f in check_client(client).findings}
+
+
+def test_noise_above_the_signal_that_is_not_known_either_leaves_nothing_to_state():
+    # Fewer directions stand out of the noise than there are labels, as in a screen of few cells.
+    rng = np.random.default_rng(1)
+    G, sizes = 0.3 * rng.normal(size=(14, 6)), np.geomspace(0.7, 2.0, 14)
+
+    def rows(n, gain):
+        return (rng.normal(size=(n, 6)) * gain) @ G.T + sizes * rng.normal(size=(n, 14))
+
+    client = jc.Client.from_samples(
+        "screen",
+        observational=rows(600, 1),
+        interventions={f"g{j}": rows(150, 1 + 2 * np.eye(6)[j]) for j in range(6)},
+    )
+    with pytest.raises(jc.InputError, match="what is read could be noise"):
+        jc.recover([client])
+
+
+def test_noise_above_the_signal_whose_size_is_known_is_taken_off():
+    rng = np.random.default_rng(2)
+    G, sizes = rng.normal(size=(12, 3)) / 2, np.geomspace(0.8, 2.0, 12)
+
+    def rows(gain):
+        return (rng.normal(size=(20_000, 3)) * gain) @ G.T + sizes * rng.normal(size=(20_000, 12))
+
+    found = said(rows(1), {f"z{j}": rows(1 + 2 * np.eye(3)[j]) for j in range(3)})
+    assert found["sensor-noise"].severity == "warning"
+    share = float(found["sensor-noise"].message.split("noise of ")[1].split(" %")[0])
+    assert share > 100
+
+
+@pytest.mark.parametrize("spare", [0, 2])
+@pytest.mark.parametrize("kinds", [None, "hard"])
+def test_the_light_tunnel_gets_the_same_sentences_at_twice_the_shift_and_no_false_one(spare, kinds):
+    tables = jc.datasets.light_tunnel()
+    rows = {name: table.to_numpy(dtype=float) for name, table in tables.items()}
+    control, truth = rows.pop("control"), jc.datasets.light_tunnel_order()
+    G = np.random.default_rng(0).normal(size=(5, 5 + spare))
+    told = []
+    for times in (1.0, 2.0):
+        moved = {
+            x: (v + (times - 1) * (v.mean(axis=0) - control.mean(axis=0))) @ G
+            for x, v in rows.items()
+        }
+        client = jc.Client.from_samples("tunnel", observational=control @ G, interventions=moved)
+        result = jc.recover([client], interventions=kinds)
+        told.append({f.check for f in result.diagnostics})
+        assert result.order.pairs() <= truth.pairs()
+        denied = {
+            (a, d)
+            for a, d in truth.pairs()
+            if result.order.verdict(a, d) is jc.Verdict.NOT_ANCESTOR
+        }
+        assert not denied
+    # Single targets, linear responses, no hidden cause: only the missing spare sensors are named.
+    assert told == [set() if spare else {"unseen-latents"}] * 2
+
+
 def test_numbers_of_findings_are_for_people():
     one = Finding("c", "info", "m", "Do.", 73_412.0, 1.0)
     assert str(one) == "info: m (73,400, threshold 1). Do."

@@ -135,14 +135,23 @@ def check_client(client: Client) -> ClientReport:
     about_regimes, strength = check_regimes(client, white)
     about_gains, about_drift = check_gains(client, spectrum), check_drift(client, spectrum)
     about_tails = [] if about_gains else _not_linear(client, about_regimes)
-    # What drifting gains or a drifting control look like, and regimes of a system that is not
-    # linear.
-    explained = {"several-targets", "uneven-noise"} if about_gains else set()
-    if len(about_tails) > 1 or any(f.severity == "error" for f in about_drift):
-        explained.add("several-targets")
     found = [*about_gains, *about_regimes, *check_sensors(client, spectrum), *check_rows(client)]
     found += [*about_tails, *about_drift, *check_batches(client, means)]
-    findings = tuple(f for f in found if f.check not in explained)
+    seen = {(f.check, f.severity) for f in found}
+    # What a reason that was found looks like is not told beside it.
+    explained: set[tuple[str, str]] = set()
+    if about_gains:
+        explained |= {
+            ("several-targets", "error"),
+            *(("uneven-noise", x) for x in ("info", "warning")),
+        }
+    if len(about_tails) > 1 or ("drifting-control", "error") in seen:
+        explained.add(("several-targets", "error"))
+    if ("clipped", "warning") in seen:
+        explained.add(("drifting-control", "warning"))
+    if ("no-signal", "error") in seen:
+        explained.add(("sensor-noise", "error"))
+    findings = tuple(f for f in found if (f.check, f.severity) not in explained)
     measured = (spectrum, strength, client.n_samples, white)
     return ClientReport(client.name, findings, *measured)
 

@@ -38,8 +38,9 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
     when the mean stands still (W whitens by the control), and the covariances of the first and
-    second half differ by no more than chance. Autocorrelated rows increase both, but no more over
-    long distances than between neighbouring stretches; then there is no drift.
+    second half differ by no more than chance. Autocorrelated rows increase both, and so do
+    directions with heavy tails, such as what a clipped sensor lacks; but no more over long
+    distances than between neighbouring stretches, and then there is no drift.
     """
     parts = _long_enough(client.control.parts, 2 * spectrum.rank)
     if len(parts) < 2:
@@ -60,10 +61,9 @@ def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
     whole, upper = W @ client.control.covariance @ W.T, np.triu_indices(len(W))
     # Scaled to equal variances, as the steps of the means are.
     spreads = np.array([np.sqrt(m.n or 0) * (W @ m.covariance @ W.T - whole)[upper] for m in parts])
+    if not _trends(spreads):
+        return findings
     first, second = _halves(parts)
-    if client.control.counted is not None and not _trends(spreads):
-        known = client.control.counted.covariance
-        first, second = first.counting(1.0, known), second.counting(1.0, known)
     root = inverse_square_root(W @ first.covariance @ W.T)
     values = np.asarray(np.linalg.eigvalsh(root @ W @ second.covariance @ W.T @ root))
     n = [((m.n or 0) - 1) / tail_factor(m) for m in (first, second)]

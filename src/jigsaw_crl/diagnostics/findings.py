@@ -70,8 +70,8 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
     ),
     "mean-only": (
         "warning",
-        "the regime moves the mean of its target and nothing else: hidden common causes can be "
-        "seen, but nothing is said about the ancestors of its label",
+        "the regime moves the mean of its target, and no change of the covariance shows: hidden "
+        "common causes can be seen, but nothing is said about the ancestors of its label",
         "To learn its ancestors, apply an intervention that also changes how the target depends "
         "on its parents, or how much it varies.",
     ),
@@ -83,8 +83,8 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
     "like-regimes": (
         "warning",
         "the regime cannot be told from {other!r}, though both differ from the control: they may "
-        "be one intervention under two labels",
-        "Check the labels.",
+        "be one intervention under two labels, or act on one pathway",
+        "Check the labels. Rows of these two regimes do not tell which comes first.",
     ),
     "swapped-control": (
         "error",
@@ -207,8 +207,14 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "info",
         # Findings leave the client: ratios only, no variance in the data's own units.
         "the sensors add noise of {percent} of the signal's variance{gap}; in the weakest "
-        "direction it is {weakest}",
+        "direction {weakest} of all variance is noise",
         "The floor is subtracted. For a sharper answer, average repeated readings or add features.",
+    ),
+    "sensor-noise/above": (
+        "error",
+        "the sensors add noise of {percent} of the signal's variance, and {why}: what is read "
+        "could be noise, and the client is left out",
+        "Average repeated readings, or leave out features that hardly respond.",
     ),
     "fewer-latents": (
         "warning",

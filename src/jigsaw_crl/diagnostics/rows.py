@@ -50,8 +50,9 @@ ENOUGH_GROUPS = 8
 # Standard score from which tails are called light. The sample kurtosis of few rows is skewed to the
 # other side, and fewer rows than the second number show no tails.
 LIGHT, ENOUGH_ROWS = -5.0, 100
-# Standard errors from which a skewness is clear, and within which a kurtosis fits.
-SKEWED = 6.0
+# Standard errors from which a skewness is clear, and within which a kurtosis fits. Fewer rows than
+# the last number leave room for other laws than a Gaussian that is cut off.
+SKEWED, FITTING, MANY_ROWS = 6.0, 4.0, 3_000
 # Why rows are alike, and what helps: rows in order, and rows in groups.
 _STRETCHES = (
     "rows that follow one another are alike",
@@ -320,12 +321,13 @@ def _clipped(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[Fin
     and then a kurtosis that must fit; the value follows from mean and variance. It is the same in
     all regimes.
     """
-    long = [m for _, m in regimes if m.third is not None and (m.rows or 0) >= ENOUGH_ROWS]
+    long = [m for _, m in regimes if m.third is not None and (m.rows or 0) >= MANY_ROWS]
     if len(long) < 2 or client.reduction is not None:
         return
     for k, feature in enumerate(client.features):
-        found = [own for m in long if (own := _stop(m, k)) is not None]
-        if len(found) < 2:
+        skewed = [m for m in long if abs(_skewness(m, k)) > SKEWED * np.sqrt(6.0 / (m.rows or 1))]
+        found = [_stop(m, k) for m in skewed]
+        if len(found) < 2 or None in found:
             continue
         value, error, share = np.array(found).T
         weight = error**-2
@@ -339,21 +341,23 @@ def _clipped(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[Fin
         yield finding("clipped", most, client=client.name, share=percent(most), **words)
 
 
+def _skewness(m: Moments, k: int) -> float:
+    assert m.third is not None
+    sd = float(np.sqrt(m.covariance[k, k]))
+    return float(m.third[k]) / sd**3 if sd > 0 else 0.0
+
+
 def _stop(m: Moments, k: int) -> tuple[float, float, float] | None:
     """Where the readings of a feature stop, its standard error, and the share of rows there.
 
-    None if the skewness is not clear, or the kurtosis does not fit.
+    None if the kurtosis does not fit.
     """
-    n, sd = float(m.rows or 0), float(np.sqrt(m.covariance[k, k]))
-    assert m.third is not None
     assert m.fourth is not None
-    skew = float(m.third[k]) / sd**3 if sd > 0 else 0.0
+    n, sd, skew = float(m.rows or 0), float(np.sqrt(m.covariance[k, k])), _skewness(m, k)
     error = np.sqrt(6.0 / n)
-    if abs(skew) < SKEWED * error:
-        return None
     a, s, kurt, centre, spread = _censored()
     at = float(np.interp(-abs(skew), s, a))
-    fits = abs(float(m.fourth[k]) / sd**4 - np.interp(at, a, kurt)) < SKEWED * np.sqrt(24.0 / n)
+    fits = abs(float(m.fourth[k]) / sd**4 - np.interp(at, a, kurt)) < FITTING * np.sqrt(24.0 / n)
     if not fits or not a[0] < at < a[-1]:
         return None
     place = (a - centre) / spread

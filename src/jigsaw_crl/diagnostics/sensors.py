@@ -54,7 +54,22 @@ def check_sensors(client: Client, spectrum: Spectrum) -> list[Finding]:
     findings += _number_of_latents(client)
     if spectrum.visible and spectrum.noise_share >= NOTICEABLE:
         findings.append(_noise(client, spectrum))
-    return findings + _uneven_noise(client, spectrum)
+    findings += _uneven_noise(client, spectrum)
+    return findings + _above_the_signal(client, spectrum, findings)
+
+
+def _above_the_signal(client: Client, spectrum: Spectrum, findings: list[Finding]) -> list[Finding]:
+    """Noise larger than the signal, where the noise is not known either: nothing can be read."""
+    why = {
+        "fewer-latents": "fewer directions stand out of it than there are latents",
+        "uneven-noise": "how much of it each sensor has is unknown",
+    }
+    unknown = [why[f.check] for f in findings if f.check in why and f.severity == "warning"]
+    if not (unknown and spectrum.visible and spectrum.noise_share > 1):
+        return []
+    share = min(spectrum.noise_share, 100.0)
+    words = {"percent": percent(share), "why": unknown[0]}
+    return [finding("sensor-noise/above", share, 1.0, client=client.name, **words)]
 
 
 def _reduced(client: Client) -> list[Finding]:
@@ -128,7 +143,8 @@ def _uneven_units(client: Client) -> list[Finding]:
 
 
 def _noise(client: Client, spectrum: Spectrum) -> Finding:
-    ratio = spectrum.noise_floor / spectrum.weakest
+    # The floor is an average over regimes, and may exceed what the control has there.
+    ratio = min(spectrum.noise_floor / spectrum.weakest, 1.0)
     gap = f" (gap {number(spectrum.gap)})" if np.isfinite(spectrum.gap) else ""
     words = {"percent": percent(spectrum.noise_share), "gap": gap, "weakest": percent(ratio)}
     severity: Severity = "warning" if ratio > NOISY else "info"
@@ -141,7 +157,7 @@ def _uneven_noise(client: Client, spectrum: Spectrum) -> list[Finding]:
         return []
     if spectrum.scale is not None:
         # Relative to each feature's own variance: features may have different units.
-        shares = spectrum.sensors / np.diagonal(client.control.covariance)
+        shares = np.minimum(spectrum.sensors / np.diagonal(client.control.covariance), 1.0)
         if shares.max() < UNEVEN * shares.min():
             return []
         words = {"most": percent(float(shares.max())), "least": percent(float(shares.min()))}
