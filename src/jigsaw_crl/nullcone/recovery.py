@@ -468,7 +468,7 @@ class Recovery:
                 "Use interventions that change how the target depends on its parents, or its "
                 "spread."
                 if self.mean_alone.any()
-                else "A label without ancestors and an intervention on noise alone look the same. If "
+                else "A label without ancestors and an intervention on noise alone look alike. If "
                 "every intervention changes how its target depends on its causes, say so: "
                 "rank_one='no-ancestor' (--rank-one no-ancestor).",
             )
