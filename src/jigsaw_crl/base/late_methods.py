@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["LATE_METHODS", "late_method"]
 
 LATE_METHODS = {
-    "client.from_table": "jigsaw_crl.study.frames:client_from_table",
+    "client.from_table": "jigsaw_crl.study.reading:client_from_table",
     "fragment.html": "jigsaw_crl.report.notebook:fragment_html",
     "order.html": "jigsaw_crl.report.notebook:order_html",
     "result.add": "jigsaw_crl.adding:add_sites",

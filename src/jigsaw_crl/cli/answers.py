@@ -1,4 +1,4 @@
-"""Commands that ask a result: `explain`, `predict`, `diff`, `design`.
+"""Commands that ask a result: `explain`, `predict`, `diff`, `design`, `verify`.
 
 What a command runs is imported inside it, for start-up time.
 """
@@ -38,6 +38,8 @@ def register(app: typer.Typer) -> None:
     opt.command(app, predict, "jigsaw predict result/ pump=+1.0")
     opt.command(app, diff, "jigsaw diff before/ after/")
     opt.command(app, design, "jigsaw design result/")
+    keys = "--keys site-keys.toml --fragment lab-1.fragment.json"
+    opt.command(app, verify, f"jigsaw verify result/ {keys}")
 
 
 # -- explain --------------------------------------------------------------------------------------
@@ -241,17 +243,19 @@ def design(
     with working("weighing clients"):
         found = result.design(size, rows=rows, seed=seed)
     proposal = found.proposal
-    document = {
-        "labels": list(proposal.labels),
-        "reason": proposal.reason,
-        "expected_gain": float(proposal.expected_gain),
-        "expected_settled": proposal.expected,
-        "undetermined": proposal.undetermined,
-        "rows": proposal.rows,
-        "settles": sorted(list(pair) for pair in proposal.settles),
-        "pairs": _records(found.to_frame()),
-        "effects": _records(found.effects_frame()),
-    }
+
+    def document() -> dict[str, Any]:
+        return {
+            "labels": list(proposal.labels),
+            "reason": proposal.reason,
+            "expected_gain": float(proposal.expected_gain),
+            "expected_settled": proposal.expected,
+            "undetermined": proposal.undetermined,
+            "rows": proposal.rows,
+            "settles": sorted(list(pair) for pair in proposal.settles),
+            "pairs": _records(found.to_frame()),
+            "effects": _records(found.effects_frame()),
+        }
 
     def told() -> None:
         _print_site(found)
@@ -337,3 +341,45 @@ def _print_some(title: str, columns: list[str], lines: Sequence[Sequence[object]
     print_table(title, columns, lines[:MOST_LINES])
     if len(lines) > MOST_LINES:
         typer.echo(f"and {len(lines) - MOST_LINES} more (--json has them all)")
+
+
+# -- verify ---------------------------------------------------------------------------------------
+
+
+def verify(
+    folder: Path,
+    *,
+    keys: Path | None = None,
+    fragment: list[Path] | None = None,
+    log: Path | None = None,
+    recompute: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Check who signed a result, and what it rests on.
+
+    The digest that is printed is the same for everybody who was shown the same result. Exit code 0
+    means that no check failed; a check without what it needs is listed as not checked.
+    """
+    from jigsaw_crl.federated.keys import read_key_list
+    from jigsaw_crl.federated.verifying import verify_result
+
+    listed = None if keys is None else read_key_list(keys)
+    with working("checking"):
+        found = verify_result(
+            folder, keys=listed, fragments=fragment or [], log=log, recompute=recompute
+        )
+
+    def told() -> None:
+        rows = [(check.what, check.outcome, check.detail) for check in found.checks]
+        print_table("Checks", ["what", "outcome", "detail"], rows)
+        typer.echo(f"digest of the result: {found.digest}")
+
+    checks = [asdict(check) for check in found.checks]
+    emit(as_json, {"ok": found.ok, "digest": found.digest, "checks": checks}, told)
+    if not found.ok:
+        failed = ", ".join(check.what for check in found.checks if check.outcome == "failed")
+        raise InputError(
+            f"the result is not what it claims to be: {failed}",
+            "Ask the coordinator for the original.",
+            path=folder,
+        )

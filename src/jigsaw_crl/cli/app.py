@@ -16,7 +16,7 @@ import typer
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.errors import JigsawError
 from jigsaw_crl.base.labels import safe_text
-from jigsaw_crl.cli import answers, client, federate, order, verify, worlds
+from jigsaw_crl.cli import answers, client, federate, order, worlds
 
 __all__ = ["app", "main"]
 
@@ -52,7 +52,7 @@ def _root(
 
 
 # In the order of the list that `jigsaw --help` prints.
-for _module in (client, order, answers, verify, federate, worlds):
+for _module in (client, order, answers, federate, worlds):
     _module.register(app)
 
 

@@ -255,26 +255,28 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
             result = result.with_proposal()
         result.save(out, force=force)
     order = result.order
-    document = {
-        "order": order_document(order),
-        "pairs": sorted([list(pair) for pair in order.pairs()]),
-        "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
-        "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
-        **effects_document(result),
-        "clients": {
-            name: {
-                "outcome": piece.outcome.code,
-                "message": str(piece.outcome),
-                "labels": list(piece.labels),
-                "blocks": [sorted(block) for block in piece.blocks],
-            }
-            for name, piece in result.fragments.items()
-        },
-        "left_out": [asdict(part) for part in result.left_out],
-        "lost_labels": list(result.lost_labels),
-        "findings": [f.to_document() for f in result.diagnostics],
-        "out": None if out is None else str(out),
-    }
+
+    def document() -> dict[str, Any]:
+        return {
+            "order": order_document(order),
+            "pairs": sorted([list(pair) for pair in order.pairs()]),
+            "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
+            "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
+            **effects_document(result),
+            "clients": {
+                name: {
+                    "outcome": piece.outcome.code,
+                    "message": str(piece.outcome),
+                    "labels": list(piece.labels),
+                    "blocks": [sorted(block) for block in piece.blocks],
+                }
+                for name, piece in result.fragments.items()
+            },
+            "left_out": [asdict(part) for part in result.left_out],
+            "lost_labels": list(result.lost_labels),
+            "findings": [f.to_document() for f in result.diagnostics],
+            "out": None if out is None else str(out),
+        }
 
     def told() -> None:
         print_result(result)

@@ -30,10 +30,14 @@ BLOCKS = (
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
-def emit(as_json: bool, document: dict[str, Any], told: str | Callable[[], None]) -> None:
+def emit(
+    as_json: bool,
+    document: dict[str, Any] | Callable[[], dict[str, Any]],
+    told: str | Callable[[], None],
+) -> None:
     """Print the answer of a command: one JSON object, or what people are told."""
     if as_json:
-        print_json(document)
+        print_json(document if isinstance(document, dict) else document())
     elif isinstance(told, str):
         say(told)
     else:

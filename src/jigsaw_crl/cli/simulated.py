@@ -45,6 +45,21 @@ def write_study(
     departed = _departed(world, departures)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("it exists already", "Choose a new folder for the study.", path=out)
+
+    def write(k: int, folder: Path) -> Path:
+        name = world.view(k).name
+        if samples is None:
+            return write_moments(world.client(k), folder / f"{name}.moments.npz")
+        drawn = world.sample(k, samples, noise, seed, departures=departures)
+        regimes = drawn.regimes
+        if file_format == "moments":
+            # Labels are sorted, as in clients read from tables.
+            control, others = regimes.pop(CONTROL), dict(sorted(regimes.items()))
+            client = Client.from_samples(name, observational=control, interventions=others)
+            return write_moments(client, folder / f"{name}.moments.npz")
+        subject = None if drawn.subject is None else np.concatenate(drawn.subject)
+        return write_table(regimes, folder / f"{name}.{file_format}", file_format, subject)
+
     stage: Path | None = None
     files = {}
     try:
@@ -52,8 +67,7 @@ def write_study(
             out.parent.mkdir(parents=True, exist_ok=True)
             stage = new_stage(out.parent, f".{out.name[:80]}-")
             for k in range(world.n_clients):
-                path = _write_client(world, k, stage, samples, noise, file_format, seed, departures)
-                files[world.view(k).name] = out / path.name
+                files[world.view(k).name] = out / write(k, stage).name
             (stage / "truth").mkdir()
             write_text(
                 stage / "truth" / "truth.json",
@@ -67,33 +81,6 @@ def write_study(
         if stage is not None:
             shutil.rmtree(stage, ignore_errors=True)
     return files
-
-
-def _write_client(
-    world: World,
-    k: int,
-    folder: Path,
-    samples: int | None,
-    noise: str,
-    file_format: str,
-    seed: int,
-    departures: Sequence[Departure],
-) -> Path:
-    name = world.view(k).name
-    if samples is None:
-        return write_moments(world.client(k), folder / f"{name}.moments.npz")
-    drawn = world.sample(k, samples, noise, seed, departures=departures)
-    regimes = drawn.regimes
-    if file_format == "moments":
-        client = Client.from_samples(
-            name,
-            observational=regimes.pop(CONTROL),
-            # Sorted, as in clients read from tables.
-            interventions=dict(sorted(regimes.items())),
-        )
-        return write_moments(client, folder / f"{name}.moments.npz")
-    subject = None if drawn.subject is None else np.concatenate(drawn.subject)
-    return write_table(regimes, folder / f"{name}.{file_format}", file_format, subject)
 
 
 def write_table(

@@ -14,10 +14,15 @@
 """
 
 from jigsaw_crl.study.folder import Study
-from jigsaw_crl.study.frames import client_from_table
 from jigsaw_crl.study.merging import merge_clients
 from jigsaw_crl.study.moments_file import write_moments
-from jigsaw_crl.study.reading import read_any, read_client, read_client_with_findings, read_study
+from jigsaw_crl.study.reading import (
+    client_from_table,
+    read_any,
+    read_client,
+    read_client_with_findings,
+    read_study,
+)
 
 __all__ = [
     "Study",

@@ -86,7 +86,7 @@ class Collected:
         """Take further rows."""
         chunk = self.bad.without(chunk)
         if self.along is not None:
-            chunk = self.along.rows_of(chunk)
+            chunk = replace(chunk, rows=self.along.reduction.project(chunk.rows))
         if not chunk.rows.shape[0]:
             return
         self._check_held()

@@ -17,8 +17,9 @@ from urllib.parse import unquote
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import open_regular
+from jigsaw_crl.study.source import ENDINGS, Reading, Source
 
-__all__ = ["DataFile", "files_below", "fits", "open_data", "parquet_parts"]
+__all__ = ["DataFile", "files_below", "fits", "open_data", "parquet_parts", "table_of"]
 
 # Hashing a file of this size takes less than a second.
 LARGEST_HASHED = 1 << 28
@@ -120,3 +121,32 @@ def parquet_parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:
         keys = dict(p.split("=", 1) for p in inner[:-1] if "=" in p)
         parts.append((file, {k: unquote(v) for k, v in keys.items()}))
     return parts
+
+
+def table_of(data: DataFile, reading: Reading) -> Source:
+    """The rows of a client's file, by its ending; readers are imported for their own formats."""
+    folded = data.path.name.casefold()
+    if data.handle is None or folded.endswith(".parquet"):
+        from jigsaw_crl.study.arrow import parquet_source
+
+        return parquet_source(data, reading)
+    if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        from jigsaw_crl.study.delimited import csv_source
+
+        return csv_source(data, reading)
+    if folded.endswith(".npz"):
+        from jigsaw_crl.study.npz import npz_source
+
+        return npz_source(data, reading)
+    if folded.endswith(".h5ad"):
+        from jigsaw_crl.study.h5ad import h5ad_source
+
+        # anndata opens files by their path alone.
+        return h5ad_source(data.path, reading)
+    raise InputError(
+        f"a client's file cannot end in {data.path.suffix!r}"
+        if data.path.suffix
+        else "the file's name has no ending that says its format",
+        f"Use {' '.join(ENDINGS)}.",
+        path=data.path,
+    )

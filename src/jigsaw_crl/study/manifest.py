@@ -61,27 +61,6 @@ MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
 # Tables of programs that are not read; such a file in a study's folder is probably a client.
 OTHER_TABLES = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
-# What a field looks like.
-_COMMON = {
-    "regime": 'regime = "COLUMN"',
-    "control": 'control = "VALUE"',
-    "batch": 'batch = "COLUMN"',
-    "group": 'group = "COLUMN"',
-    "trim": "trim = 0.05",
-    "missing": 'missing = "drop", missing = "em" or missing = "refuse"',
-    "na": 'na = ["VALUE"]',
-    "ignore": 'ignore = ["COLUMN"]',
-    "rename": '[rename] and below it "VALUE" = "LABEL"',
-    "interventions": 'interventions = "hard" or "soft", or a table LABEL = "hard"',
-}
-_TOP = {
-    **_COMMON,
-    "name": 'name = "NAME"',
-    "labels": 'labels = ["LABEL"]',
-    "clients": '[clients.NAME] and below it file = "FILE"',
-    "knowledge": '[knowledge] and below it ancestor = ["LABEL -> LABEL"]',
-}
-_CLIENT = {**_COMMON, "file": 'file = "FILE"', "n_latent": "n_latent = 7"}
 # Other words for fields, by the field that is meant.
 _MEANT = {
     "missing": ("drop", "dropna", "drop_na", "drop_missing", "drop_missing_rows"),
@@ -102,35 +81,48 @@ _Texts = Annotated[list[str], BeforeValidator(lambda x: [x] if isinstance(x, str
 
 
 class _Common(BaseModel):
-    """Fields that stand above all tables or in that of a client."""
+    """Fields that stand above all tables or in that of a client; each shows what to write."""
 
     # A number where a text is expected is that text: regimes are often numbers.
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
-    regime: str = ""
-    control: str = ""
-    batch: str = ""
-    group: str = ""
-    trim: Annotated[Number, Field(ge=0, le=MOST_TRIMMED)] = 0.0
-    missing: Literal["refuse", "drop", "em"] = "refuse"
-    na: _Texts = Field(default_factory=list)
-    ignore: _Texts = Field(default_factory=list)
-    rename: dict[str, str] = Field(default_factory=dict)
-    interventions: _Kind | dict[str, _Kind] = "soft"
+    regime: str = Field("", description='regime = "COLUMN"')
+    control: str = Field("", description='control = "VALUE"')
+    batch: str = Field("", description='batch = "COLUMN"')
+    group: str = Field("", description='group = "COLUMN"')
+    trim: Number = Field(0.0, ge=0, le=MOST_TRIMMED, description="trim = 0.05")
+    missing: Literal["refuse", "drop", "em"] = Field(
+        "refuse", description='missing = "drop", missing = "em" or missing = "refuse"'
+    )
+    na: _Texts = Field([], description='na = ["VALUE"]')
+    ignore: _Texts = Field([], description='ignore = ["COLUMN"]')
+    rename: dict[str, str] = Field({}, description='[rename] and below it "VALUE" = "LABEL"')
+    interventions: _Kind | dict[str, _Kind] = Field(
+        "soft", description='interventions = "hard" or "soft", or a table LABEL = "hard"'
+    )
 
 
-class _ClientFields(_Common):
-    file: str = ""
-    n_latent: WholeNumber = 0
+class _Client(_Common):
+    file: str = Field("", description='file = "FILE"')
+    n_latent: WholeNumber = Field(0, description="n_latent = 7")
 
 
-class _Fields(_Common):
+class _Top(_Common):
     """Everything in a manifest; `[knowledge]` is checked by `Knowledge.from_document`."""
 
-    name: str = ""
-    labels: _Texts = Field(default_factory=list)
-    clients: dict[str, _ClientFields] = Field(default_factory=dict)
-    knowledge: dict[str, Any] = Field(default_factory=dict)
+    name: str = Field("", description='name = "NAME"')
+    labels: _Texts = Field([], description='labels = ["LABEL"]')
+    clients: dict[str, _Client] = Field({}, description='[clients.NAME] and below it file = "FILE"')
+    knowledge: dict[str, Any] = Field(
+        {}, description='[knowledge] and below it ancestor = ["LABEL -> LABEL"]'
+    )
+
+
+# What each field looks like.
+_TOP, _CLIENT = (
+    {name: field.description or "" for name, field in table.model_fields.items()}
+    for table in (_Top, _Client)
+)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -146,7 +138,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         ) from None
     problems, faults = Problems(), dict[tuple[Any, ...], Any]()
     try:
-        fields = _Fields.model_validate(document).model_dump(exclude_unset=True)
+        fields = _Top.model_validate(document).model_dump(exclude_unset=True)
     except ValidationError as error:
         for fault in error.errors(include_url=False, include_context=False):
             place = fault["loc"][:3] if fault["loc"][0] == "clients" else fault["loc"][:1]

@@ -13,18 +13,25 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.checks import Kinds
-from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.columns import quoted, warn_of_ignored
-from jigsaw_crl.study.data_file import DataFile, open_data
+from jigsaw_crl.study.data_file import DataFile, open_data, table_of
 from jigsaw_crl.study.folder import Study
 from jigsaw_crl.study.manifest import MANIFEST, Described, describe, describe_one, is_partitioned
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
-from jigsaw_crl.study.npz import archive_members, npz_source
+from jigsaw_crl.study.npz import archive_members
 from jigsaw_crl.study.problems import Problems, read_through
 from jigsaw_crl.study.regimes import Collect, collect, read_source
-from jigsaw_crl.study.source import ENDINGS, Missing, Reading, Source
+from jigsaw_crl.study.source import Missing, Reading, Source
 
-__all__ = ["open_rows", "read_any", "read_client", "read_client_with_findings", "read_study"]
+__all__ = [
+    "client_from_table",
+    "open_rows",
+    "read_any",
+    "read_client",
+    "read_client_with_findings",
+    "read_study",
+]
 
 
 def read_client(
@@ -205,6 +212,43 @@ def read_any(path: str | Path, **reading: Any) -> Study:
     return replace(one, name=one.clients[0].name)
 
 
+def client_from_table(
+    frame: Any,
+    *,
+    regime: str = "regime",
+    control: str = CONTROL,
+    name: str,
+    n_latent: int | None = None,
+    ignore: Sequence[str] = (),
+    batch: str | None = None,
+    group: str | None = None,
+    trim: float = 0.0,
+    missing: Missing = "refuse",
+    interventions: Kinds | None = None,
+) -> Client:
+    """A client from a table in memory; see `Client.from_table`."""
+    # Imported here for start-up time: it loads pyarrow.
+    from jigsaw_crl.study.arrow import table_source
+
+    asked = Reading(
+        None, name, regime=regime, control=str(control), ignore=tuple(ignore), batch=batch,
+        group=group, trim=trim, missing=missing, n_latent=n_latent,
+    )  # fmt: skip
+    problems = Problems()
+
+    def read_as(reading: Reading) -> tuple[Client, list[Finding]] | None:
+        return read_source(table_source(frame, reading), reading, problems)
+
+    read = read_through(read_as, asked, problems)
+    problems.raise_all(client=name)
+    assert read is not None
+    client, findings = read
+    warn_of_ignored(findings, stacklevel=3)
+    return (
+        client if interventions is None else client.with_interventions(interventions, strict=True)
+    )
+
+
 @contextmanager
 def open_rows(
     path: str | Path,
@@ -217,7 +261,7 @@ def open_rows(
     given = Path(path)
     (reading,) = describe_one(given, _given(regime=regime, ignore=ignore)).clients
     with open_data(reading.path or given) as data:
-        yield _source(data, reading).choose(features, reading)
+        yield table_of(data, reading).choose(features, reading)
 
 
 def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
@@ -322,7 +366,7 @@ def _read(
     """One client, findings, and columns to ignore that it lacks; None if problems leave none."""
 
     def table(reading: Reading) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
-        source = _source(data, reading).without(reading.na)
+        source = table_of(data, reading).without(reading.na)
         found = read_source(source, reading, problems, collecting)
         return None if found is None else (*found, source.lacking)
 
@@ -331,30 +375,3 @@ def _read(
         if is_moments_file(set(members)):
             return read_moments(data, members, reading), [], ()
     return read_through(table, reading, problems)
-
-
-def _source(data: DataFile, reading: Reading) -> Source:
-    """The rows of a table; pyarrow and anndata are imported for their own formats only."""
-    folded = data.path.name.casefold()
-    if data.handle is None or folded.endswith(".parquet"):
-        from jigsaw_crl.study.arrow import parquet_source
-
-        return parquet_source(data, reading)
-    if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        from jigsaw_crl.study.delimited import csv_source
-
-        return csv_source(data, reading)
-    if folded.endswith(".npz"):
-        return npz_source(data, reading)
-    if folded.endswith(".h5ad"):
-        from jigsaw_crl.study.h5ad import h5ad_source
-
-        # anndata opens files by their path alone.
-        return h5ad_source(data.path, reading)
-    raise InputError(
-        f"a client's file cannot end in {data.path.suffix!r}"
-        if data.path.suffix
-        else "the file's name has no ending that says its format",
-        f"Use {' '.join(ENDINGS)}.",
-        path=data.path,
-    )

@@ -7,7 +7,7 @@ in both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.client.reduction import WIDE, Reduction, reduce_columns
 from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch
-from jigsaw_crl.study.source import Chunk, Reading
+from jigsaw_crl.study.source import Reading
 
 __all__ = ["Along", "FirstRead", "is_wide"]
 
@@ -95,23 +95,11 @@ def _stacked(rows: list[Any]) -> Any:
 class Along:
     """How the rows of a wide table are read along the directions that replace its columns.
 
-    Parameters
-    ----------
-    reduction : Reduction
-        The directions, of all columns of the table.
-    own : Reduction
-        The same of the columns in use.
-    ignored : mapping of str to str
-        Columns that are not used, and why.
-    constant : list of str
-        Columns with one value in all rows.
+    `reduction` holds the directions of all columns, `own` those of the columns in use. Others are
+    `ignored`, for the reason given, or `constant`.
     """
 
     reduction: Reduction
     own: Reduction
     ignored: Mapping[str, str]
     constant: list[str] = field(default_factory=list)
-
-    def rows_of(self, chunk: Chunk) -> Chunk:
-        """The same rows, along the directions."""
-        return replace(chunk, rows=self.reduction.project(chunk.rows))
