@@ -46,28 +46,6 @@ def test_pairs_equal_those_of_the_literal_algorithm(seed):
     assert ours.is_order == all(i != j for i, j in literally)
 
 
-def test_parents_of_several_clients_are_joined_and_closed():
-    order = baseline.assemble_pairs(
-        [fragment("1", ["a", "b"], ("a", "b")), fragment("2", ["b", "c"], ("b", "c"))]
-    )
-    assert order.labels == ("a", "b", "c")
-    assert order.pairs == {("a", "b"), ("b", "c"), ("a", "c")}
-    assert order.is_order
-
-
-def test_blocks_of_several_labels_give_no_pairs():
-    order = baseline.assemble_pairs([fragment("1", ["a", "bc"], ("a", "bc"))])
-    assert order.labels == ("a", "b", "c")
-    assert order.pairs == frozenset()
-
-
-def test_a_relation_that_passes_through_a_larger_block_is_not_used():
-    # w -> v2, v1 -> u and v1 <-> v2: {w} precedes {u} in the closure, but w is no ancestor of u.
-    given_fragment = fragment("1", ["w", "xy", "u"], ("w", "xy"), ("xy", "u"))
-    assert given_fragment.is_block_ancestor("w", "u")
-    assert baseline.assemble_pairs([given_fragment]).pairs == frozenset()
-
-
 def test_such_a_relation_occurs_in_a_world_where_it_is_false_between_the_nodes():
     A = [[0, 0, 0, 0, 0], [0.8, 0, 0, 0, -0.9], [0, 0, 0, 0, 0.7], [0, 0, -0.8, 0, 0], [0] * 5]
     names = ["w", "v2", "v1", "u", "hidden"]
@@ -91,15 +69,6 @@ def test_a_contradiction_is_reported_with_its_labels_and_leaves_other_pairs_alon
     assert not order.is_order
     assert {("a", "b"), ("b", "a"), ("c", "d"), ("a", "d"), ("x", "y")} <= order.pairs
     assert all(a != d for a, d in order.pairs)
-
-
-def test_the_order_of_the_fragments_does_not_matter():
-    parts = [
-        fragment("1", ["a", "b"], ("a", "b")),
-        fragment("2", ["d", "c"], ("c", "d")),
-        fragment("3", ["b", "c"], ("b", "c")),
-    ]
-    assert baseline.assemble_pairs(parts) == baseline.assemble_pairs(parts[::-1])
 
 
 def test_an_empty_list_of_fragments_is_refused():

@@ -49,13 +49,6 @@ def test_algorithm_2_finds_cause_and_effect_in_two_precisions():
     np.testing.assert_allclose(np.abs(Q), np.eye(2), atol=1e-12)
 
 
-def test_algorithm_2_fs_finds_the_same_with_a_small_threshold():
-    blocks, prec, Q = literal.id_block_causal_order_fs(chain(), 0.01)
-    assert blocks == [("effect",), ("cause",)]
-    assert prec == {(("effect",), ("cause",))}
-    np.testing.assert_allclose(np.abs(Q), np.eye(2), atol=1e-12)
-
-
 def test_labels_without_relations_have_no_ancestors():
     Theta = {0: np.eye(2), "a": np.diag([0.5, 1.0]), "b": np.diag([1.0, 0.2])}
     blocks, prec, _ = literal.id_block_causal_order(Theta)

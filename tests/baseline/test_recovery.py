@@ -150,14 +150,6 @@ def test_a_million_rows_reach_the_printed_level_at_ten_latents():
     assert 0.7 < np.mean(scores) < 0.92
 
 
-def test_the_default_threshold_is_the_one_of_the_paper():
-    client = sampled_client(5, 20_000)
-    by_default = baseline.recover_fragment(client)
-    chosen = baseline.recover_fragment(client, tau=0.05)
-    assert by_default.block_order == chosen.block_order
-    np.testing.assert_array_equal(by_default.basis, chosen.basis)
-
-
 def test_the_fragment_has_the_fields_that_the_paper_s_method_gives_and_no_others():
     client = sampled_client(5, 1000)
     fragment = baseline.recover_fragment(client)

@@ -81,20 +81,6 @@ def test_a_weak_intervention_is_named(regimes):
     assert "no-signal" not in found
 
 
-def test_an_intervention_on_two_nodes_is_named(world):
-    sem, view = world.sem, world.view(0)
-    control, rest = world.rows(0, 6000, seed=4)
-    # (A root and its only child together move two directions, as one node may: that pair hides.)
-    one, two = "z1", "z2"
-    both = sem.changed(world.change(0, one)).changed(world.change(0, two))
-    rng = np.random.default_rng(9)
-    noise = rng.standard_normal((6000, sem.n_latent)) * np.sqrt(both.variances)
-    rows = noise @ (view.mixing @ both.total_effects()[view.nodes]).T
-    found = _checks(_client({"control": control, **rest, one: rows}))
-    assert [f.regime for f in found["several-targets"]] == [one]
-    assert found["several-targets"][0].severity == "error"
-
-
 def test_data_without_signal_are_refused_with_that_reason():
     rng = np.random.default_rng(1)
     client = _client({k: rng.normal(size=(500, 4)) for k in ("control", "a", "b", "c")})
@@ -104,16 +90,6 @@ def test_data_without_signal_are_refused_with_that_reason():
         usable([client], findings)
     with pytest.raises(jc.InputError, match="no signal"):
         jc.recover([client])
-
-
-def test_noise_is_rarely_taken_for_signal():
-    alarms = 0
-    for seed in range(300):
-        rng = np.random.default_rng(seed)
-        client = _client({k: rng.normal(size=(80, 3)) for k in ("control", "a", "b")})
-        alarms += "no-signal" not in _checks(client)
-    # The level is one in a thousand for each edge of each regime.
-    assert alarms <= 3
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -141,14 +117,6 @@ def test_one_intervention_under_two_labels_is_named(regimes):
     one, two = [k for k in regimes if k != "control"][:2]
     found = _checks(_client({**regimes, one: regimes[one][:3000], two: regimes[one][3000:]}))
     assert [f.regime for f in found["like-regimes"]] == [two]
-
-
-def test_a_control_swapped_with_a_regime_is_named(regimes):
-    label = next(k for k in regimes if k != "control")
-    swapped = {**regimes, "control": regimes[label], label: regimes["control"]}
-    found = _checks(_client(swapped))
-    assert len(found["swapped-control"]) == 1
-    assert repr(label) in found["swapped-control"][0].message
 
 
 def test_the_same_rows_at_two_clients_are_named(regimes):
