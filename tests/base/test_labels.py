@@ -106,6 +106,7 @@ def test_a_client_brings_its_labels_and_its_name_into_normal_form():
     [
         (("a", "A "), "'a' and 'A ' differ only by case, spaces"),
         (("ﬁt", "FIT"), "differ only by case, spaces"),
+        (("1", "1.0"), r"1 and 1\.0"),
         (("a\u200b",), "U.200B"),
         (("a\x1b",), "U.001B"),
         (("\N{FULLWIDTH LATIN SMALL LETTER C}ontrol",), "control's name 'control' is also"),

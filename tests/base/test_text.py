@@ -11,14 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.cli.app import run
-
-
-def test_one_is_singular_and_every_other_number_plural():
-    assert pluralise(1, "row") == "1 row"
-    assert [pluralise(n, "row") for n in (0, 2)] == ["0 rows", "2 rows"]
-    assert pluralise(3, "matrix", "matrices") == "3 matrices"
 
 
 @given(st.lists(st.text("abc", min_size=1), max_size=12), st.integers(1, 9))

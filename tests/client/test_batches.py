@@ -95,12 +95,6 @@ def test_errors_of_shifts_are_as_large_as_stated(table, offset):
     assert np.mean(products) == pytest.approx(0.0, abs=0.1)
 
 
-def test_the_size_of_offsets_is_estimated():
-    for offset in (0.1, 0.3, 1.0):
-        found = [means_of(client_of(APART, offset**2, seed)).wander.size for seed in range(40)]
-        assert np.mean(found) == pytest.approx(offset, rel=0.1)
-
-
 def test_batches_that_do_not_wander_are_seldom_said_to():
     found = [means_of(client_of(OWN, 0.0, seed)).wander for seed in range(300)]
     assert np.mean([w.strength > 1 for w in found]) < 0.01

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -103,11 +101,6 @@ def test_the_basis_and_the_latents_are_those_of_the_columns():
         fragment.transform(frames["control"][names[::-1]])
 
 
-def test_the_basis_that_the_global_order_settles_is_that_of_the_columns():
-    result = jc.recover([client_from(wide_regimes(600))])
-    assert result.fragments["lab-1"].basis.shape == (5, 600)
-
-
 def test_a_sites_own_file_keeps_the_directions_of_the_columns(tmp_path):
     regimes = wide_regimes(600)
     fragment = jc.recover_fragment(client_from(regimes))
@@ -173,10 +166,3 @@ def test_no_matrix_of_all_columns_is_made():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4000**2 * 8 / 4
-
-
-def test_a_reduced_client_pickles_and_copies():
-    client = client_from(wide_regimes(600))
-    for again in (pickle.loads(pickle.dumps(client)), copy.deepcopy(client)):
-        np.testing.assert_array_equal(again.reduction.matrix, client.reduction.matrix)
-        assert not again.reduction.matrix.flags.writeable

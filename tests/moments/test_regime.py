@@ -30,25 +30,6 @@ def low_rank(rng, size, rank):
 seeds = st.integers(0, 2**32 - 1)
 
 
-def test_moments_of_rows_agree_with_numpy():
-    rows = np.random.default_rng(0).normal(size=(50, 4)) + 3
-    moments = Moments.from_rows(rows)
-    assert moments.n == 50
-    assert moments.n_features == 4
-    assert np.allclose(moments.mean, rows.mean(axis=0))
-    assert np.allclose(moments.covariance, np.cov(rows.T, bias=True))
-
-
-def test_bad_values_are_counted_and_refused():
-    rows = np.ones((40, 3))
-    rows[3, 1] = rows[17, 0] = np.nan
-    rows[39, 2] = -np.inf
-    with pytest.raises(InputError, match=r"^3 of 120 values are missing or infinite\. Drop"):
-        Moments.from_rows(rows)
-    with pytest.raises(InputError, match=r"^the values reach 2e\+80, whose .* Rescale"):
-        Moments.from_rows(np.array([[1.0, 2e80], [-1e80, 0.0]]))
-
-
 @given(
     st.lists(st.integers(1, 2000), min_size=2, max_size=5),
     st.integers(1, 5),

@@ -16,8 +16,9 @@ from jigsaw_crl.baseline import literal
 from jigsaw_crl.baseline.calibration import check_tau
 from jigsaw_crl.baseline.literal import Block, Order, Precisions
 from jigsaw_crl.baseline.search import DEFAULT_BUDGET, BranchAndBound, Budget
-from jigsaw_crl.client.client import RANK_TOLERANCE, Client
+from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
+from jigsaw_crl.moments.checks import RANK_TOLERANCE
 from jigsaw_crl.moments.regime import column_space
 
 __all__ = ["Search", "changes_of", "precisions_of", "recover_fragment"]

@@ -47,6 +47,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.spectrum import Spectrum
+from jigsaw_crl.moments.checks import RANK_TOLERANCE
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["BatchVariance", "MeanErrors", "Means", "batch_means"]
@@ -54,8 +55,6 @@ __all__ = ["BatchVariance", "MeanErrors", "Means", "batch_means"]
 # Chance that offsets are called larger along some directions when they are equal. That only costs
 # precision, and to miss it would state errors too small, so the chance is not small.
 CALLED_UNEVEN = 0.05
-# Eigenvalues of L below this share of the largest are zero.
-RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)

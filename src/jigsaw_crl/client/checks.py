@@ -12,7 +12,7 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.moments.checks import check_second_moment, varies
+from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_second_moment, varies
 from jigsaw_crl.moments.regime import Moments
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 # What a user says about interventions: of all labels, or by label.
 Kind = Literal["soft", "hard"]
 Kinds = Kind | Mapping[str, Kind]
-# The smallest eigenvalue that still counts as a direction of the data, as a share of the largest:
-# eigh resolves d·eps, and a direction below 1e-11 of the largest cannot be told from rounding.
-RANK_TOLERANCE = 1e-11
 
 
 def hard_labels(

@@ -18,7 +18,6 @@ from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import (
-    RANK_TOLERANCE,
     Kinds,
     check_features,
     check_latents,
@@ -50,7 +49,7 @@ from jigsaw_crl.moments.row_options import Missing, RowOptions
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
-__all__ = ["CONTROL", "RANK_TOLERANCE", "Client"]
+__all__ = ["CONTROL", "Client"]
 
 CONTROL = "control"
 

@@ -54,8 +54,6 @@ OWN = 1e-4
 FEW_ROWS = 3.0
 # Parts of fewer degrees of freedom say next to nothing.
 FEWEST = 4
-# Of fewer groups, most parts hold one.
-FEW_GROUPS = 2 * MOST_PARTS
 
 
 class _Factor(NamedTuple):
@@ -139,7 +137,8 @@ def _of_means(rows: FloatArray, means: FloatArray, S: FloatArray) -> _Factor:
 
 def _from_few_groups(m: Moments, mean: float) -> float:
     """The factor of second moments that follows from that of means; 1 unless groups are few."""
-    if m.groups is None or m.groups >= FEW_GROUPS:
+    # Of fewer than two for each part, most parts hold one.
+    if m.groups is None or m.groups >= 2 * MOST_PARTS:
         return 1.0
     each = (m.rows or 0) / max(m.groups, 1)
     return 1 + (mean - 1) * min((mean - 1) / max(each - 1, 1.0), 1.0)

@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.client.checks import RANK_TOLERANCE, numerical_rank
+from jigsaw_crl.client.checks import numerical_rank
 from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.sensors import needed_features, pooled_covariance, sensor_noise
+from jigsaw_crl.moments.checks import RANK_TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,8 +31,8 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.client.checks import RANK_TOLERANCE
 from jigsaw_crl.client.nulls import FALSE_ALARM
+from jigsaw_crl.moments.checks import RANK_TOLERANCE
 from jigsaw_crl.moments.regime import Moments
 
 __all__ = ["SensorNoise", "needed_features", "pooled_covariance", "sensor_noise"]

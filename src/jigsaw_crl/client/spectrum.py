@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.client.client import RANK_TOLERANCE, Client
+from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.sensors import sensor_noise
+from jigsaw_crl.moments.checks import RANK_TOLERANCE
 from jigsaw_crl.moments.regime import second_moment_about
 
 __all__ = ["Spectrum", "reduce_to_rank"]

@@ -19,15 +19,13 @@ from jigsaw_crl.base.arrays import ArrayLike, FloatArray, IntArray
 from jigsaw_crl.moments.incomplete import filled
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 from jigsaw_crl.moments.row_options import RowOptions
-from jigsaw_crl.moments.sums import Sums, few_parts
+from jigsaw_crl.moments.sums import FEWEST_STRETCH_ROWS, Sums, few_parts
 from jigsaw_crl.moments.trimming import inner_rows
 
 __all__ = ["Accumulator", "Coded"]
 
 # Names of groups, and the code of each row: row i is in the group `names[codes[i]]`.
 Coded = tuple[Sequence[str], npt.NDArray[np.integer]]
-# Shorter stretches of incomplete rows say nothing.
-FEWEST_ROWS = 16
 
 
 class Accumulator:
@@ -108,7 +106,7 @@ class Accumulator:
             if self.options.missing == "em" and np.isnan(rows).any():
                 if not self.options.grouped:
                     n = len(rows)
-                    sets = np.arange(n) * max(min(self.parts, n // FEWEST_ROWS), 1) // n
+                    sets = np.arange(n) * max(min(self.parts, n // FEWEST_STRETCH_ROWS), 1) // n
                 found = filled(rows, sets, rank or self.n_features)
                 return replace(found, groups=self.groups)
             kept = inner_rows(rows, self.options.trim)

@@ -12,6 +12,7 @@ from jigsaw_crl.base.errors import InputError
 
 __all__ = [
     "LARGEST_VALUE",
+    "RANK_TOLERANCE",
     "as_numbers",
     "check_rows",
     "check_second_moment",
@@ -25,6 +26,10 @@ __all__ = [
 # relative error of about d·eps, and text files often keep only eight digits. A larger deviation is
 # an error of the input.
 SYMMETRY_TOLERANCE = 1e-8
+
+# The smallest eigenvalue that still counts as a direction of the data, as a share of the largest:
+# eigh resolves d·eps, and a direction below 1e-11 of the largest cannot be told from rounding.
+RANK_TOLERANCE = 1e-11
 
 # Fourth powers of the values are summed; 1e70 to the fourth leaves room for 1e28 rows below 1e308.
 LARGEST_VALUE = 1e70

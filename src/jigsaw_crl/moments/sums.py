@@ -22,7 +22,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import as_numbers, check_values
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments, coarsened
 
-__all__ = ["MOST_BLOCK_ROWS", "Sums", "block_rows", "few_parts", "sum_rows"]
+__all__ = ["FEWEST_STRETCH_ROWS", "MOST_BLOCK_ROWS", "Sums", "block_rows", "few_parts", "sum_rows"]
 
 # Of many features, fewer parts are kept where only their spread is asked for, because many entries
 # of few matrices show it as well.
@@ -34,7 +34,7 @@ MOST_BLOCK_ROWS = 8192
 # Blocks are a multiple of the shortest stretch. Stretches double in length, so later on they end
 # where blocks end.
 _STRETCHES_PER_BLOCK = 64
-_FEWEST_STRETCH_ROWS = 16
+FEWEST_STRETCH_ROWS = 16
 
 
 def block_rows(n_features: int) -> int:
@@ -151,7 +151,7 @@ def _stretch_rows(n: int, n_features: int, most: int) -> int:
     if not most:
         return sys.maxsize
     rows = block_rows(n_features) // _STRETCHES_PER_BLOCK
-    while rows < _FEWEST_STRETCH_ROWS or n // rows >= most:
+    while rows < FEWEST_STRETCH_ROWS or n // rows >= most:
         rows *= 2
     return rows
 

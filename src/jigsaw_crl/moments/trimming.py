@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments.checks import check_values
+from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_values
 
 __all__ = ["MOST_TRIMMED", "check_trim", "inner_rows"]
 
@@ -26,8 +26,6 @@ __all__ = ["MOST_TRIMMED", "check_trim", "inner_rows"]
 MOST_TRIMMED = 0.4
 # Concentration seldom takes more rounds.
 ROUNDS = 20
-# Directions with less than this share of the largest variance are rounding errors.
-RANK_TOLERANCE = 1e-11
 
 
 def check_trim(trim: object) -> float:
