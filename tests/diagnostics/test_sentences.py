@@ -56,6 +56,20 @@ def test_if_every_regime_looks_like_several_targets_the_sensors_are_named():
     assert "sensors" not in one[0].message
 
 
+def test_a_claim_of_hard_that_fails_is_not_blamed_on_the_intervention_alone():
+    # Noise and bent responses look so too: in a chamber all interventions were hard.
+    told = finding("not-hard", 3.0, 2.0, client="lab", regime="pump").message
+    assert "noise of the sensors" in told
+    assert "not linear" in told
+
+
+def test_means_that_no_single_target_explains_are_not_blamed_on_batches_alone():
+    (told,) = after_recovery(
+        "lab", [], frozenset(["pump"]), [ReadingNote(None, "batch-offset", 5.0, 2.0)]
+    )
+    assert "sensors are not linear" in told.message
+
+
 def test_noise_is_compared_with_each_features_own_variance():
     # Two latents, six sensors with the same relative noise in units from 1 to 1,000.
     rng = np.random.default_rng(6)

@@ -110,8 +110,7 @@ def after_recovery(
     if any(u.check == "nonlinear-response" for u in told):
         # The checks compare regimes with what one target moves in a linear system.
         kept = [f for f in kept if f.check not in ("several-targets", "light-tails")]
-        return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
-    if "light-tails" in signs and 2 * len(unclear) > len(labels):
+    elif "light-tails" in signs and 2 * len(unclear) > len(labels):
         kept.append(saturated(client, len(unclear), len(labels)))
     return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
 
