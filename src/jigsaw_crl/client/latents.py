@@ -43,6 +43,10 @@ Reason = Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"
 # Share of the directions beyond the labels that must look like equal noise: sensors of unequal
 # noise leave one or two at the end that happen to agree.
 BULK = 1 / 3
+# A raised number needs a gap: the variance along the weakest direction of the signal exceeds that
+# along the strongest of the noise by this factor. Variances of unequal sensors follow each other
+# more closely.
+GAP = 1.25
 # Numbers of latents that are tried with unequal noise.
 MOST_TRIED = 8
 # Where the noise is uneven, the widest gap separates signal from noise if it is at least this wide.
@@ -134,8 +138,11 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
         if uneven is not None and uneven.reason == "sensors":
             return uneven
     if d - found >= least_bulk:
-        return LatentCount(found, found, "noise")
-    if degenerate:
+        # One direction without a gap may belong to the noise; the signal ends before it.
+        for r in (found, found - 1):
+            if r > labels and values[r - 1] > GAP * values[r]:
+                return LatentCount(r, r, "noise")
+    elif degenerate:
         return LatentCount(rank, rank, "rank")
     if d == labels + 1:
         return LatentCount(labels, _first_noise(values, degrees, 0), "features")
