@@ -25,7 +25,7 @@ from scipy.special import expit, logit, logsumexp
 from jigsaw_crl.assembly.decision import LEAST_AGAINST, decide
 from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
 from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
-from jigsaw_crl.assembly.verdict import CERTAIN_YES, NO, OPEN, YES
+from jigsaw_crl.assembly.verdict import NO, OPEN, SURE, YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
@@ -106,13 +106,11 @@ def _most_contradicted(said: FloatArray, rest: FloatArray, joined: BoolArray) ->
 NOBODY = -1
 # Frequencies of sampled orders are not known better than this.
 LEAST_CHANCE = 1e-3
-# Log Bayes factor from which what one client says is clear, and the weight from which it counts. Of
-# 1,302 right "yes" and 5,142 right "no" outside chains, one was opposed so clearly.
-CLEAR, COUNTS = 4.0, 0.5
+# Log Bayes factor from which what one client says is clear. Of 1,302 right "yes" and 5,142 right
+# "no" outside chains, one was opposed so clearly.
+CLEAR = 4.0
 # Largest group of clients that is left out together.
 MOST_GROUP = 10
-# Log Bayes factor that is enough for a verdict.
-ENOUGH = float(logit(CERTAIN_YES))
 
 
 def rests_on(
@@ -245,8 +243,8 @@ def _shares(evidence: Evidence) -> list[float]:
 def opposed(evidence: Evidence, probability: FloatArray) -> BoolArray:
     """Pairs on which a client that counts clearly says the opposite of what is probable, (p, p)."""
     found, likely = np.zeros(probability.shape, dtype=bool), probability > 0.5
-    for claims, weight in zip(evidence.claims, evidence.use.weights.tolist(), strict=True):
-        if weight > COUNTS:
+    for claims, trusted in zip(evidence.claims, evidence.use.trusted.tolist(), strict=True):
+        if trusted:
             grid = np.ix_(claims.members, claims.members)
             x = np.where(claims.says, claims.opinion, 0.0)
             hidden = lacks_common_cause(likely, claims.members)
@@ -266,7 +264,7 @@ def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:
         x = np.where(claims.says, claims.log_factor, 0.0)
         x[(verdicts[grid] != YES) & lacks_common_cause(verdicts == YES, claims.members)] = 0.0
         against[grid] += weight * np.maximum(np.where(verdicts[grid] == YES, -x, x), 0.0)
-    found = (verdicts != OPEN) & (against > ENOUGH)
+    found = (verdicts != OPEN) & (against > SURE)
     np.fill_diagonal(found, False)
     return np.asarray(found)
 
@@ -312,14 +310,12 @@ def sites_differ(evidence: Evidence) -> FloatArray:
     sites.
     """
     p, scales = len(evidence.labels), evidence.n_scales
-    heard = np.zeros((p, p), dtype=np.int64)
-    for c in evidence.claims:
-        heard[np.ix_(c.members, c.members)] += c.says & (c.bayes is not None)
-    if not (heard > 1).any():
+    weighing = [c for c in evidence.claims if c.bayes is not None]
+    if len(weighing) < 2:
         return np.full((p, p), np.nan)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     above = _probable(evidence)
-    said = [(c.members, *_counted(c, above)) for c in evidence.claims if c.bayes is not None]
+    said = [(c.members, *_counted(c, above)) for c in weighing]
     heard, one = np.zeros((p, p), dtype=np.int64), np.zeros((scales, p, p))
     for members, x, says in said:
         one[:, members[:, None], members] += x

@@ -40,10 +40,6 @@ ONE_SIDED = 1.644854
 UNEQUAL = 0.01
 # Probability, over all pairs of a study, below which sites' effects contradict "hard".
 NOT_ALL_HARD = 1e-3
-# Pairs up to which every site that is set aside gets a note for each pair.
-MOST_PAIRS = 5
-# Trust in a client from which its effects count.
-MOSTLY = 0.5
 # Errors up to which an effect of unknown sign may be zero.
 MAY_BE_ZERO = 3.0
 
@@ -131,7 +127,7 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
     sign, turned = directions(value, error, moved)
     pairs = sign[:, :, None] * sign[:, None, :]
     apart_in_many = sites_apart(value * pairs, error)
-    outside = apart_in_many | (use.weights < MOSTLY * use.shares)
+    outside = apart_in_many | ~use.trusted
     inside = np.where(outside[:, None, None], np.nan, value)
     if outside.any():
         again, turned = directions(inside, error, moved & ~outside[:, None])
@@ -328,21 +324,18 @@ def _about_signs(labels: tuple[str, ...], unsigned: FloatArray) -> Iterable[str]
 def _about_sites(
     labels: tuple[str, ...], names: tuple[str, ...], value: FloatArray, aside: BoolArray
 ) -> Iterable[str]:
-    """Notes on the sites that were set aside, one a pair, or one a site if there are many."""
-    pairs = np.argwhere(aside.any(axis=0))
-    if len(pairs) > MOST_PAIRS:
-        for k in np.flatnonzero(aside.any(axis=(1, 2))):
-            which = [f"{labels[a]} on {labels[d]}" for a, d in np.argwhere(aside[k])]
-            yield (
-                f"{names[k]} stands apart from the others in {pluralise(len(which), 'effect')} and "
-                f"is set aside there: {few(which, 3)}"
-            )
-        return
-    for a, d in pairs:
-        own = aside[:, a, d]
-        rest = float(np.nanmedian(value[~own, a, d]))
-        who = ", ".join(f"{names[k]} finds {value[k, a, d]:.2f}" for k in np.flatnonzero(own))
-        yield (f"effect of {labels[a]} on {labels[d]}: {who}, the others {rest:.2f}; set aside")
+    """A note on each site that was set aside in some pairs."""
+    for k in np.flatnonzero(aside.any(axis=(1, 2))):
+        rest = np.where(aside, np.nan, value)
+        which = [
+            f"{labels[a]} on {labels[d]} ({value[k, a, d]:.2f}, the others "
+            f"{np.nanmedian(rest[:, a, d]):.2f})"
+            for a, d in np.argwhere(aside[k])
+        ]
+        yield (
+            f"{names[k]} stands apart from the others in {pluralise(len(which), 'effect')} and "
+            f"is set aside there: {few(which, 3)}"
+        )
 
 
 def labels_not_hard(effects: PooledEffects | None) -> dict[str, float]:

@@ -19,8 +19,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.directions import ROUNDING
 from jigsaw_crl.assembly.effects import PooledEffects
-from jigsaw_crl.assembly.verdict import NO, YES
+from jigsaw_crl.assembly.verdict import NO, SURE, YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.effects import INTERVAL
 
@@ -32,10 +33,6 @@ EdgeVerdict = Literal["direct", "not direct", "undetermined"]
 TYPICAL, AGAINST = 0.3, 1.0
 # Size that effects which nobody measured may have, alone and together, in standard deviations.
 LARGEST = 1.0
-# Log-odds beyond which an edge is decided: 19 to 1.
-DECIDED = float(np.log(19.0))
-# Size of an effect that is zero but for rounding, in exact moments.
-ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +85,9 @@ class DirectEffects:
 
 def _verdict(log_odds: float) -> EdgeVerdict:
     """What these log-odds of an edge say."""
-    if log_odds > DECIDED:
+    if log_odds > SURE:
         return "direct"
-    return "not direct" if log_odds < -DECIDED else "undetermined"
+    return "not direct" if log_odds < -SURE else "undetermined"
 
 
 def direct_effects(
@@ -121,9 +118,9 @@ def direct_effects(
     carried = _carried(np.abs(inverse), unseen, possible, measured)
     odds = _edge_odds(weight, error**2, carried)
     unsure = open_ | (entailed & (carried > ROUNDING))
-    odds = np.where(unsure, np.clip(odds, -DECIDED, DECIDED), odds)
+    odds = np.where(unsure, np.clip(odds, -SURE, SURE), odds)
     # One judge says whether there is an effect: the order.
-    odds = np.where(verdicts == YES, odds, np.minimum(odds, DECIDED))
+    odds = np.where(verdicts == YES, odds, np.minimum(odds, SURE))
     blank = np.where(open_, np.nan, 0.0)
     return DirectEffects(
         labels=effects.labels,
@@ -170,7 +167,7 @@ def _edge_odds(
     """
     left = np.maximum(np.abs(weight) - carried, 0.0)
     none, some = (_log_factor(np.abs(x), variance) - AGAINST for x in (weight, left))
-    odds = np.where(none > 0, np.maximum(some, -DECIDED), none)
+    odds = np.where(none > 0, np.maximum(some, -SURE), none)
     sure = np.where(np.abs(weight) <= ROUNDING, -np.inf, np.where(left > ROUNDING, np.inf, 0.0))
     return np.where(np.sqrt(variance) <= ROUNDING / 100, sure, odds)
 

@@ -175,7 +175,7 @@ class GlobalOrder(ReadOnlyArrays):
     @property
     def client_weights(self) -> Mapping[str, float]:
         """Trust per client, from 0 (ignored) to 1."""
-        return self.use.weights_by_name(self.panel)
+        return dict(zip(self.panel.clients, self.use.weights.tolist(), strict=True))
 
     def verdict(self, ancestor: str, descendant: str) -> Verdict:
         """Is `ancestor` an ancestor of `descendant`?"""

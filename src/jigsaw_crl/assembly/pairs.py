@@ -151,11 +151,6 @@ class PairTable:
         """Probability that one truth holds at all sites; NaN for fewer than two."""
         return agreement(self.differ)
 
-    @property
-    def disputed(self) -> BoolArray:
-        """Pairs on which the chains that sample orders disagree."""
-        return np.asarray(self.why == Why.DISPUTED)
-
     @cached_property
     def excluded(self) -> FloatArray:
         """The size of effect that the data exclude, where it says something.

@@ -8,8 +8,7 @@ out is another `Use`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -47,18 +46,12 @@ class Use:
     soft: frozenset[str] = frozenset()
     silent: frozenset[tuple[str, str]] = frozenset()
     withheld: frozenset[str] = frozenset()
-    copies: tuple[tuple[int, ...], ...] = field(default=())
+    copies: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def all_of(cls, panel: Panel) -> Use:
         """Everything counts."""
         return cls(np.ones(len(panel.rows)))
-
-    def without(self, k: int) -> Use:
-        """The same without client k and everyone who sent the same evidence."""
-        weights = self.weights.copy()
-        weights[self.with_copies(k)] = 0.0
-        return replace(self, weights=weights)
 
     def with_copies(self, k: int) -> list[int]:
         """Client k and everyone who sent the same evidence."""
@@ -72,8 +65,10 @@ class Use:
             out[list(group)] = 1.0 / len(group)
         return out
 
-    def weights_by_name(self, panel: Panel) -> Mapping[str, float]:
-        return {name: float(w) for name, w in zip(panel.clients, self.weights, strict=True)}
+    @property
+    def trusted(self) -> BoolArray:
+        """Clients that count at least half of what copies leave of them, shape (n_clients,)."""
+        return np.asarray(self.weights >= 0.5 * self.shares)
 
     def labels_of(self, panel: Panel, k: int) -> tuple[BoolArray, BoolArray]:
         """Of client k: labels that are not believed hard, and labels about which it is silent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from enum import Enum
 
@@ -15,6 +16,7 @@ __all__ = [
     "EACH_YES",
     "NO",
     "OPEN",
+    "SURE",
     "VERDICTS",
     "YES",
     "Verdict",
@@ -25,6 +27,8 @@ __all__ = [
 OPEN = CANNOT_SAY
 # A pair is decided when its probability is above CERTAIN_YES or below CERTAIN_NO.
 CERTAIN_YES, CERTAIN_NO = 0.95, 0.05
+# The same as log-odds: 19 to 1.
+SURE = math.log(CERTAIN_YES / CERTAIN_NO)
 # Probability that every single chain must pass before all of them decide together.
 EACH_YES, EACH_NO = 0.85, 0.15
 
