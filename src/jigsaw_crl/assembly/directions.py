@@ -20,8 +20,6 @@ __all__ = ["ROUNDING", "directions", "open_signs", "precision"]
 
 # Half the log-odds, before the data, that two interventions on a label move it the same way.
 SAME_WAY = 10.0
-# Half the log-odds of a pair's sign from which it may carry the sign of one label to another.
-CLEAR_PAIR = 2.0
 # Half the log-odds from which a pair settles how the signs of two clients fit together.
 SETTLES = 4.0
 # Rounding of exact moments.
@@ -91,11 +89,8 @@ def _joined(J: FloatArray, field: FloatArray) -> FloatArray:
     """Signs that follow the strongest pairs first, and the field as groups."""
     p = len(J)
     group, sign = np.arange(p), np.ones(p)
-    a, b = np.triu_indices(p, 1)
-    strength = np.abs(J[a, b])
-    for e in np.argsort(-strength, kind="stable"):
-        if strength[e] < CLEAR_PAIR:
-            break
+    a, b = np.nonzero(np.triu(J, 1))
+    for e in np.argsort(-np.abs(J[a, b]), kind="stable"):
         i, j = a[e], b[e]
         if group[i] == group[j]:
             continue

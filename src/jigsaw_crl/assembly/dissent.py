@@ -3,9 +3,9 @@
 For client k let r be what all others say together under the same use, and x what k says itself.
 
 - `differing_labels`: a label of k of which several pairs contradict r means something else there.
-- `rests_on`: a verdict that r alone does not give rests on k.
+- `influence`: a verdict that r alone does not give rests on k; and how many clients must be left
+  out before a verdict falls.
 - `opposed`: a probable answer whose opposite one client clearly says.
-- `witnesses`: how many clients must be left out before a verdict falls.
 - `contested`: a verdict against which the clients that oppose it would decide among themselves.
 - `agreement`: does one truth hold at all sites, or do some have an effect that others lack?
 
@@ -36,10 +36,10 @@ __all__ = [
     "agreement",
     "contested",
     "differing_labels",
+    "influence",
     "opposed",
     "pairs_apart",
-    "rests_on",
-    "witnesses",
+    "sites_differ",
 ]
 
 # -- labels ---------------------------------------------------------------------------------------
@@ -113,19 +113,19 @@ CLEAR = 4.0
 MOST_GROUP = 10
 
 
-def rests_on(
+def influence(
     evidence: Evidence,
     probability: FloatArray,
     log_factor: FloatArray,
     verdicts: npt.NDArray[np.int8],
-) -> npt.NDArray[np.int32]:
-    """Number of the client that a decided pair rests on, `NOBODY` if there is none, shape (p, p).
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """What decided pairs rest on: the number of a client, and how many clients, shape (p, p) each.
 
     Without client k (and its copies) the log Bayes factor of a pair changes by δ, and the log-odds
     of the pair by as much: those of its probability, or where that is too near to certainty to be
     known, those of its evidence. A pair that no other client saw has no evidence left: it stands
     only if decided pairs imply it. The rule of a verdict is then applied again. Of several clients
-    that a pair would fall without, the one that it needs most is named.
+    that a pair would fall without, the one that it needs most is named; `NOBODY` if there is none.
 
     Parameters
     ----------
@@ -141,11 +141,11 @@ def rests_on(
         gone, change = falls.without(evidence.without(evidence.use.with_copies(k)))
         take = gone & (np.abs(change) > most)
         out[take], most[take] = k, np.abs(change)[take]
-    return out
+    return out, _witnesses(evidence, falls)
 
 
 class _Falls:
-    """Which verdicts fall when part of the evidence is left out; see `rests_on`."""
+    """Which verdicts fall when part of the evidence is left out; see `influence`."""
 
     def __init__(
         self,
@@ -175,12 +175,7 @@ class _Falls:
         return gone, change
 
 
-def witnesses(
-    evidence: Evidence,
-    probability: FloatArray,
-    log_factor: FloatArray,
-    verdicts: npt.NDArray[np.int8],
-) -> npt.NDArray[np.int32]:
+def _witnesses(evidence: Evidence, falls: _Falls) -> npt.NDArray[np.int32]:
     """How many clients a decided pair rests on, if these are few, shape (p, p).
 
     It is the size of a group without which the others would not decide the pair, found by leaving
@@ -190,8 +185,7 @@ def witnesses(
     only if they stand too. Groups up to a fifth of the clients (and `MOST_GROUP`) are tried; 0 if
     none of them changes the verdict, and for open pairs. Copies are one client.
     """
-    falls, rest = _Falls(evidence, probability, log_factor, verdicts), evidence.pooled.minus([])
-    parts = _parts(evidence)
+    verdicts, rest, parts = falls.verdicts, evidence.pooled.minus([]), _parts(evidence)
     left = [part.n_clients > 0 for _, part in parts]
     most = min(-(-len(parts) // 5), MOST_GROUP)
     out = np.zeros(verdicts.shape, dtype=np.int32)

@@ -6,7 +6,6 @@ through labels that are not accessed. Districts are the connected components.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,16 +78,14 @@ def likely_graphs(panel: Panel, orders: BoolArray, rng: np.random.Generator) -> 
     rng : numpy.random.Generator
     """
 
-    def fitting() -> Iterator[BoolArray]:
-        density = np.array(EXTRA_EDGES)[:, None, None]
-        for order in orders:
-            extra = rng.random((len(density), *order.shape)) < density
-            tries = cover_matrix(order) | (order & extra)
-            graphs = Graphs.of(tries)
-            differ = [(_apart_at(graphs, r) == r.together).sum(axis=(1, 2)) for r in panel.rows]
-            yield tries[int(np.argmin(np.sum(differ, axis=0)))]
-
-    return Graphs.of(np.array(list(fitting())))
+    density, found = np.array(EXTRA_EDGES)[:, None, None], []
+    for order in orders:
+        extra = rng.random((len(density), *order.shape)) < density
+        tries = cover_matrix(order) | (order & extra)
+        graphs = Graphs.of(tries)
+        differ = [(_apart_at(graphs, r) == r.together).sum(axis=(1, 2)) for r in panel.rows]
+        found.append(tries[int(np.argmin(np.sum(differ, axis=0)))])
+    return Graphs.of(np.array(found))
 
 
 def trust_in_graphs(panel: Panel, graphs: Graphs) -> FloatArray:

@@ -19,9 +19,8 @@ from jigsaw_crl.assembly.dissent import (
     NOBODY,
     agreement,
     contested,
-    rests_on,
+    influence,
     sites_differ,
-    witnesses,
 )
 from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.evidence import Evidence
@@ -57,7 +56,7 @@ class PairTable:
     rests_on : array of int32
         Client without which the others would not decide the pair, by number; -1 for none.
     witnesses : array of int32
-        Number of clients that the verdict rests on, if these are few: see `dissent.witnesses`.
+        Number of clients that the verdict rests on, if these are few: see `dissent.influence`.
     contested : array of bool
         Clients that speak against the verdict would decide the opposite among themselves.
     effects : PooledEffects or None
@@ -99,6 +98,7 @@ class PairTable:
         """The table of verdicts that a posterior gave."""
         verdicts = decided.verdicts
         yes, no = evidence.counts
+        resting, witnesses = influence(evidence, probability, log_factor, verdicts)
         return cls(
             labels=evidence.labels,
             clients=evidence.panel.clients,
@@ -110,8 +110,8 @@ class PairTable:
             no=no,
             bounds=effect_bounds(evidence, effects) if bounds is None else bounds,
             differ=sites_differ(evidence),
-            rests_on=rests_on(evidence, probability, log_factor, verdicts),
-            witnesses=witnesses(evidence, probability, log_factor, verdicts),
+            rests_on=resting,
+            witnesses=witnesses,
             contested=contested(evidence, verdicts),
             effects=effects,
         )
