@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -44,6 +45,27 @@ def test_every_format_gives_the_same_client(kind, tmp_path, reference):
 def test_every_table_in_memory_gives_the_same_client(convert, reference):
     client = jc.Client.from_table(convert(frame_of(regimes_of())), name="lab-1")
     assert_same(client, reference)
+
+
+def test_tables_in_memory_may_have_numbered_columns_whole_numbers_and_categories(tmp_path):
+    regimes = regimes_of()
+    frame = pd.DataFrame(np.vstack(list(regimes.values())))
+    frame["regime"] = pd.Categorical(np.repeat(list(regimes), list(map(len, regimes.values()))))
+    assert jc.Client.from_table(frame, name="lab-1").features == ("0", "1", "2", "3")
+    counts = pd.array(np.arange(len(frame)) % 7, dtype="Int64")
+    counts[3] = pd.NA
+    frame = frame.rename(columns=str).assign(count=counts)
+    strange = frame.assign(what=[object()] * len(frame))
+    with pytest.warns(UserWarning, match="'what' is of no single type"):
+        assert "what" not in jc.Client.from_table(strange, name="a", missing="drop").features
+    frame.to_parquet(tmp_path / "lab-1.parquet")
+    table = jc.Client.from_table(frame, name="lab-1", missing="drop")
+    assert "count" in table.features
+    assert table.n_samples["control"] == len(regimes["control"]) - 1
+    assert_same(jc.read_client(tmp_path / "lab-1.parquet", missing="drop"), table)
+    twice = frame.rename(columns={"0": 1})
+    with pytest.raises(jc.InputError, match="'1' appears twice"):
+        jc.Client.from_table(twice, name="lab-1")
 
 
 def test_rows_in_any_order_give_the_same_labels_and_sizes(tmp_path, reference):

@@ -19,7 +19,7 @@ from pyarrow import parquet
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.moments.accumulator import Coded
-from jigsaw_crl.study.columns import BOOLEAN, choose_columns
+from jigsaw_crl.study.columns import BOOLEAN, check_once, choose_columns
 from jigsaw_crl.study.data_file import DataFile, fits, parquet_parts
 from jigsaw_crl.study.problems import Problems, passable
 from jigsaw_crl.study.source import Chunk, Reading, Source, chunk_rows
@@ -239,29 +239,33 @@ def table_source(frame: Any, reading: Reading) -> Source:
         ) from None
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
-    # pandas numbers the columns of a plain array.
-    names = {str(column): column for column in table.columns}
+    columns = [str(column) for column in table.columns]
+    check_once(columns, reading)
+    if columns != list(table.columns):
+        # pandas numbers the columns of a plain array.
+        table = table.rename(dict(zip(table.columns, columns, strict=True)))
     problems, spoilt = Problems(), reading.ignore
     named, whole, kinds = reading.columns(), dict[str, Any](), dict[str, str]()
-    for name, column in names.items():
+    for name, kind in table.schema.items():
         if name in named.values():
-            whole[name] = _texts(table[column])
-        elif not table[column].dtype.is_numeric() and name not in spoilt:
+            whole[name] = _texts(table[name])
+        elif not kind.is_numeric() and name not in spoilt:
             try:
-                whole[name] = table[column].to_arrow()
+                whole[name] = table[name].to_arrow()
                 kinds[name] = _why_not_numeric(whole[name].type)
             except (pa.ArrowException, TypeError, ValueError, OverflowError):
-                spoilt = (*spoilt, name)
-                fault = _numbers_among_text(table[column].to_list(), name, reading)
-                problems.note(passable(fault, ignore=spoilt))
+                kinds[name] = "of no single type"
+                fault = _numbers_among_text(table[name].to_list(), name, reading)
+                if fault is not None:
+                    spoilt = (*spoilt, name)
+                    problems.note(passable(fault, ignore=spoilt))
     for what, name in named.items():
-        if name in names and table[names[name]].dtype.is_float():
+        if name in whole and table.schema[name].is_float():
             remedy = f"Store {what}{'es' if what == 'batch' else 's'} as text."
             said = f"the {what} column {name!r} holds decimal numbers"
             problems.note(reading.fail(said, remedy))
     not_numbers = {name: why for name, why in kinds.items() if why}
     with problems.noted():
-        columns = [str(column) for column in table.columns]
         features, ignored, _ = choose_columns(reading, columns, not_numbers=not_numbers)
     problems.raise_all(client=reading.client)
 
@@ -274,7 +278,7 @@ def table_source(frame: Any, reading: Reading) -> Source:
                     {
                         name: whole[name][start : start + step]
                         if name in whole
-                        else part[names[name]].to_arrow()
+                        else part[name].to_arrow()
                         for name in (*features, *named.values())
                     }
                 ).combine_chunks(),
@@ -291,13 +295,15 @@ def _texts(column: Any) -> Any:
     return pa.array([None if gap else str(value) for value, gap in values], pa.string())
 
 
-def _numbers_among_text(values: list[Any], name: str, reading: Reading) -> InputError:
-    """The error of a column that mixes numbers and text: it is a spoilt feature."""
+def _numbers_among_text(values: list[Any], name: str, reading: Reading) -> InputError | None:
+    """The error of a column that mixes numbers with others: it is a spoilt feature."""
     if any(isinstance(v, complex) for v in values):
         return reading.fail(
             f"the column {name!r} holds complex numbers",
             "Store the real and the imaginary part as two columns, or drop the column.",
         )
+    if not any(isinstance(v, int | float) and not isinstance(v, bool) and v == v for v in values):
+        return None
     strange = next((v for v in values if isinstance(v, str)), None)
     what = "objects" if strange is None else repr(strange[:60])
     return reading.fail(

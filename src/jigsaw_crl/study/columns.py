@@ -14,6 +14,8 @@ from jigsaw_crl.study.source import Reading
 __all__ = [
     "BOOLEAN",
     "RISING",
+    "check_once",
+    "check_width",
     "choose_columns",
     "constant_columns",
     "few_valued",
@@ -63,9 +65,7 @@ def choose_columns(
         Columns that may hold the regime, from what is in them; by default those without numbers.
     """
     check_width(len(columns), reading)
-    twice = next((name for name, count in Counter(columns).items() if count > 1), None)
-    if twice is not None:
-        raise reading.fail(f"the column {twice!r} appears twice", "Name every column once.")
+    check_once(columns, reading)
     problems = Problems()
     named = reading.columns(regime)
     likely = list(not_numbers) if candidates is None else candidates
@@ -98,6 +98,13 @@ def choose_columns(
             "Every feature is a numeric column of the table.",
         )
     return tuple(features), ignored, tuple(absent)
+
+
+def check_once(columns: Sequence[str], reading: Reading) -> None:
+    """Refuse a table with two columns of one name."""
+    twice = next((name for name, count in Counter(columns).items() if count > 1), None)
+    if twice is not None:
+        raise reading.fail(f"the column {twice!r} appears twice", "Name every column once.")
 
 
 def check_width(count: int, reading: Reading) -> None:
