@@ -19,7 +19,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -29,6 +31,7 @@ from wide import client_of, rows_in_memory
 
 import jigsaw_crl as jc
 from jigsaw_crl import baseline, nullcone
+from jigsaw_crl.base.text import pluralise
 
 Method = Callable[[jc.Client], jc.Fragment]
 Measure = Callable[..., tuple[np.ndarray, np.ndarray]]
@@ -189,6 +192,34 @@ def test_assembly(
     record(
         "assembly / reading the fragments", f"{len(given)} labels, {kind}", *times, 10.0, note=note
     )
+
+
+# Processor seconds that assembly should not exceed, by the labels and the number of clients.
+SECONDS = {(10, 1): 0.03, (15, 1): 0.06, (25, 1): 0.15, (20, 8): 0.3}
+
+
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize(("labels", "clients"), SECONDS, ids=[f"{p}-{n}" for p, n in SECONDS])
+def test_small_assembly(labels: int, clients: int, in_turns: Measure, record: Record) -> None:
+    """Studies of the usual size: processor time of `assemble` alone, mean of eight worlds.
+
+    The ratio is to a second.
+    """
+    pairs = []
+    for seed, (kind, shift) in product(range(4), (("paper", 0.0), ("hard", 1.0))):
+        how = jc.simulate.Intervention.named(kind, shift=shift)
+        share = 1.0 if clients == 1 else 0.6
+        world = jc.simulate.random_world(labels, clients, share, seed=100 + seed, intervention=how)
+        claim: Literal["hard", "soft"] = "hard" if kind == "hard" else "soft"
+        given = [
+            jc.recover_fragment(client, interventions=claim)
+            for client in world.clients(10_000, seed=seed)
+        ]
+        pairs.append((partial(jc.assemble, given), partial(jc.assemble, given)))
+    ours, _ = in_turns(pairs, rounds=3, count=len(pairs))
+    case = f"{labels} labels, {pluralise(clients, 'client')}"
+    limit = SECONDS[labels, clients]
+    record("processor seconds of assemble / 1", case, ours.mean(), 1.0, limit)
 
 
 # -- processes -------------------------------------------------------------------------------------

@@ -5,14 +5,13 @@
 `moves`        the moves of a chain, compiled
 `metropolis`   steps of a chain, compiled
 `enumeration`  all orders of a few labels, with their probabilities
-`search`       `best_order`: which single order scores best
-`starts`       where chains start when there are many labels
+`search`       which single order scores best, and which one is the best guess
+`starts`       orders of many labels that take over from each other what is worth more
 `chains`       `sample_orders`: several chains, run until they agree
 `posterior`    how probable each pair is, and orders drawn with these probabilities
 `agreement`    whether the chains agree, and on which pairs they do not
 `doubts`       invisible effects and hidden common causes, estimated from the study
-`rounds`       the model of orders, and rounds of sampling that re-estimate the doubts
-`decode`       `decode`: which order has the best expected F1
+`rounds`       the model of orders, whose doubts follow the probabilities
 `weights`      how far each client is trusted
 =============  ============================================================================
 """

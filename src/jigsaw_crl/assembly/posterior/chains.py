@@ -30,7 +30,7 @@ N_CHAINS, FIRST_OF_MANY = 4, 2
 FIRST = 50
 # Bridges over all chains and stages: about a minute on two cores at 1,000 labels. What one costs,
 # and how many labels it goes through, grow with the words of an order's rows (16 at 1,000 labels).
-BUDGET = 4e8
+BUDGET = 1e9
 # How often weights follow the probabilities, and the change of a weight that does not matter.
 ROUNDS, STEADY = 3, 0.1
 # Chains propose the pairs that might change where they start and, after a first walk, those that
@@ -55,8 +55,9 @@ def sample_orders(
     little; weights that depend on the probabilities follow what was found, until they no longer
     change, and the chains go on from where they are. (Of many labels weights change once, and
     chains start anew: they would stay near where the first weights led them.) Then every stage
-    doubles the sweeps that are recorded, and proposes mostly the pairs that changed before, until
-    the chains' halves agree (see `agreement`) or there are `most` sweeps in a half.
+    doubles the sweeps that are recorded (of many labels it discards the earlier ones), and proposes
+    the bridges of pairs that changed before, until the chains' halves agree (see `agreement`) or
+    there are `most` sweeps in a half.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def sample_orders(
             number = FIRST_OF_MANY if many and changes > 0 else N_CHAINS
             chains = _scattered(weights.shuffled(shuffle), number, orders, rng, pool)
             longest = _longest(chains) if most is None else most
-            mean = _recorded(chains, min(first, longest) // 2 + 1, 1, pool).mean()
+            mean = _recorded(chains, min(first, longest) // 4 + 1, 1, pool).mean()
             if doubts is None or changes == 0:
                 break
             new = doubts(_in_order(mean, shuffle))
@@ -93,7 +94,12 @@ def sample_orders(
         while not convergence.converged and 2 * half <= longest:
             _focus(chains, record.mean())
             half *= 2
-            record = record.then(_recorded(chains, half, 1, pool))
+            # Of many labels, chains still climb in the stages before.
+            record = (
+                _recorded(chains, half, 2, pool)
+                if many
+                else record.then(_recorded(chains, half, 1, pool))
+            )
             convergence = record.convergence()
     pairs = sorted((int(shuffle[a]), int(shuffle[d])) for a, d in convergence.disputed)
     return Posterior(
