@@ -81,7 +81,7 @@ def sample_orders(
             number = FIRST_OF_MANY if many and changes > 0 else N_CHAINS
             chains = _scattered(weights.shuffled(shuffle), number, orders, rng, pool)
             longest = _longest(chains) if most is None else most
-            mean = _recorded(chains, min(first, longest) // 4 + 1, 1, pool).mean()
+            mean = _recorded(chains, min(first, longest) // 2 + 1, 1, pool).mean()
             if doubts is None or changes == 0:
                 break
             new = doubts(_in_order(mean, shuffle))
