@@ -9,7 +9,7 @@ TEST_WORKERS ?= 3
 # Without bytecode, every process that a test starts compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo install test test-slow test-all test-random browser lint format docs pictures bench package clean
+.PHONY: demo install test test-slow test-all test-random test-lowest browser lint format docs pictures bench package lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/jigsaw demo
@@ -34,6 +34,14 @@ test-all: lint
 # A thousand random examples of every property; the other targets draw the same few every time.
 test-random: $(VENV)/.installed-dev
 	$(PYTEST) -m hypothesis --hypothesis-profile random --timeout 0
+
+# The tests with the oldest versions that pyproject.toml allows, in an environment of its own.
+LOWEST := build/lowest
+test-lowest: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv venv --quiet --clear $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct -e ".[dev]"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n $(TEST_WORKERS) --dist loadscope -m "not slow" --ignore tests/docs
 
 # Installs Chromium where possible. Without a browser, the report's browser tests are skipped with a reason.
 browser:
@@ -81,10 +89,17 @@ $(VENV)/bin/python:
 $(VENV)/.installed: EXTRAS :=
 $(VENV)/.installed-dev: EXTRAS := [dev]
 $(VENV)/.installed $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".$(EXTRAS)"
+	$(if $(LOCKED),$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(LOCKED),--no-deps) -e ".$(EXTRAS)"
 	@echo "Compiling functions for this machine; it takes 10 to 30 seconds, once."
 	$(BIN)/python -c "$(COMPILE)"
 	touch $@ $(VENV)/.installed
+
+# Writes the versions and hashes of everything that development installs. `make test LOCKED=1` installs just these.
+lock: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --quiet \
+	  --no-emit-index-url --no-annotate --custom-compile-command "make lock" --output-file requirements-dev.txt
 
 clean:
 	rm -rf $(VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build

@@ -20,7 +20,7 @@ imports() {
 }
 
 "$PYTHON" -m venv "$work/tools"
-"$work/tools/bin/pip" install --quiet --disable-pip-version-check build twine
+"$work/tools/bin/pip" install --quiet --disable-pip-version-check build twine cyclonedx-bom
 rm -rf dist
 # The wheel is built from the source archive, so that the archive is shown to be complete.
 "$work/tools/bin/python" -m build --outdir dist . > "$work/build.log" || { cat "$work/build.log"; exit 1; }
@@ -34,6 +34,9 @@ for extra in "" $EXTRAS; do
     "$work/env/bin/pip" check
     if [ -z "$extra" ]; then
         (cd "$work" && "$work/env/bin/jigsaw" demo)
+        # What the wheel brings with it, for people who keep account of what they install.
+        mkdir -p build
+        "$work/tools/bin/cyclonedx-py" environment "$work/env/bin/python" --output-file build/sbom.json
     else
         "$work/env/bin/python" -c "import $(imports "$extra"), jigsaw_crl"
         "$work/env/bin/jigsaw" --version
