@@ -159,7 +159,10 @@ def test_exact_moments(p: int, faster: int, in_turns: Measure, record: Record) -
             and fragment.block_order == truth.block_order
         )
 
-    methods = (nullcone.recover_fragment, fast)
+    def null_cone(client: jc.Client) -> jc.Fragment:
+        return nullcone.Recovery.of(client).fragment()
+
+    methods = (null_cone, fast)
     pairs = [[partial(keep, k, m, c) for m in methods] for k, c in enumerate(world.clients())]
     ours, peer = in_turns(pairs, rounds=3, count=len(pairs))
     right = [sum(exact(k, m) for k in range(len(pairs))) for m in methods]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 from jigsaw_crl import baseline
 from jigsaw_crl.assembly import GlobalOrder, conclude
@@ -31,7 +31,7 @@ from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.latents import in_columns
 from jigsaw_crl.nullcone.nonlinear import DOUBTED, combined
 from jigsaw_crl.nullcone.reading import Sight
-from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery, check_options
+from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
 from jigsaw_crl.result.provenance import provenance_of
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study.folder import Study
@@ -69,7 +69,11 @@ class Options:
     def __post_init__(self) -> None:
         if self.method not in ("null-cone", "paper"):
             raise InputError(f"the method is {self.method!r}", 'Use "null-cone" or "paper".')
-        check_options(self.confounding, self.rank_one)
+        for name, allowed in (("confounding", Confounding), ("rank_one", RankOne)):
+            values = get_args(allowed)
+            if (value := getattr(self, name)) not in (None, *values):
+                known = ", ".join(repr(x) for x in values)
+                raise InputError(f"{name} is {value!r}", f"Use one of {known}.")
         if self.method == "null-cone" and (self.tau is not None or self.budget is not None):
             raise InputError(
                 "tau and budget belong to the paper's method", 'Drop them, or pass method="paper".'

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
-from jigsaw_crl.nullcone.basis import orthogonal_rows
-from jigsaw_crl.nullcone.lines import duals
+from jigsaw_crl.nullcone.basis import duals, orthogonal_rows
 from jigsaw_crl.nullcone.structure import Structure
 
 

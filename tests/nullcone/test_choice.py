@@ -6,7 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from jigsaw_crl.nullcone.choice import IMPOSSIBLE, choose_readings
+from jigsaw_crl.nullcone.choice import choose_readings
+from jigsaw_crl.nullcone.readings import IMPOSSIBLE
 
 
 def random_pairs(seed, r=5, s=3):

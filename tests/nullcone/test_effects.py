@@ -165,5 +165,5 @@ def test_a_claim_without_shifts_does_not_change_which_line_is_chosen(seed):
         soft, hard = (
             read(client, hard=np.full(len(client.labels), said)) for said in (False, True)
         )
-        assert np.array_equal(soft.arrow.reading, hard.arrow.reading)
-        assert np.array_equal(soft.margin, hard.margin)
+        assert np.array_equal(soft.choice.reading, hard.choice.reading)
+        assert np.array_equal(soft.choice.margin, hard.choice.margin)

@@ -38,7 +38,7 @@ def true_lines(world, client, reading):
     """The unit lines q of the client's labels in the coordinates of the reading, by row."""
     view = world.view(0)
     effects = np.linalg.inv(np.eye(world.n_latent) - world.sem.A)[view.nodes]
-    W = reading.W
+    W = reading.sight.white.W
     q = (W @ view.mixing @ effects).T[[world.node(x) for x in client.labels]]
     return q / np.linalg.norm(q, axis=1, keepdims=True)
 
@@ -58,10 +58,11 @@ def test_with_many_rows_second_targets_are_named_and_the_lines_are_right_without
         reading = read(client)
         q = true_lines(world, client, reading)
         regimes += sum(second_of(world, x) is not None for x in client.labels)
-        for r in np.flatnonzero(reading.second >= 0):
-            other = client.labels[reading.owner[reading.second[r]]]
+        second = reading.sight.second
+        for r in np.flatnonzero(second.found):
+            other = client.labels[reading.owner[second.regime[r]]]
             named.append(other == second_of(world, client.labels[r]))
-            lines.append(abs(reading.arrow.u[r] @ q[r]) > 0.99)
+            lines.append(abs(reading.targets.u[r, reading.choice.reading[r]] @ q[r]) > 0.99)
     assert len(named) > 0.3 * regimes
     assert sum(named) >= len(named) - 1
     # Which of a target's two lines is its own is wrong in 2 % of clean regimes too.
@@ -71,7 +72,7 @@ def test_with_many_rows_second_targets_are_named_and_the_lines_are_right_without
 def test_a_clean_client_has_no_second_targets():
     world = jc.simulate.random_world(8, 1, 1.0, 91_100)
     reading = read(world.client(0, 5_000, seed=1))
-    assert (reading.second == -1).all()
+    assert not reading.sight.second.found.any()
 
 
 def test_nothing_is_said_about_a_target_and_its_second_one():
@@ -113,7 +114,7 @@ def test_an_intervention_with_a_second_target_counts_as_soft():
     client = nearly_exact(world)
     hard = np.ones(len(client.labels), dtype=bool)
     reading = read(client, hypotheses=HYPOTHESES, hard=hard)
-    second = reading.owner[reading.second >= 0]
+    second = reading.owner[reading.sight.second.found]
     assert len(second)
     assert not reading.hard[second].any()
 

@@ -19,18 +19,18 @@ def reading(seed, n, *, noise="gaussian", departures=()):
 @pytest.mark.parametrize("n", [300, 1_000, 10_000])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_independent_rows_show_no_excess(n, noise):
-    assert all(reading(seed, n, noise=noise).spread == 1 for seed in range(8))
+    assert all(reading(seed, n, noise=noise).sight.spread == 1 for seed in range(8))
 
 
 def test_second_targets_are_no_excess():
     departures = ("off-target=1x0.3",)
-    assert all(reading(seed, 5_000, departures=departures).spread == 1 for seed in range(4))
+    assert all(reading(seed, 5_000, departures=departures).sight.spread == 1 for seed in range(4))
 
 
 @pytest.mark.parametrize("r", [0.3, 0.5])
 def test_rows_of_unnamed_subjects_count_for_about_as_few_as_they_are_worth(r):
     worth = 1 + 19 * r**2
-    found = [reading(s, 10_000, departures=(f"subjects={r}x20",)).spread for s in range(5)]
+    found = [reading(s, 10_000, departures=(f"subjects={r}x20",)).sight.spread for s in range(5)]
     assert 0.6 * worth < np.median(found) < 1.5 * worth
 
 
@@ -38,7 +38,7 @@ def test_rows_of_unnamed_subjects_count_for_about_as_few_as_they_are_worth(r):
 def test_many_latents_show_it_too(departures, seen):
     # In many dimensions the outermost eigenvalues are known approximately.
     client = jc.simulate.random_world(45, 1, 1.0, 95_100).client(0, 2_000, departures=departures)
-    assert (read(client).spread > 2) == seen
+    assert (read(client).sight.spread > 2) == seen
 
 
 def test_the_finding_names_the_reasons_and_regimes_are_not_said_to_have_several_targets():

@@ -11,7 +11,6 @@ import jigsaw_crl as jc
 from jigsaw_crl.fragment.fragment import NO, YES
 from jigsaw_crl.nullcone import Recovery
 from jigsaw_crl.nullcone.district import district_facts
-from jigsaw_crl.nullcone.district_lines import District
 from jigsaw_crl.nullcone.structure import decide
 
 
@@ -104,22 +103,17 @@ def test_a_small_effect_is_stated_where_no_line_can_be_tilted(weight):
 def test_a_hidden_second_direction_tilts_a_line_beyond_its_error_and_within_its_tilt(weight):
     world = confounded(weight)
     recovery, unit, error, _ = lines_and_districts(world, 0)
-    lines, rounding = recovery.reading.lines, 1 / np.sqrt(recovery.reading.n)
     at = recovery.labels.index("b")
-    assert lines.rank[at] == 1
+    assert recovery.reading.targets.single[at]
     off = off_truth(world, 0, recovery, unit)[at]
-    assert error[at] < off < lines.tilts(rounding)[at]
+    assert error[at] < off < recovery.sight.rounding.tilt[at]
 
 
 def lines_and_districts(world, k):
     """A client's unit lines, the choice among them, their bound, and its districts with spouses."""
     recovery = Recovery.of(world.client(k))
-    reading = recovery.reading
-    norm = np.linalg.norm(reading.lines.n, axis=2, keepdims=True)
-    unit = np.divide(reading.lines.n, norm, out=np.zeros_like(reading.lines.n), where=norm > 0)
-    error = reading.lines.errors(1 / np.sqrt(reading.n))
     districts = [d for d in decide(recovery.bayes).districts if len(d) > 2]
-    return recovery, unit, error, districts
+    return recovery, recovery.sight.targets.u[:, :2], recovery.sight.rounding.error, districts
 
 
 def test_the_bound_of_a_line_exceeds_its_error():
@@ -134,7 +128,7 @@ def off_truth(world, k, recovery, unit):
     """How far the better of each label's lines is from its q."""
     truth = world.truth(k)
     effects = np.linalg.inv(np.eye(len(truth.labels)) - truth.marginal.A)
-    whiten = recovery.reading.W
+    whiten = recovery.sight.white.W
     q = (whiten @ truth.mixing @ effects).T[[truth.labels.index(x) for x in recovery.labels]]
     q /= np.linalg.norm(q, axis=1, keepdims=True)
     along = np.einsum("rsp,rp->rs", unit, q)
@@ -153,18 +147,18 @@ def test_facts_about_a_district_are_true_whatever_the_error_of_the_lines(noise, 
     stated = 0
     for k in range(8):
         recovery, unit, error, districts = lines_and_districts(world, k)
-        reading, labels = recovery.reading, recovery.labels
+        two, labels = recovery.sight.targets.has[:, 0], recovery.labels
+        choice = np.where(two, recovery.reading.choice.reading, 0)
         moved = rng.normal(size=unit.shape)
         moved *= noise / np.linalg.norm(moved, axis=2, keepdims=True)
         unit = np.where(unit.any(axis=2, keepdims=True), unit + moved, 0.0)
         error = np.maximum(error, bound * noise)
         for members in districts:
             others = np.delete(np.arange(len(unit)), members)
-            roles = np.stack([reading.choice[others], 1 - reading.choice[others]], axis=1)
+            roles = np.stack([choice[others], 1 - choice[others]], axis=1)
             outside = unit[others[:, None], roles]
-            district = District.of(unit[members], error[members], outside, error[others])
-            free = reading.lines.rank[members] == 2
-            facts = district_facts(district, reading.choice[members], free)
+            own = unit[members], error[members], outside, error[others]
+            facts = district_facts(*own, choice[members], two[members])
             if facts is None:
                 continue
             names = [labels[i] for i in members]

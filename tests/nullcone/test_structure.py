@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.order import PartialOrder, transitive_closure
+from jigsaw_crl.base.order import PartialOrder, greedy_order, transitive_closure
 from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.nullcone.structure import decide, greedy_order, joined_by_others
+from jigsaw_crl.nullcone.structure import decide, joined_by_others
 
 
 def evidence(district, ancestor=-5.0):
@@ -86,8 +86,8 @@ def test_a_greedy_order_is_the_one_grown_by_hand():
     rng = np.random.default_rng(0)
     for p in (2, 5, 9, 14):
         odds = rng.normal(size=(p, p)) * 3
-        odds[rng.random((p, p)) < 0.2] = -np.inf
-        np.fill_diagonal(odds, -np.inf)
+        odds[rng.random((p, p)) < 0.2] = 0.0
+        np.fill_diagonal(odds, 0.0)
         order = np.zeros((p, p), dtype=bool)
         pairs = sorted(np.argwhere(odds > 0).tolist(), key=lambda pair: -odds[tuple(pair)])
         for a, d in pairs:
@@ -95,7 +95,7 @@ def test_a_greedy_order_is_the_one_grown_by_hand():
             trial[a, d] = True
             trial = transitive_closure(trial)
             new = trial & ~order
-            gained = odds[new & np.isfinite(odds)].sum()
+            gained = odds[new].sum()
             if not order[a, d] and not np.diagonal(trial).any() and gained > 0:
                 order = trial
         assert np.array_equal(greedy_order(odds), order)

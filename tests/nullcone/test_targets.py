@@ -10,12 +10,11 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import MeanErrors
-from jigsaw_crl.client.white import White, whiten
-from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
-from jigsaw_crl.nullcone.arrows import estimate
-from jigsaw_crl.nullcone.pooling import pool
+from jigsaw_crl.client.white import White
+from jigsaw_crl.nullcone.pairs import statistics_of
+from jigsaw_crl.nullcone.reading import see
+from jigsaw_crl.nullcone.readings import estimate
 from jigsaw_crl.nullcone.recovery import Recovery
-from jigsaw_crl.nullcone.targets import arrow_targets
 from jigsaw_crl.truth.simulate import Intervention, World, random_world
 
 LATENTS, CONTROL_ROWS = 20, 2_000
@@ -34,13 +33,13 @@ def test_regimes_with_fewer_rows_than_latents_are_read_with_sound_errors():
     usable, scores = [], []
     for seed in range(6):
         world, client = small_regimes(seed)
-        targets = arrow_targets(*pool(whiten(client)))
+        targets = see(client).targets
         assert targets.means_fit
         usable.append(targets.usable.mean())
         i, j = (
             np.array(x) for x in zip(*combinations(np.flatnonzero(targets.usable), 2), strict=True)
         )
-        found = arrow_statistics(targets.arrows, i, j)
+        found = statistics_of(targets, i, j)
         # The client has every latent, so that no two targets share a hidden cause.
         T, C = found.values[:, 0], found.covariance[:, 0]
         z = T / np.sqrt(np.einsum("kaa->ka", C))
@@ -92,10 +91,9 @@ def test_rows_of_the_control_are_rarely_taken_for_an_intervention(p, n):
     n_rows = np.full(1_000, float(n))
     errors = MeanErrors.plain(n_rows, 1e9)
     white = White(np.eye(p), M, d, None, n_rows, 1e9, 1e9, np.arange(1_000), errors, exact=False)
-    for use_mean in (True, False):
-        arrows = estimate(white, use_mean=use_mean)
+    for given in (white, replace(white, d=np.zeros_like(d))):
         # One in a thousand; a dozen rows in few dimensions are less Gaussian than that.
-        assert arrows.seen.sum() <= (12 if n == 12 else 6)
+        assert estimate(given).usable.sum() <= (12 if n == 12 else 6)
 
 
 def partly_mean_only(seed: int, n: int | None) -> tuple[World, list[jc.Client], set[str]]:

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.nullcone.lines import Lines, duals
+from jigsaw_crl.nullcone.reading import Reading
+from jigsaw_crl.nullcone.readings import ZERO
 from jigsaw_crl.nullcone.structure import Structure
 
-__all__ = ["constrained_functionals", "orthogonal_rows"]
+__all__ = ["constrained_functionals", "duals", "orthogonal_rows"]
 
 # In single precision.
 Single = npt.NDArray[Any]
@@ -36,64 +36,79 @@ MAX_STEPS = 200
 # Root mean square of the products, in standard errors, at which the solver stops: a hundredth
 # of the sampling error does not change a functional visibly.
 RESIDUAL = 0.05
+# A correction that would take a variance below this share of it is too large to be one.
+LEAST = 0.1
 # Length of a unit row off the others from which it is rounding.
 DEPENDENT = 1e-7
 
 
-def constrained_functionals(
-    W: FloatArray,
-    lines: Lines,
-    choice: IntArray,
-    n: FloatArray,
-    n_eff: float,
-    owner: IntArray,
-    structure: Structure,
-    *,
-    exact: bool = False,
-) -> FloatArray:
+def constrained_functionals(reading: Reading, structure: Structure) -> FloatArray:
     """Functionals on features, one per regime, shape (r, n_features).
 
-    Parameters
-    ----------
-    W : array, shape (p, n_features)
-    lines, choice, n, n_eff, owner
-        As in a `Reading`.
-    structure : Structure
-        Over labels.
-    exact : bool
-        Exact moments have no error to condition on.
+    Exact moments have no error to condition on.
     """
-    free = _vanishing(structure, owner, choice, lines)
-    vectors, form = lines.n, lines.form
-    for _ in range(0 if exact else ROUNDS):
-        problem = _Problem(vectors, lines.rank, form, n, n_eff, free)
+    targets, choice = reading.targets, reading.choice.reading
+    white, rows = targets.white, np.arange(len(choice))
+    if white.exact:
+        return np.asarray(targets.u[rows, choice] @ white.W)
+    vectors, rank, sign = _lines(reading)
+    must = _vanishing(structure, white.owner, rank)
+    W = white.W
+    for _ in range(ROUNDS):
+        problem = _Problem(vectors, rank, sign, white.n, white.n_eff, must)
         vectors, step = problem.corrected()
-        W = solve_triangular(step, W, lower=True, check_finite=False)
-    rows = np.arange(len(choice))
-    return np.asarray(vectors[rows, choice] @ W)
+        W = step @ W
+    return np.asarray(vectors[:, 0] @ W)
 
 
-def _vanishing(structure: Structure, owner: IntArray, choice: IntArray, lines: Lines) -> BoolArray:
-    """`[i, s, j, t]`: must line s of regime i be orthogonal to line t of regime j?"""
-    r = len(owner)
+def _lines(reading: Reading) -> tuple[FloatArray, IntArray, FloatArray]:
+    """The chosen readings as lines, shape (r, 2, p), with their ranks and signs.
+
+    Where c is seen and fixes the line at least as well as the mean does, q and c of T1, with
+    `D = q cᵀ + c qᵀ`. Otherwise one line with `D = 2σ n nᵀ`, with the eigenvalue `√(α/w_D)` that
+    would fix it as well.
+    """
+    t, choice = reading.targets, reading.choice.reading
+    at = np.arange(len(choice)), choice
+    u, c, lam, alpha = t.u[at], t.c[at], t.lam[at], t.precision[at]
+    by_c = 2.0 * t.w_cov * t.signal[at] > alpha
+    two = t.usable & (choice != ZERO) & by_c & (t.odds > 0)
+    full = c + 0.5 * lam[:, None] * u
+    scale = np.where(two, np.linalg.norm(full, axis=1), np.sqrt(alpha / t.w_cov) / 2)
+    scale = np.sqrt(np.where(scale > 0, scale, 1.0))[:, None]
+    lines = np.stack([u * scale, np.where(two[:, None], full / scale, 0.0)], axis=1)
+    lines[~t.usable] = 0.0
+    sign = np.where(two | ~t.usable, 0.0, np.where(lam < 0, -1.0, 1.0))
+    return lines, np.where(two, 2, t.usable * 1), sign
+
+
+def duals(lines: FloatArray) -> FloatArray:
+    """`m^s` in each plane with ⟨m^s, n^s⟩ = 0 and ⟨m^s, n^{1−s}⟩ = 1, for lines of shape (r, 2, p).
+
+    By Cramer's rule: many systems of two equations in a few array operations.
+    """
+    a, b = lines[:, 0], lines[:, 1]
+    aa, ab, bb = (np.einsum("rp,rp->r", x, y)[:, None] for x, y in ((a, a), (a, b), (b, b)))
+    off = np.stack([aa * b - ab * a, bb * a - ab * b], axis=1)
+    return np.asarray(off / (aa * bb - ab**2)[:, None])
+
+
+def _vanishing(structure: Structure, owner: IntArray, rank: IntArray) -> BoolArray:
+    """`[i, s, j, t]`: must line s of regime i be orthogonal to line t of j? Line 0 is q, 1 is c."""
     across = ~structure.same_district[np.ix_(owner, owner)]
     unrelated = across & ~structure.ancestor[np.ix_(owner, owner)]  # i is no ancestor of j
-    must = np.zeros((r, 2, r, 2), dtype=bool)
-    i, j = np.arange(r)[:, None], np.arange(r)[None, :]
-    q_i, q_j = choice[:, None], choice[None, :]
-    must[i, q_i, j, q_j] = across
-    two = lines.rank == 2
-    must[i, q_i, j, 1 - q_j] |= unrelated & two[None, :]
-    must[i, 1 - q_i, j, q_j] |= unrelated.T & two[:, None]
-    seen = lines.rank > 0
-    must &= seen[:, None, None, None] & seen[None, None, :, None]
-    return must
+    must = np.zeros((len(owner), 2, len(owner), 2), dtype=bool)
+    must[:, 0, :, 0] = across
+    must[:, 0, :, 1] = unrelated & (rank == 2)
+    must[:, 1, :, 0] = must[:, 0, :, 1].T
+    seen = rank > 0
+    return np.asarray(must & seen[:, None, None, None] & seen[:, None])
 
 
 class _Problem:
     """One linearised conditioning; arrays of lines have shape (r, 2, p).
 
-    With `F = form · n` (so that `D = nᵀ F`), `h = ½` for rank 2 and 1 for rank 1, the error of a
+    With `D = nᵀ F`, `h = ½` for rank 2 and 1 for rank 1, the error of a
     line is `δn = e − h ⟨m, e⟩ F` with `e = m (N − H)`, for either rank. Rank 1: it is fixed up to a
     multiple of n itself, which no orthogonality sees; the error of D along n shows in its length.
     """
@@ -102,7 +117,7 @@ class _Problem:
         self,
         vectors: FloatArray,
         rank: IntArray,
-        form: FloatArray,
+        sign: FloatArray,
         n: FloatArray,
         n_eff: float,
         must: BoolArray,
@@ -113,21 +128,21 @@ class _Problem:
         # The correction is needed to a few digits only, and single precision is twice as fast.
         self.vectors: Single = vectors.astype(np.float32)
         self.n, self.n_eff = n.astype(np.float32)[:, None, None], np.float32(n_eff)
-        self.F: Single = form.astype(np.float32) @ self.vectors
+        # `D = nᵀ F`.
+        swapped = np.where((rank == 2)[:, None, None], self.vectors[:, ::-1], 0)
+        self.F: Single = (swapped + 2 * sign[:, None, None] * self.vectors).astype(np.float32)
         self.h = np.where(rank == 2, np.float32(0.5), np.float32(1.0))[:, None, None]
-        self.m = self._duals(rank, (form[:, 0, 0] / 2).astype(np.float32))
-        self.Mm: Single = self.m + (self.m @ _turned(self.vectors)) @ self.F
-        self.mMm = self.m @ _turned(self.Mm)
+        self.m = self._duals(rank, sign.astype(np.float32))
+        self.Mm: Single = self.m + (self.m @ self.vectors.mT) @ self.F
+        self.mMm = self.m @ self.Mm.mT
         self.m_and_n = np.concatenate([self.m, self.vectors]).reshape(4 * r, p)
 
     def corrected(self) -> tuple[FloatArray, FloatArray]:
-        """Corrected lines in re-whitened coordinates, and the Cholesky factor of their control."""
-        r, _, p = self.vectors.shape
+        """Corrected lines in re-whitened coordinates, and the step to these."""
         d, H = self._errors(self._multipliers())
-        step = _cholesky(np.eye(p) - H)
-        away = (self.exact - d).reshape(2 * r, p).T
-        corrected = solve_triangular(step, away, lower=True, check_finite=False)
-        return np.asarray(corrected.T.reshape(r, 2, p), dtype=np.float64), step
+        values, vectors = np.linalg.eigh(np.eye(len(H)) - H)
+        step = (vectors / np.sqrt(np.maximum(values, LEAST))) @ vectors.T
+        return np.asarray((self.exact - d) @ step, dtype=np.float64), step
 
     def _duals(self, rank: IntArray, sign: Single) -> Single:
         """`m^s` in the plane with ⟨m^s, n^s⟩ = 0, ⟨m^s, n^{1−s}⟩ = 1 (rank 1: σ n/(2‖n‖²))."""
@@ -166,8 +181,8 @@ class _Problem:
         v = w - self.h * _dot(self.F, w) * self.m
         A = self.m_and_n.T @ np.concatenate([v, w / 2]).reshape(self.m_and_n.shape)
         H = (A + A.T) / -self.n_eff
-        d = self.mMm @ (v + (v @ _turned(self.vectors)) @ self.F)
-        d = (d + (self.Mm @ _turned(v)) @ self.Mm) / self.n - self.m @ H
+        d = self.mMm @ (v + (v @ self.vectors.mT) @ self.F)
+        d = (d + (self.Mm @ v.mT) @ self.Mm) / self.n - self.m @ H
         return d - self.h * _dot(self.m, d) * self.F, H
 
     def _variance(self) -> Single:
@@ -179,25 +194,8 @@ class _Problem:
         return np.where(self.must, half + half.T, np.float32(1))
 
 
-def _turned(x: Single) -> Single:
-    return np.swapaxes(x, 1, 2)
-
-
 def _dot(x: Single, y: Single) -> Single:
     return np.asarray((x * y).sum(axis=-1, keepdims=True))
-
-
-def _cholesky(matrix: FloatArray) -> FloatArray:
-    """Cholesky factor; a correction too large to be one is shrunk until it is."""
-    identity = np.eye(len(matrix))
-    # No eigenvalue is further from 1 than this.
-    if np.linalg.norm(matrix - identity) < 0.9:
-        return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
-    for share in (1.0, 0.5, 0.25, 0.0):
-        candidate = identity + share * (matrix - identity)
-        if np.linalg.eigvalsh(candidate)[0] > 0.1:
-            return np.asarray(np.linalg.cholesky(candidate), dtype=np.float64)
-    return identity
 
 
 def orthogonal_rows(functionals: FloatArray, structure: Structure) -> FloatArray:

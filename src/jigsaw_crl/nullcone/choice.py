@@ -18,11 +18,9 @@ from functools import reduce
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.nullcone.readings import IMPOSSIBLE
 
-__all__ = ["IMPOSSIBLE", "Choice", "choose_readings"]
-
-# Log likelihood of a reading that does not exist.
-IMPOSSIBLE = -1e6
+__all__ = ["Choice", "choose_readings"]
 
 
 @dataclass(frozen=True, eq=False)

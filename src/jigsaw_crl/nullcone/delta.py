@@ -25,17 +25,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.nullcone.arrows import ZERO, Arrows
+from jigsaw_crl.nullcone.readings import ZERO, Readings
 
-__all__ = ["C_I", "C_J", "U_I", "U_J", "Readings", "covariance", "upper"]
+__all__ = ["C_I", "C_J", "U_I", "U_J", "Errors", "delta", "upper"]
 
 # Places of the first four vectors of a basis.
 U_I, C_I, U_J, C_J = range(4)
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
-    """What errors need of m readings.
+class Errors:
+    """How errors of the moments move m readings.
 
     Parameters
     ----------
@@ -72,39 +72,39 @@ class Readings:
     n_eff: float
 
     @classmethod
-    def of(cls, arrows: Arrows, regime: IntArray, slot: IntArray) -> Readings:
+    def of(cls, readings: Readings, regime: IntArray, slot: IntArray) -> Errors:
         """Of the readings in these slots of these regimes."""
-        at, errors = (regime, slot), arrows.errors
-        lam, alpha, signal = arrows.lam[at], arrows.precision[at], arrows.signal[at]
-        w_cov, zero = arrows.w_cov[regime], slot == ZERO
-        square = np.einsum("mp,mp->m", arrows.c[at], arrows.c[at])
+        at, errors = (regime, slot), readings.white.errors
+        lam, alpha, signal = readings.lam[at], readings.precision[at], readings.signal[at]
+        w_cov, zero = readings.w_cov[regime], slot == ZERO
+        square = np.einsum("mp,mp->m", readings.c[at], readings.c[at])
         known = w_cov * signal
         inverse = np.divide(1.0, square, out=np.zeros_like(square), where=square > 0)
         return cls(
             lam=lam,
             alpha=alpha,
-            n=arrows.n[regime],
+            n=readings.white.n[regime],
             zero=zero,
             pull=known / (alpha + known) * inverse,
-            by_mean=arrows.w_mean[regime] * arrows.m[at],
+            by_mean=readings.w_mean[regime] * readings.m[at],
             by_line=np.where(zero, w_cov * lam / (1.0 + np.maximum(lam, -0.9)), 0.0),
             by_c=np.where(zero, 0.0, w_cov * np.sqrt(signal * inverse)),
-            loose=arrows.loose[at] / alpha**2,
+            loose=readings.loose[at] / alpha**2,
             mean_rows=errors.n[regime],
             base=errors.base[regime],
             shared=errors.shared[np.ix_(regime, regime)],
             n_control=errors.n_control,
-            n_eff=arrows.n_eff,
+            n_eff=readings.white.n_eff,
         )
 
 
 def upper(count: int) -> list[tuple[int, int]]:
-    """Entries of a symmetric matrix that `covariance` gives, in its order."""
+    """Entries of a symmetric matrix that `delta` gives, in its order."""
     return [(a, b) for a in range(count) for b in range(a, count)]
 
 
-def covariance(
-    r: Readings,
+def delta(
+    r: Errors,
     i: IntArray,
     j: IntArray,
     K: FloatArray,
@@ -117,7 +117,7 @@ def covariance(
 
     Parameters
     ----------
-    r : Readings
+    r : Errors
     i, j : array of int, shape (k,)
     K, R : array, shape (d, d, k)
         Gram matrices of the basis, plain and in the metric of the rows.

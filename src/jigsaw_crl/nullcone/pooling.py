@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.white import White
 from jigsaw_crl.moments.regime import inverse_square_root
-from jigsaw_crl.nullcone.spikes import Spikes, judge
+from jigsaw_crl.nullcone.judge import Judged, judge
 
 __all__ = ["pool"]
 
@@ -36,16 +36,18 @@ RESIDUAL = 1e-3
 SMALLEST_STEP = -0.7
 
 
-def pool(white: White) -> tuple[White, Spikes]:
+def pool(white: White) -> tuple[White, Judged]:
     """Whiten all regimes by the control covariance that all of them support, and judge them."""
-    spikes = judge(white)
+    judged = judge(white)
     p = white.dimension
     M0 = identity = np.eye(p)
     for _ in range(0 if white.exact else MAX_ROUNDS):
         # A regime with several targets differs from C₀ in more directions than are projected off.
-        n = np.where(spikes.several, 0.0, white.n)
+        n = np.where(judged.several, 0.0, white.n)
         D = np.tensordot(n, white.M, axes=1) - n.sum() * identity
-        H = _solve_correction(M0, D, white.M, white.n_control, n, spikes.directions)
+        ends = np.stack([white.eigen.high, white.eigen.low], axis=1)
+        moved = np.stack([judged.high, judged.low], axis=1) > 1
+        H = _solve_correction(M0, D, white.M, white.n_control, n, ends * moved[:, :, None])
         if float(np.linalg.norm(H)) / p < NEGLIGIBLE / np.sqrt(white.n_eff):
             break
         # No eigenvalue is as low as minus the norm.
@@ -56,8 +58,8 @@ def pool(white: White) -> tuple[White, Spikes]:
         M0 = step @ M0 @ step
         # A regime counts half for C₀, because it says nothing about its plane.
         white = replace(white.moved(step), n_eff=white.n_control + 0.5 * float(n.sum()))
-        spikes = judge(white)
-    return white, spikes
+        judged = judge(white)
+    return white, judged
 
 
 def _solve_correction(

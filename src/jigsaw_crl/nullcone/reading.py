@@ -1,4 +1,4 @@
-"""From a client's moments to log Bayes factors: pooling, targets, pairs, choice of readings.
+"""From a client's moments to log Bayes factors: pooling, readings, pairs, choice of readings.
 
 `see` runs the client's inference in the order of the modules beside this one, up to the statistics
 of each pair. `read` takes it from there for a given claim on which interventions are hard, and
@@ -15,136 +15,83 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, hard_hypotheses, quantities
-from jigsaw_crl.evidence.mixture import Densities, by_label, densities
-from jigsaw_crl.nullcone.choice import choose_readings
-from jigsaw_crl.nullcone.effects import Arrow
-from jigsaw_crl.nullcone.lines import Lines
+from jigsaw_crl.evidence.mixture import Densities, Statistics, by_label, densities
+from jigsaw_crl.nullcone.choice import Choice, choose_readings
+from jigsaw_crl.nullcone.exact import Rounding, exact_readings, exact_statistics
+from jigsaw_crl.nullcone.judge import Judged, excess_spread
+from jigsaw_crl.nullcone.pairs import statistics_of
 from jigsaw_crl.nullcone.pooling import pool
-from jigsaw_crl.nullcone.second_targets import second_targets
-from jigsaw_crl.nullcone.spread import excess_spread
-from jigsaw_crl.nullcone.targets import Targets, arrow_targets, exact_targets
+from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, decided, estimate
+from jigsaw_crl.nullcone.second_targets import Second, second_targets
 
 __all__ = ["Reading", "Sight", "read", "see"]
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What a client's moments say about its targets, before any decision.
-
-    Regimes are indexed by r (a label has several when it was applied at several strengths), labels
-    by p.
-
-    Parameters
-    ----------
-    exact : bool
-    W : array, shape (d, n_features)
-        Takes features to coordinates in which the pooled control is white.
-    n : array, shape (r,)
-    n_eff : float
-    owner : array of int, shape (r,)
-        Label of each regime.
-    lines : Lines
-        Of the chosen readings, for the basis.
-    choice : array of int, shape (r,)
-        Which line of each regime is its q.
-    strength : array, shape (r,)
-        How clearly each regime differs from the control: 1 is the edge of chance.
-    third : array, shape (r,)
-        See `Spikes`; second targets included.
-    several : array of bool, shape (r,)
-        Regimes that are left out: more than one target moved.
-    second : array of int, shape (r,)
-        A regime of the label on which the regime acts as well; −1 where there is none.
-    usable : array of bool, shape (r,)
-        Regimes that show one target.
-    single : array of bool, shape (r,)
-        Usable regimes that moved a single direction where a second would have been seen.
-    mean_alone : array of bool, shape (r,)
-        Usable regimes that moved the mean and nothing else.
-    change : array, shape (r,)
-        Change of the covariance along the shift of the mean; up to 1 it is chance.
-    identified : bool
-        Some intervention clearly moved a second direction.
-    means_fit : bool
-        The mean shifts lie on lines that the covariances allow.
-    misfit : float
-        χ² over its degrees of freedom of the shifts off those lines.
-    lean : array, shape (r,)
-        See `Targets`.
-    spread : float
-        See `excess_spread`.
-    margin : array, shape (r,)
-        Log evidence for the chosen reading.
-    z : array, shape (r, r)
-        ⟨q_i, q_j⟩ in standard errors, NaN where there is none.
-    hypotheses : Hypotheses
-    factors : array, shape (n_hypotheses, p, p)
-        Log Bayes factor of each hypothesis against the first, "unrelated"; NaN where unseen.
-    claimed : array, shape (n_hypotheses, p, p)
-        The same with what hard interventions add; `factors` itself if there are none.
-    hard : array of bool, shape (p,)
-        Labels whose intervention is hard.
-    arrow : Arrow
-        The chosen readings in natural lengths.
-    sizes : array, shape (2, p, p)
-        ⟨q_a, c_d⟩ over the length of c_d, and its standard error; NaN where unseen.
-    """
-
-    exact: bool
-    W: FloatArray
-    n: FloatArray
-    n_eff: float
-    owner: IntArray
-    lines: Lines
-    choice: IntArray
-    strength: FloatArray
-    third: FloatArray
-    several: BoolArray
-    second: IntArray
-    usable: BoolArray
-    single: BoolArray
-    mean_alone: BoolArray
-    change: FloatArray
-    identified: bool
-    means_fit: bool
-    misfit: float
-    lean: FloatArray
-    spread: float
-    margin: FloatArray
-    z: FloatArray
-    hypotheses: Hypotheses
-    factors: FloatArray
-    claimed: FloatArray
-    hard: BoolArray
-    arrow: Arrow
-    sizes: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Sight:
     """What a client's moments show of its targets, whichever interventions are hard.
 
+    Regimes are indexed by r (a label has several when it was applied at several strengths), labels
+    by p.
+
     Parameters
     ----------
-    white : White
-        Without the matrices M.
-    targets : Targets
-    third : array, shape (r,)
-        See `Spikes`; second targets included.
-    several : array of bool, shape (r,)
-        Regimes that are left out: more than one target moved.
-    second : array of int, shape (r,)
-        A regime of the label on which the regime acts as well; −1 where there is none.
+    judged : Judged
+        Of the regimes as they are, second targets included.
+    targets : Readings
+    statistics : Statistics
+        Of all pairs of usable regimes of different labels.
+    second : Second
     spread : float
         See `excess_spread`.
+    rounding : Rounding or None
+        Of exact moments.
     """
 
-    white: White
-    targets: Targets
-    third: FloatArray
-    several: BoolArray
-    second: IntArray
+    judged: Judged
+    targets: Readings
+    statistics: Statistics
+    second: Second
     spread: float
+    rounding: Rounding | None
+
+    @property
+    def white(self) -> White:
+        """Without the matrices M."""
+        return self.targets.white
+
+    @property
+    def exact(self) -> bool:
+        return self.white.exact
+
+    @property
+    def owner(self) -> IntArray:
+        """Label of each regime, shape (r,)."""
+        return self.white.owner
+
+    def lean(self) -> FloatArray:
+        """How far each single target's line leans on another one, in standard errors, shape (r,).
+
+        Beyond what a missed second direction explains: a c as large as noise hides, √null, tilts a
+        line of eigenvalue λ by at most atan(√null/λ). The most that a line leans; −∞ if it leans on
+        none. Where the other target has two lines, the one that leans less counts.
+        """
+        t, s = self.targets, self.statistics
+        single = np.logical_and(t.single, not self.exact)
+        size = np.maximum(np.abs(t.lam[:, ZERO]), np.finfo(np.float64).tiny)
+        tilt = np.where(single, np.sin(np.arctan(np.sqrt(t.null[:, 0]) / size)), 0.0)
+        worst = np.full(len(single), -np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            over = np.abs(s.values[:, :, 0]) - (tilt[s.first] + tilt[s.second])[:, None]
+            scores = np.where(s.exists, over / np.sqrt(s.covariance[:, :, 0, 0]), np.inf)
+        scores = scores.reshape(-1, READINGS, READINGS)
+        turned = np.swapaxes(scores, 1, 2)
+        for own, other, score in ((s.first, s.second, scores), (s.second, s.first, turned)):
+            both = single[own] & single[other]
+            least = np.where(both, score[:, ZERO, ZERO], score[:, ZERO, :ZERO].min(axis=1))
+            known = single[own] & np.isfinite(least)
+            np.maximum.at(worst, own[known], least[known])
+        return worst
 
 
 def see(client: Client, white: White | None = None) -> Sight:
@@ -153,18 +100,71 @@ def see(client: Client, white: White | None = None) -> Sight:
     `white` is the client, whitened by its control; computed if None.
     """
     given = whiten(client) if white is None else white
-    white, spikes = pool(given)
-    spread = excess_spread(white)
+    white, judged = pool(given)
+    spread = excess_spread(judged, white.dimension)
     if spread > 1:
-        white, spikes = pool(given.counting(spread))
-    third = spikes.third
-    second, white, spikes = second_targets(white, spikes)
-    exact = white.exact
-    targets = exact_targets(white, spikes) if exact else arrow_targets(white, spikes, second)
-    white = replace(white, M=white.M[:, :0, :0])
-    if second is None:
-        return Sight(white, targets, third, spikes.several, np.full(len(third), -1), spread)
-    return Sight(white, targets, third, second.refused, second.regime, spread)
+        white, judged = pool(given.counting(spread))
+    if white.exact:
+        targets, rounding = exact_readings(white, judged)
+        second = Second.none(white, judged.several)
+        statistics = exact_statistics(targets, rounding, *_pairs(targets, second))
+        return Sight(judged, targets, statistics, second, spread, rounding)
+    second, white = second_targets(white, judged)
+    targets = decided(estimate(white), white, ~second.refused)
+    statistics = statistics_of(targets, *_pairs(targets, second))
+    statistics = second.widened(statistics, targets)
+    return Sight(judged, targets, statistics, second, spread, None)
+
+
+def _pairs(targets: Readings, second: Second) -> tuple[IntArray, IntArray]:
+    """Pairs of usable regimes of different labels, neither the second target of the other."""
+    owner, usable = targets.white.owner, targets.usable
+    i, j = np.triu_indices(len(owner), 1)
+    other = np.where(second.found, owner[second.regime], -1)
+    keep = usable[i] & usable[j] & (owner[i] != owner[j])
+    keep &= (other[i] != owner[j]) & (other[j] != owner[i])
+    return i[keep], j[keep]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a client's moments say about its targets, before any decision.
+
+    Parameters
+    ----------
+    sight : Sight
+    targets : Readings
+        Under the claim on which interventions are hard.
+    choice : Choice
+        The readings that fit all pairs best.
+    hypotheses : Hypotheses
+    factors : array, shape (n_hypotheses, p, p)
+        Log Bayes factor of each hypothesis against the first, "unrelated"; NaN where unseen.
+    claimed : array, shape (n_hypotheses, p, p)
+        The same with what hard interventions add; `factors` itself if there are none.
+    hard : array of bool, shape (p,)
+        Labels whose intervention is hard.
+    sizes : array, shape (2, p, p)
+        ⟨q_a, c_d⟩ over the length of c_d, and its standard error; NaN where unseen.
+    """
+
+    sight: Sight
+    targets: Readings
+    choice: Choice
+    hypotheses: Hypotheses
+    factors: FloatArray
+    claimed: FloatArray
+    hard: BoolArray
+    sizes: FloatArray
+
+    @property
+    def exact(self) -> bool:
+        return self.sight.exact
+
+    @property
+    def owner(self) -> IntArray:
+        """Label of each regime, shape (r,)."""
+        return self.sight.owner
 
 
 def read(
@@ -182,84 +182,68 @@ def read(
     hard : array of bool, shape (p,), optional
         Labels whose intervention is hard; none by default.
     """
-    white = sight.white
+    targets, owner = sight.targets, sight.owner
     hard = np.zeros(labels, dtype=bool) if hard is None else hard.copy()
     # What a second target hides of c is a part of the effects on it.
-    hard[white.owner[sight.second >= 0]] = False
-    targets = sight.targets.claimed(hard[white.owner])
-    statistics = targets.statistics
+    hard[owner[sight.second.found]] = False
+    # If a hard intervention does not change the covariance, c is zero. Of any other, nothing is
+    # known.
+    alone = targets.mean_alone & ~hard[owner]
+    targets = replace(targets, mean_alone=alone, single=targets.single & ~alone)
+    statistics = _without_unmoved(sight.statistics, alone)
     i, j = statistics.first, statistics.second
     # A c that is zero by its exact moments is known; one that seems to be zero is not.
-    known = hard[white.owner] & (~targets.single | white.exact)
-    ratio = targets.length[j] / targets.length[i]
-    sizes = quantities(targets.size[i], targets.size[j], white.dimension, ratio)
+    known = hard[owner] & (~targets.single | sight.exact)
+    length = np.sqrt(1.0 + targets.signal[:, 0])
+    dimension = sight.white.dimension
+    sizes = quantities(targets.size[i], targets.size[j], dimension, length[j] / length[i])
     density = densities(statistics, hypotheses, sizes)
-    claimed = _with_effects(targets, hypotheses, sizes, density, known) if hard.any() else density
+    claimed = density
+    if hard.any():
+        claimed = _with_effects(statistics, hypotheses, sizes, density, known)
     # A swapped line and its c can pass for effects that no intervention had: in samples the lines
     # are chosen without the claim. In exact moments the claim breaks ties inside districts.
-    agreed = claimed if white.exact else density
-    F = _agreement(targets, agreed.total, white)
+    F = _agreement(targets, statistics, (claimed if sight.exact else density).total)
     choice = choose_readings(F, targets.log_likelihood)
     weight = choice.log_weight(F, i, j)
+    soft = full = by_label(statistics, density.rows, weight, hypotheses, owner, labels)
+    if claimed is not density:
+        full = by_label(statistics, claimed.rows, weight, hypotheses, owner, labels)
+    shares = _sizes(targets, statistics, choice.reading, labels)
+    return Reading(sight, targets, choice, hypotheses, soft, full, hard, shares)
 
-    def factors(rows: FloatArray) -> FloatArray:
-        return by_label(statistics, rows, weight, hypotheses, white.owner, labels)
 
-    soft = factors(density.rows)
-    lines, q = targets.basis_lines(choice.reading)
-    return Reading(
-        exact=white.exact,
-        W=white.W,
-        n=white.n,
-        n_eff=white.n_eff,
-        owner=white.owner,
-        lines=lines,
-        choice=q,
-        strength=targets.strength,
-        third=sight.third,
-        several=sight.several,
-        second=sight.second,
-        usable=targets.usable,
-        single=targets.single,
-        mean_alone=targets.mean_alone,
-        change=targets.change,
-        identified=targets.identified,
-        means_fit=targets.means_fit,
-        misfit=targets.misfit,
-        lean=targets.lean,
-        spread=sight.spread,
-        margin=choice.margin,
-        z=_standard_scores(targets, choice.reading),
-        hypotheses=hypotheses,
-        factors=soft,
-        claimed=factors(claimed.rows) if hard.any() else soft,
-        hard=hard,
-        arrow=targets.chosen(choice.reading),
-        sizes=_sizes(targets, choice.reading, white.owner, labels),
-    )
+def _without_unmoved(statistics: Statistics, mean_alone: BoolArray) -> Statistics:
+    """The statistics without what they say about a c that was not moved.
+
+    Such a c is free, and the product with it is zero with variance 1, whatever the relation is.
+    """
+    if not mean_alone.any():
+        return statistics
+    values, covariance = statistics.values.copy(), statistics.covariance.copy()
+    free = statistics.free.copy()
+    for side, (regime, at) in enumerate(((statistics.first, 2), (statistics.second, 1))):
+        k = mean_alone[regime]
+        values[k, :, at] = 0.0
+        covariance[k, :, at, :] = covariance[k, :, :, at] = 0.0
+        covariance[k, :, at, at] = 1.0
+        free[k, :, side] = True
+    return replace(statistics, values=values, covariance=covariance, free=free)
 
 
 def _with_effects(
-    targets: Targets,
+    statistics: Statistics,
     hypotheses: Hypotheses,
     sizes: dict[str, FloatArray],
     soft: Densities,
     hard: BoolArray,
 ) -> Densities:
     """Densities in which the pairs of regimes with hard interventions speak by their effects."""
-    s = targets.statistics
-    hard_i, hard_j = hard[s.first], hard[s.second]
-    stretch = np.ones((len(s.first), 3))
-    stretch[:, 1], stretch[:, 2] = targets.natural[s.second], targets.natural[s.first]
-    natural = replace(
-        s,
-        values=s.values * stretch[:, None, :],
-        covariance=s.covariance * (stretch[:, None, :, None] * stretch[:, None, None, :]),
-    )
-    effects = natural.as_effects(hard_i, hard_j)
+    i, j = hard[statistics.first], hard[statistics.second]
+    effects = statistics.as_effects(i, j)
     rows, total = soft.rows.copy(), soft.total.copy()
     for of_i, of_j in ((True, True), (True, False), (False, True)):
-        chosen = (hard_i == of_i) & (hard_j == of_j)
+        chosen = (i == of_i) & (j == of_j)
         if chosen.any():
             table = hard_hypotheses(hypotheses, of_i, of_j)
             own = {name: value[chosen] for name, value in sizes.items()}
@@ -268,20 +252,20 @@ def _with_effects(
     return Densities(rows, total)
 
 
-def _sizes(targets: Targets, reading: IntArray, owner: IntArray, p: int) -> FloatArray:
+def _sizes(targets: Readings, s: Statistics, reading: IntArray, p: int) -> FloatArray:
     """⟨q_a, c_d⟩ over the length of c_d in the chosen readings, and its error, shape (2, p, p)."""
-    s = targets.statistics
-    pick = targets.lines.shape[1] * reading[s.first] + reading[s.second]
-    rows = np.arange(len(s.first))
+    owner, rows = targets.white.owner, np.arange(len(s.first))
+    pick = READINGS * reading[s.first] + reading[s.second]
+    # The error of a coordinate of a c that does not show.
+    unseen = np.sqrt(targets.null[:, 0] / max(targets.white.dimension - 1, 1))
     out = np.full((2, p, p), np.nan)
     for a, d, at in ((s.first, s.second, 1), (s.second, s.first, 2)):
         size = np.where(targets.size[d] > 0, targets.size[d], np.nan)
         seen = s.free[rows, pick, 2 - at]
         value = np.where(seen, s.values[rows, pick, at] / size, 0.0)
-        error = np.sqrt(s.covariance[rows, pick, at, at]) / size
-        error = np.where(seen, error, targets.unseen[d] / size)
-        if targets.planes is not None:
-            error = np.zeros_like(error)  # exact moments
+        error = np.where(seen, np.sqrt(s.covariance[rows, pick, at, at]), unseen[d]) / size
+        if targets.white.exact:
+            error = np.zeros_like(error)
         # Of several strengths, the one that is known best.
         order = np.argsort(-error, kind="stable") if len(owner) > p else rows
         cells = owner[a][order], owner[d][order]
@@ -289,13 +273,13 @@ def _sizes(targets: Targets, reading: IntArray, owner: IntArray, p: int) -> Floa
     return out
 
 
-def _agreement(targets: Targets, total: FloatArray, white: White) -> FloatArray:
+def _agreement(targets: Readings, statistics: Statistics, total: FloatArray) -> FloatArray:
     """`F[i, j, s, t]` for the choice of readings, shape (r, r, s, s)."""
-    r, s, p = targets.lines.shape
+    white, (r, s, p) = targets.white, targets.u.shape
     F = np.zeros((r, r, s, s))
     # A reading that does not exist is excluded by its own likelihood.
     pairs = np.maximum(total, -1e5).reshape(-1, s, s)
-    i, j = targets.statistics.first, targets.statistics.second
+    i, j = statistics.first, statistics.second
     F[i, j] = pairs
     F[j, i] = np.swapaxes(pairs, 1, 2)
     # Regimes of one label have one q: their chosen lines must be parallel. A direction in p
@@ -303,17 +287,6 @@ def _agreement(targets: Targets, total: FloatArray, white: White) -> FloatArray:
     alike = white.owner[:, None] == white.owner[None, :]
     np.fill_diagonal(alike, False)
     for a, b in np.argwhere(alike):
-        cosine = targets.lines[a] @ targets.lines[b].T
+        cosine = targets.u[a] @ targets.u[b].T
         F[a, b] = -0.5 * min(white.n[a], white.n[b]) / p * (1.0 - cosine**2)
     return F
-
-
-def _standard_scores(targets: Targets, reading: IntArray) -> FloatArray:
-    """⟨q_i, q_j⟩ of the chosen readings in standard errors, shape (r, r)."""
-    s = targets.statistics
-    rows, pick = np.arange(len(s.first)), targets.lines.shape[1] * reading[s.first]
-    pick = pick + reading[s.second]
-    z = np.full((len(reading), len(reading)), np.nan)
-    score = s.values[rows, pick, 0] / np.sqrt(s.covariance[rows, pick, 0, 0])
-    z[s.first, s.second] = z[s.second, s.first] = score
-    return z

@@ -5,34 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import ReadingNote
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.base.threads import one_thread
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, Statements
-from jigsaw_crl.nullcone.arrows import MISFIT
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
-from jigsaw_crl.nullcone.hard import Contradicted, effect_tables, read_claimed, representatives
-from jigsaw_crl.nullcone.hard import functionals as latent_functionals
+from jigsaw_crl.nullcone.effects import Contradicted, Revealed, read_claimed
+from jigsaw_crl.nullcone.judge import SEVERAL, spread_edge
 from jigsaw_crl.nullcone.metric_free import read_metric_free
 from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
-from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL
-from jigsaw_crl.nullcone.spread import spread_edge
+from jigsaw_crl.nullcone.readings import MISFIT
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 
-__all__ = ["Confounding", "RankOne", "Recovery", "check_options", "recover_fragment"]
+__all__ = ["Confounding", "RankOne", "Recovery"]
 
 Confounding = Literal["allow", "none"]
 # A line leans if it does by this many standard errors beyond what a missed direction explains.
@@ -45,32 +41,6 @@ def _exponent(probability: float) -> float:
     return round(-float(np.log10(max(probability, 1e-300))), 1)
 
 
-def recover_fragment(
-    client: Client, *, confounding: Confounding = "allow", rank_one: RankOne | None = None
-) -> Fragment:
-    """One client's fragment by the null-cone method, without checks and findings.
-
-    `jigsaw_crl.recover_fragment` checks the client first and adds the findings.
-
-    Parameters
-    ----------
-    client : Client
-    confounding : {"allow", "none"}
-        "none" when the client accesses every latent, so that no hidden cause joins two targets.
-    rank_one : {"no-ancestor", "unsure"}, optional
-        What to conclude about a target whose intervention moved a single direction: that it has no
-        ancestor (right if every intervention changes the weights of all parents), or nothing. By
-        default nothing, unless it is hard or the moments are exact: those are of a model in which
-        interventions change weights.
-
-    Returns
-    -------
-    Fragment
-    """
-    with one_thread():
-        return Recovery.of(client, confounding=confounding, rank_one=rank_one).fragment()
-
-
 @dataclass(frozen=True, eq=False)
 class Recovery:
     """What was read from one client: its own fragment, and the one refined by the global order."""
@@ -81,7 +51,6 @@ class Recovery:
     n_latent: int
     rank_one: RankOne | None
     reading: Reading
-    sight: Sight
     contradicted: tuple[Contradicted, ...] = ()
     nonlinear: Nonlinear | None = None
     chance_linear: float = 1.0
@@ -103,8 +72,13 @@ class Recovery:
         Parameters
         ----------
         client : Client
-        confounding, rank_one
-            As for `recover_fragment`.
+        confounding : {"allow", "none"}
+            "none" when the client accesses every latent, so that no hidden cause joins two targets.
+        rank_one : {"no-ancestor", "unsure"}, optional
+            What to conclude about a target whose intervention moved a single direction: that it has
+            no ancestor (right if every intervention changes the weights of all parents), or
+            nothing. By default nothing, unless it is hard or the moments are exact: those are of a
+            model in which interventions change weights.
         white : White, optional
             The client, whitened by its control; computed if None.
         sight : Sight, optional
@@ -113,34 +87,35 @@ class Recovery:
             Where effects run both ways: the chance of the misfits to a linear system below which
             the client is read without linearity.
         """
-        check_options(confounding, rank_one)
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
         sight = see(client, white) if sight is None else sight
         reading, contradicted = read_claimed(sight, client.labels, possible, hard)
-        sizes = client.n_samples, client.n_latent
-        if not hard.any():
-            return cls(client.name, client.labels, *sizes, rank_one, reading, sight)
-        given = whiten(client) if white is None else white
-        free = read_metric_free(given, hidden=confounding == "allow", scales=possible.scales)
-        if free is not None:
-            contradicted = ()
-        both_ways = bool(contradicted)
-        bent, chance = read_nonlinear(
-            given, hard, possible.scales, both_ways=both_ways, doubted=doubted
-        )
+        free, bent, chance = None, None, 1.0
+        if hard.any():
+            given = whiten(client) if white is None else white
+            free = read_metric_free(given, hidden=confounding == "allow", scales=possible.scales)
+            contradicted = contradicted if free is None else ()
+            both_ways = bool(contradicted)
+            bent, chance = read_nonlinear(
+                given, hard, possible.scales, both_ways=both_ways, doubted=doubted
+            )
         return cls(
-            client.name,
-            client.labels,
-            *sizes,
-            rank_one,
-            reading,
-            sight,
+            client=client.name,
+            labels=client.labels,
+            n_samples=client.n_samples,
+            n_latent=client.n_latent,
+            rank_one=rank_one,
+            reading=reading,
             contradicted=contradicted if bent is None else (),
             nonlinear=bent,
             chance_linear=chance,
             metric_free=free if bent is None else None,
         )
+
+    @property
+    def sight(self) -> Sight:
+        return self.reading.sight
 
     @cached_property
     def seen(self) -> BoolArray:
@@ -150,23 +125,24 @@ class Recovery:
         if self.metric_free is not None:
             return np.ones(len(self.labels), dtype=bool)
         seen = np.zeros(len(self.labels), dtype=bool)
-        np.logical_or.at(seen, self.reading.owner, self.reading.usable)
+        np.logical_or.at(seen, self.reading.owner, self.reading.targets.usable)
         return seen
 
     @cached_property
     def single(self) -> BoolArray:
         """Labels whose regimes all moved a single direction, shape (p,)."""
-        single = self.seen.copy()
-        one = self.reading.single | ~self.reading.usable
-        np.logical_and.at(single, self.reading.owner, one)
-        return single
+        return self._every(self.reading.targets.single)
 
     @cached_property
     def mean_alone(self) -> BoolArray:
         """Labels whose regimes all moved the mean and nothing else, shape (p,)."""
-        alone = self.seen.copy()
-        np.logical_and.at(alone, self.reading.owner, self.reading.mean_alone | ~self.reading.usable)
-        return alone
+        return self._every(self.reading.targets.mean_alone)
+
+    def _every(self, flag: BoolArray) -> BoolArray:
+        """Seen labels all of whose usable regimes have a flag, shape (p,)."""
+        every = self.seen.copy()
+        np.logical_and.at(every, self.reading.owner, flag | ~self.reading.targets.usable)
+        return every
 
     @cached_property
     def not_identified(self) -> bool:
@@ -174,7 +150,7 @@ class Recovery:
         if self._otherwise:
             return False
         several = bool(self.seen.sum() > 1)
-        return several and not self.reading.identified and not self.settled.any()
+        return several and not self.reading.targets.identified and not self.settled.any()
 
     @cached_property
     def settled(self) -> BoolArray:
@@ -195,8 +171,8 @@ class Recovery:
         """
         if self.reading.exact or self.effects is None:
             return self.seen
-        _, known = representatives(self.reading, len(self.labels))
-        return np.asarray(known & (self.reading.hard | (np.array(self.effects.moved) > 0)))
+        revealed = Revealed(self.reading)
+        return np.asarray(revealed.known & (self.reading.hard | revealed.shifted))
 
     @cached_property
     def bayes(self) -> BayesFactors:
@@ -267,7 +243,7 @@ class Recovery:
             return None
         if self.metric_free is not None:
             return None  # their unit, the spread of the latents, is not known
-        return effect_tables(self.reading, len(self.labels))
+        return Revealed(self.reading).tables()
 
     @property
     def _otherwise(self) -> bool:
@@ -317,7 +293,7 @@ class Recovery:
         return self.single & ((self.rank_one or default) == "unsure")
 
     def _statements(self, structure: Structure) -> Statements:
-        silent = ~self.seen | (not self.reading.identified)
+        silent = ~self.seen | (not self.reading.targets.identified)
         open_columns = silent | self._ancestors_open
         complete = len(self.labels) == self.n_latent and not (silent | self.mean_alone).any()
         soft = certain_statements(
@@ -342,67 +318,56 @@ class Recovery:
 
     def _basis(self, structure: Structure) -> FloatArray:
         reading = self.reading
-        functionals = constrained_functionals(
-            reading.W,
-            reading.lines,
-            reading.choice,
-            reading.n,
-            reading.n_eff,
-            reading.owner,
-            structure,
-            exact=reading.exact,
-        )
+        functionals = constrained_functionals(reading, structure)
         # One row per label: of several strengths, the one whose line is known best.
+        order = np.argsort(reading.targets.strength, kind="stable")
         best = np.zeros(len(self.labels), dtype=np.intp)
-        score = np.full(len(self.labels), -np.inf)
-        for r, (label, strength) in enumerate(
-            zip(reading.owner.tolist(), reading.strength.tolist(), strict=True)
-        ):
-            if strength > score[label]:
-                best[label], score[label] = r, strength
+        best[reading.owner[order]] = order
         rows = orthogonal_rows(functionals[best], structure)
         if self.nonlinear is not None:
             rows[self.nonlinear.which] = self.nonlinear.functionals
         elif reading.hard.any():
-            h, known = latent_functionals(reading, len(self.labels))
-            rows[known] = h[known] @ reading.W
+            revealed = Revealed(reading)
+            known = revealed.known & reading.hard
+            rows[known] = revealed.functionals()[known] @ reading.sight.white.W
         return rows
 
     @cached_property
     def unread(self) -> tuple[ReadingNote, ...]:
         """What was not used or not told, each with the measurement that decided so."""
-        reading = self.reading
         if self.nonlinear is not None:
             return tuple(self._bent())
         if self.metric_free is not None:
             return ()
+        sight, targets, owner = self.sight, self.reading.targets, self.reading.owner
+        third, lean = sight.judged.third, sight.lean()
         found = []
-        if not reading.means_fit:
-            found.append(ReadingNote(None, "batch-offset", round(reading.misfit, 2), MISFIT))
-        for i in np.unique(reading.owner[np.flatnonzero(reading.lean > LEANS)]).tolist():
-            value = float(reading.lean[reading.owner == i].max())
+        if not targets.means_fit:
+            found.append(ReadingNote(None, "batch-offset", round(targets.misfit, 2), MISFIT))
+        for i in np.unique(owner[lean > LEANS]).tolist():
+            value = float(lean[owner == i].max())
             found.append(ReadingNote(self.labels[i], "leaning-lines", round(value, 2), LEANS))
-        if reading.spread > 1:
-            edge = spread_edge(len(reading.W), len(reading.owner))
-            found.append(ReadingNote(None, "excess-spread", round(reading.spread, 2), edge))
+        if sight.spread > 1:
+            edge = spread_edge(sight.white.dimension, len(owner))
+            found.append(ReadingNote(None, "excess-spread", round(sight.spread, 2), edge))
         for claim in self.contradicted:
             found.append(ReadingNote(claim.label, "not-hard", claim.value, claim.threshold))
         for i in np.flatnonzero(self.mean_alone).tolist():
-            value = float(reading.change[reading.owner == i].max())
+            value = float(targets.change[owner == i].max())
             found.append(ReadingNote(self.labels[i], "mean-only", round(value, 3), 1.0))
-        for r in np.flatnonzero(reading.second >= 0).tolist():
-            label, other = (self.labels[reading.owner[x]] for x in (r, reading.second[r]))
-            value = round(float(reading.third[r]), 3)
-            found.append(ReadingNote(label, "off-target", value, MARGIN, other))
+        for r in np.flatnonzero(sight.second.found).tolist():
+            label, other = (self.labels[owner[x]] for x in (r, sight.second.regime[r]))
+            value = round(float(third[r]), 3)
+            found.append(ReadingNote(label, "off-target", value, 1.0, other))
         for i in np.flatnonzero(~self.seen).tolist():
-            own = np.flatnonzero(reading.owner == i)
-            label, refused = self.labels[i], own[reading.several[own]]
-            if len(refused):
-                value = float(reading.third[refused].max())
-                limit = SEVERAL if value > SEVERAL else MARGIN
+            own = owner == i
+            label, refused = self.labels[i], own & sight.second.refused
+            if refused.any():
+                value = float(third[refused].max())
+                limit = SEVERAL if value > SEVERAL else 1.0
                 found.append(ReadingNote(label, "several-targets", round(value, 3), limit))
             else:
-                value = float(reading.strength[own].max())
+                value = float(targets.strength[own].max())
                 found.append(ReadingNote(label, "weak-intervention", round(value, 3), 1.0))
         return tuple(found)
 
@@ -420,7 +385,7 @@ class Recovery:
             elif value < clearest:
                 yield ReadingNote(label, "nonlinear-response", _exponent(value), _exponent(limit))
             elif not self.nonlinear.read[i]:
-                strength = float(self.reading.strength[self.reading.owner == i].max())
+                strength = float(self.reading.targets.strength[self.reading.owner == i].max())
                 yield ReadingNote(label, "no-shift", round(strength, 3), 1.0)
 
     def _outcome(self) -> Outcome:
@@ -478,15 +443,3 @@ class Recovery:
         """The first of some labels, for a message."""
         names = [label for label, k in zip(self.labels, which, strict=True) if k]
         return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
-
-
-def check_options(confounding: str, rank_one: str | None) -> None:
-    """Raise an `InputError` unless the options of `recover_fragment` are among their values."""
-    for name, value, allowed in (
-        ("confounding", confounding, get_args(Confounding)),
-        ("rank_one", rank_one, get_args(RankOne)),
-    ):
-        if value is not None and value not in allowed:
-            raise InputError(
-                f"{name} is {value!r}", f"Use one of {', '.join(repr(a) for a in allowed)}."
-            )

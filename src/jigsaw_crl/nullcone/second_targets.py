@@ -17,8 +17,9 @@ pair of j and o.
 Which label o is, is told by the rest: with the right one no third direction is left, with any other
 line there is. The line of o may itself come from a regime with a second target. Lines and second
 targets are therefore found in turns, starting from the lines that the regimes show as they are; an
-error of v counts with the strength of the second target only, so that the turns converge. Then
-nothing but its strength tells a target from a second one: the rest of D must be the larger part.
+error of v counts with the strength of the second target only, so that the turns converge. Where
+such regimes are the second targets of one another, nothing but its strength tells a target from a
+second one: the rest of D must be the larger part.
 """
 
 from __future__ import annotations
@@ -30,16 +31,15 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.mixture import Statistics
-from jigsaw_crl.nullcone.arrows import ZERO, Arrows, shifts_fit
-from jigsaw_crl.nullcone.spikes import MARGIN, SEVERAL, Spikes, bulk_edges, judge
+from jigsaw_crl.nullcone.judge import SEVERAL, Judged, beyond
+from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, estimate
 
 __all__ = ["Second", "second_targets"]
 
 # Two targets show four directions; a regime that shows more has more targets than two.
 MOST = 4
-# Lines follow one another for at most this many turns more than there are second targets, or until
-# none of them moves further.
-TURNS, STILL = 8, 1e-6
+# Turns after which lines and second targets no longer change each other.
+TURNS = 8
 # Two lines are one explanation if their cosine exceeds this.
 SAME = 0.9
 # A regime's line is taken for that of its own target if the rest without the second one has at
@@ -60,12 +60,17 @@ class Second:
     regime : array of int, shape (r,)
         A regime of the label that it belongs to; −1 where there is none.
     suspect : array of bool, shape (r,)
-        Regimes that seem to have several targets, by what one regime in 5,000 shows by chance.
+        Regimes that seem to have several targets.
     """
 
     line: FloatArray
     regime: IntArray
     suspect: BoolArray
+
+    @classmethod
+    def none(cls, white: White, suspect: BoolArray) -> Second:
+        """None that is known."""
+        return cls(np.zeros_like(white.d), np.full(len(suspect), -1), suspect)
 
     @property
     def found(self) -> BoolArray:
@@ -77,11 +82,16 @@ class Second:
         """Regimes with several targets of which one is not known, shape (r,)."""
         return self.suspect & ~self.found
 
-    def off(self, rows: FloatArray) -> FloatArray:
-        """One row for each regime, shape (r, p), without its part along the second target."""
-        return np.asarray(rows - np.einsum("rp,rp->r", rows, self.line)[:, None] * self.line)
+    def without(self, white: White) -> White:
+        """The regimes with `P M P + vvᵀ` in place of M, v the line of their second target."""
+        if not self.found.any():
+            return white
+        v = self.line
+        P = np.eye(white.dimension) - v[:, :, None] * v[:, None, :]
+        M = P @ white.M @ P + v[:, :, None] * v[:, None, :]
+        return replace(white, M=M, d=np.einsum("rpq,rq->rp", P, white.d))
 
-    def widened(self, statistics: Statistics, arrows: Arrows, size: FloatArray) -> Statistics:
+    def widened(self, statistics: Statistics, targets: Readings) -> Statistics:
         """The statistics, with the error of what is not known along the second targets.
 
         c is free along v, with its own size, and so is the line if the two share a district.
@@ -89,168 +99,107 @@ class Second:
         if not self.found.any():
             return statistics
         covariance = statistics.covariance.copy()
-        shape = len(covariance), *2 * arrows.has.shape[1:]
+        shape = len(covariance), READINGS, READINGS
         first, second = statistics.first, statistics.second
         for own, other, at, axis in ((second, first, 1, 2), (first, second, 2, 1)):
             v = self.line[own][:, None]
-            u = np.broadcast_to(np.expand_dims((arrows.u[other] * v).sum(axis=2), axis), shape)
-            c = np.broadcast_to(np.expand_dims((arrows.c[other] * v).sum(axis=2), axis), shape)
+            u, c = (
+                np.broadcast_to(np.expand_dims((x[other] * v).sum(axis=2), axis), shape)
+                for x in (targets.u, targets.c)
+            )
             u, c = (x.reshape(covariance.shape[:2]) for x in (u, c))
-            covariance[:, :, at, at] += (size[own][:, None] * u) ** 2
+            covariance[:, :, at, at] += (targets.size[own][:, None] * u) ** 2
             covariance[:, :, 0, 0] += (LEAN * u) ** 2
             covariance[:, :, 3 - at, 3 - at] += (LEAN * c) ** 2
         return replace(statistics, covariance=covariance)
 
 
-def second_targets(white: White, spikes: Spikes) -> tuple[Second | None, White, Spikes]:
-    """The second targets of the regimes that have several, and the regimes without them.
-
-    None if no regime has several targets.
-    """
-    third = spikes.third
-    if white.exact or not (third > SEVERAL).any():
-        return None, white, spikes
-    chosen = third > MARGIN
-    moved = [_Moved.of(white, j, float(third[j])) for j in np.flatnonzero(chosen).tolist()]
+def second_targets(white: White, judged: Judged) -> tuple[Second, White]:
+    """The second targets of the regimes that have several, and the regimes without them."""
+    if not judged.several.any():
+        return Second.none(white, judged.several), white
+    suspect = judged.third > 1
+    second = Second.none(white, suspect)
+    moved = [_Moved.of(white, judged, j) for j in np.flatnonzero(suspect).tolist()]
     moved = [m for m in moved if 1 < len(m.values) <= MOST]
-    second = Second(np.zeros_like(white.d), np.full(len(third), -1), chosen)
-    clean, arrows = white, shifts_fit(white)[2]
-    for _ in range(len(moved) + TURNS):
-        before = second
-        second = _turn(moved, arrows, white.owner, second)
-        clean = _without(white, second)
-        arrows = shifts_fit(clean)[2]
-        along = np.abs(np.einsum("rp,rp->r", before.line, second.line))
-        if (along > 1.0 - STILL)[second.found].all():
+    for _ in range(TURNS):
+        before, second = second, _turn(white, second, moved)
+        if (before.regime == second.regime).all():
             break
-    second = _sure(moved, arrows, white.owner, second, judge(clean).third)
-    clean = _without(white, second)
-    return second, clean, judge(clean)
+    second = _turn(white, second, moved, sure=True)
+    return second, second.without(white)
 
 
-def _turn(moved: list[_Moved], arrows: Arrows, owner: IntArray, before: Second) -> Second:
-    """The second targets after one more turn.
-
-    Lines of those that were found follow those of their labels. Of the others, those are found
-    whose second target is that of a regime with a known line; if there is none, the one that a line
-    explains best.
-    """
-    line, regime = before.line.copy(), before.regime.copy()
-    settled = before.found | ~before.suspect
-    new: list[tuple[tuple[bool, bool, bool, float], int, FloatArray, int]] = []
-    for m in moved:
-        lines, whose = _candidates(arrows, owner, m.regime)
-        if before.found[m.regime]:
-            same = np.abs(lines @ line[m.regime]) * (owner[whose] == owner[regime[m.regime]])
-            if same.max(initial=0.0) > SAME:
-                line[m.regime] = lines[same.argmax()]
-            continue
-        if not len(lines):
-            continue
-        left, count, size = m.rest(lines)
-        smaller = np.array([m.kept(v) <= LARGER for v in lines])
-        best = int(np.lexsort((size, count, smaller, np.maximum(left, MARGIN)))[0])
-        if left[best] < m.third:
-            unexplained = max(left[best], MARGIN) / m.third
-            unknown = left[best] > MARGIN, not settled[whose[best]], bool(smaller[best])
-            new.append(((*unknown, unexplained), m.regime, lines[best], whose[best]))
-    known = [x for x in new if not any(x[0][:2])] or sorted(new, key=lambda x: x[:2])[:1]
-    for _, j, v, o in known:
-        line[j], regime[j] = v, o
-    return replace(before, line=line, regime=regime)
-
-
-def _sure(
-    moved: list[_Moved], arrows: Arrows, owner: IntArray, second: Second, third: FloatArray
-) -> Second:
-    """Only those that leave no third direction, that no other line explains, and whose line is one.
-
-    A line is known if its regime has one target or if the line of its second target is known. Where
-    regimes are the second targets of one another in a circle, exchanging each target with the
-    second one fits as well; then each must have moved its regime more than the second one did.
-    """
-    explained, larger = np.zeros((2, len(owner)), dtype=bool)
-    for m in moved:
-        j = m.regime
-        if second.regime[j] < 0 or third[j] > MARGIN:
-            continue
-        lines, _ = _candidates(arrows, owner, j)
-        own = int(m.rest(second.line[j : j + 1])[1][0])
-        left, count, _ = m.rest(lines[np.abs(lines @ second.line[j]) < SAME])
-        explained[j] = not ((left <= SEVERAL) & (count <= own)).any()
-        larger[j] = explained[j] and m.kept(second.line[j]) > LARGER
+def _turn(white: White, second: Second, moved: list[_Moved], *, sure: bool = False) -> Second:
+    """The second targets by the lines that the regimes show without those of the turn before."""
+    found = estimate(second.without(white))
+    turned = Second.none(white, second.suspect)
+    # A line is known if its regime has one target, or a second one whose line is known.
     known = ~second.suspect
     for _ in moved:
-        larger &= (larger | known)[second.regime]
-    known |= larger
-    for _ in moved:
-        known |= explained & known[second.regime]
-    sure = explained & known[second.regime]
-    line = np.where(sure[:, None], second.line, 0.0)
-    return replace(second, line=line, regime=np.where(sure, second.regime, -1))
+        known = known | (second.found & known[second.regime])
+    for m in moved:
+        lines, whose = _candidates(found, m.regime)
+        best = m.best(lines, ~known[whose], sure=sure) if len(lines) else None
+        if best is not None:
+            turned.line[m.regime], turned.regime[m.regime] = lines[best], whose[best]
+    return turned
 
 
-def _candidates(arrows: Arrows, owner: IntArray, j: int) -> tuple[FloatArray, IntArray]:
+def _candidates(found: Readings, j: int) -> tuple[FloatArray, IntArray]:
     """Lines of the regimes of other labels than that of j, and the regimes that they belong to."""
-    there = arrows.has & (arrows.seen & (owner != owner[j]))[:, None]
-    single = np.arange(arrows.has.shape[1]) == ZERO
-    regime, slot = np.nonzero(there & (single == (arrows.odds < 0)[:, None]))
-    return arrows.u[regime, slot], regime
+    owner = found.white.owner
+    there = found.has & (found.usable & (owner != owner[j]))[:, None]
+    single = np.arange(READINGS) == ZERO
+    regime, slot = np.nonzero(there & (single == (found.odds < 0)[:, None]))
+    return found.u[regime, slot], regime
 
 
 @dataclass(frozen=True, eq=False)
 class _Moved:
     """The directions that a regime moves: `M − I` is nearly `Vᵀ diag(values) V`.
 
-    `third` is that of the regime as it is (see `Spikes`), and `edges` are those of the noise.
+    `third` is that of the regime as it is, and `edges` are those of chance (see `Judged`).
     """
 
     regime: int
     third: float
     values: FloatArray
     V: FloatArray
-    edges: tuple[float, ...]
+    edges: FloatArray
 
     @classmethod
-    def of(cls, white: White, j: int, third: float) -> _Moved:
-        edges = tuple(float(x[0]) for x in bulk_edges(white.dimension - 1, white.size[j : j + 1]))
-        lower, below, upper, above = edges
+    def of(cls, white: White, judged: Judged, j: int) -> _Moved:
         values, vectors = np.linalg.eigh(white.M[j])
-        out = (values > upper + MARGIN * above) | (values < lower - MARGIN * below)
+        below, above = beyond(values, judged.edges[j])
+        out = np.maximum(below, above) > 1
+        third, edges = float(judged.third[j]), judged.edges[j]
         return cls(j, third, values[out] - 1.0, vectors.T[out], edges)
 
-    def _without(self, lines: FloatArray) -> FloatArray:
-        """A matrix with the eigenvalues of the rest of D without each line, shape (m, k, k)."""
-        a = lines @ self.V.T
-        return np.asarray(
-            self.values[:, None] * (np.eye(len(self.values)) - a[:, :, None] * a[:, None, :])
-        )
+    def best(self, lines: FloatArray, unknown: BoolArray, *, sure: bool) -> int | None:
+        """The line that explains the regime best, if one does.
 
-    def rest(self, lines: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-        """`Spikes.third` of the regime without each line, and the directions that it then moves.
-
-        Their number, and the size of the second largest; each has shape (m,).
+        Parameters
+        ----------
+        lines : array, shape (m, p)
+        unknown : array of bool, shape (m,)
+            Those that may belong to the second target of their own regime.
+        sure : bool
+            Only one that leaves no third direction, and that no other line explains as well.
         """
-        values = np.sort(np.linalg.eigvals(self._without(lines)).real, axis=1)
-        lower, below, upper, above = self.edges
-        under, over = (lower - 1.0 - values) / below, (1.0 + values - upper) / above
-        third = np.maximum(under[:, 1], over[:, -2])
-        count = (np.maximum(under, over) > MARGIN).sum(axis=1)
-        return third, count, np.sort(np.abs(values), axis=1)[:, -2]
-
-    def kept(self, line: FloatArray) -> float:
-        """Share of ‖D‖² that the rest without the line has."""
-        K = self._without(line[None])[0]
-        return float(np.trace(K @ K) / np.sum(self.values**2))
-
-
-def _without(white: White, second: Second) -> White:
-    """The regimes with `P M P + vvᵀ` in place of M, v the line of their second target."""
-    found = np.flatnonzero(second.found)
-    if not len(found):
-        return white
-    M = white.M.copy()
-    for j in found.tolist():
-        v, Mv = second.line[j], M[j] @ second.line[j]
-        M[j] += (v @ Mv + 1.0) * np.outer(v, v) - np.outer(v, Mv) - np.outer(Mv, v)
-    return replace(white, M=M, d=second.off(white.d))
+        a = lines @ self.V.T
+        # A matrix with the eigenvalues of the rest of D without each line, shape (m, k, k).
+        K = self.values[:, None] * (np.eye(len(self.values)) - a[:, :, None] * a[:, None, :])
+        rest = np.sort(np.linalg.eigvals(K).real, axis=1)
+        below, above = beyond(1.0 + rest, self.edges)
+        left = np.maximum(below[:, 1], above[:, -2])
+        count = (np.maximum(below, above) > 1).sum(axis=1)
+        smaller = np.einsum("mab,mba->m", K, K) <= LARGER * np.sum(self.values**2)
+        smaller &= unknown
+        second = np.sort(np.abs(rest), axis=1)[:, -2]
+        best = int(np.lexsort((second, count, smaller, np.maximum(left, 1.0)))[0])
+        if not sure:
+            return best if left[best] < self.third else None
+        others = np.abs(lines @ lines[best]) < SAME
+        also = others & (left <= SEVERAL) & (count <= count[best])
+        return None if left[best] > 1 or smaller[best] or also.any() else best

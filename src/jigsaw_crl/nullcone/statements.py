@@ -6,18 +6,16 @@ some of it, provided that every latent of the client is intervened on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Statements
 from jigsaw_crl.nullcone.district import DistrictFacts, district_facts
-from jigsaw_crl.nullcone.district_lines import District
 from jigsaw_crl.nullcone.reading import Reading
+from jigsaw_crl.nullcone.readings import ZERO
 from jigsaw_crl.nullcone.structure import Structure
 
 __all__ = ["certain_statements"]
@@ -59,12 +57,11 @@ def certain_statements(
     if not complete:
         spouses = None
     else:
-        known = _KnownLines.of(reading)
         # What holds inside a district holds inside several together.
         for members in strongly_connected(joined):
             if len(members) == 1:
                 continue
-            facts = known.facts(members)
+            facts = _facts(reading, members)
             if facts is None:
                 spouses = None
                 continue
@@ -110,35 +107,19 @@ def _across_districts(
     return ancestor, joined
 
 
-@dataclass(frozen=True, eq=False)
-class _KnownLines:
-    """Unit lines of every label, shape (p, 2, d), errors and tilts, and the choice among them.
+def _facts(reading: Reading, members: list[int]) -> DistrictFacts | None:
+    """Facts about a district.
 
     The first regime of a label stands for it: exact moments of further strengths add nothing.
     """
-
-    unit: FloatArray
-    error: FloatArray
-    tilt: FloatArray
-    choice: IntArray
-    rank: IntArray
-
-    @classmethod
-    def of(cls, reading: Reading) -> _KnownLines:
-        first = np.unique(reading.owner, return_index=True)[1]
-        lines = reading.lines
-        norm = np.linalg.norm(lines.n[first], axis=2, keepdims=True)
-        unit = np.divide(lines.n[first], norm, out=np.zeros_like(lines.n[first]), where=norm > 0)
-        rounding = 1.0 / np.sqrt(reading.n)
-        error, tilt = lines.errors(rounding)[first], lines.tilts(rounding)[first]
-        return cls(unit, error, tilt, reading.choice[first], lines.rank[first])
-
-    def facts(self, members: list[int]) -> DistrictFacts | None:
-        others = np.delete(np.arange(len(self.unit)), members)
-        chosen = np.stack([self.choice[others], 1 - self.choice[others]], axis=1)
-        outside = self.unit[others[:, None], chosen]
-        two = self.rank[members] == 2
-        # A spouse moves a second direction. Where it is within rounding, it tilts the one line.
-        error = self.error[members] + self.tilt[members]
-        district = District.of(self.unit[members], error, outside, self.error[others])
-        return district_facts(district, self.choice[members], two)
+    first = np.unique(reading.owner, return_index=True)[1]
+    own, others = first[members], np.delete(first, members)
+    targets, rounding = reading.targets, reading.sight.rounding
+    assert rounding is not None
+    two = targets.has[:, 0]
+    choice = np.where(two, reading.choice.reading, 0)
+    outside = targets.u[others[:, None], np.stack([choice[others], 1 - choice[others]], axis=1)]
+    # A spouse moves a second direction. Where it is within rounding, it tilts the one line.
+    error = rounding.error[own] + rounding.tilt[own]
+    lines = targets.u[own, :ZERO], error, outside, rounding.error[others]
+    return district_facts(*lines, choice[own], two[own])

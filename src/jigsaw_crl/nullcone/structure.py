@@ -22,13 +22,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from jigsaw_crl.base import order as plain
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.order import PartialOrder, equivalence_classes, transitive_closure
+from jigsaw_crl.base.order import (
+    PartialOrder,
+    equivalence_classes,
+    greedy_order,
+    transitive_closure,
+)
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MISSED, OPEN_PAIRS, OPEN_SHARE
 
-__all__ = ["Structure", "decide", "greedy_order", "joined_by_others"]
+__all__ = ["Structure", "decide", "joined_by_others"]
 
 # Probability of what an assembled order makes improbable: it is wrong about a cause of two labels,
 # a cause without a label joins them, or an effect is too small to see. Blocks and bases are as good
@@ -87,7 +91,10 @@ def decide(
         factor = _factor(bayes, np.logaddexp(np.logaddexp(0.0, ahead), ahead.T))
         edge = np.full(known.shape, _share(factor[upper], OPEN_SHARE))
         same = _districts(factor, edge, missed)
-        ancestor = greedy_order(np.where(same, -np.inf, ahead - np.logaddexp(0.0, ahead.T)))
+        odds = np.where(same, -np.inf, ahead - np.logaddexp(0.0, ahead.T))
+        # Pairs without evidence are not added for themselves, and cost nothing where others imply
+        # them.
+        ancestor = greedy_order(np.where(np.isfinite(odds), odds, 0.0))
     else:
         ancestor = order.restrict(labels).matrix.copy()
         n = len(bayes.ancestor)
@@ -165,12 +172,3 @@ def _districts(factor: FloatArray, edge: FloatArray, missed: FloatArray) -> Bool
         total[i, i] = total[j] = total[:, j] = -np.inf
         missed[i] = 0.0
     return np.asarray(group[:, None] == group)
-
-
-def greedy_order(odds: FloatArray) -> BoolArray:
-    """Closed order grown from the strongest log-odds down, each pair with the pairs it implies.
-
-    Pairs without evidence (-inf) are never added for themselves; when another pair implies them
-    they count as zero.
-    """
-    return plain.greedy_order(np.where(np.isfinite(odds), odds, 0.0))

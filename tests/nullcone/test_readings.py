@@ -10,10 +10,9 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.white import whiten
-from jigsaw_crl.nullcone.arrow_pairs import arrow_statistics
-from jigsaw_crl.nullcone.arrows import READINGS, ZERO, estimate
-from jigsaw_crl.nullcone.pooling import pool
-from jigsaw_crl.nullcone.targets import arrow_targets
+from jigsaw_crl.nullcone.pairs import statistics_of
+from jigsaw_crl.nullcone.reading import see
+from jigsaw_crl.nullcone.readings import READINGS, ZERO, estimate
 from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 
 from .readings import read
@@ -71,12 +70,11 @@ def null_scores(intervention, n: int, noise: str, batches: Batches | None = None
         world = random_world(16, 4, 0.6, seed=72_000 + seed, intervention=intervention)
         for k in range(world.n_clients):
             client = world.client(k, n, noise, seed=seed, batches=batches)
-            white, spikes = pool(whiten(client))
-            arrows = arrow_targets(white, spikes).arrows
+            arrows = see(client).targets
             truth = world.truth(k)
             ancestor = truth.order.restrict(client.labels).matrix
             district = {x: i for i, group in enumerate(truth.districts) for x in group}
-            Q = true_lines(world, k, client.labels, white.W)
+            Q = true_lines(world, k, client.labels, arrows.white.W)
             near = np.abs(np.einsum("rsp,rp->rs", arrows.u[:, :ZERO], Q))
             line = np.where(arrows.has[:, :ZERO], near, -1.0).argmax(axis=1)
             clear = np.flatnonzero(arrows.odds > 2)
@@ -89,7 +87,7 @@ def null_scores(intervention, n: int, noise: str, batches: Batches | None = None
             if not pairs:
                 continue
             i, j = np.array(pairs).T
-            found = arrow_statistics(arrows, i, j)
+            found = statistics_of(arrows, i, j)
             pick = np.arange(len(i)), READINGS * line[i] + line[j]
             T, C = found.values[pick], found.covariance[pick]
             z = T / np.sqrt(np.einsum("kaa->ka", C))
@@ -140,9 +138,9 @@ def test_means_that_point_elsewhere_are_not_used_and_the_fragment_says_so():
         control=client.control,
         interventions={x: [moved(m) for m in client.interventions[x]] for x in client.labels},
     )
-    assert read(client).means_fit
+    assert read(client).targets.means_fit
     reading = read(offset)
-    assert not reading.means_fit
+    assert not reading.targets.means_fit
     plain, off = jc.recover_fragment(client), jc.recover_fragment(offset)
     assert "batch-offset" in {f.check for f in off.findings}
     assert "batch-offset" not in {f.check for f in plain.findings}

@@ -1,0 +1,366 @@
+"""What each regime shows of its target: its line q, the vector c, and its shift of the mean.
+
+In coordinates whitened by the control, with every regime about its own mean, regime j shows
+
+    d = m u + e ,        D = λ u uᵀ + c uᵀ + u cᵀ + N ,        c ⊥ u, ‖u‖ = 1
+
+(T1, T7): u is the line of q, `λ u/2 + c` is the vector c of T1, and m is how far the intervention
+moved the mean of its target. With `w_d = 1/(1/n + 1/n₀)` and `w_D = 1/(1/n + 1/n_eff)` (offsets of
+batches add to the error of the mean, see `client.batches`: w_d is then the smaller), the log
+likelihood of a line u, maximised over λ, c and m, is up to terms without u
+
+    c free:   F(u) = ½ w_d (u·d)² + ½ w_D (‖Du‖² − ½ (uᵀDu)²)
+    c = 0:    G(u) = ½ w_d (u·d)² + ¼ w_D (uᵀDu)² .
+
+Candidate lines are the local maxima of F (at most two are kept) and the maximum of G. Without a
+mean the maxima of F are the two null lines of D and F is the same at both; with one, F chooses.
+Exact moments have their rank: see `exact`.
+
+Every maximum lies in the span of the outermost eigenvectors of D and of d, Dd, D²d, …: of the
+outermost eigenvectors alone without a mean, and with one because u solves
+`(D² − λD − μ) u = −(w_d/w_D)(u·d) d`, where the rest of D's spectrum is narrow. The search
+therefore works with matrices of dimension `SPAN`.
+
+A target is *single* when c = 0 fits, no mean holds its line, and a c of ordinary size would have
+been seen. Then the reading with c = 0 counts beside the free ones. A regime moved the *mean alone*
+when its covariance about its own mean is the control's. It shows q and says nothing about c, so
+that nothing follows about the ancestors of its target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import chdtri
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.client.white import White
+from jigsaw_crl.nullcone.search import search
+
+__all__ = ["IMPOSSIBLE", "READINGS", "ZERO", "Readings", "decided", "estimate"]
+
+
+# Powers of D applied to the mean shift; with two eigenvectors the span has two dimensions more.
+POWERS = 4
+SPAN = POWERS + 2
+# Two free lines and the line of "c = 0".
+READINGS = 3
+ZERO = 2
+# Log likelihood of a reading that does not exist.
+IMPOSSIBLE = -1e6
+# Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
+# angle is about 2‖c‖/λ); one less likely by e^12 is none.
+SAME_LINE, NEGLIGIBLE = 0.9999, 12.0
+# The fit of noise to the p − 1 free directions of c is worth (p − 1)/2 on average with a known line
+# and up to twice that without; evidence must exceed it by this factor.
+OCCAM = 1.6
+# Probability that a regime that follows the control counts as different. Twice the likelihood that
+# noise reaches is then below the quantile of a χ² with 2p degrees of freedom: p of the shift, and
+# up to p of the covariance (from p = 2 to 60 and 12 rows to thousands).
+CHANCE = 1e-3
+# Mean shifts are used if their χ² off the lines is at most this many times its expectation.
+MISFIT = 2.0
+# Where nothing holds a line, the rotation that noise leaves open is a quarter of its largest size.
+OPEN_SHARE = 0.25
+# An unseen c is taken to have this share of the lower quartile of the seen ones; where noise alone
+# shows more than that, nothing is known about c.
+UNSEEN = 0.5
+# Log odds of "c is free" from which the size of c counts as seen.
+CLEAR = 2.0
+# Probability that a regime that moved the mean alone is taken for one that changed the covariance.
+MEAN_ALONE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """Readings of every regime: two lines with c free (slots 0, 1) and one with c = 0 (slot 2).
+
+    Parameters
+    ----------
+    white : White
+        What was read, without the matrices M, and without shifts where these do not fit.
+    u, c : array, shape (r, 3, p)
+        Unit line, and the part of `Du` orthogonal to it (zeros in slot 2).
+    has : array of bool, shape (r, 3)
+        Which readings exist.
+    log_likelihood : array, shape (r, 3)
+        With the advantage of a free c over noise taken off; `IMPOSSIBLE` where there is no reading.
+    lam, m : array, shape (r, 3)
+        `uᵀDu` and `u·d`.
+    signal : array, shape (r, 3)
+        ‖c‖² without what noise adds to it, `√(‖c‖⁴ − null²)`, as for a spiked covariance.
+    null : array, shape (r, 3)
+        ‖c‖² that noise alone shows when c = 0.
+    precision : array, shape (r, 3)
+        α: information about a rotation of u, per direction.
+    loose : array, shape (r, 3)
+        The part of α that only bounds a rotation which nothing determines.
+    w_mean, w_cov : array, shape (r,)
+        w_d and w_D.
+    strength : array, shape (r,)
+        How clearly the regime differs from the control: 1 is the edge of chance.
+    odds : array, shape (r,)
+        Log odds of "c is free" against "c = 0".
+    held : array of bool, shape (r,)
+        The mean fixes the line, so that c is known to first order however small it is.
+    usable : array of bool, shape (r,)
+        Regimes that show one target.
+    single : array of bool, shape (r,)
+        Usable regimes that moved a single direction where a second would have been seen.
+    mean_alone : array of bool, shape (r,)
+        Usable regimes that moved the mean and nothing else.
+    change : array, shape (r,)
+        Change of the covariance along the shift of the mean; up to 1 it is chance.
+    size : array, shape (r,)
+        Length of c, the unit of effects on it.
+    identified : bool
+        Some c is clearly seen, so that interventions tell about ancestry.
+    means_fit : bool
+        The mean shifts lie on lines that the covariances allow.
+    misfit : float
+        χ² over its degrees of freedom of the shifts off those lines, on average.
+    """
+
+    white: White
+    u: FloatArray
+    c: FloatArray
+    has: BoolArray
+    log_likelihood: FloatArray
+    lam: FloatArray
+    m: FloatArray
+    signal: FloatArray
+    null: FloatArray
+    precision: FloatArray
+    loose: FloatArray
+    w_mean: FloatArray
+    w_cov: FloatArray
+    strength: FloatArray
+    odds: FloatArray
+    held: BoolArray
+    usable: BoolArray
+    single: BoolArray
+    mean_alone: BoolArray
+    change: FloatArray
+    size: FloatArray
+    identified: bool = True
+    means_fit: bool = True
+    misfit: float = float("nan")
+
+
+def estimate(white: White) -> Readings:
+    """Candidate readings of every regime, with the means if these fit and without them otherwise.
+
+    For each regime whose covariance fixes its line, the shift off the line costs
+    `X = 2 [best without the mean + ½ w_d ‖d‖² − best with it]`, about χ² with p − 1 degrees of
+    freedom if the shift is that of an intervention. A batch offset points anywhere: X is then of
+    the size of the offset. The means of a client are used if ΣX is at most twice its expectation,
+    or within chance, given that shifts share the control's error. Sensor noise, which the whitening
+    leaves out, makes the errors of means larger: they have the covariance `I + noise`.
+
+    Parameters
+    ----------
+    white : White
+        Regimes about their own means.
+    """
+    p, errors = white.dimension, white.errors
+    free = max(p - 1, 1)
+    span = _Span.of(white)
+    w_mean = errors.precision
+    joint = _describe(span, white, w_mean)
+    if not white.d.any():
+        return joint
+    alone = _describe(span, white, np.zeros_like(w_mean))
+    best_alone, best_joint = (
+        np.maximum(r.log_likelihood[:, 0] - (gain := np.maximum(r.odds, 0.0)), 0.0) + gain
+        for r in (alone, joint)
+    )
+    spread = np.ones(p) if white.noise is None else 1.0 + np.linalg.eigvalsh(white.noise)
+    length = np.einsum("rp,rp->r", white.d, white.d)
+    misfit = 2.0 * (best_alone + 0.5 * w_mean * length - best_joint) / (free * spread.mean())
+    # The covariance fixes the line where it says three times what noise alone does: about p for
+    # many rows, and more for few.
+    chance = free * (1.0 + 0.5 * np.sqrt(p / white.size)) ** 2
+    known = (best_alone > 3.0 * chance) & errors.known
+    if not known.any():
+        return joint
+    even = float(spread.mean() ** 2 / np.mean(spread**2))
+    degrees = free * even * errors.independent(known)
+    most = max(MISFIT, float(chdtri(degrees, CHANCE)) / degrees)
+    mean = float(misfit[known].mean())
+    if mean <= most:
+        return replace(joint, misfit=mean)
+    without = replace(alone.white, d=np.zeros_like(white.d))
+    return replace(alone, white=without, means_fit=False, misfit=mean)
+
+
+@dataclass(frozen=True, eq=False)
+class _Span:
+    """Regimes restricted to a few directions.
+
+    Rows `B` span the outermost eigenvectors and powers of D on d, `DB` are their images; `first`,
+    `second` and `d` are `B D Bᵀ`, `B D² Bᵀ` and `B d`.
+    """
+
+    B: FloatArray
+    DB: FloatArray
+    first: FloatArray
+    second: FloatArray
+    d: FloatArray
+
+    @classmethod
+    def of(cls, white: White) -> _Span:
+        M, d = white.M, white.d
+        r, p = d.shape
+        if p <= SPAN:
+            B = np.broadcast_to(np.eye(p), (r, p, p))
+        else:
+            block = [white.eigen.low, white.eigen.high, d]
+            for _ in range(POWERS - 1):
+                last = block[-1]
+                size = np.sqrt(np.einsum("rp,rp->r", last, last))[:, None]
+                last = last / np.where(size > 0, size, 1.0)
+                block.append((M @ last[:, :, None])[:, :, 0] - last if size.any() else last)
+            Q, _ = np.linalg.qr(np.stack(block, axis=2))
+            B = np.ascontiguousarray(np.swapaxes(Q, 1, 2))
+        DB = B @ M - B
+        first = B @ np.swapaxes(DB, 1, 2)
+        first, second = (first + np.swapaxes(first, 1, 2)) / 2, DB @ np.swapaxes(DB, 1, 2)
+        return cls(B, DB, first, second, np.einsum("rkp,rp->rk", B, d))
+
+
+def _describe(span: _Span, white: White, w_mean: FloatArray) -> Readings:
+    p, r = white.dimension, len(white.n)
+    free = max(p - 1, 1)
+    # Fewer than 2p rows fit some c by chance, and p rows or fewer fit one perfectly. Control rows
+    # make up for those that are missing: `w_D/2p` of D is fitted, with the weight of 2p rows.
+    fitted = np.minimum(white.size / (2.0 * p), 1.0)
+    w_cov = white.size * fitted
+    x, height = search(span.first, span.second, span.d, w_mean, w_cov, SAME_LINE)
+    has = np.isfinite(height) & (height > height[:, :1] - NEGLIGIBLE)
+    has[:, ZERO] = True
+    u, image = x @ span.B, x @ span.DB
+    lam = np.einsum("rsp,rsp->rs", u, image)
+    c = image - lam[:, :, None] * u
+    c[:, ZERO] = 0.0
+    m = np.einsum("rsk,rk->rs", x, span.d)
+    wd, wD, spread = w_mean[:, None], w_cov[:, None], 1.0 / white.size[:, None]
+    m2 = np.maximum(m**2 - np.divide(1.0, wd, out=np.zeros_like(wd), where=wd > 0), 0.0)
+    own = 1.0 + np.maximum(lam, -0.9)
+    # What noise makes of ‖c‖²: with the line known, and by turning the line where it is not.
+    edge = 2.0 * np.abs(lam) * np.sqrt(free * spread)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turned = np.where(wd * m2 > 0, lam**2 * free / (wd * m2), np.inf)
+    loose = np.minimum(edge, turned)
+    null = loose + free * np.maximum(own, 1.0) * spread
+    signal = np.sqrt(np.maximum(np.einsum("rsp,rsp->rs", c, c) ** 2 - null**2, 0.0))
+    bound = np.maximum(wD * (OPEN_SHARE * loose - signal), 0.0)
+    precision = wd * m2 + wD * signal + bound
+    by_variance = wD[:, 0] * lam[:, ZERO] ** 2 / own[:, ZERO] - free
+    precision[:, ZERO] = wd[:, 0] * m2[:, ZERO] + np.maximum(by_variance, 0.0)
+    # Noise alone gains this by a free c.
+    gained = fitted * free * (0.5 + 0.5 * loose[:, 0] / null[:, 0])
+    for value in (null, signal, bound):
+        value[:, ZERO] = 0.0
+    likelihood = _likelihoods(x, span, lam, fitted[:, None], wD) + 0.5 * wd * m**2
+    odds = likelihood[:, 0] - likelihood[:, ZERO] - OCCAM * gained
+    different = likelihood[:, ZERO] + np.maximum(odds, 0.0)
+    strength = different / (0.5 * chdtri(p * (1.0 + fitted), CHANCE))
+    likelihood[:, ZERO] = likelihood[:, 0] - odds
+    none = np.zeros(r, dtype=bool)
+    return Readings(
+        white=replace(white, M=white.M[:, :0, :0]),
+        u=u,
+        c=c,
+        has=has,
+        log_likelihood=np.where(has, likelihood, IMPOSSIBLE),
+        lam=lam,
+        m=m,
+        signal=signal,
+        null=null,
+        precision=precision + 1e-9,
+        loose=bound,
+        w_mean=w_mean,
+        w_cov=w_cov,
+        strength=strength,
+        odds=odds,
+        held=loose[:, 0] < 0.5 * edge[:, 0],
+        usable=strength >= 1.0,
+        single=none,
+        mean_alone=none,
+        change=np.zeros(r),
+        size=np.ones(r),
+    )
+
+
+def _likelihoods(
+    x: FloatArray, span: _Span, lam: FloatArray, fitted: FloatArray, wD: FloatArray
+) -> FloatArray:
+    """Gaussian log likelihood of the covariance in every reading, shape (r, 3).
+
+    Given u, the coordinates off u are standard normal and u's is regressed on them, so that the
+    likelihood is `½ w_D (λ − log s²)` with s² the residual variance: `1/(uᵀM⁻¹u)` if c is free,
+    `1 + λ` if c = 0. F and G are its expansions for small D, of which the share `fitted` counts.
+    """
+    M = np.eye(span.d.shape[1]) + fitted[:, :, None] * span.first
+    inverse = np.linalg.solve(M, np.swapaxes(x, 1, 2))
+    residual = 1.0 / np.maximum(np.einsum("rsk,rks->rs", x, inverse), 1e-12)
+    residual[:, ZERO] = 1.0 + (fitted * lam)[:, ZERO]
+    residual = np.clip(residual, 1e-6, None)
+    return np.asarray(0.5 * wD / fitted**2 * (fitted * lam - np.log(residual)))
+
+
+def decided(found: Readings, white: White, usable: BoolArray) -> Readings:
+    """The readings with what is decided about every regime, from all of them together.
+
+    Parameters
+    ----------
+    found : Readings
+        As estimated from `white`.
+    white : White
+    usable : array of bool, shape (r,)
+        Regimes in which one target moved.
+    """
+    usable = usable & found.usable
+    clear = usable & (found.odds > CLEAR)
+    identified = bool(clear.any())
+    size, single = np.ones(len(usable)), np.zeros(len(usable), dtype=bool)
+    if identified:
+        root = np.sqrt(found.signal[:, 0])
+        low = UNSEEN * float(np.quantile(root[clear], 0.25))
+        size = np.where(found.odds > 0, np.fmax(root, low), low)
+        single = (found.odds < 0) & ~found.held & (np.sqrt(found.null[:, 0]) < low)
+    has = found.has.copy()
+    has[:, ZERO] &= single
+    best = np.where(has, found.log_likelihood, -np.inf).max(axis=1, keepdims=True)
+    change = _change_along(white)
+    return replace(
+        found,
+        has=has,
+        log_likelihood=np.where(has, found.log_likelihood - best, IMPOSSIBLE),
+        usable=usable,
+        single=single & usable,
+        mean_alone=usable & found.held & (change <= 1.0) & found.means_fit,
+        change=change,
+        size=size,
+        identified=identified,
+    )
+
+
+def _change_along(white: White) -> FloatArray:
+    """How far each covariance about its own mean differs from the control's along the shift.
+
+    Up to 1 it is chance, with probability 1 − `MEAN_ALONE`.
+
+    With u the direction of the shift, which does not depend on the covariance of Gaussian rows,
+    `w_D (½λ² + ‖c‖²)` is χ² with p degrees of freedom if D = 0, and its first term with one.
+    """
+    rows = white.rows
+    p, norm = rows.dimension, np.linalg.norm(rows.d, axis=1, keepdims=True)
+    u = np.divide(rows.d, norm, out=np.zeros_like(rows.d), where=norm > 0)
+    image = (rows.M @ u[:, :, None])[:, :, 0] - u
+    lam = np.einsum("rp,rp->r", u, image)
+    own = 0.5 * lam**2
+    both = own + np.einsum("rp,rp->r", image, image) - lam**2
+    limits = chdtri(1, MEAN_ALONE / 2), chdtri(p, MEAN_ALONE / 2)
+    return np.asarray(white.size * np.maximum(own / limits[0], both / limits[1]))
