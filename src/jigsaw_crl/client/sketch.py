@@ -215,7 +215,6 @@ class ColumnSketch:
 
     def _add_block(self, rows: Any, cells: IntArray) -> None:
         sparse = hasattr(rows, "toarray")
-        check_values(rows.data if sparse else rows)
         if self.n_rows == 0:
             self._begin(rows.toarray() if sparse else rows, sparse=sparse)
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
@@ -225,7 +224,10 @@ class ColumnSketch:
         for cell, n, mean in zip(cells[starts].tolist(), sizes.tolist(), means, strict=True):
             between += self._joined(cell, n, mean)
         if between:
-            self._add_products(np.array(between))
+            steps = np.array(between)
+            squares = np.einsum("ij,ij->j", steps, steps)
+            fit = self._kind if float(squares.max()) < WIDEST**2 else np.float64
+            self._add_products(steps.astype(fit, copy=False), squares)
         self.n_rows += len(cells)
         # The first piece of a cell has one degree of freedom less than rows.
         self._degrees += len(cells) - len(means) + len(between)
@@ -235,6 +237,7 @@ class ColumnSketch:
 
     def _begin(self, first: npt.NDArray[np.number], *, sparse: bool) -> None:
         """Choose the first Ω, in units of each column's spread in the first rows."""
+        check_values(first)
         mean, spread = first.mean(axis=0, dtype=np.float64), first.std(axis=0, dtype=np.float64)
         known = spread > 0
         units = np.where(known, spread, np.median(spread[known]) if known.any() else 1.0)
@@ -245,17 +248,27 @@ class ColumnSketch:
         self._omega = (random / units[:, None]).astype(self._kind)
         self._image, self._carried = np.zeros((2, *random.shape))
 
-    def _add_dense(self, rows: npt.NDArray[np.number], sizes: IntArray) -> FloatArray:
+    def _add_dense(
+        self, rows: npt.NDArray[np.number], sizes: IntArray, kind: npt.DTypeLike | None = None
+    ) -> FloatArray:
         """Add rows about the mean of each piece; returns the means, less the origin."""
-        x: FloatArray = np.asarray(rows - self._origin, dtype=np.float64)
-        means = np.empty((len(sizes), x.shape[1]))
-        end = 0
-        for i, size in enumerate(sizes.tolist()):
-            start, end = end, end + size
-            # A product with ones is faster than a sum.
-            means[i] = np.ones(size) @ x[start:end] / size
-            x[start:end] -= means[i]
-        self._add_products(x)
+        kind = kind or self._kind
+        if kind == np.float64:
+            check_values(rows)
+        x, means, end = np.empty(rows.shape, kind), np.empty((len(sizes), rows.shape[1])), 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.subtract(rows, self._origin, out=x, casting="same_kind")
+            for i, size in enumerate(sizes.tolist()):
+                start, end = end, end + size
+                # A product with ones is faster than a sum.
+                mean = np.ones(size, kind) @ x[start:end] / size
+                x[start:end] -= mean
+                means[i] = mean
+            squares = np.einsum("ij,ij->j", x, x)
+        if not np.isfinite(squares).all():
+            # Beyond single precision, or not numbers.
+            return self._add_dense(rows, sizes, np.float64)
+        self._add_products(x, squares)
         return means
 
     def _add_sparse(self, rows: Any, sizes: IntArray) -> FloatArray:
@@ -263,6 +276,7 @@ class ColumnSketch:
         # Imported here for start-up time.
         from scipy.sparse import csr_matrix
 
+        check_values(rows.data)
         x, n = rows.astype(np.float64), int(sizes.sum())
         pieces = np.append(0, np.cumsum(sizes))
         sums = (csr_matrix((np.ones(n), np.arange(n), pieces), (len(sizes), n)) @ x).toarray()
@@ -273,12 +287,9 @@ class ColumnSketch:
         self._squares -= np.einsum("ij,ij->j", sums, means)
         return means
 
-    def _add_products(self, x: FloatArray) -> None:
-        squares = np.einsum("ij,ij->j", x, x)
-        fits = float(squares.max()) < WIDEST**2
-        y = x.astype(self._kind) if fits else x
+    def _add_products(self, x: npt.NDArray[np.floating], squares: FloatArray) -> None:
         self._squares += squares
-        self._image += y.T @ (y @ self._omega.astype(y.dtype, copy=False))
+        self._image += x.T @ (x @ self._omega.astype(x.dtype, copy=False))
 
     def _joined(self, cell: int, n: int, mean: FloatArray) -> list[FloatArray]:
         """Add a piece to its cell; `√(n_a n_b/n) (μ_b − μ_a)`, which their scatters lack."""
