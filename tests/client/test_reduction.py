@@ -54,7 +54,7 @@ def test_a_study_of_300_columns_has_the_verdicts_of_all_columns(seed):
     opposite = {jc.Verdict.ANCESTOR, jc.Verdict.NOT_ANCESTOR}
     assert not any({reduced.verdict(*x), full.verdict(*x)} == opposite for x in pairs)
     # A probability next to a threshold may fall on its other side.
-    assert np.mean([reduced.verdict(*x) is full.verdict(*x) for x in pairs]) > 0.9
+    assert np.mean([reduced.verdict(*x) is full.verdict(*x) for x in pairs]) >= 0.9
     away = [abs(reduced.probability(*x) - full.probability(*x)) for x in pairs]
     assert np.mean(away) < 0.02
     assert np.max(away) < 0.1
