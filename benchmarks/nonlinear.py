@@ -4,10 +4,10 @@
 
 Cells: `one` (one client with 8 labels and 4 hidden latents, 10⁴ rows, shift 1), `rows` (2·10³
 rows), `shift` (shift .3), `large` (16 labels and 8 hidden latents, Laplace noise), `eight` (eight
-clients with half of 20 labels each). Weights have sizes from Unif[.5, 1.5] and either sign, about
-1.5 edges per latent; an intervention sets its target to a mean of `shift` and a standard deviation
-of .7 standard deviations. Constants are chosen with `--seeds choose` and judged once with
-`--seeds judge`.
+clients with half of 20 labels each). Graphs are random (1.5 edges per latent), chains, trees and
+hubs, in turns. Weights have sizes from Unif[.5, 1.5] and either sign; an intervention sets its
+target to a mean of `shift` and a standard deviation of .7 standard deviations. Constants are chosen
+with `--seeds choose` and judged once with `--seeds judge`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.truth.simulate import Intervention, World, world_from_graph
 
-FAMILIES = {"choose": 50_000, "judge": 70_000}
+FAMILIES = {"choose": 50_000, "judge": 90_000}
+GRAPHS = ("er", "chain", "tree", "hubs")
 SYSTEMS = ("linear", "tanh", "saturating", "relu", "noise", "products", "sine", "mixed", "squares")
 # Edges of the bins of stated probability.
 BINS = (0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
@@ -52,11 +54,26 @@ CELLS = {
 }
 
 
+def edges_of(graph: str, p: int, rng: np.random.Generator) -> BoolArray:
+    """`[i, j]`: j is a cause of i, for j > i; shape (p, p)."""
+    edges = np.zeros((p, p), dtype=bool)
+    if graph == "er":
+        return np.asarray(np.triu(rng.random((p, p)) < 3.0 / p, 1))
+    if graph == "hubs":
+        hubs = rng.choice(np.arange(p // 2, p), 2, replace=False)
+        edges[:, hubs] = rng.random((p, 2)) < 0.7
+        edges[hubs] |= rng.random((2, p)) < 0.2
+        return np.asarray(np.triu(edges, 1))
+    for i in range(p - 1):
+        edges[i, i + 1 if graph == "chain" else rng.integers(i + 1, p)] = True
+    return edges
+
+
 def world_of(cell: Cell, system: str, seed: int) -> World:
-    """A world of the cell; several clients access half of the latents each."""
+    """A world of the cell, graphs in turns; several clients access half of the latents each."""
     rng = np.random.default_rng([seed, 1])
     p = cell.labels + cell.hidden
-    edges = np.triu(rng.random((p, p)) < 3.0 / p, 1)
+    edges = edges_of(GRAPHS[seed % len(GRAPHS)], p, rng)
     A = np.where(edges, rng.choice([-1.0, 1.0], (p, p)) * rng.uniform(0.5, 1.5, (p, p)), 0.0)
     size = cell.labels if cell.clients == 1 else p // 2
     sets = [sorted(rng.choice(p, size, replace=False).tolist()) for _ in range(cell.clients)]

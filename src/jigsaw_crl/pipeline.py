@@ -260,7 +260,7 @@ def _bent_too(recovered: Iterable[Recovered]) -> dict[int, Sight]:
     misfits of these together (Fisher's test).
     """
     both = {k: (r.recovery, r.report) for k, r in enumerate(recovered) if r.recovery is not None}
-    open_ = {k: (own, report) for k, (own, report) in both.items() if own.contradicted}
+    open_ = {k: (own, report) for k, (own, report) in both.items() if own.contradicts}
     bent = any(own.nonlinear is not None for own, _ in both.values())
     bent |= any(f.check == "light-tails" for _, report in open_.values() for f in report.findings)
     bent |= combined([own.chance_linear for own, _ in open_.values()]) < DOUBTED

@@ -18,7 +18,6 @@
 `district`       the same inside a district
 `nonlinear`      systems that are not linear, read by hard interventions that shift the mean
 `peeling`        their labels, from the last effects up
-`peeling_errors` the errors of what is read so
 `basis`          the functionals Q̂ that read the latents
 `recovery`       a client in, a fragment out
 ================ ===========================================================================

@@ -11,7 +11,8 @@ label that depends on their target neither in the control nor inside the regime 
 client is not peeled.
 
 A slight bend shows more clearly in the effects: by T8 they then run both ways between two labels,
-as they do where an intervention is called hard and is not. If so, a smaller misfit decides.
+as they do where an intervention is called hard and is not, or the means contradict the covariances,
+as batches make them. If so, a smaller misfit decides.
 
 Labels that are not called hard, or whose mean does not move, are no readers and are not removed;
 nothing is said about them.
@@ -124,7 +125,7 @@ def read_nonlinear(
     hard: BoolArray,
     scales: tuple[float, ...],
     *,
-    both_ways: bool = False,
+    contradicts: bool = False,
     doubted: float = DOUBTED,
 ) -> tuple[Nonlinear | None, float]:
     """Peel a client whose hard interventions contradict a linear system.
@@ -136,8 +137,8 @@ def read_nonlinear(
         Labels whose intervention is hard.
     scales : tuple of float
         Effect scales of the hypotheses.
-    both_ways : bool
-        By T8, effects run both ways between some labels.
+    contradicts : bool
+        By T8, effects run both ways between some labels, or means contradict covariances.
     doubted : float
         The chance of the misfits up to which the client is then peeled.
 
@@ -154,7 +155,7 @@ def read_nonlinear(
     fit = fits(changes)
     limit = BENT / len(fit.tail)
     bent = (fit.tail < limit) & (fit.ratio > RATIO)
-    if not (bent.any() or (both_ways and fit.chance <= doubted)):
+    if not (bent.any() or (contradicts and fit.chance <= doubted)):
         return None, fit.chance
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
     clear = shift > SHIFTED + np.sqrt(changes.d.shape[1])

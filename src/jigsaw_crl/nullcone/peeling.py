@@ -16,13 +16,17 @@ label that does not fit is no reliable reader: it is taken to be one with probab
 
 *Evidence.* Reader i, scaled to `h_iᵀ K h_i = 1`, sees regime j by
 
-    t = h_i · d_j ,       v = h_iᵀ D_j h_i ,
+    t = h_i · d_j ,       v = h_iᵀ D_j h_i ,       s = h_iᵀ (K + D_j) h_j / σ_j ,
 
-the change of mean and variance of latent i in its own standard deviations. Both are zero unless j
-is an ancestor of i. If it is, with an effect of scale τ, they are Gaussian with standard deviations
-`τ m_j` (m_j what the intervention did to its own target) and τ, together or one of them alone. The
-errors of t and v are those of the moments, of h_i, and of the directions that were removed before
-(`peeling_errors`).
+the changes of mean and variance of latent i and, because nothing else than j itself depends on what
+sets it, the covariance of i with j inside the regime; σ_j is the spread of j there. All are zero
+unless j is an ancestor of i. If it is, with an effect of scale τ, their standard deviations are
+`τ m_j` (m_j what the intervention did to the mean of its own target), τ and `τ σ_j`. Responses that
+are nearly linear tie s to t; saturated ones move t alone, products v alone.
+
+*Errors.* Everything is computed for the moments and for `REPLICAS` copies of them with an error of
+the same size added once more. The copies show the covariance of (t, v, s), with what the errors of
+all directions that were removed before add to it.
 
 *Order.* A label is removed if it fits and moves no other label that fits. Where two labels move one
 another, which of them goes first is not sure: both orders are followed, and what they say is
@@ -36,8 +40,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, chdtri, expit, logsumexp
 
-from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.nullcone.peeling_errors import Changes, ReaderErrors, Removed
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["Changes", "Fits", "Peeled", "fits", "peel"]
 
@@ -49,16 +53,102 @@ GOOD = 0.01
 # best one to be tried. Labels that move one another by less log evidence than CONFLICT may be
 # removed in any order.
 ORDERS, BEHIND, CONFLICT = 8, 7.0, 1.0
-TEMPER = 0.25
+# Copies of the moments with errors added. Densities are those of Student's t with as many degrees
+# of freedom, because the covariances come from so many copies.
+REPLICAS = 32
 # Tails of the latents, which no feature shows, make the error of a variance wider than the rows
 # that the covariances count for say: with this probability, by this factor.
 WIDE, WIDER = 0.1, 5.0
 # Ascents of the fit: the fixed point converges by a factor of a half or better where the shift or
-# the covariance shows the target at all.
-ASCENTS, CLOSE = 60, 1e-8
+# the covariance shows the target at all. Copies need to be exact to a part of their errors only.
+ASCENTS, CLOSE, ROUGH = 60, 1e-8, 1e-4
 # Of what peeling says clearly, one statement in 250 is wrong, because a label was removed too early
 # and every order that was followed has it so. Log odds are bounded by this chance.
 MOST = 5.5
+# Correlation of s and t where a response is nearly linear.
+TIED = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What the regimes of r labels changed, where rows of the control have the covariance I.
+
+    Parameters
+    ----------
+    D : array, shape (r, p, p)
+        Changes of the covariance, each about its own mean.
+    d : array, shape (r, p)
+        Shifts of the mean.
+    signal : array, shape (p, p)
+        Covariance of the control without the sensors' noise.
+    n, n_control : array, shape (r,), and float
+        Rows that the covariances count for.
+    n_mean : array, shape (r,)
+        Rows that the means of the regimes count for.
+    control_mean : array, shape (r,)
+        Variance that the control's mean (and offsets of batches) add to each shift.
+    """
+
+    D: FloatArray
+    d: FloatArray
+    signal: FloatArray
+    n: FloatArray
+    n_control: float
+    n_mean: FloatArray
+    control_mean: FloatArray
+
+    def of(self, some: BoolArray) -> Changes:
+        """Those of some labels."""
+        n, n_mean, control = (x[some] for x in (self.n, self.n_mean, self.control_mean))
+        return Changes(self.D[some], self.d[some], self.signal, n, self.n_control, n_mean, control)
+
+    @property
+    def w_mean(self) -> FloatArray:
+        """w_d, shape (r,)."""
+        return np.asarray(1.0 / (1.0 / self.n_mean + self.control_mean))
+
+    @property
+    def w_cov(self) -> FloatArray:
+        """w_D, shape (r,)."""
+        return np.asarray(1.0 / (1.0 / self.n + 1.0 / self.n_control))
+
+    def replicas(self) -> tuple[FloatArray, FloatArray]:
+        """d, shape (1 + REPLICAS, r, p), and D: as they are, and with errors added once more.
+
+        Errors are drawn for labels by the size of their shifts and in a basis of the changes, so
+        that neither the order of the labels nor the coordinates matter.
+        """
+        rng = np.random.default_rng(0)
+        r, p = self.d.shape
+        at = np.argsort(np.linalg.norm(self.d, axis=1))
+        images = np.einsum("rpq,rq->rp", self.D, self.d)
+        Q, upper = np.linalg.qr(np.vstack([self.d[at], images[at]]).T, mode="complete")
+        signs = np.ones(p)
+        signs[: min(p, 2 * r)] = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
+        Q = Q * signs
+        values, vectors = np.linalg.eigh(np.eye(p) + self.D)
+        # A spread inside a regime is not zero, whatever its estimate.
+        scaled = vectors * np.sqrt(np.maximum(values, 0.01))[:, None, :]
+        root = scaled @ np.swapaxes(vectors, 1, 2) @ Q
+
+        def drawn(labels: int, *shape: int) -> FloatArray:
+            return rng.standard_normal((REPLICAS, labels, *shape))
+
+        def symmetric(labels: int) -> FloatArray:
+            G = drawn(labels, p, p)
+            return np.asarray((G + np.swapaxes(G, -1, -2)) / np.sqrt(2.0))
+
+        place = np.argsort(at)
+        own = symmetric(r)[:, place] / np.sqrt(self.n)[:, None, None]
+        N = root @ own @ np.swapaxes(root, 1, 2)
+        N -= Q @ symmetric(1) @ Q.T / np.sqrt(self.n_control)
+        z = drawn(r, p)[:, place] / np.sqrt(self.n_mean)[:, None]
+        e = np.einsum("rpq,crq->crp", root, z)
+        e -= drawn(1, p) @ Q.T * np.sqrt(self.control_mean)[:, None]
+        return (
+            self.d + np.concatenate([np.zeros((1, r, p)), e]),
+            self.D + np.concatenate([np.zeros((1, r, p, p)), N]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,48 +178,54 @@ class Peeled:
     order: tuple[int, ...]
 
 
-def _ascend(
-    d: FloatArray, D: FloatArray, w_d: FloatArray, w_D: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The direction u of every label with the least misfit, shape (l, m), and the misfit χ².
+# -- fit ------------------------------------------------------------------------------------------
 
-    Starts are the shift and the two lines of the null cone of D. The fixed point
-    `u ← w_d (u·d) d + w_D (DDu − λDu + λ²u)` climbs to the nearest maximum of the likelihood.
-    """
+
+def _starts(d: FloatArray, D: FloatArray) -> FloatArray:
+    """The shift and the two lines of the null cone of D, shape (..., 3, m)."""
     values, vectors = np.linalg.eigh(D)
-    a = np.sqrt(np.maximum(values[:, -1:], 0.0)) * vectors[:, :, -1]
-    b = np.sqrt(np.maximum(-values[:, :1], 0.0)) * vectors[:, :, 0]
-    x = np.stack([d, a + b, a - b], axis=1)
-    x /= np.maximum(np.linalg.norm(x, axis=2, keepdims=True), 1e-300)
-    wd, wD = w_d[:, None, None], w_D[:, None, None]
+    a = np.sqrt(np.maximum(values[..., -1:], 0.0)) * vectors[..., -1]
+    b = np.sqrt(np.maximum(-values[..., :1], 0.0)) * vectors[..., 0]
+    return _unit(np.stack([d, a + b, a - b], axis=-2))
+
+
+def _unit(x: FloatArray) -> FloatArray:
+    return np.asarray(x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-300))
+
+
+def _ascend(
+    x: FloatArray, d: FloatArray, D: FloatArray, w: tuple[FloatArray, FloatArray], close: float
+) -> tuple[FloatArray, FloatArray]:
+    """The direction u with the least misfit of those that starts lead to, (..., m), and its χ².
+
+    The fixed point `u ← w_d (u·d) d + w_D (DDu − λDu + λ²u)`, `λ = uᵀDu`, climbs to the nearest
+    maximum of the likelihood. Starts have the shape (..., s, m), d (..., m), w are w_d and w_D.
+    """
+    wd, wD = (y[..., None, None] for y in w)
     for _ in range(ASCENTS):
         y = x @ D
-        lam = np.einsum("lsm,lsm->ls", x, y)[:, :, None]
-        new = wd * (x @ d[:, :, None]) * d[:, None, :]
+        lam = (x * y).sum(axis=-1, keepdims=True)
+        new = wd * (x @ d[..., None]) * d[..., None, :]
         new += wD * (y @ D - lam * y + (lam**2 + 1e-12) * x)
-        new /= np.maximum(np.linalg.norm(new, axis=2, keepdims=True), 1e-300)
+        new = _unit(new)
         moved = float(np.abs(new - x).max())
         x = new
-        if moved < CLOSE:
+        if moved < close:
             break
     y = x @ D
-    lam = np.einsum("lsm,lsm->ls", x, y)
-    off_mean = np.einsum("lm,lm->l", d, d)[:, None] - np.einsum("lsm,lm->ls", x, d) ** 2
-    whole = np.einsum("lab,lab->l", D, D)[:, None]
-    off = 0.5 * (whole - 2.0 * np.einsum("lsm,lsm->ls", y, y) + lam**2)
-    chi = w_d[:, None] * np.maximum(off_mean, 0.0) + w_D[:, None] * np.maximum(off, 0.0)
-    best = chi.argmin(axis=1)
-    rows = np.arange(len(d))
-    u = x[rows, best]
-    sign = np.where(np.einsum("lm,lm->l", u, d) < 0, -1.0, 1.0)
-    return sign[:, None] * u, chi[rows, best]
+    lam, along = (x * y).sum(axis=-1), (x @ d[..., None])[..., 0]
+    off_mean = (d * d).sum(axis=-1)[..., None] - along**2
+    off = 0.5 * ((D * D).sum(axis=(-2, -1))[..., None] - 2.0 * (y * y).sum(axis=-1) + lam**2)
+    chi = w[0][..., None] * np.maximum(off_mean, 0.0) + w[1][..., None] * np.maximum(off, 0.0)
+    best = chi.argmin(axis=-1)[..., None]
+    sign = np.where(np.take_along_axis(along, best, -1) < 0, -1.0, 1.0)
+    u = sign * np.take_along_axis(x, best[..., None], -2)[..., 0, :]
+    return u, np.take_along_axis(chi, best, -1)[..., 0]
 
 
-def _tail(chi: FloatArray, m: int) -> FloatArray:
-    """Probability of a misfit as large as this in m dimensions."""
-    if m < 2:
-        return np.ones_like(chi)
-    return np.asarray(np.maximum(chdtrc(m * (m - 1) / 2.0, chi), 1e-300))
+def _tail(chi: FloatArray, free: float) -> FloatArray:
+    """Probability of a misfit as large as this with so many degrees of freedom."""
+    return np.asarray(np.maximum(chdtrc(free, chi), 1e-300)) if free else np.ones_like(chi)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,116 +248,258 @@ class Fits:
 
 
 def fits(changes: Changes) -> Fits:
-    """How well each regime fits "one latent moved", as every regime of a linear system does."""
-    _, chi = _ascend(changes.d, changes.D, changes.w_mean, changes.w_cov)
-    r, p = changes.d.shape
-    free = max(p * (p - 1) / 2.0, 1.0)
-    tail = _tail(chi, p)
+    """How well the covariance of each regime fits "one latent moved", as in a linear system.
+
+    Means are left out, so that offsets of batches are not taken for bends.
+    """
+    D, none = changes.D, np.zeros_like(changes.d)
+    _, chi = _ascend(_starts(changes.d, D), none, D, (changes.w_mean, changes.w_cov), CLOSE)
+    r, p = none.shape
+    free = (p - 1) * (p - 2) / 2.0
+    tail = _tail(chi, free)
     # Regimes share the control's error: their misfits have squared correlations ρ², so that the sum
     # is that of fewer degrees of freedom.
     shared = np.sqrt(changes.w_cov) / np.sqrt(changes.n_control)
     rho = np.outer(shared, shared) ** 2
     np.fill_diagonal(rho, 1.0)
     spread = float(rho.sum()) / r
-    least = min(r * float(tail.min()), float(chdtrc(r * free / spread, chi.sum() / spread)))
-    return Fits(tail, chi / free, min(2.0 * least, 1.0))
+    every = _tail(chi.sum() / spread, r * free / spread)
+    least = min(r * float(tail.min()), float(every))
+    return Fits(tail, chi / max(free, 1.0), min(2.0 * least, 1.0))
+
+
+# -- evidence -------------------------------------------------------------------------------------
+
+
+def _log_factors(
+    x: FloatArray,
+    C: FloatArray,
+    dose: FloatArray,
+    spread: FloatArray,
+    scales: tuple[float, ...],
+) -> tuple[FloatArray, FloatArray]:
+    """Log Bayes factors of effects of each scale against none, shape (n_scales, r, r).
+
+    x is (t, v) or (t, v, s) of every pair, shape (r, r, k), and C its covariance. Also returns the
+    log density without an effect, in units of its maximum.
+    """
+    k = x.shape[-1]
+    none = _log_density(x, C)
+    out = []
+    for tau in scales:
+        full = np.stack([tau * dose, np.full_like(dose, tau), tau * spread], axis=-1)[:, None, :k]
+        cases = [(1, 0, 0), (0, 1, 0), (1, 1, 0)]
+        found = [_log_density(x, C, _diagonal(full * case[:k])) for case in cases]
+        if k == 3:
+            tie = full[..., :, None] * full[..., None, :] * np.outer((1, 0, 1), (1, 0, 1))
+            tied = TIED * tie + (1.0 - TIED) * _diagonal(full * (1, 0, 1))
+            found += [
+                _log_density(x, C, tied),
+                _log_density(x, C, tied + _diagonal(full * (0, 1, 0))),
+                _log_density(x, C, _diagonal(full)),
+            ]
+        out.append(logsumexp(found, axis=0) - np.log(len(found)) - none)
+    return np.array(out), none - _log_density(np.zeros_like(x), C)
+
+
+def _diagonal(x: FloatArray) -> FloatArray:
+    return np.asarray(x[..., None] ** 2 * np.eye(x.shape[-1]))
+
+
+def _log_density(x: FloatArray, C: FloatArray, added: FloatArray | float = 0.0) -> FloatArray:
+    """Log density of errors with the covariance C and effects with the covariance `added`."""
+    wide = C * np.outer(*[np.where(np.arange(x.shape[-1]) == 1, WIDER, 1.0)] * 2)
+    return np.asarray(
+        np.logaddexp(
+            np.log1p(-WIDE) + _student(x, C + added), np.log(WIDE) + _student(x, wide + added)
+        )
+    )
+
+
+def _student(x: FloatArray, C: FloatArray) -> FloatArray:
+    """Log density of Student's t with scatter C, up to a constant."""
+    L = np.linalg.cholesky(C)
+    z = np.linalg.solve(L, x[..., None])[..., 0]
+    size = np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
+    n = REPLICAS
+    return np.asarray(-size - 0.5 * (n + x.shape[-1]) * np.log1p((z * z).sum(axis=-1) / n))
+
+
+def _with_errors(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Statistics of the moments, shape (r, r, k), and their covariance, from (k, copies, r, r)."""
+    off = np.moveaxis(x[:, 1:] - x[:, :1], 0, -1)
+    C = np.einsum("cjia,cjib->jiab", off, off) / len(off) + 1e-12 * np.eye(len(x))
+    # The copies show correlations to about this much.
+    C *= np.where(np.eye(len(x)) > 0, 1.0, 1.0 - len(off) ** -0.5)
+    return np.moveaxis(x[:, 0], 0, -1), C
+
+
+# -- order ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """A way of removing labels, as far as it has gone.
+
+    Parameters
+    ----------
+    order : tuple of int
+    cost : float
+        Log weight that its stages are behind.
+    B : array, shape (copies, p, m)
+        Functionals that see none of the labels that were removed: orthonormal columns.
+    readers : array, shape (copies, r, p)
+    beyond, fit : array, shape (r,)
+        Misfits beyond chance, errors of the readers in units of their variance; and tails.
+    against : array, shape (n_scales, r, r)
+        `[s, a, d]`, where a was removed before d: what says, at that stage, that a moves d. A label
+        is removed as one that moves no other, so that it is zero at most.
+    """
+
+    order: tuple[int, ...]
+    cost: float
+    B: FloatArray
+    readers: FloatArray
+    beyond: FloatArray
+    fit: FloatArray
+    against: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
-    """All remaining labels, fitted as if none of them had descendants left.
+    """Some labels, fitted as if none had descendants left; the first copy is the client itself.
 
     Parameters
     ----------
-    left : array of int, shape (l,)
-    u : array, shape (l, m)
-        In coordinates of the stage.
-    h : array, shape (l, m)
-        Readers.
-    p : array, shape (l,)
-        Tail probabilities.
-    alpha : array, shape (l,)
-        Information about a turn of u, per direction.
-    factors : array, shape (n_scales, l, l)
-        `[s, j, i]`: log factor of "j is an ancestor of i" by reader i, given how it fits.
-    moves : array, shape (l, l)
-        The same for all scales together; what the regime of i leaves unexplained along j counts
-        as an error of its reader.
-    t, t_error : array, shape (l, l)
-        `[j, i]`.
+    u, h : array, shape (copies, l, m)
+        Directions and readers.
+    chi : array, shape (l,)
+    d, D
+        What the regimes changed in the space of the stage.
     """
 
-    left: IntArray
     u: FloatArray
     h: FloatArray
-    p: FloatArray
-    alpha: FloatArray
+    chi: FloatArray
+    d: FloatArray
+    D: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What a whole path says, and its log marginal likelihood."""
+
+    path: _Path
+    score: float
     factors: FloatArray
-    moves: FloatArray
-    t: FloatArray
-    t_error: FloatArray
+    value: FloatArray
+    error: FloatArray
 
 
-def _stage(
-    changes: Changes,
-    B: FloatArray,
-    left: IntArray,
-    removed: Removed,
-    scales: tuple[float, ...],
-) -> _Stage:
-    """Fit and compare the labels `left` in the space of B, orthonormal columns, shape (p, m)."""
-    m = B.shape[1]
-    d = changes.d[left] @ B
-    D = B.T @ changes.D[left] @ B
-    K = B.T @ changes.signal @ B
-    w_d, w_D = changes.w_mean[left], changes.w_cov[left]
-    u, chi = _ascend(d, D, w_d, w_D)
-    Du = np.einsum("lab,lb->la", D, u)
-    lam = np.einsum("la,la->l", u, Du)
-    c = Du - lam[:, None] * u
-    shift = np.einsum("la,la->l", u, d)
-    inverse = np.asarray(np.linalg.inv(K + D), dtype=np.float64)
-    raw = np.einsum("lab,lb->la", inverse, u)
-    size = np.sqrt(np.einsum("la,ab,lb->l", raw, K, raw))
-    h = raw / size[:, None]
-    # What noise adds to m² and ‖c‖² is no information.
-    own = 1.0 + np.maximum(lam, -0.9)
-    square = np.maximum(np.einsum("la,la->l", c, c) - (m - 1) * own / w_D, 0.0)
-    alpha = w_d * np.maximum(shift**2 - 1.0 / w_d, 0.0) + w_D * square + 1e-9
-    t = d @ h.T
-    Dh = np.einsum("jab,ib->jia", D, h)
-    v = np.einsum("jia,ia->ji", Dh, h)
-    errors = ReaderErrors(
-        changes, B, left, removed, d, D, K, u, c, shift, raw, h, size, inverse, alpha
-    )
-    l = len(left)
-    of_reader, own_error = np.zeros((2, l, l, 2, 2))
-    for i in range(l):
-        of_reader[:, i] = errors.of_reader(i, np.stack([d, 2.0 * Dh[:, i]], axis=1))
-    length = np.einsum("ia,ia->i", h, h)
-    inside = length + np.maximum(v, -0.9 * length)
-    own_error[:, :, 0, 0] = inside / changes.n_mean[left][:, None]
-    own_error[:, :, 0, 0] += length * changes.control_mean[left][:, None]
-    own_error[:, :, 1, 1] = 2.0 * (
-        inside**2 / changes.n[left][:, None] + length**2 / changes.n_control
-    )
-    dose = np.maximum(np.abs(np.diagonal(t)), 1.0 / np.sqrt(w_d))
-    p, free = _tail(chi, m), max(m * (m - 1) / 2.0, 1.0)
+class _Client:
+    """A client and the copies of its moments."""
 
-    def log_factors(along: FloatArray) -> FloatArray:
-        # What a misfit beyond chance leaves unexplained is an error of the reader.
-        beyond = 1.0 + np.maximum(chi - chdtri(free, GOOD), along)
-        C = own_error + beyond[:, :, None, None] * of_reader
-        found = np.stack([_log_factor(t, v, C, tau * dose[:, None], tau) for tau in scales])
-        good = p / (p + DOUBT)
-        return np.asarray(np.logaddexp(np.log(good) + found, np.log1p(-good)))
+    def __init__(self, changes: Changes, scales: tuple[float, ...]) -> None:
+        self.changes, self.scales = changes, scales
+        self.d, self.D = changes.replicas()
+        self.w = changes.w_mean, changes.w_cov
 
-    along = np.maximum(_along(u, d, D, w_d, w_D) - 2.0, 0.0)
-    moves = logsumexp(log_factors(along), axis=0) - np.log(len(scales))
-    np.fill_diagonal(moves, 0.0)
-    error = np.sqrt(own_error[:, :, 0, 0] + of_reader[:, :, 0, 0])
-    factors = log_factors(np.zeros((l, l)))
-    return _Stage(left, u, h, p, alpha, factors, moves, t, error)
+    def start(self) -> _Path:
+        copies, r, p = self.d.shape
+        B = np.broadcast_to(np.eye(p), (copies, p, p))
+        tables = np.zeros(r), np.ones(r), np.zeros((len(self.scales), r, r))
+        return _Path((), 0.0, B, np.zeros((copies, r, p)), *tables)
+
+    def stage(self, path: _Path, labels: IntArray) -> _Stage:
+        """Some labels that are left on a path."""
+        B = path.B
+        Bt = np.swapaxes(B, 1, 2)
+        d = self.d[:, labels] @ B
+        D = Bt[:, None] @ self.D[:, labels] @ B[:, None]
+        K = Bt @ self.changes.signal @ B
+        w = self.w[0][labels], self.w[1][labels]
+        u, chi = _ascend(_starts(d[0], D[0]), d[0], D[0], w, CLOSE)
+        near = _unit((u @ B[0].T) @ B)[:, :, None, :]
+        every = np.broadcast_to(w[0], d.shape[:2]), np.broadcast_to(w[1], d.shape[:2])
+        many, _ = _ascend(near, d, D, every, ROUGH)
+        many[0] = u
+        h = np.linalg.solve(K[:, None] + D, many[..., None])[..., 0]
+        h /= np.sqrt(np.einsum("cia,cab,cib->ci", h, K, h))[..., None]
+        return _Stage(many, np.asarray(h, dtype=np.float64), chi, d, D)
+
+    def onward(self, path: _Path) -> list[_Path]:
+        """The path with one more label removed: the best one, and those that conflict with it."""
+        left = np.setdiff1d(np.arange(len(self.changes.d)), path.order)
+        stage = self.stage(path, left)
+        m = path.B.shape[2]
+        free = m * (m - 1) / 2.0
+        p, h = _tail(stage.chi, free), stage.h
+        beyond = np.maximum(stage.chi - chdtri(max(free, 1.0), GOOD), 0.0)
+        t = stage.d @ np.swapaxes(h, 1, 2)
+        v = np.einsum("cjab,cia,cib->cji", stage.D, h, h, optimize=True)
+        x, C = _with_errors(np.stack([t, v]))
+        along = _along(stage.u[0], stage.d[0], stage.D[0], *(w[left] for w in self.w))
+        C *= (1.0 + np.maximum(beyond, along - 2.0))[..., None, None]
+        dose = np.maximum(np.abs(np.diagonal(t[0])), 1.0 / np.sqrt(self.w[0][left]))
+        found = _doubted(_log_factors(x, C, dose, dose, self.scales)[0], p)
+        moves = np.maximum(logsumexp(found, axis=0) - np.log(len(self.scales)), 0.0)
+        np.fill_diagonal(moves, 0.0)
+        # That j moves i counts against removing j, unless i seems to move j even more.
+        cost = np.log1p(DOUBT / p) + np.maximum(moves - moves.T, 0.0).max(axis=1)
+        best = int(cost.argmin())
+        conflict = np.maximum(moves[best], moves[:, best]) > CONFLICT
+        conflict[best] = True
+        tried = np.flatnonzero(conflict & (cost < cost[best] + BEHIND)).tolist()
+        out = []
+        for k in tried:
+            label = int(left[k])
+            readers, over, fit = path.readers.copy(), path.beyond.copy(), path.fit.copy()
+            readers[:, label] = (path.B @ h[:, k, :, None])[..., 0]
+            over[label], fit[label] = beyond[k], p[k]
+            against = path.against.copy()
+            against[:, label, left] = np.minimum(found[:, k], 0.0)
+            order, total = (*path.order, label), path.cost + float(cost[k])
+            B = path.B @ _complement(stage.u[:, k])
+            out.append(_Path(order, total, B, readers, over, fit, against))
+        return out
+
+    def told(self, path: _Path) -> _Told:
+        """What the readers of a whole path say."""
+        h, changes = path.readers, self.changes
+        t = self.d @ np.swapaxes(h, 1, 2)
+        image = np.einsum("cjab,cib->cjia", self.D, h, optimize=True)
+        v = np.einsum("cjia,cia->cji", image, h)
+        s = np.einsum("cjia,cja->cji", image, h) + h @ changes.signal @ np.swapaxes(h, 1, 2)
+        spread = np.sqrt(np.maximum(np.diagonal(s, axis1=1, axis2=2), 0.01))
+        x, C = _with_errors(np.stack([t, v, s / spread[..., None]]))
+        error = np.sqrt(C[..., 0, 0])
+        C *= (1.0 + path.beyond)[:, None, None]
+        dose = np.maximum(np.abs(np.diagonal(t[0])), 1.0 / np.sqrt(self.w[0]))
+        found, none = _log_factors(x, C, dose, spread[0], self.scales)
+        at = np.argsort(path.order)
+        before = at[:, None] < at
+        # Marginal likelihood of all pairs that the order leaves free, in units of its maximum.
+        either = logsumexp(found, axis=0) - np.log(len(found)) - PAIR_COST
+        pairs = none + np.logaddexp(0.0, either)
+        score = float(pairs[before.T].sum()) - path.cost
+        found = np.where(before, path.against, _doubted(found, path.fit))
+        value = np.where(before, 0.0, t[0])
+        return _Told(path, score, found, value, np.where(before, np.nan, error))
+
+    def search(self) -> list[_Told]:
+        """Orders, best first."""
+        paths = [self.start()]
+        for _ in range(len(self.changes.d)):
+            found = [new for path in paths for new in self.onward(path)]
+            paths = sorted(found, key=lambda x: x.cost)[:ORDERS]
+            paths = [x for x in paths if x.cost < paths[0].cost + BEHIND]
+        return sorted((self.told(x) for x in paths), key=lambda x: -x.score)
+
+
+def _doubted(factors: FloatArray, p: FloatArray) -> FloatArray:
+    """The factors if a reader that fits with the tail probability p may be none."""
+    good = p / (p + DOUBT)
+    return np.asarray(np.logaddexp(np.log(good) + factors, np.log1p(-good)))
 
 
 def _along(
@@ -275,47 +513,13 @@ def _along(
     return np.asarray(of_mean + of_cov)
 
 
-def _log_factor(
-    t: FloatArray, v: FloatArray, C: FloatArray, of_t: FloatArray, of_v: float
-) -> FloatArray:
-    """Log Bayes factor of effects on mean, variance or both against none, shape of t.
-
-    `N(x; 0, C + diag(s²))` over `N(x; 0, C)` with x = (t, v), averaged over the three cases. The
-    error of v has wider tails: see `WIDE`.
-    """
-
-    def density(a: FloatArray, b: FloatArray, error: FloatArray) -> FloatArray:
-        one, two, cross = C[:, :, 0, 0] + a, error + b, C[:, :, 0, 1]
-        det = one * two - cross**2
-        return np.asarray(
-            -0.5 * np.log(det) - 0.5 * (two * t**2 - 2.0 * cross * t * v + one * v**2) / det
-        )
-
-    def tailed(a: FloatArray, b: FloatArray) -> FloatArray:
-        error = C[:, :, 1, 1]
-        wide = density(a, b, WIDER**2 * error)
-        narrow = np.log1p(-WIDE) + density(a, b, error)
-        return np.asarray(np.logaddexp(narrow, np.log(WIDE) + wide))
-
-    none = np.zeros_like(t)
-    a, b = none + of_t**2, none + of_v**2
-    cases = np.stack([tailed(a, none), tailed(none, b), tailed(a, b)])
-    return np.asarray(logsumexp(cases, axis=0) - np.log(3.0) - tailed(none, none))
-
-
-@dataclass(frozen=True, eq=False)
-class _Path:
-    """A way of removing labels, as far as it has gone."""
-
-    order: tuple[int, ...]
-    B: FloatArray
-    removed: Removed
-    cost: float
-    factors: FloatArray
-    readers: FloatArray
-    fit: FloatArray
-    value: FloatArray
-    error: FloatArray
+def _complement(u: FloatArray) -> FloatArray:
+    """Orthonormal columns orthogonal to unit vectors u, shape (..., m, m − 1): Householder's."""
+    w = u.copy()
+    w[..., 0] += np.where(u[..., 0] >= 0, 1.0, -1.0)
+    square = (w * w).sum(axis=-1)[..., None, None]
+    turned = np.eye(u.shape[-1]) - 2.0 * w[..., :, None] * w[..., None, :] / square
+    return np.asarray(turned[..., 1:])
 
 
 def peel(changes: Changes, scales: tuple[float, ...]) -> Peeled:
@@ -328,72 +532,14 @@ def peel(changes: Changes, scales: tuple[float, ...]) -> Peeled:
     scales : tuple of float
         Effect scales τ of the hypotheses.
     """
-    r, p = changes.d.shape
-    nothing = Removed(np.zeros((0, p)), np.zeros(0))
-    tables = np.zeros((2, r, r))
-    tables[1] = np.nan
-    start = _Path(
-        (), np.eye(p), nothing, 0.0, np.zeros((len(scales), r, r)), np.zeros((r, p)), np.ones(r),
-        *tables,
-    )  # fmt: skip
-    paths = [start]
-    for _ in range(r):
-        found = [new for path in paths for new in _onward(changes, path, scales)]
-        paths = sorted(found, key=lambda x: x.cost)
-        paths = [x for x in paths[:ORDERS] if x.cost < paths[0].cost + BEHIND]
-    return _averaged(paths)
-
-
-def _onward(changes: Changes, path: _Path, scales: tuple[float, ...]) -> list[_Path]:
-    """The path with one more label removed: the best one, and those that it conflicts with."""
-    left = np.setdiff1d(np.arange(len(changes.d)), path.order)
-    stage = _stage(changes, path.B, left, path.removed, scales)
-    moves = stage.moves
-    # That j moves i counts against removing j, unless i seems to move j even more. Then one of the
-    # two readers is wrong by more than its sampling error, and the difference says less.
-    net = np.maximum(moves, 0.0) - np.maximum(moves.T, 0.0)
-    net *= np.where(moves.T > CONFLICT, TEMPER, 1.0)
-    cost = np.log1p(DOUBT / stage.p) + np.maximum(net, 0.0).max(axis=1)
-    best = int(cost.argmin())
-    conflict = np.maximum(moves[best], moves[:, best]) > CONFLICT
-    tried = np.flatnonzero(conflict & (cost < cost[best] + BEHIND)).tolist()
-    return [_without(path, stage, k, float(cost[k])) for k in {best, *tried}]
-
-
-def _without(path: _Path, stage: _Stage, k: int, cost: float) -> _Path:
-    """The path behind the removal of the k-th label of a stage."""
-    label, others = int(stage.left[k]), np.delete(np.arange(len(stage.left)), k)
-    names = stage.left[others]
-    factors, readers, fit = path.factors.copy(), path.readers.copy(), path.fit.copy()
-    value, error = path.value.copy(), path.error.copy()
-    factors[:, names, label] = stage.factors[:, others, k]
-    # The label is removed as one that moves no other: what says that it does is an error of a
-    # reader that still has descendants.
-    factors[:, label, names] = np.minimum(stage.factors[:, k, others], 0.0)
-    readers[label], fit[label] = path.B @ stage.h[k], stage.p[k]
-    value[stage.left, label], error[stage.left, label] = stage.t[:, k], stage.t_error[:, k]
-    u = path.B @ stage.u[k]
-    removed = Removed(np.vstack([path.removed.u, u]), np.append(path.removed.alpha, stage.alpha[k]))
-    B = path.B @ _complement(stage.u[k])
-    order = (*path.order, label)
-    return _Path(order, B, removed, path.cost + cost, factors, readers, fit, value, error)
-
-
-def _complement(u: FloatArray) -> FloatArray:
-    """Orthonormal columns orthogonal to the unit vector u, shape (m, m − 1): Householder's."""
-    w = u.copy()
-    w[0] += 1.0 if u[0] >= 0 else -1.0
-    return np.asarray((np.eye(len(u)) - 2.0 * np.outer(w, w) / (w @ w))[:, 1:])
-
-
-def _averaged(paths: list[_Path]) -> Peeled:
-    """What the paths say, by their weights; readers and effects are those of the best one."""
-    weight = np.exp(paths[0].cost - np.array([x.cost for x in paths]))
+    orders = _Client(changes, scales).search()
+    best = orders[0]
+    weight = np.exp(np.array([x.score for x in orders]) - best.score)
     weight /= weight.sum()
-    every = np.stack([np.clip(x.factors, -MOST, MOST) for x in paths])
     # Probabilities are averaged, not factors: an order that hardly fits must not decide.
+    every = np.stack([np.clip(x.factors, -MOST, MOST) for x in orders])
     yes = np.einsum("o,o...->...", weight, expit(every))
     no = np.einsum("o,o...->...", weight, expit(-every))
-    best = paths[0]
+    path = best.path
     factors = np.log(yes) - np.log(no)
-    return Peeled(factors, best.readers, best.fit, best.value, best.error, best.order)
+    return Peeled(factors, path.readers[0], path.fit, best.value, best.error, path.order)

@@ -52,6 +52,7 @@ class Recovery:
     rank_one: RankOne | None
     reading: Reading
     contradicted: tuple[Contradicted, ...] = ()
+    contradicts: bool = False
     nonlinear: Nonlinear | None = None
     chance_linear: float = 1.0
     metric_free: BayesFactors | None = None
@@ -84,21 +85,24 @@ class Recovery:
         sight : Sight, optional
             What was seen of the client before.
         doubted : float
-            Where effects run both ways: the chance of the misfits to a linear system below which
-            the client is read without linearity.
+            Where effects run both ways, or means do not fit: the chance of the misfits to a linear
+            system below which the client is read without linearity.
         """
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
         sight = see(client, white) if sight is None else sight
         reading, contradicted = read_claimed(sight, client.labels, possible, hard)
-        free, bent, chance = None, None, 1.0
+        free, bent, chance, contradicts = None, None, 1.0, False
         if hard.any():
             given = whiten(client) if white is None else white
             free = read_metric_free(given, hidden=confounding == "allow", scales=possible.scales)
             contradicted = contradicted if free is None else ()
-            both_ways = bool(contradicted)
+            # A bend also makes means contradict covariances, as offsets of batches do.
+            contradicts = bool(contradicted) or not reading.means_fit
+            if contradicted and not reading.means_fit:
+                doubted = 1.0  # neither a false claim nor batches explain both
             bent, chance = read_nonlinear(
-                given, hard, possible.scales, both_ways=both_ways, doubted=doubted
+                given, hard, possible.scales, contradicts=contradicts, doubted=doubted
             )
         return cls(
             client=client.name,
@@ -108,6 +112,7 @@ class Recovery:
             rank_one=rank_one,
             reading=reading,
             contradicted=contradicted if bent is None else (),
+            contradicts=contradicts and bent is None,
             nonlinear=bent,
             chance_linear=chance,
             metric_free=free if bent is None else None,
