@@ -81,6 +81,11 @@ def world_of(cell: Cell, system: str, seed: int) -> World:
     return world_from_graph(A, sets, None, seed, intervention=protocol, system=system)
 
 
+def f1(right: int, stated_and_true: int) -> float:
+    """F1 of stated pairs; 1 if there are none and none is true."""
+    return 2 * right / stated_and_true if stated_and_true else 1.0
+
+
 def measure(cell: Cell, system: str, seed: int) -> dict[str, object]:
     """Verdicts of one world against the truth."""
     world = world_of(cell, system, seed)
@@ -107,8 +112,8 @@ def measure(cell: Cell, system: str, seed: int) -> dict[str, object]:
         "no": int(no.sum()),
         "wrong_no": int((no & is_true).sum()),
         "pairs": len(frame),
-        "f1": 2 * len(guess & every) / max(len(guess) + len(every), 1),
-        "f1_yes": 2 * int((yes & is_true).sum()) / max(int(yes.sum()) + len(every), 1),
+        "f1": f1(len(guess & every), len(guess) + len(every)),
+        "f1_yes": f1(int((yes & is_true).sum()), int(yes.sum()) + len(every)),
         "stated": [float(frame.probability[bins == b].sum()) for b in range(len(BINS) - 1)],
         "true": [int(is_true[bins == b].sum()) for b in range(len(BINS) - 1)],
         "in_bin": [int((bins == b).sum()) for b in range(len(BINS) - 1)],
@@ -127,10 +132,10 @@ def table(rows: list[dict[str, Any]]) -> str:
                 lines.append(f"{system:15} {refused} refused")
             continue
         add = {k: sum(r[k] for r in own) for k in ("yes", "wrong_yes", "no", "wrong_no", "pairs")}
-        f1, best = (np.mean([r[k] for r in own] + [0.0] * refused) for k in ("f1_yes", "f1"))
+        yes, best = (np.mean([r[k] for r in own] + [0.0] * refused) for k in ("f1_yes", "f1"))
         hard = sum(r["findings"].get("not-hard", 0) for r in own)
         lines.append(
-            f"{system:15} {f1:.3f}   {best:.3f}       {add['wrong_yes']:3} of {add['yes']:<5}"
+            f"{system:15} {yes:.3f}   {best:.3f}       {add['wrong_yes']:3} of {add['yes']:<5}"
             f" {add['wrong_no']:3} of {add['no']:<5} {(add['yes'] + add['no']) / add['pairs']:.2f}"
             f"     {hard}" + (f"  ({refused} refused)" if refused else "")
         )
