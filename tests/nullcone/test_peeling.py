@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.nullcone.changes import Changes
 from jigsaw_crl.nullcone.nonlinear import combined
-from jigsaw_crl.nullcone.peeling import Changes, fits, peel
+from jigsaw_crl.nullcone.one_latent import fits
+from jigsaw_crl.nullcone.peeling import peel
 from jigsaw_crl.truth.simulate import Intervention, random_world, world_from_graph
 
 SCALES = (0.5, 0.08)

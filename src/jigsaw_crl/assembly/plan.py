@@ -114,6 +114,9 @@ class Design:
         from exact moments.
     effects : tuple of EffectNeed
         One per effect that the order does not exclude; empty without hard interventions.
+    hard_at : tuple of str
+        Sites whose evidence is withheld because the system is not linear. Hard interventions that
+        shift the mean settle there, or at a new site, what no other data do.
 
     Examples
     --------
@@ -128,6 +131,7 @@ class Design:
     chances: Mapping[Pair, float] = field(default_factory=dict)
     more_rows: tuple[MoreRows, ...] = ()
     effects: tuple[EffectNeed, ...] = ()
+    hard_at: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "chances", FrozenMapping(self.chances))
@@ -161,8 +165,19 @@ class Design:
         numbers = ("total", "error", "error_new_site", "error_more_rows", "factor")
         return frame.astype(dict.fromkeys(numbers, float))
 
+    @property
+    def interventions(self) -> str:
+        """Which interventions to apply, in a sentence; empty if any kind helps."""
+        if not self.hard_at:
+            return ""
+        return (
+            "The system is not linear: apply hard interventions that shift the mean, and say that "
+            f"they are hard, at a new site or again at {few(self.hard_at)}. Others settle nothing."
+        )
+
     def __str__(self) -> str:
-        lines = [str(self.proposal)]
+        lines = [self.interventions] if self.hard_at else []
+        lines.append(str(self.proposal))
         if self.proposal.reason:
             lines.append(f"Size: {self.proposal.reason}.")
         helped = [m for m in self.more_rows if m.site is not None]
@@ -190,7 +205,8 @@ def design(
     """What further data would settle; parameters as for `next_client`."""
     proposal, chances = propose(order, size, rows, seed)
     needs = effect_needs(order, proposal.labels, rows=proposal.rows)
-    return Design(proposal, chances, rows_needed(order, seed=seed), needs)
+    withheld = tuple(sorted(order.said.use.withheld)) if order.mode == "evidence" else ()
+    return Design(proposal, chances, rows_needed(order, seed=seed), needs, withheld)
 
 
 # -- more rows ------------------------------------------------------------------------------------
@@ -230,6 +246,11 @@ def _needed(order: GlobalOrder, chances: dict[int, FloatArray], a: int, d: int) 
     reading = [(k, i, j) for k, i, j in seen if claims[k].says[i, j]]
     if not seen:
         reason = "no site has both labels: only a new site can settle it"
+    elif all(sent[k].client in order.said.use.withheld for k, _, _ in seen):
+        reason = (
+            "the system is not linear: more rows do not help, hard interventions that shift the "
+            "mean do"
+        )
     elif not reading:
         reason = (
             "no site reads it: an intervention on one of the two is too weak or moves the mean "

@@ -248,6 +248,7 @@ def design(
         return {
             "labels": list(proposal.labels),
             "reason": proposal.reason,
+            "interventions": found.interventions,
             "expected_gain": float(proposal.expected_gain),
             "expected_settled": proposal.expected,
             "undetermined": proposal.undetermined,
@@ -258,6 +259,8 @@ def design(
         }
 
     def told() -> None:
+        if found.interventions:
+            say(found.interventions)
         _print_site(found)
         _print_rows(found)
         _print_effects(found)

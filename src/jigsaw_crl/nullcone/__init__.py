@@ -17,6 +17,8 @@
 `statements`     what exact moments make certain
 `district`       the same inside a district
 `nonlinear`      systems that are not linear, read by hard interventions that shift the mean
+`changes`        what their regimes changed, with copies that show its errors
+`one_latent`     how well a regime fits "one latent moved"
 `peeling`        their labels, from the last effects up
 `basis`          the functionals Q̂ that read the latents
 `recovery`       a client in, a fragment out

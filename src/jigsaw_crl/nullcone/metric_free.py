@@ -20,8 +20,8 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.nullcone.nonlinear import SHIFTED, changes_of
-from jigsaw_crl.nullcone.peeling import Changes
+from jigsaw_crl.nullcone.changes import Changes, changes_of
+from jigsaw_crl.nullcone.nonlinear import SHIFTED
 
 __all__ = ["read_metric_free"]
 

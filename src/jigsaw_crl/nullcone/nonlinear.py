@@ -30,14 +30,15 @@ from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import Hypotheses
-from jigsaw_crl.nullcone.peeling import Changes, Peeled, fits, peel
+from jigsaw_crl.nullcone.changes import Changes, changes_of
+from jigsaw_crl.nullcone.one_latent import fits
+from jigsaw_crl.nullcone.peeling import Peeled, peel
 
 __all__ = [
     "BENT",
     "DOUBTED",
     "SHIFTED",
     "Nonlinear",
-    "changes_of",
     "combined",
     "read_nonlinear",
 ]
@@ -206,32 +207,3 @@ def _aside(changes: Changes, peeled: Peeled) -> BoolArray:
             found &= (np.abs(slope) < CHANCE * of) & (CHANCE * of < seen)
     np.fill_diagonal(found, False)
     return np.asarray(found)
-
-
-def changes_of(white: White, labels: list[int]) -> tuple[Changes, FloatArray]:
-    """What the regimes of some labels changed, and the whitening that was used.
-
-    Of several strengths of one label, the covariances are averaged (a mixture of hard interventions
-    is hard about its own means) and the clearest shift counts.
-    """
-    # Rows carry the sensors' noise: coordinates in which their covariance is I.
-    rows, errors, p = white.rows, white.errors, white.dimension
-    every = rows.M - np.eye(p)
-    share = np.zeros((p, p)) if white.noise is None else white.noise
-    signal = np.asarray(np.linalg.inv(np.eye(p) + share), dtype=np.float64)
-    D, d, n, n_mean, base = [], [], [], [], []
-    for label in labels:
-        own = np.flatnonzero(white.owner == label)
-        weight = white.n[own] / white.n[own].sum()
-        length = errors.precision[own] * np.einsum("rp,rp->r", rows.d[own], rows.d[own])
-        best = int(own[length.argmax()])
-        D.append(np.einsum("r,rab->ab", weight, every[own]))
-        d.append(rows.d[best] * float(errors.known[best]))
-        n.append(float(white.n[own].sum()))
-        n_mean.append(float(errors.n[best]))
-        base.append(float(errors.base[best] / errors.n_control))
-    changes = Changes(
-        np.array(D), np.array(d), signal, np.array(n), white.n_control,
-        np.array(n_mean), np.array(base),
-    )  # fmt: skip
-    return changes, rows.W

@@ -38,12 +38,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc, chdtri, expit, logsumexp
+from scipy.special import chdtri, expit, logsumexp
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.evidence.priors import PAIR_COST
+from jigsaw_crl.nullcone.changes import REPLICAS, Changes
+from jigsaw_crl.nullcone.one_latent import CLOSE, ROUGH, ascend, starts, tail_of, unit
 
-__all__ = ["Changes", "Fits", "Peeled", "fits", "peel"]
+__all__ = ["Peeled", "peel"]
 
 # Tail probability of a fit from which it counts as bad rather than good.
 DOUBT = 1e-3
@@ -53,102 +55,14 @@ GOOD = 0.01
 # best one to be tried. Labels that move one another by less log evidence than CONFLICT may be
 # removed in any order.
 ORDERS, BEHIND, CONFLICT = 8, 7.0, 1.0
-# Copies of the moments with errors added. Densities are those of Student's t with as many degrees
-# of freedom, because the covariances come from so many copies.
-REPLICAS = 32
 # Tails of the latents, which no feature shows, make the error of a variance wider than the rows
 # that the covariances count for say: with this probability, by this factor.
 WIDE, WIDER = 0.1, 5.0
-# Ascents of the fit: the fixed point converges by a factor of a half or better where the shift or
-# the covariance shows the target at all. Copies need to be exact to a part of their errors only.
-ASCENTS, CLOSE, ROUGH = 60, 1e-8, 1e-4
 # Of what peeling says clearly, one statement in 250 is wrong, because a label was removed too early
 # and every order that was followed has it so. Log odds are bounded by this chance.
 MOST = 5.5
 # Correlation of s and t where a response is nearly linear.
 TIED = 0.8
-
-
-@dataclass(frozen=True, eq=False)
-class Changes:
-    """What the regimes of r labels changed, where rows of the control have the covariance I.
-
-    Parameters
-    ----------
-    D : array, shape (r, p, p)
-        Changes of the covariance, each about its own mean.
-    d : array, shape (r, p)
-        Shifts of the mean.
-    signal : array, shape (p, p)
-        Covariance of the control without the sensors' noise.
-    n, n_control : array, shape (r,), and float
-        Rows that the covariances count for.
-    n_mean : array, shape (r,)
-        Rows that the means of the regimes count for.
-    control_mean : array, shape (r,)
-        Variance that the control's mean (and offsets of batches) add to each shift.
-    """
-
-    D: FloatArray
-    d: FloatArray
-    signal: FloatArray
-    n: FloatArray
-    n_control: float
-    n_mean: FloatArray
-    control_mean: FloatArray
-
-    def of(self, some: BoolArray) -> Changes:
-        """Those of some labels."""
-        n, n_mean, control = (x[some] for x in (self.n, self.n_mean, self.control_mean))
-        return Changes(self.D[some], self.d[some], self.signal, n, self.n_control, n_mean, control)
-
-    @property
-    def w_mean(self) -> FloatArray:
-        """w_d, shape (r,)."""
-        return np.asarray(1.0 / (1.0 / self.n_mean + self.control_mean))
-
-    @property
-    def w_cov(self) -> FloatArray:
-        """w_D, shape (r,)."""
-        return np.asarray(1.0 / (1.0 / self.n + 1.0 / self.n_control))
-
-    def replicas(self) -> tuple[FloatArray, FloatArray]:
-        """d, shape (1 + REPLICAS, r, p), and D: as they are, and with errors added once more.
-
-        Errors are drawn for labels by the size of their shifts and in a basis of the changes, so
-        that neither the order of the labels nor the coordinates matter.
-        """
-        rng = np.random.default_rng(0)
-        r, p = self.d.shape
-        at = np.argsort(np.linalg.norm(self.d, axis=1))
-        images = np.einsum("rpq,rq->rp", self.D, self.d)
-        Q, upper = np.linalg.qr(np.vstack([self.d[at], images[at]]).T, mode="complete")
-        signs = np.ones(p)
-        signs[: min(p, 2 * r)] = np.where(np.diagonal(upper) < 0, -1.0, 1.0)
-        Q = Q * signs
-        values, vectors = np.linalg.eigh(np.eye(p) + self.D)
-        # A spread inside a regime is not zero, whatever its estimate.
-        scaled = vectors * np.sqrt(np.maximum(values, 0.01))[:, None, :]
-        root = scaled @ np.swapaxes(vectors, 1, 2) @ Q
-
-        def drawn(labels: int, *shape: int) -> FloatArray:
-            return rng.standard_normal((REPLICAS, labels, *shape))
-
-        def symmetric(labels: int) -> FloatArray:
-            G = drawn(labels, p, p)
-            return np.asarray((G + np.swapaxes(G, -1, -2)) / np.sqrt(2.0))
-
-        place = np.argsort(at)
-        own = symmetric(r)[:, place] / np.sqrt(self.n)[:, None, None]
-        N = root @ own @ np.swapaxes(root, 1, 2)
-        N -= Q @ symmetric(1) @ Q.T / np.sqrt(self.n_control)
-        z = drawn(r, p)[:, place] / np.sqrt(self.n_mean)[:, None]
-        e = np.einsum("rpq,crq->crp", root, z)
-        e -= drawn(1, p) @ Q.T * np.sqrt(self.control_mean)[:, None]
-        return (
-            self.d + np.concatenate([np.zeros((1, r, p)), e]),
-            self.D + np.concatenate([np.zeros((1, r, p, p)), N]),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,96 +90,6 @@ class Peeled:
     value: FloatArray
     error: FloatArray
     order: tuple[int, ...]
-
-
-# -- fit ------------------------------------------------------------------------------------------
-
-
-def _starts(d: FloatArray, D: FloatArray) -> FloatArray:
-    """The shift and the two lines of the null cone of D, shape (..., 3, m)."""
-    values, vectors = np.linalg.eigh(D)
-    a = np.sqrt(np.maximum(values[..., -1:], 0.0)) * vectors[..., -1]
-    b = np.sqrt(np.maximum(-values[..., :1], 0.0)) * vectors[..., 0]
-    return _unit(np.stack([d, a + b, a - b], axis=-2))
-
-
-def _unit(x: FloatArray) -> FloatArray:
-    return np.asarray(x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-300))
-
-
-def _ascend(
-    x: FloatArray, d: FloatArray, D: FloatArray, w: tuple[FloatArray, FloatArray], close: float
-) -> tuple[FloatArray, FloatArray]:
-    """The direction u with the least misfit of those that starts lead to, (..., m), and its χ².
-
-    The fixed point `u ← w_d (u·d) d + w_D (DDu − λDu + λ²u)`, `λ = uᵀDu`, climbs to the nearest
-    maximum of the likelihood. Starts have the shape (..., s, m), d (..., m), w are w_d and w_D.
-    """
-    wd, wD = (y[..., None, None] for y in w)
-    for _ in range(ASCENTS):
-        y = x @ D
-        lam = (x * y).sum(axis=-1, keepdims=True)
-        new = wd * (x @ d[..., None]) * d[..., None, :]
-        new += wD * (y @ D - lam * y + (lam**2 + 1e-12) * x)
-        new = _unit(new)
-        moved = float(np.abs(new - x).max())
-        x = new
-        if moved < close:
-            break
-    y = x @ D
-    lam, along = (x * y).sum(axis=-1), (x @ d[..., None])[..., 0]
-    off_mean = (d * d).sum(axis=-1)[..., None] - along**2
-    off = 0.5 * ((D * D).sum(axis=(-2, -1))[..., None] - 2.0 * (y * y).sum(axis=-1) + lam**2)
-    chi = w[0][..., None] * np.maximum(off_mean, 0.0) + w[1][..., None] * np.maximum(off, 0.0)
-    best = chi.argmin(axis=-1)[..., None]
-    sign = np.where(np.take_along_axis(along, best, -1) < 0, -1.0, 1.0)
-    u = sign * np.take_along_axis(x, best[..., None], -2)[..., 0, :]
-    return u, np.take_along_axis(chi, best, -1)[..., 0]
-
-
-def _tail(chi: FloatArray, free: float) -> FloatArray:
-    """Probability of a misfit as large as this with so many degrees of freedom."""
-    return np.asarray(np.maximum(chdtrc(free, chi), 1e-300)) if free else np.ones_like(chi)
-
-
-@dataclass(frozen=True, eq=False)
-class Fits:
-    """How well each regime fits "one latent moved".
-
-    Parameters
-    ----------
-    tail : array, shape (r,)
-        Tail probability of its misfit.
-    ratio : array, shape (r,)
-        Misfit over its expectation.
-    chance : float
-        Tail probability of the largest misfit and of the sum of all, together.
-    """
-
-    tail: FloatArray
-    ratio: FloatArray
-    chance: float
-
-
-def fits(changes: Changes) -> Fits:
-    """How well the covariance of each regime fits "one latent moved", as in a linear system.
-
-    Means are left out, so that offsets of batches are not taken for bends.
-    """
-    D, none = changes.D, np.zeros_like(changes.d)
-    _, chi = _ascend(_starts(changes.d, D), none, D, (changes.w_mean, changes.w_cov), CLOSE)
-    r, p = none.shape
-    free = (p - 1) * (p - 2) / 2.0
-    tail = _tail(chi, free)
-    # Regimes share the control's error: their misfits have squared correlations ρ², so that the sum
-    # is that of fewer degrees of freedom.
-    shared = np.sqrt(changes.w_cov) / np.sqrt(changes.n_control)
-    rho = np.outer(shared, shared) ** 2
-    np.fill_diagonal(rho, 1.0)
-    spread = float(rho.sum()) / r
-    every = _tail(chi.sum() / spread, r * free / spread)
-    least = min(r * float(tail.min()), float(every))
-    return Fits(tail, chi / max(free, 1.0), min(2.0 * least, 1.0))
 
 
 # -- evidence -------------------------------------------------------------------------------------
@@ -366,26 +190,6 @@ class _Path:
 
 
 @dataclass(frozen=True, eq=False)
-class _Stage:
-    """Some labels, fitted as if none had descendants left; the first copy is the client itself.
-
-    Parameters
-    ----------
-    u, h : array, shape (copies, l, m)
-        Directions and readers.
-    chi : array, shape (l,)
-    d, D
-        What the regimes changed in the space of the stage.
-    """
-
-    u: FloatArray
-    h: FloatArray
-    chi: FloatArray
-    d: FloatArray
-    D: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class _Told:
     """What a whole path says, and its log marginal likelihood."""
 
@@ -410,37 +214,32 @@ class _Client:
         tables = np.zeros(r), np.ones(r), np.zeros((len(self.scales), r, r))
         return _Path((), 0.0, B, np.zeros((copies, r, p)), *tables)
 
-    def stage(self, path: _Path, labels: IntArray) -> _Stage:
-        """Some labels that are left on a path."""
-        B = path.B
-        Bt = np.swapaxes(B, 1, 2)
-        d = self.d[:, labels] @ B
-        D = Bt[:, None] @ self.D[:, labels] @ B[:, None]
-        K = Bt @ self.changes.signal @ B
-        w = self.w[0][labels], self.w[1][labels]
-        u, chi = _ascend(_starts(d[0], D[0]), d[0], D[0], w, CLOSE)
-        near = _unit((u @ B[0].T) @ B)[:, :, None, :]
-        every = np.broadcast_to(w[0], d.shape[:2]), np.broadcast_to(w[1], d.shape[:2])
-        many, _ = _ascend(near, d, D, every, ROUGH)
-        many[0] = u
-        h = np.linalg.solve(K[:, None] + D, many[..., None])[..., 0]
-        h /= np.sqrt(np.einsum("cia,cab,cib->ci", h, K, h))[..., None]
-        return _Stage(many, np.asarray(h, dtype=np.float64), chi, d, D)
-
     def onward(self, path: _Path) -> list[_Path]:
         """The path with one more label removed: the best one, and those that conflict with it."""
         left = np.setdiff1d(np.arange(len(self.changes.d)), path.order)
-        stage = self.stage(path, left)
-        m = path.B.shape[2]
+        w_d, w_D = self.w[0][left], self.w[1][left]
+        B, m = path.B, path.B.shape[2]
+        Bt = np.swapaxes(B, 1, 2)
+        d = self.d[:, left] @ B
+        D = Bt[:, None] @ self.D[:, left] @ B[:, None]
+        K = Bt @ self.changes.signal @ B
+        fitted, chi = ascend(starts(d[0], D[0]), d[0], D[0], (w_d, w_D), CLOSE)
+        near = unit((fitted @ B[0].T) @ B)[:, :, None, :]
+        every = np.broadcast_to(w_d, d.shape[:2]), np.broadcast_to(w_D, d.shape[:2])
+        u, _ = ascend(near, d, D, every, ROUGH)
+        u[0] = fitted
+        h = np.asarray(np.linalg.solve(K[:, None] + D, u[..., None])[..., 0], dtype=np.float64)
+        h /= np.sqrt(np.einsum("cia,cab,cib->ci", h, K, h))[..., None]
         free = m * (m - 1) / 2.0
-        p, h = _tail(stage.chi, free), stage.h
-        beyond = np.maximum(stage.chi - chdtri(max(free, 1.0), GOOD), 0.0)
-        t = stage.d @ np.swapaxes(h, 1, 2)
-        v = np.einsum("cjab,cia,cib->cji", stage.D, h, h, optimize=True)
+        p = tail_of(chi, free)
+        beyond = np.maximum(chi - chdtri(max(free, 1.0), GOOD), 0.0)
+        t = d @ np.swapaxes(h, 1, 2)
+        v = np.einsum("cjab,cia,cib->cji", D, h, h, optimize=True)
         x, C = _with_errors(np.stack([t, v]))
-        along = _along(stage.u[0], stage.d[0], stage.D[0], *(w[left] for w in self.w))
+        # What the regime of i leaves unexplained along u_j is an error of reader i as well.
+        along = _along(fitted, d[0], D[0], w_d, w_D)
         C *= (1.0 + np.maximum(beyond, along - 2.0))[..., None, None]
-        dose = np.maximum(np.abs(np.diagonal(t[0])), 1.0 / np.sqrt(self.w[0][left]))
+        dose = np.maximum(np.abs(np.diagonal(t[0])), 1.0 / np.sqrt(w_d))
         found = _doubted(_log_factors(x, C, dose, dose, self.scales)[0], p)
         moves = np.maximum(logsumexp(found, axis=0) - np.log(len(self.scales)), 0.0)
         np.fill_diagonal(moves, 0.0)
@@ -449,18 +248,16 @@ class _Client:
         best = int(cost.argmin())
         conflict = np.maximum(moves[best], moves[:, best]) > CONFLICT
         conflict[best] = True
-        tried = np.flatnonzero(conflict & (cost < cost[best] + BEHIND)).tolist()
         out = []
-        for k in tried:
+        for k in np.flatnonzero(conflict & (cost < cost[best] + BEHIND)).tolist():
             label = int(left[k])
             readers, over, fit = path.readers.copy(), path.beyond.copy(), path.fit.copy()
-            readers[:, label] = (path.B @ h[:, k, :, None])[..., 0]
+            readers[:, label] = (B @ h[:, k, :, None])[..., 0]
             over[label], fit[label] = beyond[k], p[k]
             against = path.against.copy()
             against[:, label, left] = np.minimum(found[:, k], 0.0)
             order, total = (*path.order, label), path.cost + float(cost[k])
-            B = path.B @ _complement(stage.u[:, k])
-            out.append(_Path(order, total, B, readers, over, fit, against))
+            out.append(_Path(order, total, B @ _complement(u[:, k]), readers, over, fit, against))
         return out
 
     def told(self, path: _Path) -> _Told:
