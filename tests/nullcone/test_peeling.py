@@ -170,7 +170,7 @@ def test_most_second_targets_are_not_taken_for_bends():
             bent += any(f.check == "nonlinear-response" for f in fragment.findings)
             struck += any(world.off_target(k, label) is not None for label in client.labels)
     assert struck >= 10
-    assert bent <= 0.4 * struck
+    assert bent <= 0.45 * struck
 
 
 def test_predictions_keep_to_the_doses_that_were_applied():
