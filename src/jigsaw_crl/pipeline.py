@@ -27,11 +27,11 @@ from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study, usable
-from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.fragment import Fragment, RankOne
 from jigsaw_crl.fragment.latents import in_columns
 from jigsaw_crl.nullcone.nonlinear import DOUBTED, combined
 from jigsaw_crl.nullcone.reading import Sight
-from jigsaw_crl.nullcone.recovery import Confounding, RankOne, Recovery
+from jigsaw_crl.nullcone.recovery import Confounding, Recovery
 from jigsaw_crl.result.provenance import provenance_of
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study.folder import Study

@@ -55,6 +55,16 @@ class Claims:
     evidence: Pooled
     says: BoolArray
 
+    def without_ancestors_of(self, labels: BoolArray) -> Claims:
+        """The claims with nothing said about the ancestors of some labels of the study (a mask).
+
+        Statements stay: what a single direction means is decided where they are made.
+        """
+        if self.bayes is None:
+            return self
+        kept = self.says & ~labels[self.members]
+        return replace(self, evidence=self.evidence.where(kept), says=kept)
+
     @cached_property
     def log_factor(self) -> FloatArray:
         """Log Bayes factor of every pair against "unrelated"."""
@@ -105,11 +115,16 @@ class Evidence:
         factors = [_factors(panel, use, k) for k in range(len(panel.rows))]
         counted = zip(panel.rows, factors, use.weights.tolist(), strict=True)
         missed = missed_directions(len(panel.labels), counted)
-        claims = (
+        claims = tuple(
             _claims(rows, bayes, panel, use, missed)
             for rows, bayes in zip(panel.rows, factors, strict=True)
         )
-        return cls(panel, use, tuple(claims), missed)
+        alike = ~(missed.two | _declared(panel, use))
+        if not alike.any():
+            return cls(panel, use, claims, missed)
+        # Such a label has no ancestors, or its interventions changed noise alone: nothing is said.
+        missed = replace(missed, ancestry=np.where(alike, 0.0, missed.ancestry))
+        return cls(panel, use, tuple(c.without_ancestors_of(alike) for c in claims), missed)
 
     def reweighed(self, use: Use) -> Evidence:
         """The same claims with other weights; what is set aside must not differ."""
@@ -155,6 +170,16 @@ class Evidence:
         ]
         yes, no = (tuple(name for name, s in said if s == side) for side in (1, -1))
         return yes, no
+
+
+def _declared(panel: Panel, use: Use) -> BoolArray:
+    """Labels whose interventions change weights by what the clients that count say, shape (p,)."""
+    out = np.zeros(len(panel.labels), dtype=bool)
+    for k, rows in enumerate(panel.rows):
+        if use.weights[k] > 0:
+            not_hard, _ = use.labels_of(panel, k)
+            out[rows.members] |= rows.declared & ~not_hard
+    return out
 
 
 def _factors(panel: Panel, use: Use, k: int) -> BayesFactors | None:

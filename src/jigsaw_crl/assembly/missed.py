@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaln
 
 from jigsaw_crl.assembly.panel import Rows
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.evidence.factors import BayesFactors
 
 __all__ = ["Missed", "missed_directions"]
@@ -37,11 +37,14 @@ class Missed:
         client did.
     share : float
         Estimated share of misses in the study.
+    two : array of bool, shape (p,)
+        Labels that moved two directions at some client.
     """
 
     ancestry: FloatArray
     chance: FloatArray
     share: float
+    two: BoolArray
 
     @property
     def excuse(self) -> FloatArray:
@@ -73,16 +76,13 @@ def missed_directions(p: int, clients: Iterable[tuple[Rows, BayesFactors | None,
     clients : iterable of (Rows, BayesFactors or None, float)
         Each with the factors that are used, and how far the client counts.
     """
-    single, seen, told = np.zeros((3, p))
+    single, seen = np.zeros((2, p))
     for rows, bayes, weight in clients:
         if bayes is not None:
-            # Whether a single direction speaks of ancestors is the client's word: it may be that
-            # of an intervention on noise alone. Where nothing at all is said, nothing was counted.
-            says = ~np.isnan(bayes.ancestor).any(axis=0).all(axis=0)
-            alone = np.array(bayes.single) & says.any()
-            single[rows.members] += weight * alone
-            seen[rows.members] += weight * (says | alone)
-            told[rows.members] += weight * says
+            # A client that says nothing about a label's ancestors has not counted its directions.
+            counted = ~np.isnan(bayes.ancestor).any(axis=0).all(axis=0)
+            single[rows.members] += weight * (np.array(bayes.single) & counted)
+            seen[rows.members] += weight * counted
     both = seen - single > 1e-9
     best, share, chosen, counts = -np.inf, 0.0, 0.5, np.zeros(p)
     for mean in (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65):
@@ -98,4 +98,4 @@ def missed_directions(p: int, clients: Iterable[tuple[Rows, BayesFactors | None,
     has = chosen * np.exp(counts)
     chance = np.where(both, 1.0, has / (has + 1.0 - chosen))
     ancestry = np.where(both, TWO_DIRECTIONS, counts)
-    return Missed(ancestry * (told > 0), np.where(single > 0, chance, 0.0), share)
+    return Missed(ancestry * (seen > 0), np.where(single > 0, chance, 0.0), share, both)

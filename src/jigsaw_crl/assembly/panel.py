@@ -51,6 +51,8 @@ class Rows:
         Candidates, one of which is an ancestor of the last.
     together : array of bool, shape (p, p)
         Pairs that the client puts in one district (or block, where districts are unknown).
+    declared : array of bool, shape (p,)
+        Labels whose interventions are said to change how the target depends on its causes.
     shares : (array, array), shape (p, p) each, or None
         For every pair the share of what changed in the column's equation that belongs to the row,
         and its error; NaN where it was not measured.
@@ -64,6 +66,7 @@ class Rows:
     soft: BayesFactors | None
     one_of: tuple[tuple[tuple[int, ...], int], ...]
     together: BoolArray
+    declared: BoolArray
     shares: tuple[FloatArray, FloatArray] | None
 
     @classmethod
@@ -92,6 +95,9 @@ class Rows:
         for group in groups:
             inside = [fragment.index(label) for label in group]
             together[np.ix_(inside, inside)] = True
+        declared = np.full(len(members), fragment.rank_one == "no-ancestor")
+        if fragment.hard is not None:
+            declared |= np.array(fragment.hard.hard)
         return cls(
             client=fragment.client,
             members=members[listed],
@@ -101,6 +107,7 @@ class Rows:
             soft=soft,
             one_of=tuple(sorted(one_of)),
             together=together[grid],
+            declared=declared[listed],
             shares=None
             if fragment.shares is None
             else (fragment.shares.value[grid], fragment.shares.error[grid]),

@@ -20,7 +20,14 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.labels import MOST_CHARACTERS, safe_text
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence.effects import Effects, Sizes
-from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Method, Outcome, Statements
+from jigsaw_crl.fragment.fragment import (
+    BayesFactors,
+    Fragment,
+    Method,
+    Outcome,
+    RankOne,
+    Statements,
+)
 
 __all__ = [
     "FragmentDocument",
@@ -76,6 +83,8 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
         }
     if fragment.shares is not None:
         document["shares"] = _sizes(fragment.shares)
+    if fragment.rank_one is not None:
+        document["rank_one"] = fragment.rank_one
     return document
 
 
@@ -174,6 +183,7 @@ class FragmentDocument(Document):
     # Absent in files from before these two were written, and where there is nothing to say.
     hard: _HardDocument | None = None
     shares: _SizesDocument | None = None
+    rank_one: RankOne | None = None
 
     def fragment(self, path: object | None = None) -> Fragment:
         """The fragment; an `InputError` that names `path` if the fields contradict each other."""
@@ -268,6 +278,7 @@ class FragmentDocument(Document):
             findings=tuple(replace(f, client=self.client) for f in self.findings),
             hard=hard,
             shares=None if self.shares is None else sizes(self.shares),
+            rank_one=self.rank_one,
         )
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
 
 Method = Literal["null-cone", "paper"]
+RankOne = Literal["no-ancestor", "unsure"]
 
 YES, NO, CANNOT_SAY = 1, 0, -1
 
@@ -135,6 +136,9 @@ class Fragment(ReadOnlyArrays):
         For every pair, the share of what changed in the column's equation that belongs to the row.
         It bounds the effect that a "no" leaves open. None from exact statements and from
         ``method="paper"``.
+    rank_one : {"no-ancestor", "unsure"}, or None
+        What the user says of labels whose intervention moved a single direction (see
+        `recover_fragment`).
     features : tuple of str, or None
         Names of the basis's columns; `transform` checks data frames against them. Never leave the
         client.
@@ -168,6 +172,7 @@ class Fragment(ReadOnlyArrays):
     basis: FloatArray | None = None
     hard: Effects | None = None
     shares: Sizes | None = None
+    rank_one: RankOne | None = None
     features: tuple[str, ...] | None = None
     centre: FloatArray | None = None
 
@@ -217,6 +222,10 @@ class Fragment(ReadOnlyArrays):
             out[self.statements.ancestor == NO] = -np.inf
         elif self.bayes is not None:
             out = self.bayes.summary()
+            if self.rank_one != "no-ancestor":
+                hard = (False,) * p if self.hard is None else self.hard.hard
+                alike = np.array(self.bayes.single) & ~np.array(hard)
+                out[:, alike] = np.nan
         np.fill_diagonal(out, np.nan)
         out.flags.writeable = False
         return out

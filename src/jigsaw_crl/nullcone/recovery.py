@@ -17,7 +17,7 @@ from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
-from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, Statements
+from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, RankOne, Statements
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.effects import Contradicted, Revealed, read_claimed
 from jigsaw_crl.nullcone.judge import SEVERAL, spread_edge
@@ -28,12 +28,11 @@ from jigsaw_crl.nullcone.readings import MISFIT
 from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 
-__all__ = ["Confounding", "RankOne", "Recovery"]
+__all__ = ["Confounding", "Recovery"]
 
 Confounding = Literal["allow", "none"]
 # A line leans if it does by this many standard errors beyond what a missed direction explains.
 LEANS = 5.0
-RankOne = Literal["no-ancestor", "unsure"]
 
 
 def _exponent(probability: float) -> float:
@@ -188,7 +187,7 @@ class Recovery:
             return self.metric_free
         sure = self._sure & self._sure[:, None]
         factors = np.where(sure, self.reading.claimed, self.reading.factors)
-        return self._bayes(factors, self.settled, self._ancestors_open)
+        return self._bayes(factors, self.settled)
 
     @cached_property
     def _without_claims(self) -> BayesFactors:
@@ -200,12 +199,11 @@ class Recovery:
             return self.bayes
         if self.metric_free is not None:
             return self.metric_free
-        none = np.zeros_like(self.settled)
-        return self._bayes(self.reading.factors, none, self.mean_alone | self._alike)
+        return self._bayes(self.reading.factors, np.zeros_like(self.settled))
 
-    def _bayes(self, factors: FloatArray, settled: BoolArray, silent: BoolArray) -> BayesFactors:
+    def _bayes(self, factors: FloatArray, settled: BoolArray) -> BayesFactors:
         hypotheses, factors = self.reading.hypotheses, factors.copy()
-        unsaid = (silent | self.not_identified) & ~settled
+        unsaid = (self._ancestors_open | self.not_identified) & ~settled
         for row in hypotheses.where("ancestor"):
             factors[row, unsaid] = np.nan
         return BayesFactors.of(factors, hypotheses, tuple(self.single.tolist()), settled)
@@ -235,6 +233,7 @@ class Recovery:
             basis=self._basis(structure) if basis else None,
             hard=self.effects,
             shares=None if exact or self._otherwise else self._shares(),
+            rank_one=self.rank_one,
             **self._groups(structure),
             **beside,
         )
@@ -289,13 +288,17 @@ class Recovery:
     @cached_property
     def _ancestors_open(self) -> BoolArray:
         """Labels about whose ancestors nothing is stated, although they were seen."""
-        return self.mean_alone | (self._alike & ~self.reading.hard)
+        return self.mean_alone | (self._alike & self.reading.exact)
 
     @cached_property
     def _alike(self) -> BoolArray:
-        """Labels that are roots, or whose interventions changed noise alone: they look the same."""
+        """Labels that are roots, or whose interventions changed noise alone: they look the same.
+
+        Of samples, the coordinator decides what that means: another client may tell.
+        """
         default = "no-ancestor" if self.reading.exact else "unsure"
-        return self.single & ((self.rank_one or default) == "unsure")
+        unsure = (self.rank_one or default) == "unsure"
+        return self.single & unsure & ~self.reading.hard
 
     def _statements(self, structure: Structure) -> Statements:
         silent = ~self.seen | (not self.reading.targets.identified)
@@ -419,7 +422,7 @@ class Recovery:
                 "or moved several targets.",
                 "See the findings.",
             )
-        single = self._ancestors_open & ~self.mean_alone
+        single = self._alike & ~self.mean_alone
         parts = []
         if self.mean_alone.any():
             parts.append(
@@ -427,9 +430,8 @@ class Recovery:
                 "else, so nothing is said about their ancestors"
             )
         if single.any():
-            whose = "its" if single.sum() == 1 else "their"
             parts.append(
-                f"one direction moved for {self._named(single)}, so {whose} ancestors stay open"
+                f"one direction moved for {self._named(single)}, whose ancestors stay open"
             )
         if parts:
             return Outcome(
