@@ -31,6 +31,7 @@ def client(name: str, ancestor: list[list[float]], *, single: bool = False) -> F
         PartialOrder.from_pairs(blocks, []),
         blocks,
         bayes=BayesFactors((0.5,), odds[None], district, single=(single, single)),
+        rank_one="no-ancestor",
     )
 
 

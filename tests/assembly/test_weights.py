@@ -44,7 +44,15 @@ def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
         factors[:, 0, 1] = ancestor
         bayes = BayesFactors((0.5, 0.05), factors, apart, np.full((2, 2), lean), (False, True))
         given = [
-            Fragment(f"lab-{k}", "null-cone", ("x", "y"), two.elements, two, bayes=bayes)
+            Fragment(
+                f"lab-{k}",
+                "null-cone",
+                ("x", "y"),
+                two.elements,
+                two,
+                bayes=bayes,
+                rank_one="no-ancestor",
+            )
             for k in range(n_clients)
         ]
         return float(assemble(given).evidence[0, 1])
@@ -60,7 +68,7 @@ def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
 
 
 def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each_client():
-    def missed(n_clients: int, n_single: int):
+    def missed(n_clients: int, n_single: int, rank_one: str | None = "no-ancestor"):
         two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
         zeros = np.zeros((2, 2))
         return evidence_of(
@@ -71,12 +79,15 @@ def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each
                 two.elements,
                 two,
                 bayes=BayesFactors((0.5,), zeros[None], zeros, zeros, (False, k < n_single)),
+                rank_one=rank_one,
             )
             for k in range(n_clients)
         ).missed
 
     once, often = missed(1, 1), missed(8, 8)
     assert often.ancestry[1] < once.ancestry[1] < 0.0
+    # Unless noise alone may have changed.
+    assert missed(8, 8, None).ancestry[1] == 0.0
     # A label that showed two directions once was missed at the others.
     some = missed(8, 3)
     assert some.ancestry[1] > 0.0

@@ -69,7 +69,7 @@ def test_a_fragment_has_the_documented_fields_and_no_other(pieces):
     for piece in pieces:
         fields = list(json.loads(piece.to_json()))
         assert fields == [name for name in FIELDS if name in fields]
-        assert set(FIELDS) - set(fields) <= {"hard", "soft", "shares"}
+        assert set(FIELDS) - set(fields) <= {"hard", "soft", "shares", "rank_one"}
     assert list(FragmentDocument.model_fields) == list(FIELDS)
 
 

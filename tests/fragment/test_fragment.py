@@ -62,11 +62,12 @@ def test_evidence_rises_with_the_bayes_factor_and_a_district_takes_it_away():
 
 
 def test_a_line_that_may_lean_and_a_missed_direction_weaken_what_is_said():
-    def summary(lean, single):
+    def summary(lean, single, rank_one="no-ancestor"):
         ancestor, apart = np.zeros((1, 2, 2)), np.full((2, 2), -9.0)
         ancestor[0, 0, 1] = 6.0
         bayes = BayesFactors((1.0,), ancestor, apart, np.full((2, 2), lean), (True, single))
-        return replace(fragment(), **{**two_labels, "bayes": bayes}).evidence[0, 1]
+        piece = replace(fragment(), **{**two_labels, "bayes": bayes}, rank_one=rank_one)
+        return piece.evidence[0, 1]
 
     two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
     two_labels = {"labels": ("x", "y"), "blocks": two.elements, "block_order": two}
@@ -74,6 +75,7 @@ def test_a_line_that_may_lean_and_a_missed_direction_weaken_what_is_said():
     plain = summary(0.0, False)
     assert summary(20.0, False) < 0 < summary(3.0, False) < plain
     assert summary(0.0, True) == pytest.approx(plain + np.log(MISSED), abs=0.02)
+    assert np.isnan(summary(0.0, True, None))
 
 
 def test_transform_is_the_product_with_the_basis():

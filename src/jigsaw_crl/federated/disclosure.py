@@ -42,6 +42,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "hard": "from hard interventions: which labels, and effects between labels in standard "
         "deviations with their errors, p × p",
         "shares": "how much of a label's change belongs to another label, with its error, p × p",
+        "rank_one": "what you say of labels that moved one direction only, if you say anything",
     }
 )
 """Every field of a fragment and what it says. A fragment with any other field is refused."""
