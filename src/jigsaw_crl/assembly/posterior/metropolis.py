@@ -2,8 +2,7 @@
 
 A sweep proposes `BRIDGES` bridges for every active pair, three in four of them two at a time, and
 then flips of any pair. Bridges move what evidence holds together. Flips are cheap and reach every
-order: most pairs are improbable, but there are many of them, and they change by flips alone. (At 25
-labels, p²/8 flips in a sweep instead of p² needed four times as many sweeps until chains agree.)
+order: most pairs are improbable, but there are many of them, and they change by flips alone.
 """
 
 from __future__ import annotations
