@@ -6,8 +6,8 @@ in standard errors. A site is set aside
 - for one pair, if |z| exceeds `APART` there;
 - for all pairs, if it stands apart in many: the mean of `min(z², CAP)` over its pairs, about 1 for
   a site that measures the same effects as the others, exceeds `FAR` and twice that of a typical
-  site. The rest is then judged again without it. If a third of the sites or more would go, none
-  does: then the sites disagree, which is another finding.
+  site, and `MANY` of them differ by two errors. The rest is then judged again without it. If a
+  third of the sites or more would go, none does: then the sites disagree, which is another finding.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ APART = 4.5
 # Mean of min(z², CAP) above which a site is set aside; honest sites of simulated studies reach
 # 1.2. FEW pairs more are counted, with z = 0, so that a few pairs are not enough.
 FAR, CAP, FEW = 1.5, 16.0, 6
+# Pairs in which it must differ by more than two errors: one wrong effect costs a site that effect.
+MANY = 3
 # How much further from the others than a typical site it must be.
 UNUSUAL = 2.0
 # Share of the sites up to which they can be set aside.
@@ -53,6 +55,7 @@ def sites_apart(value: FloatArray, error: FloatArray) -> BoolArray:
             return out
         score = np.nansum(np.minimum(z**2, CAP), axis=1) / (count + FEW)
         far = score > max(FAR, UNUSUAL * float(np.median(score[count > 0])))
+        far &= (z > 2.0).sum(axis=1) >= MANY
         if not far.any():
             return out
         out |= far
