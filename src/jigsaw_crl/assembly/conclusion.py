@@ -210,11 +210,11 @@ def consider(panel: Panel) -> Considered:
         bent = {piece.client for piece in panel.fragments if is_bent(piece)}
         use = replace(use, withheld=frozenset(panel.clients) - bent)
         findings.append(not_linear(leaning))
-    evidence = Evidence.of(panel, use)
+    evidence = Evidence.heard(panel, use)
     differing = differing_labels(evidence)
     if differing:
         findings += [label_differs(*which) for which in differing]
-        evidence = Evidence.of(panel, replace(use, silent=frozenset(differing)))
+        evidence = Evidence.heard(panel, replace(use, silent=frozenset(differing)))
     return Considered(evidence, effects, (*_coverage(panel), *findings))
 
 
@@ -240,7 +240,7 @@ def _ordered(
         except Contradiction as contradiction:
             notes.append(contradiction.described(evidence))
     trust = weigh_clients(evidence, np.random.default_rng(options.seed))
-    same = trust.evidence is evidence
+    same = trust.use is evidence.use
     effects = considered.effects if same else pool_effects(panel, trust.use)
     order = _by_evidence(trust, effects, notes + _about_trust(panel, trust), options)
     return order, [sites_differ(*pair) for pair in pairs_apart(order.said, order.table.differ)]

@@ -112,6 +112,15 @@ class Evidence:
 
     @classmethod
     def of(cls, panel: Panel, use: Use) -> Evidence:
+        return cls.heard(panel, use).without_lines()
+
+    @classmethod
+    def heard(cls, panel: Panel, use: Use) -> Evidence:
+        """All that the clients say: by this they are compared with each other.
+
+        Also what a single direction would say of ancestors: that no client may be believed there
+        does not make one honest that contradicts the others.
+        """
         factors = [_factors(panel, use, k) for k in range(len(panel.rows))]
         counted = zip(panel.rows, factors, use.weights.tolist(), strict=True)
         missed = missed_directions(len(panel.labels), counted)
@@ -119,12 +128,19 @@ class Evidence:
             _claims(rows, bayes, panel, use, missed)
             for rows, bayes in zip(panel.rows, factors, strict=True)
         )
-        alike = ~(missed.two | _declared(panel, use))
+        return cls(panel, use, claims, missed)
+
+    def without_lines(self) -> Evidence:
+        """The evidence without what labels of one direction at all clients say of their ancestors.
+
+        Such a label has no ancestors, or its interventions changed noise alone.
+        """
+        alike = ~(self.missed.two | _declared(self.panel, self.use))
         if not alike.any():
-            return cls(panel, use, claims, missed)
-        # Such a label has no ancestors, or its interventions changed noise alone: nothing is said.
-        missed = replace(missed, ancestry=np.where(alike, 0.0, missed.ancestry))
-        return cls(panel, use, tuple(c.without_ancestors_of(alike) for c in claims), missed)
+            return self
+        missed = replace(self.missed, ancestry=np.where(alike, 0.0, self.missed.ancestry))
+        claims = tuple(c.without_ancestors_of(alike) for c in self.claims)
+        return replace(self, claims=claims, missed=missed)
 
     def reweighed(self, use: Use) -> Evidence:
         """The same claims with other weights; what is set aside must not differ."""

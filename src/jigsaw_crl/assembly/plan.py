@@ -253,8 +253,8 @@ def _needed(order: GlobalOrder, chances: dict[int, FloatArray], a: int, d: int) 
         )
     elif not reading:
         reason = (
-            "no site reads it: an intervention on one of the two is too weak or moves the mean "
-            "alone"
+            "no site reads it: an intervention on one of the two is too weak, moves the mean "
+            "alone, or moves one direction alone"
         )
     elif all(sent[k].together[i, j] for k, i, j in reading):
         reason = (

@@ -74,7 +74,7 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
     for number in range(ROUNDS if n > 2 else 0):
         heat, errors, said = np.empty((3, n))
         if stating.any() and use.rate != evidence.use.rate:
-            evidence = Evidence.of(evidence.panel, use)
+            evidence = Evidence.heard(evidence.panel, use)
         for k, found in _measured(evidence.reweighed(use), rng):
             heat[k], errors[k], said[k] = found
         weights, rate = heat * use.shares, use.rate
@@ -88,8 +88,8 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
             break
     # Mostly every client counts as before: nothing is computed again.
     if use.rate != evidence.use.rate or (use.weights != evidence.use.weights).any():
-        evidence = Evidence.of(evidence.panel, use)
-    return Trust(evidence)
+        evidence = Evidence.heard(evidence.panel, use)
+    return Trust(evidence.without_lines())
 
 
 def _measured(
