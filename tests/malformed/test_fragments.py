@@ -158,11 +158,14 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
     "a missing field": (_drop("order"), ("order",)),
     "a malformed fragment": (_set("fragments", [{"format": "mine"}]), ("fragment",)),
     "no fragments": (_set("fragments", []), ("hold together",)),
-    "a verdict of 7": (_inside("order", "verdicts", lambda m: [[7] * len(m)] * len(m)), ("hold",)),
+    "a verdict of 7": (
+        _inside("order", "verdicts", lambda m: [[7] * len(m)] * len(m)),
+        ("order.verdicts.0.0", "less than or equal to 1", "jigsaw recover"),
+    ),
     "a missing row": (_inside("order", "decoded", lambda m: m[:-1]), ("hold together",)),
     "a probability of 2": (
         _inside("order", "probabilities", lambda m: [[2.0] * len(m)] * len(m)),
-        ("0 to 1",),
+        ("order.probabilities.0.0", "less than or equal to 1", "jigsaw recover"),
     ),
     "a proposal of nothing known": (_set("proposal", {"labels": ["zz"]}), ("proposal",)),
     "a verdict as text": (

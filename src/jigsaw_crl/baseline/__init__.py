@@ -1,7 +1,7 @@
 """The paper's own method.
 
-To read it beside the paper, open `literal`: Algorithms 1 to 4 in the paper's lines and symbols.
-`recover_fragment` runs Algorithm 2-FS of that module on smaller matrices with the search of
+To read it beside the paper, open `literal`: Algorithms 1 to 4 in the paper's lines and symbols. Of
+these, `recover_fragment` runs Algorithm 2-FS on smaller matrices with the search of the module
 `search`; for exact moments τ is their rounding error. Both are tested against the printed lines.
 
 =====================  ======================================================================

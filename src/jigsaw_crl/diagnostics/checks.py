@@ -6,7 +6,7 @@ The study is refused if an error names neither, or if no client is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -149,11 +149,28 @@ def check_client(client: Client) -> ClientReport:
         explained.add(("several-targets", "error"))
     if ("clipped", "warning") in seen:
         explained.add(("drifting-control", "warning"))
-    if ("no-signal", "error") in seen:
+    if ("no-signal", "error") in seen or (
+        ("sensor-noise", "error") in seen and not _noisy_without(client, found)
+    ):
         explained.add(("sensor-noise", "error"))
     findings = tuple(f for f in found if (f.check, f.severity) not in explained)
     measured = (spectrum, strength, client.n_samples, white)
     return ClientReport(client.name, findings, *measured)
+
+
+def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
+    """Is the noise above the signal in the regimes that stay too?
+
+    A regime that is left out for a reason of its own may be what raised the noise.
+    """
+    spoilt = {f.regime for f in found if f.severity == "error" and f.regime is not None}
+    if not spoilt:
+        return True
+    left = _without(client, spoilt)
+    if left is None:
+        return False
+    about = check_sensors(left, reduce_to_rank(left))
+    return any((f.check, f.severity) == ("sensor-noise", "error") for f in about)
 
 
 def _not_linear(client: Client, about_regimes: Iterable[Finding]) -> list[Finding]:
@@ -214,22 +231,11 @@ def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Clien
     reason: Finding | None = None
     for client in own:
         spoilt = {f.regime: f for f in errors if f.client == client.name and f.regime is not None}
-        left = {label: m for label, m in client.interventions.items() if label not in spoilt}
-        if client.name in whole or client.control_name in spoilt or not left:
+        left = _without(client, spoilt)
+        if client.name in whole or left is None:
             reason = reason or whole.get(client.name) or next(iter(spoilt.values()))
             continue
-        if len(left) < len(client.labels):
-            client = Client.from_moments(
-                client.name,
-                control=client.control,
-                interventions=left,
-                n_latent=client.n_latent,
-                features=client.features,
-                control_name=client.control_name,
-                hard=client.hard & left.keys(),
-                reduction=client.reduction,
-            )
-        kept.append(client)
+        kept.append(left)
     if not kept and reason is not None:
         alone = len(own) == 1
         raise InputError(
@@ -239,3 +245,22 @@ def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Clien
             regime=reason.regime,
         )
     return kept
+
+
+def _without(client: Client, spoilt: Collection[str]) -> Client | None:
+    """The client without these regimes; None if no label is left, or no control."""
+    left = {label: m for label, m in client.interventions.items() if label not in spoilt}
+    if client.control_name in spoilt or not left:
+        return None
+    if len(left) == len(client.labels):
+        return client
+    return Client.from_moments(
+        client.name,
+        control=client.control,
+        interventions=left,
+        n_latent=client.n_latent,
+        features=client.features,
+        control_name=client.control_name,
+        hard=client.hard & left.keys(),
+        reduction=client.reduction,
+    )
