@@ -343,9 +343,13 @@ def pairs_apart(evidence: Evidence, factors: FloatArray) -> tuple[Disagreement, 
 
 
 def _probable(evidence: Evidence) -> BoolArray:
-    """Pairs that all clients together do not exclude clearly."""
-    x = evidence.pooled.log_odds()
-    return np.asarray(x - np.logaddexp(0.0, x.T) > PROBABLE)
+    """Pairs that all clients together do not exclude clearly.
+
+    Pairs that clients have and nobody speaks about are none: nothing makes them probable.
+    """
+    x, has = evidence.pooled.log_odds(), (evidence.panel.where >= 0).astype(np.int64)
+    unsaid = (has.T @ has > 0) & (evidence.pooled.n_clients == 0)
+    return np.asarray((x - np.logaddexp(0.0, x.T) > PROBABLE) & ~unsaid)
 
 
 def _counted(c: Claims, above: BoolArray) -> tuple[FloatArray, BoolArray]:
