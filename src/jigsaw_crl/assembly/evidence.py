@@ -112,14 +112,14 @@ class Evidence:
 
     @classmethod
     def of(cls, panel: Panel, use: Use) -> Evidence:
-        return cls.heard(panel, use).without_lines()
+        return cls.heard(panel, use).without_single_directions()
 
     @classmethod
     def heard(cls, panel: Panel, use: Use) -> Evidence:
-        """All that the clients say: by this they are compared with each other.
+        """All that the clients say; used to compare the clients with each other.
 
-        Also what a single direction would say of ancestors: that no client may be believed there
-        does not make one honest that contradicts the others.
+        It includes what single directions say about ancestors. The order does not use that, but a
+        client that contradicts the others there is not to be trusted elsewhere.
         """
         factors = [_factors(panel, use, k) for k in range(len(panel.rows))]
         counted = zip(panel.rows, factors, use.weights.tolist(), strict=True)
@@ -130,8 +130,8 @@ class Evidence:
         )
         return cls(panel, use, claims, missed)
 
-    def without_lines(self) -> Evidence:
-        """The evidence without what labels of one direction at all clients say of their ancestors.
+    def without_single_directions(self) -> Evidence:
+        """The evidence without ancestors of labels that moved a single direction at every client.
 
         Such a label has no ancestors, or its interventions changed noise alone.
         """

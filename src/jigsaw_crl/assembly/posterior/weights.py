@@ -89,7 +89,7 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
     # Mostly every client counts as before: nothing is computed again.
     if use.rate != evidence.use.rate or (use.weights != evidence.use.weights).any():
         evidence = Evidence.heard(evidence.panel, use)
-    return Trust(evidence.without_lines())
+    return Trust(evidence.without_single_directions())
 
 
 def _measured(
