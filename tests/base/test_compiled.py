@@ -83,6 +83,7 @@ def test_small_studies_do_not_load_the_compiler(tmp_path):
         "for clients in (world.clients(), world.clients(5000),"
         " jc.simulate.random_world(20, 6, 0.5, seed=0).clients()):\n"
         "    jc.recover(list(clients))\n"
+        "jc.recover_fragment(jc.simulate.random_world(30, 1, 1.0, seed=51_400).client(0, 5_000))\n"
         "sys.argv[1:] = ['demo', '--out', 'demo']\n"
         "try:\n"
         "    main()\n"

@@ -24,6 +24,7 @@ def test_the_text_has_place_message_number_and_remedy():
         "warning: lab/valve: its effect is below chance (0.512, threshold 1). Collect more rows."
     )
     assert "(0.512)" in str(replace(WEAK, threshold=None))
+    assert "(73,400, threshold 1)" in str(replace(WEAK, value=73_412.0))
     assert str(replace(WEAK, value=None, client=None, regime=None)) == (
         "warning: its effect is below chance. Collect more rows."
     )

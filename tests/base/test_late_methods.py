@@ -32,8 +32,3 @@ def test_a_late_method_shows_its_signature_and_docstring(name):
     assert set(signature(shown).parameters) - {"self"} <= set(
         signature(late_method(name)).parameters
     )
-
-
-@pytest.mark.parametrize("owner", ["fragment", "order", "result"])
-def test_what_notebooks_call_is_a_method(owner):
-    assert callable(OWNERS[owner]._repr_html_)

@@ -7,47 +7,21 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.client.checks import check_rank
 from jigsaw_crl.moments.regime import Moments
 
-RNG = np.random.default_rng(0)
-X0, X1, X2 = (RNG.normal(size=(60, 4)) * scale for scale in (1, 2, 3))
-C0, C1, C2 = (np.cov(x.T, bias=True) for x in (X0, X1, X2))
-
-
-def from_samples(**changes):
-    arguments = {"observational": X0, "interventions": {"valve": X1, "pump": X2}, **changes}
-    return jc.Client.from_samples("lab-1", **arguments)
-
-
-def from_covariances(**changes):
-    arguments = {
-        "observational": C0,
-        "interventions": {"valve": C1, "pump": C2},
-        "n_samples": 60,
-        **changes,
-    }
-    return jc.Client.from_covariances("lab-1", **arguments)
-
-
-def from_precisions(**changes):
-    arguments = {
-        "observational": np.linalg.inv(C0),
-        "interventions": {"valve": np.linalg.inv(C1), "pump": np.linalg.inv(C2)},
-        "n_samples": 60,
-        "n_latent": 4,
-        **changes,
-    }
-    return jc.Client.from_precisions("lab-1", **arguments)
-
-
-def from_moments(**changes):
-    arguments = {
-        "control": Moments.from_rows(X0),
-        "interventions": {"valve": Moments.from_rows(X1), "pump": Moments.from_rows(X2)},
-        **changes,
-    }
-    return jc.Client.from_moments("lab-1", **arguments)
-
+from .builders import (
+    C0,
+    C1,
+    C2,
+    X0,
+    X1,
+    X2,
+    from_covariances,
+    from_moments,
+    from_precisions,
+    from_samples,
+)
 
 # -- constructors ---------------------------------------------------------------------------------
 
@@ -112,7 +86,7 @@ def test_sizes_may_be_given_per_regime_with_the_control_under_its_own_name():
 
 
 def test_a_label_may_have_several_regimes():
-    client = from_samples(interventions={"valve": [X1, X2], "pump": X2})
+    client = from_samples(interventions={"valve": [X1, X2], "pump": X2.tolist()})
     assert [m.n for m in client.interventions["valve"]] == [60, 60]
     assert client.n_samples == {"control": 60, "valve": 120, "pump": 60}
     assert len(client.second_moments("valve")) == 2
@@ -297,10 +271,16 @@ def test_a_client_without_a_name_is_refused(name):
         jc.Client.from_samples(name, observational=X0, interventions={"valve": X1})
 
 
-def test_matrices_rounded_to_text_precision_are_accepted():
-    written = np.array([[float(f"{v:.9e}") for v in row] for row in C0])
-    written[0, 1] += 1e-10
-    assert from_covariances(observational=written).n_features == 4
+def test_a_low_rank_is_explained_by_units_where_they_differ():
+    with pytest.raises(InputError, match="units differ too much"):
+        check_rank(np.diag([1e14, 1.0]), 2, client="lab", regime="control")
+    with pytest.raises(InputError, match="'clock' is the widest"):
+        check_rank(
+            np.diag([1.0, 1e14]), 2, client="lab", regime="control", features=["flow", "clock"]
+        )
+    with pytest.raises(InputError, match="copies of other columns"):
+        check_rank(np.ones((2, 2)), 2, client="lab", regime="control")
+    check_rank(np.diag([1e8, 1.0]), 2, client="lab", regime="control")
 
 
 def test_data_frames_are_aligned_by_the_names_of_their_columns():

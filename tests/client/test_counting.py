@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -107,15 +105,6 @@ def test_a_moments_file_keeps_what_rows_count_for(tmp_path):
     assert counts(back) == counts(client)
     assert back.n_samples == client.n_samples
     assert [m.n for m in back.interventions["z0"]] == [m.n for m in client.interventions["z0"]]
-
-
-def test_files_without_factors_are_of_the_first_version_and_are_read(tmp_path):
-    client = jc.simulate.setting("A", 0).client(0, n_samples=500)
-    path = write_moments(client, tmp_path / "lab.npz")
-    with np.load(path) as file:
-        assert json.loads(str(file["header"]))["version"] == 1
-        assert "factors" not in file
-    assert jc.read_client(path).control.counted is None
 
 
 def test_dependent_rows_are_named_with_their_cost():

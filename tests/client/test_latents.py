@@ -120,6 +120,7 @@ def test_too_few_features_for_a_test_leave_the_number_of_labels(spare):
     assert client.counted.reason == "features"
 
 
+@pytest.mark.slow
 def test_too_few_rows_for_the_visible_directions_leave_the_number_of_labels():
     client = sampled(40, 2, 200, 1000, 0)
     assert client.n_latent == 40

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
 
 import jigsaw_crl as jc
 from jigsaw_crl.client.sketch import ColumnSketch, Scatter
@@ -61,17 +60,6 @@ def test_means_and_units_of_columns_do_not_matter():
     assert held(top.vectors[:, :3] * np.sqrt(found.variances / units**2)[:, None], mixing) > 0.99
 
 
-def test_sparse_rows_give_the_scatter_of_dense_ones():
-    x, _ = rows_of(700, 150, 4)
-    x[np.abs(x) < 2] = 0
-    cells = np.random.default_rng(0).integers(0, 3, 700)
-    dense = sketch_of(x, cells, 4).scatter()
-    sparse = sketch_of(csr_matrix(x), cells, 4).scatter()
-    np.testing.assert_allclose(sparse.squares, dense.squares, rtol=1e-4)
-    tops = [s.leading(np.ones(150)).values[:4] for s in (sparse, dense)]
-    np.testing.assert_allclose(*tops, rtol=0.02)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e80])
 @pytest.mark.parametrize("where", [3, 400])
 def test_values_that_cannot_be_summed_are_refused(value, where):
@@ -87,13 +75,6 @@ def test_values_beyond_single_precision_are_summed_in_double():
     x[500:, 0] *= 1e30
     squares = sketch_of(x, np.repeat([0, 1], [500, 100]), 2).scatter().squares
     np.testing.assert_allclose(squares[0], 100 * np.var(x[500:, 0]), rtol=1e-3)
-
-
-def test_constant_columns_are_found():
-    x, _ = rows_of(500, 50, 2)
-    x[:, 3], x[:, 8] = 7.5, np.repeat([1.0, 2.0], 250)
-    sketch = sketch_of(x, np.repeat([0, 1], 250), 2)
-    assert np.flatnonzero(sketch.constant()).tolist() == [3]
 
 
 def test_further_directions_that_stand_out_are_followed_on_request():

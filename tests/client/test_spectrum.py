@@ -71,18 +71,3 @@ def test_the_subtracted_floor_leaves_the_control_positive():
     spectrum = reduce_to_rank(client)
     assert spectrum.noise_floor > spectrum.weakest
     assert np.linalg.eigvalsh(spectrum.project(client.control_second_moment()))[0] > 0
-
-
-def test_the_floor_of_many_rows_is_close_to_the_noise():
-    rng = np.random.default_rng(1)
-    G = rng.normal(size=(6, 2))
-
-    def rows(scale: float) -> np.ndarray:
-        return scale * rng.normal(size=(20_000, 2)) @ G.T + 0.5 * rng.normal(size=(20_000, 6))
-
-    client = Client.from_samples(
-        "lab", observational=rows(1), interventions={"a": rows(2), "b": rows(3)}
-    )
-    spectrum = reduce_to_rank(client)
-    assert spectrum.noise_floor == pytest.approx(0.25, rel=0.02)
-    assert spectrum.noise_share > 0

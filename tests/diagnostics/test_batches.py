@@ -33,6 +33,7 @@ def test_batches_that_wander_are_said_to_and_by_how_much():
     assert set(found(client(Batches(0.3, "own")))) == {"batch-wander"}
 
 
+@pytest.mark.slow
 def test_batches_without_offsets_raise_no_alarm():
     for layout in ("own", "crossed"):
         alarms = [found(client(Batches(0.0, layout), seed, 500)) for seed in range(40)]

@@ -29,7 +29,6 @@ def test_drifting_gains_are_named_and_explain_what_they_look_like(size):
 @pytest.mark.parametrize(
     "departures",
     [
-        [],
         ["uneven-sensors=100x0.05"],
         ["nonlinear-sensors=0.25"],
         ["t-noise=3"],
@@ -61,6 +60,7 @@ def held_pump(rng, n=5_000):
     return jc.Client.from_samples("plant", observational=rows(), interventions=held)
 
 
+@pytest.mark.slow
 def test_an_intervention_that_holds_its_target_is_no_drift():
     for seed in range(20):
         client = held_pump(np.random.default_rng(seed))

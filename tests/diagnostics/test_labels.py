@@ -53,57 +53,43 @@ def test_no_label_gets_two_findings_of_one_kind(fragments):
         assert max(counts.values(), default=1) == 1
 
 
-def test_a_weak_label_that_recovery_reads_is_not_called_weak():
-    assert (
-        after_recovery(
-            "lab",
-            [finding("weak-intervention", 0.8, 1.0, client="lab", regime="pump", need="")],
-            PUMP,
-            [],
-        )
-        == ()
+WEAK = finding("weak-intervention", 0.8, 1.0, client="lab", regime="pump", need="")
+DOUBT = finding("several-targets", 4.2, 1.5, client="lab", regime="pump")
+
+
+@pytest.mark.parametrize(
+    ("seen", "notes", "stays"),
+    [
+        (WEAK, [], False),
+        (DOUBT, [], False),
+        (WEAK, [ReadingNote("pump", "weak-intervention", 2.1, 3.3)], True),
+        # A label that recovery was not given, and another question.
+        (finding("several-targets", 4.2, 1.0, client="lab", regime="valve"), [], True),
+        (Finding("heavy-tails", "warning", "heavy", "Transform it.", regime="pump"), [], True),
+    ],
+)
+def test_a_finding_of_the_checks_stays_unless_recovery_reads_the_label(seen, notes, stays):
+    assert after_recovery("lab", [seen], PUMP, notes) == ((seen,) if stays else ())
+
+
+@pytest.mark.parametrize(
+    ("seen", "note", "severity", "words"),
+    [
+        ([], ("pump", "mean-only", 0.4, 1.0), "warning", "nothing is said about the ancestors"),
+        ([], ("pump", "weak-intervention", 2.1, 3.3), "warning", "differs from the control"),
+        ([], (None, "batch-offset", 5.0, 2.0), "warning", "sensors are not linear"),
+        ([DOUBT], ("pump", "several-targets", 12.0, 10.0), "error", ""),
+        ([DOUBT], ("pump", "off-target", 12.0, 3.3, "valve"), "warning", "'valve'"),
+    ],
+)
+def test_what_recovery_tells_is_a_finding_with_its_numbers(seen, note, severity, words):
+    (found,) = after_recovery("lab", seen, PUMP | {"valve"}, [ReadingNote(*note)])
+    assert (found.client, found.regime, found.check, found.value, found.threshold) == (
+        "lab",
+        *note[:4],
     )
-
-
-def test_a_weak_label_that_recovery_cannot_read_keeps_the_finding_of_the_checks():
-    seen = finding("weak-intervention", 0.8, 1.0, client="lab", regime="pump", need="")
-    unread = [ReadingNote("pump", "weak-intervention", 2.1, 3.3)]
-    assert after_recovery("lab", [seen], PUMP, unread) == (seen,)
-
-
-def test_a_label_whose_mean_alone_moved_gets_a_finding_that_says_what_is_missing():
-    (found,) = after_recovery("lab", [], PUMP, [ReadingNote("pump", "mean-only", 0.4, 1.0)])
-    assert (found.check, found.severity, found.regime) == ("mean-only", "warning", "pump")
-    assert "nothing is said about the ancestors" in found.message
-
-
-def test_a_label_that_only_recovery_cannot_read_gets_a_finding_with_its_numbers():
-    (found,) = after_recovery("lab", [], PUMP, [ReadingNote("pump", "weak-intervention", 2.1, 3.3)])
-    assert (found.check, found.severity) == ("weak-intervention", "warning")
-    assert (found.client, found.regime) == ("lab", "pump")
-    assert (found.value, found.threshold) == (2.1, 3.3)
-
-
-def test_a_regime_that_recovery_refuses_has_the_numbers_of_recovery():
-    doubt = finding("several-targets", 1.7, 1.5, client="lab", regime="pump")
-    (found,) = after_recovery(
-        "lab", [doubt], PUMP, [ReadingNote("pump", "several-targets", 12.0, 10.0)]
-    )
-    assert (found.severity, found.regime, found.value) == ("error", "pump", 12.0)
-
-
-def test_a_regime_whose_second_target_is_known_is_used_and_the_other_label_named():
-    doubt = finding("several-targets", 4.2, 1.0, client="lab", regime="pump")
-    assert doubt.severity == "error"
-    told = [ReadingNote("pump", "off-target", 12.0, 3.3, "valve")]
-    (found,) = after_recovery("lab", [doubt], PUMP, told)
-    assert (found.check, found.severity, found.regime) == ("off-target", "warning", "pump")
-    assert "'valve'" in found.message
-
-
-def test_a_regime_in_which_recovery_sees_one_target_is_not_doubted():
-    doubt = finding("several-targets", 4.2, 1.5, client="lab", regime="pump")
-    assert after_recovery("lab", [doubt], PUMP, []) == ()
+    assert found.severity == severity
+    assert words in found.message
 
 
 @pytest.mark.parametrize(
@@ -131,13 +117,3 @@ def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system(
     found = after_recovery("lab", [light], PUMP, told)
     (error,) = [f for f in found if f.check == "not-linear"]
     assert (error.severity, error.client, error.regime) == ("error", "lab", None)
-
-
-def test_an_error_about_a_label_that_recovery_was_not_given_stays():
-    refused = finding("several-targets", 4.2, 1.0, client="lab", regime="valve")
-    assert after_recovery("lab", [refused], PUMP, []) == (refused,)
-
-
-def test_findings_about_other_questions_stay():
-    other = Finding("heavy-tails", "warning", "heavy", "Transform it.", regime="pump")
-    assert after_recovery("lab", [other], PUMP, []) == (other,)

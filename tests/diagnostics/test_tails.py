@@ -19,6 +19,7 @@ def client(seed, n, *, noise="gaussian", departures=()):
 
 @pytest.mark.parametrize("n", [300, 1_000, 10_000])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace", "lognormal"])
+@pytest.mark.slow
 def test_linear_systems_do_not_have_light_tails(n, noise):
     lognormal = noise == "lognormal"
     family = "gaussian" if lognormal else noise
@@ -32,6 +33,7 @@ def test_linear_systems_do_not_have_light_tails(n, noise):
     ("departure", "least"), [("nonlinear-system=0.5", 5), ("nonlinear-sensors=0.25", 8)]
 )
 @pytest.mark.parametrize("n", [1_000, 10_000])
+@pytest.mark.slow
 def test_saturation_is_named(departure, least, n):
     found = [check_light_tails(client(seed, n, departures=(departure,))) for seed in range(8)]
     named = [each[0] for each in found if each]
@@ -39,6 +41,7 @@ def test_saturation_is_named(departure, least, n):
     assert all("saturate" in f.message and f.value < f.threshold for f in named)
 
 
+@pytest.mark.slow
 def test_the_score_of_gaussian_rows_is_standard_normal(monkeypatch):
     monkeypatch.setattr("jigsaw_crl.diagnostics.rows.LIGHT", np.inf)
     scores = [check_light_tails(client(seed, 1_000))[0].value for seed in range(40)]

@@ -16,7 +16,6 @@ from jigsaw_crl.moments.regime import (
     column_space,
     fixed_rank_pinv,
     inverse_square_root,
-    second_moment_about,
 )
 
 from .agreement import assert_close, assert_same, laplace_rows
@@ -91,13 +90,6 @@ def test_moments_copy_what_they_are_given_and_cannot_be_changed():
     assert mean.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
         moments.covariance[0, 0] = 2
-
-
-def test_a_shift_of_the_mean_acts_as_a_change_of_variance():
-    rows = np.random.default_rng(1).normal(size=(40, 3)) + 5
-    centre = np.array([1.0, 2.0, 3.0])
-    expected = (rows - centre).T @ (rows - centre) / 40
-    assert np.allclose(second_moment_about(Moments.from_rows(rows), centre), expected)
 
 
 @given(seeds, st.integers(1, 6), st.integers(0, 4))

@@ -149,11 +149,6 @@ def test_a_partitioned_folder_may_give_the_batch(tmp_path):
     assert_same_batches(client, expected())
 
 
-def test_one_batch_changes_no_bit(tmp_path, reference):
-    frame = frame_of(regimes_of()).assign(plate="p1")
-    assert_same(jc.read_client(write(tmp_path / "lab-1.csv", frame), batch="plate"), reference)
-
-
 def test_a_moments_file_keeps_batches(tmp_path):
     path = write_moments(expected(), tmp_path / "lab-1.moments.npz")
     assert_same_batches(jc.read_client(path), expected())
@@ -192,13 +187,3 @@ def test_a_column_with_too_many_values_is_refused(monkeypatch):
     frame["plate"] = [f"row {i}" for i in range(len(frame))]
     with pytest.raises(jc.InputError, match="more than 100 combinations of regime and batch"):
         jc.Client.from_table(frame, name="lab-1", batch="plate")
-
-
-def test_batches_of_other_columns_are_refused(tmp_path):
-    path = write_moments(expected(), tmp_path / "m.npz")
-    with np.load(path) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    arrays["batch_mean"] = arrays["batch_mean"][:, :2]
-    np.savez(tmp_path / "broken.npz", **arrays)
-    with pytest.raises(jc.InputError, match="batch_mean has type float64, shape"):
-        jc.read_client(tmp_path / "broken.npz")

@@ -83,7 +83,7 @@ def test_columns_of_few_values_are_named_and_a_remote_name_is_not_suggested(tmp_
     with pytest.raises(jc.InputError) as caught:
         jc.read_client(path)
     text = str(caught.value)
-    assert text.endswith("Columns that may hold it: 'operator', 'guide'.")
+    assert text.endswith("may hold it: 'operator' (ann, ben), 'guide' (NT, pump, valve).")
     assert "Did you mean" not in text
     with pytest.raises(jc.InputError, match="Did you mean 'guide'"):
         jc.read_client(path, regime="guides")

@@ -12,6 +12,7 @@ from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.study import merge_clients, write_moments
 from jigsaw_crl.study.reading import open_rows, read_any
 
+from ..client.builders import from_covariances, from_moments, from_precisions, from_samples
 from .tables import frame_of, regimes_of
 
 
@@ -117,48 +118,8 @@ def test_the_manifest_in_its_folder_holds_for_a_single_file(tmp_path):
         jc.read_client(root / "lab-1.csv")
 
 
-def constructors():
-    client = jc.simulate.setting("A", 0).client(0, n_samples=500)
-    matrices = {k: v[0].covariance for k, v in client.interventions.items()}
-    inverse = {k: np.linalg.inv(m + np.eye(len(m))) for k, m in matrices.items()}
-    control = client.control.covariance
-    rows, regimes = jc.simulate.setting("A", 0).rows(0, 200)
-    yield (
-        "samples",
-        lambda **more: jc.Client.from_samples(
-            "a", observational=rows, interventions=regimes, **more
-        ),
-    )
-    yield (
-        "covariances",
-        lambda **more: jc.Client.from_covariances(
-            "a", observational=control, interventions=matrices, n_samples=500, **more
-        ),
-    )
-    yield (
-        "precisions",
-        lambda **more: jc.Client.from_precisions(
-            "a",
-            observational=np.linalg.inv(control + np.eye(len(control))),
-            interventions=inverse,
-            n_samples=500,
-            **more,
-        ),
-    )
-    yield (
-        "moments",
-        lambda **more: jc.Client.from_moments(
-            "a", control=client.control, interventions=client.interventions, **more
-        ),
-    )
-
-
-BUILDERS = dict(constructors())
-
-
-@pytest.mark.parametrize("kind", BUILDERS)
-def test_constructors_take_all_labels_or_a_list_as_hard(kind):
-    build = BUILDERS[kind]
+@pytest.mark.parametrize("build", [from_samples, from_covariances, from_precisions, from_moments])
+def test_constructors_take_all_labels_or_a_list_as_hard(build):
     labels = build().labels
     assert build().hard == frozenset()
     assert build(hard=True).hard == set(labels)

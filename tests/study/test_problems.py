@@ -7,6 +7,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.cli.app import run
 from jigsaw_crl.study.problems import Problems
 
 from .tables import frame_of, regimes_of
@@ -35,7 +36,7 @@ def test_every_bad_file_is_named_with_its_own_remedy(tmp_path):
         lab4=lambda f: f[f.regime != "control"],
     )
     text = _refusal(tmp_path)
-    assert "3 problems in 4 clients" in text
+    assert "3 problems in 3 of 4 clients" in text
     for part in ("lab1.csv: there is no column 'regime'", "'arm'", "lab3.csv", "'x2'", "--control"):
         assert part in text
     assert "lab2" not in text
@@ -96,7 +97,7 @@ def _spoil(frame):
 def test_all_kinds_of_problems_of_one_file_are_named_at_once(tmp_path):
     _write(tmp_path, lab3=lambda f: _spoil(f))
     text = _refusal(tmp_path)
-    assert "3 problems in 4 clients" in text
+    assert "3 problems in 1 of 4 clients" in text
     for part in (
         "'x3', row 21 holds 'off' among numbers",
         "row 12 has no regime (and 1 more row)",
@@ -123,7 +124,7 @@ def test_what_follows_from_a_problem_is_not_a_problem_of_its_own(tmp_path):
         lab2=lambda f: f.assign(x2=np.where(f.regime == "control", np.nan, f.x2)),
     )
     text = _refusal(tmp_path)
-    assert "2 problems in 4 clients" in text
+    assert "2 problems in 2 of 4 clients" in text
     assert "603 such values in 603 of 603 rows" in text
 
 
@@ -141,6 +142,16 @@ def test_a_column_that_holds_the_control_is_taken_to_find_further_problems(tmp_p
         "no file has a column 'x9' to ignore",
     ):
         assert part in text
+
+
+def test_the_command_line_tells_each_problem_on_its_own_line(tmp_path, capsys):
+    _write(tmp_path, lab1=lambda f: f.head(0), lab4=lambda f: f[f.regime != "control"])
+    assert run(["check", str(tmp_path)]) == 2
+    head, first, second, last = capsys.readouterr().err.splitlines()
+    assert head.endswith("2 problems in 2 of 4 clients:")
+    assert first.startswith("  (1) lab1.csv: ")
+    assert second.startswith("  (2) lab4.csv: ")
+    assert last == "  Correct them, then run again."
 
 
 def test_a_hint_that_is_a_question_ends_with_its_own_sign(tmp_path):

@@ -68,16 +68,6 @@ def test_tables_in_memory_may_have_numbered_columns_whole_numbers_and_categories
         jc.Client.from_table(twice, name="lab-1")
 
 
-def test_rows_in_any_order_give_the_same_labels_and_sizes(tmp_path, reference):
-    frame = frame_of(regimes_of()).sample(frac=1, random_state=0)
-    frame.to_parquet(tmp_path / "lab-1.parquet", index=False)
-    client = jc.read_client(tmp_path / "lab-1.parquet")
-    assert client.n_samples == reference.n_samples
-    np.testing.assert_allclose(
-        client.control.covariance, reference.control.covariance, rtol=1e-12, atol=1e-14
-    )
-
-
 def test_columns_may_have_other_names(tmp_path, reference):
     frame = frame_of(regimes_of()).rename(columns={"regime": "arm"})
     frame["arm"] = frame["arm"].replace("control", "untreated")

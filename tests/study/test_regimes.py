@@ -48,15 +48,6 @@ def test_any_chunks_of_mixed_rows_give_the_same_client(data):
     assert_same(read(chunks), expected)
 
 
-def test_renamed_values_of_one_label_are_its_strengths():
-    rng = np.random.default_rng(0)
-    rows, codes = rng.normal(size=(60, 2)), np.repeat([0, 1, 2], 20)
-    chunk = chunk_of(["control", "5 V", "9 V"], codes, rows)
-    client = read([chunk], rename={"5 V": "pump", "9 V": "pump"})
-    assert client.labels == ("pump",)
-    assert [m.n for m in client.interventions["pump"]] == [20, 20]
-
-
 def test_errors_count_rows_over_all_chunks():
     rows = np.ones((10, 2))
     good, bad = chunk_of(["control"], np.zeros(10, dtype=int), rows), rows.copy()

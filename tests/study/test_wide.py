@@ -82,6 +82,7 @@ def test_columns_that_are_no_measurements_are_left_out_and_named(tmp_path, frame
     assert jc.recover_fragment(client).transform(rows).shape == (len(frame), 4)
 
 
+@pytest.mark.slow
 def test_a_missing_value_is_refused_by_name_or_its_row_left_out(tmp_path, frame):
     table = frame.copy()
     table.loc[250, "gene 7"] = np.nan
@@ -167,6 +168,7 @@ def test_a_moments_file_keeps_the_directions(tmp_path, regimes):
     np.testing.assert_allclose(own.basis, other.basis, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_rows_are_added_along_the_earlier_directions(tmp_path, frame, regimes):
     first, second = frame[::2], frame[1::2]
     second.to_csv(tmp_path / "later.csv", index=False)

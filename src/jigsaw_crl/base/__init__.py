@@ -15,6 +15,7 @@
 `text`          plural forms, short lists, suggestions for mistyped names
 `files`         atomic writes; system errors become an `InputError` that names the file
 `order`         `PartialOrder`: closure, covers, restriction, relabelling
+`progress`      how far a loop is
 `terminal`      JSON, notes and progress of the commands
 `threads`       the number of threads that linear algebra uses
 `compiled`      functions compiled by numba and cached on disk

@@ -40,7 +40,17 @@ Ours = Callable[[bytes], bool]
 
 # Bytes of an existing file, from its beginning and its end, that show who wrote it.
 _LOOKED_AT = 1 << 16
-_PRIVATE_KEY = b"PRIVATE KEY-----"
+# What is never overwritten: private keys (as text, or the first bytes of PKCS #8 and #1), lists of
+# public keys, and the coordinator's record and log.
+_KEPT = (
+    (re.compile(rb"PRIVATE KEY-----"), "a private key"),
+    (
+        re.compile(rb"\A0(?:[\x00-\x7f]|\x81.|\x82..)\x02\x01[\x00\x01][0\x02\x04]", re.S),
+        "a private key",
+    ),
+    (re.compile(rb'"ed25519:'), "a list of keys"),
+    (re.compile(rb'\A\s*\{\s*"format"\s*:\s*"jigsaw-crl/(?:seen|log)"'), "a record or a log"),
+)
 _KINDS = (
     (stat.S_ISDIR, "a folder", "Name a file."),
     (stat.S_ISFIFO, "a pipe", "Write the data to a file first."),
@@ -144,7 +154,7 @@ def check_output(
     ours : callable
         Is a file with this beginning and end one that this package wrote? Such a file is replaced.
     inputs : iterable of Path or None
-        What the command reads. An input is never overwritten, nor is a private key.
+        What the command reads. An input is never overwritten, nor is a key, a record or a log.
     force : bool
         Overwrite any other file.
     what : str
@@ -162,10 +172,9 @@ def check_output(
         raise InputError(
             "it is an input of this command and is not overwritten", "Name a new file.", path=path
         )
-    if _PRIVATE_KEY in seen:
-        raise InputError(
-            "it is a private key and is not overwritten", "Name a new file.", path=path
-        )
+    for kept, kind in _KEPT:
+        if kept.search(seen):
+            raise InputError(f"it is {kind} and is not overwritten", "Name a new file.", path=path)
     if not force and not mine:
         raise InputError(
             f"the file exists and is not {what}",

@@ -12,6 +12,7 @@ import scipy.linalg  # noqa: F401 (loads a BLAS of its own, which the controller
 from threadpoolctl import ThreadpoolController
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.progress import counted
 
 __all__ = ["allowed_threads", "in_parallel", "one_thread"]
 
@@ -47,9 +48,12 @@ def in_parallel(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) ->
         raise InputError(f"n_jobs is {n_jobs!r}", "Pass a number of jobs, or -1 for all cores.")
     if n_jobs == 1 or len(arguments) < 2:
         with one_thread():
-            return [function(*a) for a in arguments]
+            return [function(*a) for a in counted(arguments, len(arguments))]
     # Imported here for start-up time: most runs use one process.
     from joblib import Parallel, delayed, parallel_config
 
     with parallel_config(backend="loky", inner_max_num_threads=1):
-        return list(Parallel(n_jobs=n_jobs)(delayed(function)(*a) for a in arguments))
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(function)(*a) for a in arguments
+        )
+        return list(counted(results, len(arguments)))

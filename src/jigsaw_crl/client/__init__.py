@@ -8,6 +8,7 @@
 `sensors`       the noise of each sensor
 `rows`          moments of rows in memory
 `counting`      how many independent rows the rows of a regime count for
+`covariates`    columns whose linear part is taken off the others
 `reduction`     `Reduction`: the directions that replace the columns of a wide table
 `sketch`        leading directions and noise of many columns, in one pass
 `spectrum`      eigenvalues, leading space and noise floor of a client

@@ -7,16 +7,17 @@ type and differ only in `Moments.n`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.late_methods import late_method
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import (
     Kinds,
     check_features,
@@ -30,6 +31,7 @@ from jigsaw_crl.client.checks import (
     validate_client,
 )
 from jigsaw_crl.client.counting import count_rows
+from jigsaw_crl.client.covariates import Covariates, without_covariates
 from jigsaw_crl.client.given import (
     Given,
     LabelData,
@@ -83,6 +85,10 @@ class Client:
         Labels whose intervention is hard: see `with_interventions`.
     reduction : Reduction or None
         The directions that replace the columns of a wide table; `features` are then these.
+    covariates : Covariates or None
+        Columns whose linear part was taken off the moments; they are no features.
+    up, units : mapping of str to str
+        The sensor that each label should raise, and units of sensors: see `with_sensors`.
 
     Examples
     --------
@@ -104,6 +110,9 @@ class Client:
     counted: LatentCount | None = None
     hard: frozenset[str] = frozenset()
     reduction: Reduction | None = None
+    covariates: Covariates | None = None
+    up: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
+    units: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
 
     @classmethod
     def from_samples(
@@ -209,8 +218,12 @@ class Client:
         control_name: str = CONTROL,
         hard: bool | Iterable[str] = False,
         reduction: Reduction | None = None,
+        covariates: Sequence[str] = (),
     ) -> Client:
-        """A client from moments, for instance of a stream; along the directions of `reduction`."""
+        """A client from moments, for instance of a stream; along the directions of `reduction`.
+
+        `covariates` names the features whose linear part is taken off the others.
+        """
         check_names(name, interventions, control_name)
         regimes = {
             label: (value,) if isinstance(value, Moments) else tuple(value)
@@ -219,7 +232,7 @@ class Client:
         for regime, moments in ((control_name, (control,)), *regimes.items()):
             check_moments(moments, client=name, regime=regime)
         return cls._checked(
-            name, control, regimes, n_latent, features, control_name, hard, reduction
+            name, control, regimes, n_latent, features, control_name, hard, reduction, covariates
         )
 
     @classmethod
@@ -236,6 +249,7 @@ class Client:
         group: str | None = None,
         trim: float = 0.0,
         missing: Missing = "refuse",
+        covariates: Sequence[str] = (),
         interventions: Kinds | None = None,
     ) -> Client:
         """A client from a pandas, polars or pyarrow table with one row per sample.
@@ -245,12 +259,14 @@ class Client:
         frame : table
             A column `regime` says which regime a row belongs to; every other numeric column is a
             feature. A warning names the columns that are not used.
-        regime, control, name, n_latent, ignore, batch, group, trim, missing, interventions
+        regime, control, name, n_latent, ignore, batch, group, trim, missing, covariates, \
+interventions
             As for `read_client`.
         """
         client: Client = late_method("client.from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
-            batch=batch, group=group, trim=trim, missing=missing, interventions=interventions,
+            batch=batch, group=group, trim=trim, missing=missing, covariates=covariates,
+            interventions=interventions,
         )  # fmt: skip
         return client
 
@@ -285,11 +301,17 @@ class Client:
         control_name: str,
         hard: bool | Iterable[str],
         reduction: Reduction | None,
+        covariates: Sequence[str] = (),
     ) -> Client:
         features = features if reduction is None else reduction.features
         names = check_features(name, features, control.n_features)
         name, control_name = normal_label(name), normal_label(control_name)
         regimes = {normal_label(label): moments for label, moments in regimes.items()}
+        removed = None
+        if covariates:
+            names, control, regimes, removed = without_covariates(
+                name, names, covariates, control, regimes
+            )
         counted = None if reduction is None or n_latent is not None else reduction.counted
         least = len(regimes) if counted is None else counted.used
         p = least if n_latent is None else n_latent
@@ -300,6 +322,7 @@ class Client:
         client = replace(
             client, control=control, interventions=FrozenMapping(regimes), counted=counted,
             reduction=None if reduction is None else reduction.about(control.mean),
+            covariates=None if removed is None else removed.counting(control, regimes),
         )  # fmt: skip
         if n_latent is None and counted is None:
             counted = count_latents(control, client.regimes, len(regimes))
@@ -312,6 +335,8 @@ class Client:
             self,
             interventions={names.get(x, x): own for x, own in self.interventions.items()},
             hard=frozenset(names.get(x, x) for x in self.hard),
+            covariates=None if self.covariates is None else self.covariates.relabelled(names),
+            up=FrozenMapping({names.get(x, x): sensor for x, sensor in self.up.items()}),
         )
 
     def with_interventions(self, kinds: Kinds, *, strict: bool = False) -> Client:
@@ -333,6 +358,49 @@ class Client:
             check_named(kinds, self.labels, "the client does not have", client=self.name)
         return replace(self, hard=hard_labels(kinds, self.labels, self.hard))
 
+    def with_sensors(
+        self,
+        up: Mapping[str, str] | None = None,
+        units: Mapping[str, str] | None = None,
+        *,
+        strict: bool = True,
+    ) -> Client:
+        """The same client, with sensors that labels should raise, and units of sensors.
+
+        Parameters
+        ----------
+        up : mapping of label to feature, optional
+            Of a latent only the size is known, not which way is up. "Up" is the direction in which
+            this sensor rises when the label is raised.
+        units : mapping of feature to str, optional
+            Effects between labels that both have a sensor with a unit are given in units too.
+        strict : bool
+            Refuse names that this client does not have; otherwise they are ignored, so that one
+            mapping serves a whole study.
+        """
+        own_up = {normal_label(str(x)): str(sensor) for x, sensor in (up or {}).items()}
+        own_units = {str(x): str(unit) for x, unit in (units or {}).items()}
+        for what, names, known in (
+            ("label", own_up, self.labels),
+            ("feature", (*own_up.values(), *own_units), self.features),
+        ):
+            for name in names:
+                if strict and name not in known:
+                    near = did_you_mean(name, known) or f"It has {few(known)}."
+                    wrong = f"the client has no {what} {name!r} to say up or units of"
+                    raise InputError(wrong, near, client=self.name)
+        own = {x: s for x, s in own_up.items() if x in self.labels and s in self.features}
+        known_units = {x: unit for x, unit in own_units.items() if x in self.features}
+        return replace(
+            self,
+            up=FrozenMapping({**self.up, **own}),
+            units=FrozenMapping({**self.units, **known_units}),
+        )
+
+    def sensor_of(self, label: str) -> int:
+        """Position of the feature that the label should raise; −1 if none is named."""
+        return self.features.index(self.up[label]) if label in self.up else -1
+
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.interventions)
@@ -349,12 +417,26 @@ class Client:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that rows of this client have."""
-        return self.features if self.reduction is None else self.reduction.columns
+        if self.reduction is not None:
+            return self.reduction.columns
+        return self.features + (() if self.covariates is None else self.covariates.names)
 
     @property
     def centre(self) -> FloatArray:
         """Mean of the control rows, column by column."""
-        return self.control.mean if self.reduction is None else self.reduction.centre
+        if self.reduction is not None:
+            return self.reduction.centre
+        if self.covariates is None:
+            return self.control.mean
+        # The control's mean without covariates is its mean where they are at their own.
+        return self.covariates.control.mean
+
+    @property
+    def recorded(self) -> tuple[tuple[str, ...], Moments, Mapping[str, tuple[Moments, ...]]]:
+        """Columns and moments as they were recorded, with covariates."""
+        if self.covariates is None:
+            return self.features, self.control, self.interventions
+        return self.columns, self.covariates.control, self.covariates.interventions
 
     @property
     def is_population(self) -> bool:

@@ -70,6 +70,8 @@ class White:
     errors : MeanErrors
         Of the shifts d.
     exact : bool
+    carried : array, shape (n_features, p)
+        `(S₀ − Ψ) Wᵀ`: how far the features move when these coordinates do.
     """
 
     W: FloatArray
@@ -82,6 +84,7 @@ class White:
     owner: IntArray
     errors: MeanErrors
     exact: bool
+    carried: FloatArray
 
     @property
     def dimension(self) -> int:
@@ -117,7 +120,8 @@ class White:
         M = step @ self.M @ step.T
         noise = None if self.noise is None else step @ self.noise @ step.T
         M = (M + np.swapaxes(M, 1, 2)) / 2
-        return replace(self, W=step @ self.W, M=M, d=self.d @ step.T, noise=noise)
+        carried = self.carried @ np.linalg.inv(step)
+        return replace(self, W=step @ self.W, M=M, d=self.d @ step.T, noise=noise, carried=carried)
 
     def counting(self, factor: float) -> White:
         """The same with the errors of so many times fewer rows, and without shifts of the means."""
@@ -152,7 +156,8 @@ def whiten(client: Client, space: Spectrum | None = None, means: Means | None = 
     counts = [len(client.interventions[label]) for label in client.labels]
     owner = np.repeat(np.arange(len(counts)), counts)
     M = (M + np.swapaxes(M, 1, 2)) / 2
-    return White(W, M, d, noise, n, n0, n0, owner, means.errors, exact)
+    carried = client.control_second_moment() @ W.T - (W * space.sensors).T
+    return White(W, M, d, noise, n, n0, n0, owner, means.errors, exact, carried)
 
 
 def rounding_size(condition: float, p: int) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, ReadingNote
+from jigsaw_crl.base.progress import counted
 from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
@@ -199,7 +200,7 @@ def check_study(
     """
     own = tuple(clients)
     return StudyReport(
-        clients=tuple(map(check_client, own) if reports is None else reports),
+        clients=tuple(map(check_client, counted(own, len(own))) if reports is None else reports),
         reading=tuple(getattr(clients, "findings", ())),
         across=(*check_copies(own), *check_coverage({c.name: c.labels for c in own})),
     )

@@ -125,7 +125,6 @@ def check_districts(
     words = {
         "what": pluralise(len(stuck), "pair of labels is", "pairs of labels are"),
         "sure": "" if exact else ", or their regimes look alike, as far as its rows tell",
-        "rows": "" if exact else ", and says where more rows may do",
     }
     return [finding("always-confounded", float(len(stuck)), 0.0, shown=shown, **words)]
 

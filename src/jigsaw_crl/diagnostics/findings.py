@@ -288,6 +288,12 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
         "Record rows of at least {threshold:.0f} groups in every regime; or name the column with "
         "--batch instead, if groups differ only by an offset.",
     ),
+    "covariate-differs": (
+        "warning",
+        "the covariate {named} has another mean or spread here than in the control",
+        "If rows were taken at other times, nothing. If the intervention acts on it, it is no "
+        "covariate: leave it among the features.",
+    ),
     "missing-values": (
         "info",
         "{gaps:,} of {rows:,} rows have missing values, which the others fill in by EM; it costs "
@@ -337,7 +343,7 @@ FINDINGS: dict[str, tuple[Severity, str, str]] = {
     "always-confounded": (
         "info",
         "{what} confounded in every client that has both{sure}: {shown}",
-        "Add a client that also accesses the hidden cause; `jigsaw design` proposes one{rows}.",
+        "Add a client that also accesses the hidden cause; `jigsaw design` proposes one.",
     ),
     "not-linear": (
         "warning",

@@ -23,6 +23,7 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.covariates import unchanged
 from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
@@ -151,7 +152,7 @@ def check_rows(client: Client) -> list[Finding]:
     findings += [_heavy_tails(client, rest)] if rest else []
     findings += [*_clipped(client, regimes), *_dependent(client, regimes)]
     findings += _few_groups(client, regimes)
-    return findings + _missing_values(client, regimes)
+    return findings + _missing_values(client, regimes) + _covariates(client)
 
 
 def _heavy(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[_Tails]:
@@ -263,9 +264,25 @@ def _few_groups(client: Client, regimes: list[tuple[str, Moments]]) -> list[Find
     return [finding("few-groups", float(fewest), least, client=client.name, **words)]
 
 
+def _covariates(client: Client) -> list[Finding]:
+    """Covariates that are not as the control's in some regime."""
+    if client.covariates is None:
+        return []
+    control, regimes = client.covariates.only()
+    found = []
+    for label, ms in regimes.items():
+        same = unchanged(control, ms, FALSE_ALARM / len(regimes))
+        moved = [n for n, is_same in zip(client.covariates.names, same, strict=True) if not is_same]
+        if moved:
+            words = {"named": few(map(repr, moved))}
+            found.append(finding("covariate-differs", client=client.name, regime=label, **words))
+    return found
+
+
 def _missing_values(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
     """Rows with missing values that are used, and what that costs."""
-    found = [(m.incomplete, regime, m) for regime, m in regimes if m.incomplete is not None]
+    every = [(m.incomplete, regime, m) for regime, m in regimes]
+    found = [(own, regime, m) for own, regime, m in every if own is not None and own.gaps]
     if not found:
         return []
     gaps, rows = (sum(getattr(own, x) for own, _, _ in found) for x in ("gaps", "rows"))

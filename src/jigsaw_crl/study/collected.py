@@ -17,7 +17,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.labels import normal_label
+from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.moments.accumulator import Accumulator
 from jigsaw_crl.moments.checks import varies
@@ -90,7 +90,10 @@ class Collected:
         if not chunk.rows.shape[0]:
             return
         self._check_held()
-        regimes, codes = chunk.beside["regime"]
+        names, codes = chunk.beside["regime"]
+        control, rename = self.reading.control, self.reading.rename
+        # Another spelling of the control is the control; labels are renamed later, as strengths.
+        regimes = [control if rename.get(x) == control else x for x in names]
         batches, of_batch = chunk.beside.get("batch", ([""], np.zeros(len(codes), np.int64)))
         codes = codes.astype(np.int64) * len(batches) + of_batch
         # numpy sorts integers of 16 bits or less by counting, which is fast.
@@ -194,7 +197,8 @@ class Collected:
         self, varying: BoolArray, ignored: Mapping[str, str]
     ) -> tuple[BoolArray, list[str], Mapping[str, str]]:
         """Which columns are features, names of constant ones, and which are ignored, and why."""
-        rising = self.order.rising
+        # A covariate may rise with time.
+        rising = self.order.rising & ~np.isin(self.features, self.reading.covariates)
         kept = varying & ~rising
         if not kept.any():
             raise self.reading.fail(
@@ -226,7 +230,7 @@ class Collected:
                     f"{did_you_mean(control, values) or hint}".strip(),
                 )
             )
-        strangers = [v for v in reading.rename if v not in values]
+        strangers = [v for v, x in reading.rename.items() if v not in values and x != control]
         if strangers and reading.strict_rename:
             near = did_you_mean(strangers[0], values) or "Check the spelling."
             problems.note(fail(f"there is no regime {strangers[0]!r} to rename", near))
@@ -295,7 +299,16 @@ def large_enough(
     """
     kept: dict[str, list[Moments]] = {}
     findings = []
+    keys = {label_key(label) for label in interventions}
     for label, regimes in interventions.items():
+        parts = [label_key(part) for part in label.split("+")]
+        if len(parts) > 1 and set(parts) <= keys - {label_key(label)}:
+            # One label stands for one target.
+            what = f"its rows have {len(parts)} perturbations, and are not used"
+            remedy = "Nothing to do: the regimes of each alone are used."
+            together = _unusable(label, what, remedy, client)
+            findings.append(replace(together, severity="warning"))
+            continue
         faults = [_fault(m) for m in regimes]
         good = [m for m, fault in zip(regimes, faults, strict=True) if not fault]
         if good:

@@ -35,6 +35,10 @@ _THEN = {BOOLEAN: "encode it as 0 and 1", RISING: "shuffle the rows"}
 MOST_COLUMNS = 100_000
 # A column may hold the regime if it has at most so many values, each in so many rows on average.
 MOST_CANDIDATE_VALUES, ROWS_EACH = 1_000, 2
+# Wider tables are reduced to directions, among which a covariate is lost.
+MOST_WITH_COVARIATES = 2_000
+# Values of such a column that are shown.
+MOST_VALUES = 5
 # Ignored columns that a warning names.
 MOST_WARNED = 4
 
@@ -46,7 +50,7 @@ def choose_columns(
     not_numbers: Mapping[str, str],
     texts: Sequence[str] | None = None,
     regime: str = "regime",
-    candidates: Sequence[str] | None = None,
+    candidates: Mapping[str, Sequence[object]] | None = None,
 ) -> tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]:
     """The features; the columns that are ignored, and why; those to ignore that are not there.
 
@@ -61,14 +65,14 @@ def choose_columns(
         Columns that may hold the regime, the batch or the group; by default the same.
     regime : str
         The regime column if the user names none.
-    candidates : sequence of str, optional
-        Columns that may hold the regime, from what is in them; by default those without numbers.
+    candidates : mapping of str to sequence, optional
+        Columns that may hold the regime, and what is in them; by default those without numbers.
     """
     check_width(len(columns), reading)
     check_once(columns, reading)
     problems = Problems()
     named = reading.columns(regime)
-    likely = list(not_numbers) if candidates is None else candidates
+    likely = dict.fromkeys(not_numbers, ()) if candidates is None else candidates
     _note_columns(named, columns if texts is None else texts, likely, reading, problems)
     known = {*columns, *(texts or ())}
     absent = [name for name in reading.ignore if name not in known]
@@ -92,6 +96,15 @@ def choose_columns(
             ignored[name] = ROW_INDEX
         else:
             features.append(name)
+    for name in reading.covariates:
+        if name not in features:
+            near = did_you_mean(name, features) or "Name a numeric column, or leave it out here."
+            raise reading.fail(f"there is no numeric column {name!r} to use as a covariate", near)
+    if reading.covariates and len(features) > MOST_WITH_COVARIATES:
+        raise reading.fail(
+            f"covariates are taken off at most {MOST_WITH_COVARIATES:,} columns",
+            "Keep the columns that matter, or take them off before.",
+        )
     if not features:
         raise reading.fail(
             "there is no numeric column beside the regime",
@@ -119,7 +132,7 @@ def check_width(count: int, reading: Reading) -> None:
 def _note_columns(
     named: Mapping[str, str],
     columns: Sequence[str],
-    candidates: Sequence[str],
+    candidates: Mapping[str, Sequence[object]],
     reading: Reading,
     problems: Problems,
 ) -> None:
@@ -132,8 +145,10 @@ def _note_columns(
         near = did_you_mean(column, columns)
         only, several = "", ""
         if what == "regime":
-            only = f"Is it {candidates[0]!r}?" if len(candidates) == 1 else ""
-            several = f"Columns that may hold it: {quoted(candidates)}." if candidates else ""
+            texts = [_with_values(name, own) for name, own in candidates.items()]
+            # Without values, which differ from file to file: the same problem is told once.
+            only = f"Is it {quoted(list(candidates))}?" if len(texts) == 1 else ""
+            several = f"Columns that may hold it: {few(texts, 6)}." if texts else ""
         # If no name was given, a similar one means nothing.
         hints = (only, near, several) if what == "regime" and not reading.regime else (near, only)
         hint = next((hint for hint in (*hints, several) if hint), "")
@@ -148,19 +163,24 @@ def _note_columns(
                 error = passable(error, **{what: None})
             elif only:
                 # Further problems are looked for with the column that is probably meant.
-                error = passable(error, regime=candidates[0])
+                error = passable(error, regime=next(iter(candidates)))
             problems.note(error)
         taken[column] = what
 
 
-def few_valued(values: Mapping[str, Sequence[object]], control: str) -> list[str]:
+def _with_values(name: str, values: Sequence[object]) -> str:
+    """A column's name and its first values."""
+    own = few((str(value)[:20] for value in dict.fromkeys(values)), MOST_VALUES)
+    return f"{name[:60]!r} ({own})" if own else repr(name[:60])
+
+
+def few_valued(values: Mapping[str, Sequence[object]], control: str) -> dict[str, Sequence[object]]:
     """Columns that may hold the regime: with the control, or else with few values, as regimes."""
-    held = [name for name, own in values.items() if control in own]
-    return held or [
-        name
+    return {name: own for name, own in values.items() if control in own} or {
+        name: own
         for name, own in values.items()
         if 2 <= len(set(own)) <= MOST_CANDIDATE_VALUES and ROWS_EACH * len(set(own)) <= len(own)
-    ]
+    }
 
 
 def quoted(names: Sequence[str]) -> str:

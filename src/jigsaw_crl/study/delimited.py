@@ -5,12 +5,14 @@ Imported only for such files, because pyarrow takes a tenth of a second to load.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -21,7 +23,7 @@ from jigsaw_crl.study.columns import BOOLEAN, check_width, choose_columns, few_v
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.source import Reading, Source
 
-__all__ = ["csv_source"]
+__all__ = ["csv_source", "csv_texts", "is_missing"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
 # A number with a fraction after a comma or point; one with a comma that may separate thousands.
@@ -31,6 +33,8 @@ _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b|\d{1,2}:\d{2}\b")
 _MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
 # What pyarrow takes as a missing number.
 _NULLS = arrow_csv.ConvertOptions().null_values
+# No text has such characters.
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
 _HEAD_BYTES = 1 << 20
 _HEAD_ROWS = 1_000
 # A row of 100,000 columns takes two megabytes.
@@ -39,51 +43,81 @@ _HEAD_LINES, _MOST_HEAD_BYTES = 4, 1 << 26
 _BLOCK = 1 << 20
 
 
+class _Head(NamedTuple):
+    """Header, first rows, delimiter, bytes of the longest of these lines, and the encoding."""
+
+    header: list[str]
+    sample: list[list[str]]
+    delimiter: str
+    longest: int
+    encoding: str
+
+
+def is_missing(cell: str) -> bool:
+    """Does a cell of a text file stand for a missing value?"""
+    return cell.strip().casefold() in _MISSING
+
+
+def csv_texts(data: DataFile, reading: Reading) -> tuple[str, Iterator[Any]]:
+    """The decimal mark of a text file, and all its columns as texts, in record batches."""
+    with readable(data.path):
+        head = _head(data, reading)
+    cells = _cells(head.header, head.sample, {*reading.columns().values()}, ())
+    types = dict.fromkeys(head.header, pa.string())
+    options = arrow_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
+    return _decimal_point(cells, head.delimiter, reading), _batches(data, reading, head, options)
+
+
 def csv_source(data: DataFile, reading: Reading) -> Source:
     """A text file with commas, semicolons or tabs; the first line names the columns."""
     with readable(data.path):
-        header, sample, delimiter, longest = _head(data, reading)
+        head = _head(data, reading)
+    header, sample = head.header, head.sample
     check_width(len(header), reading)
     named = list(reading.columns().values())
     cells = _cells(header, sample, {*named, *reading.ignore}, reading.na)
-    decimal = _decimal_point(cells, delimiter, reading)
+    decimal = _decimal_point(cells, head.delimiter, reading)
     not_numbers = _text_columns(cells, decimal)
-    likely = few_valued({name: cells[name] for name in not_numbers}, reading.control)
+    texts = {name: cells[name] for name in not_numbers}
+    likely = few_valued(texts, reading.control) or texts
     features, ignored, lacking = choose_columns(
-        reading, header, not_numbers=not_numbers, candidates=likely or list(not_numbers)
+        reading, header, not_numbers=not_numbers, candidates=likely
     )
     if not sample:
         raise reading.fail("there are no rows below the header", "Check that the file is complete.")
-    column_types = dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string())
+    options = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string()),
+        include_columns=[*named, *features],
+        strings_can_be_null=True,
+        null_values=[*_NULLS, *reading.na],
+        decimal_point=decimal,
+    )
 
     def batches() -> Batches:
-        options = {
-            "read_options": arrow_csv.ReadOptions(
-                column_names=header,
-                skip_rows_after_names=1,
-                # A block must hold a whole line; later lines may be longer than the first ones.
-                block_size=max(_BLOCK, 8 * longest),
-                use_threads=False,
-            ),
-            "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            "convert_options": arrow_csv.ConvertOptions(
-                column_types=column_types,
-                include_columns=[*named, *features],
-                strings_can_be_null=True,
-                null_values=[*_NULLS, *reading.na],
-                decimal_point=decimal,
-            ),
-        }
-        try:
-            with data.copy() as file:
-                stream = pa.input_stream(file, compression=_compression(data))
-                with arrow_csv.open_csv(stream, **options) as reader:
-                    for batch in reader:
-                        yield batch, {}
-        except pa.ArrowException as error:
-            raise unreadable(error, reading, header) from None
+        for batch in _batches(data, reading, head, options):
+            yield batch, {}
 
     return Source(features, arrow_chunks(batches, features, reading), ignored, lacking)
+
+
+def _batches(data: DataFile, reading: Reading, head: _Head, options: Any) -> Iterator[Any]:
+    """Record batches of the whole file."""
+    read = arrow_csv.ReadOptions(
+        column_names=head.header,
+        skip_rows_after_names=1,
+        # A block must hold a whole line; later lines may be longer than the first ones.
+        block_size=max(_BLOCK, 8 * head.longest),
+        use_threads=False,
+        encoding=head.encoding,
+    )
+    parse = arrow_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
+    try:
+        with data.copy() as file:
+            stream = pa.input_stream(file, compression=_compression(data))
+            with arrow_csv.open_csv(stream, read, parse, options) as reader:
+                yield from reader
+    except pa.ArrowException as error:
+        raise unreadable(error, reading, head.header) from None
 
 
 def _compression(data: DataFile) -> str | None:
@@ -123,15 +157,24 @@ def _delimiter(text: str, regime: str) -> str:
     return max(columns, key=lambda d: (regime in columns[d], len(columns[d])))
 
 
-def _head(data: DataFile, reading: Reading) -> tuple[list[str], list[list[str]], str, int]:
-    """Header, first rows, delimiter, and the bytes of the longest of these lines."""
+def _decoded(first: bytes, reading: Reading) -> tuple[str, str]:
+    """The first bytes as text, and their encoding: UTF-8, or that of Windows in western Europe."""
+    # The data may end inside a character.
+    with suppress(UnicodeDecodeError):
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(first), "utf8"
+    try:
+        text = first.decode("cp1252")
+    except UnicodeDecodeError:
+        text = "\0"
+    if _CONTROL.search(text):
+        raise reading.fail("the file is not text in UTF-8", "Save it as CSV in UTF-8.")
+    return text, "cp1252"
+
+
+def _head(data: DataFile, reading: Reading) -> _Head:
     fail = reading.fail
     first_bytes, complete = _first_bytes(data, reading)
-    try:
-        # The data may end inside a character.
-        text = first_bytes.decode("utf-8-sig", errors="strict" if complete else "ignore")
-    except UnicodeDecodeError:
-        raise fail("the file is not text in UTF-8", "Save it as CSV in UTF-8.") from None
+    text, encoding = _decoded(first_bytes, reading)
     if not text.strip():
         raise fail("the file is empty", "Check the file.")
     if "\0" in text:
@@ -144,7 +187,8 @@ def _head(data: DataFile, reading: Reading) -> tuple[list[str], list[list[str]],
     except csv.Error as error:
         raise fail(f"the file is not CSV ({error})", "Save it again as CSV.") from None
     longest = max(map(len, first_bytes.splitlines()))
-    return header, sample[:-1] if sample and not complete else sample, delimiter, longest
+    sample = sample[:-1] if sample and not complete else sample
+    return _Head(header, sample, delimiter, longest, encoding)
 
 
 def _cells(

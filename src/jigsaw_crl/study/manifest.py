@@ -11,6 +11,7 @@ Everything in the manifest is optional::
     missing = "drop"                # leave rows with missing values out ("em": use them by EM);
                                     # also per client
     na = ["Bad Input", "-9999"]     # values that stand for a missing one; also per client
+    covariates = ["depth"]          # columns whose linear part is taken off; also per client
     ignore = ["operator"]           # columns that are not features; also per client
     labels = ["pump", "valve"]      # the permitted labels
     interventions = "hard"          # or "soft" (default), or a table; also per client
@@ -19,6 +20,12 @@ Everything in the manifest is optional::
     tiers = [["pump"], ["valve", "flow"], ["tank"]]   # nothing acts on an earlier tier
     ancestor = ["pump -> tank"]
     not_ancestor = ["valve -> flow"]
+
+    [up]                            # label -> column that it should raise; also per client
+    pump = "flow"
+
+    [units]                         # column -> unit; also per client
+    flow = "m3/h"
 
     [rename]                        # regime value -> label; also per client
     "pump (5 V)" = "pump"
@@ -55,7 +62,15 @@ from jigsaw_crl.study.data_file import files_below
 from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.source import ENDINGS, Reading
 
-__all__ = ["MANIFEST", "Described", "describe", "describe_one", "is_partitioned", "read_manifest"]
+__all__ = [
+    "MANIFEST",
+    "Described",
+    "client_files",
+    "describe",
+    "describe_one",
+    "is_partitioned",
+    "read_manifest",
+]
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
@@ -95,8 +110,11 @@ class _Common(BaseModel):
         "refuse", description='missing = "drop", missing = "em" or missing = "refuse"'
     )
     na: _Texts = Field([], description='na = ["VALUE"]')
+    covariates: _Texts = Field([], description='covariates = ["COLUMN"]')
     ignore: _Texts = Field([], description='ignore = ["COLUMN"]')
     rename: dict[str, str] = Field({}, description='[rename] and below it "VALUE" = "LABEL"')
+    up: dict[str, str] = Field({}, description='[up] and below it LABEL = "COLUMN"')
+    units: dict[str, str] = Field({}, description='[units] and below it COLUMN = "UNIT"')
     interventions: _Kind | dict[str, _Kind] = Field(
         "soft", description='interventions = "hard" or "soft", or a table LABEL = "hard"'
     )
@@ -235,7 +253,7 @@ def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -
         manifest: dict[str, Any] = {"name": path.name}
         if file.exists():
             manifest = read_manifest(file)
-        found = _client_files(folder)
+        found = client_files(folder)
         skipped = tuple(sorted(p.name for p in folder.iterdir() if _is_other_table(p)))
     clients = []
     for name, table in manifest.get("clients", {}).items():
@@ -299,7 +317,7 @@ def is_partitioned(folder: Path) -> bool:
     return any(p.is_dir() and "=" in p.name for p in folder.iterdir())
 
 
-def _client_files(folder: Path) -> list[Path]:
+def client_files(folder: Path) -> list[Path]:
     return [
         path
         for path in sorted(folder.iterdir())
@@ -375,6 +393,9 @@ def _reading_of(
         trim=choose("trim", 0.0),
         missing=choose("missing", "refuse"),
         na=tuple(choose("na", ())),
+        covariates=tuple(choose("covariates", ())),
+        up={**common.get("up", {}), **own.get("up", {})},
+        units={**common.get("units", {}), **own.get("units", {})},
         n_latent=choose("n_latent"),
         interventions=own.get("interventions"),
         strict_rename="rename" in own,

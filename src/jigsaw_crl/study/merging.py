@@ -26,8 +26,15 @@ def merge_clients(earlier: Client, later: Client) -> Client:
             "the columns of the two were reduced to different directions",
             "Add rows with --add-to, which reads them along the earlier directions.",
         )
-    if set(earlier.features) != set(later.features):
-        odd = sorted(set(earlier.features) ^ set(later.features))
+    columns, control, regimes_before = earlier.recorded
+    added_columns, added_control, added_regimes = later.recorded
+    removed, added_removed = (
+        () if c.covariates is None else c.covariates.names for c in (earlier, later)
+    )
+    if set(removed) != set(added_removed):
+        raise fail("the covariates differ", "Name the same ones for all rows of a client.")
+    if set(columns) != set(added_columns):
+        odd = sorted(set(columns) ^ set(added_columns))
         raise fail(
             f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."
         )
@@ -45,12 +52,12 @@ def merge_clients(earlier: Client, later: Client) -> Client:
                 f"only one of the two has {several}",
                 f"Name the {one} column for all rows of a client, or for none.",
             )
-    if _same_regime(earlier.control, later.control):
+    if _same_regime(control, added_control):
         raise fail("these rows are already in the file", "Add each table once.")
-    position = {f: i for i, f in enumerate(later.features)}
-    order = np.array([position[f] for f in earlier.features], dtype=np.intp)
-    merged: dict[str, list[Moments]] = {k: list(v) for k, v in earlier.interventions.items()}
-    for label, regimes in later.interventions.items():
+    position = {f: i for i, f in enumerate(added_columns)}
+    order = np.array([position[f] for f in columns], dtype=np.intp)
+    merged: dict[str, list[Moments]] = {k: list(v) for k, v in regimes_before.items()}
+    for label, regimes in added_regimes.items():
         added = [m.select(order) for m in regimes]
         if label not in merged:
             merged[label] = added
@@ -71,14 +78,15 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         )
     return Client.from_moments(
         earlier.name,
-        control=earlier.control.merge(later.control.select(order)),
+        control=control.merge(added_control.select(order)),
         interventions=merged,
         n_latent=max(earlier.n_latent, later.n_latent, len(merged)),
-        features=earlier.features,
+        features=columns,
         control_name=earlier.control_name,
         hard=earlier.hard | later.hard,
         reduction=earlier.reduction,
-    )
+        covariates=removed,
+    ).with_sensors({**later.up, **earlier.up}, {**later.units, **earlier.units})
 
 
 def _same_directions(a: Reduction | None, b: Reduction | None) -> bool:

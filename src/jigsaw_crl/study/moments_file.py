@@ -102,6 +102,10 @@ class MomentsHeader(Document):
         The control, then one for each of `labels`.
     parts : list of int
         Rows of consecutive stretches of the control.
+    up, units : dict of str to str
+        The feature that a label should raise, and units of features.
+    covariates : list of str
+        Features whose linear part is taken off the others when the file is read.
     columns, leading : list of str and int, optional
         Of a wide table: the columns that its directions replace, and the number of leading ones.
     """
@@ -119,6 +123,9 @@ class MomentsHeader(Document):
     n_latent: WholeNumber
     hard: list[str] = Field(default_factory=list)
     trimmed: bool = False
+    covariates: list[str] = Field(default_factory=list)
+    up: dict[str, str] = Field(default_factory=dict)
+    units: dict[str, str] = Field(default_factory=dict)
     regimes: list[RegimeHeader]
     parts: list[_Count] = Field(default_factory=list)
     columns: list[str] | None = None
@@ -161,19 +168,23 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     True
     """
     check_output(Path(path), is_moments, force=force, what="a moments file")
-    regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
-    parts, reduction = list(client.control.parts), client.reduction
+    features, control, interventions = client.recorded
+    regimes = [control, *(m for ms in interventions.values() for m in ms)]
+    parts, reduction = list(control.parts), client.reduction
     header = MomentsHeader(
         format="jigsaw-crl/moments",
         version=1,
         written_by=f"jigsaw-crl {__version__}",
         client=client.name,
         control=client.control_name,
-        labels=[label for label, ms in client.interventions.items() for _ in ms],
-        features=list(client.features),
+        labels=[label for label, ms in interventions.items() for _ in ms],
+        features=list(features),
         n_latent=int(client.n_latent),
         hard=sorted(client.hard),
-        trimmed=client.control.trimmed,
+        trimmed=control.trimmed,
+        covariates=[] if client.covariates is None else list(client.covariates.names),
+        up=dict(client.up),
+        units=dict(client.units),
         regimes=[_header_of(m) for m in regimes],
         parts=[m.uncounted().n or 0 for m in parts],
         columns=None if reduction is None else list(reduction.columns),
@@ -260,7 +271,8 @@ def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading
         control_name=header.control,
         hard=header.hard,
         reduction=reduction,
-    )
+        covariates=reading.covariates or header.covariates,
+    ).with_sensors(header.up, header.units)
 
 
 def _shapes(header: MomentsHeader, members: Mapping[str, Member]) -> dict[str, tuple[int, ...]]:

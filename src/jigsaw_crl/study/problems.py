@@ -27,9 +27,10 @@ T = TypeVar("T")
 
 
 class Several(InputError):
-    """Several problems of one file."""
+    """Several problems; `lines` tells each on a line of its own."""
 
     parts: tuple[InputError, ...] = ()
+    lines: tuple[str, ...] = ()
 
 
 class Passable(InputError):
@@ -126,7 +127,8 @@ class Problems:
     def _together(self, n_files: int, path: object | None, client: str | None) -> Several:
         # By remedy, then by what is wrong: the places where it is so.
         remedies: dict[str, dict[str, list[str]]] = {}
-        for error in self.found:
+        found = {(e.what, e.remedy, _place(e), e.regime): e for e in self.found}.values()
+        for error in found:
             same = remedies.setdefault(error.remedy, {})
             regime = "" if error.regime is None else f"regime {error.regime!r}"
             place = ", ".join(x for x in (_place(error) if n_files > 1 else "", regime) if x)
@@ -140,14 +142,22 @@ class Problems:
         ]
         listed = [f"({i}) {text}" for i, text in enumerate(texts, start=1)] if not only else texts
         more = len(listed) - MOST_SHOWN
-        shown = "; ".join(listed[:MOST_SHOWN]) + (f"; and {more} more like these" * (more > 0))
-        clients = f" in {pluralise(n_files, 'client')}" if n_files > 1 else ""
-        return Several(
-            f"{len(self.found)} problems{clients}: {shown}".removesuffix("."),
+        listed = listed[:MOST_SHOWN] + [f"and {more} more like these"] * (more > 0)
+        concerned = len({_place(error) for error in found})
+        of = f"{concerned} of " if concerned < n_files else ""
+        clients = f" in {of}{pluralise(n_files, 'client')}" if n_files > 1 else ""
+        head = f"{pluralise(len(found), 'problem')}{clients}:"
+        error = Several(
+            f"{head} {'; '.join(listed)}".removesuffix("."),
             only or "Correct them, then run again.",
             client=client,
             path=path,
         )
+        if not only:
+            error.lines = (str(error).partition(head)[0] + head, *listed, error.remedy)
+        else:
+            error.lines = (str(error),)
+        return error
 
 
 def _place(error: InputError) -> str:

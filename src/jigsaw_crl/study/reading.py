@@ -12,6 +12,7 @@ from typing import Any
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.progress import counted
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.columns import quoted, warn_of_ignored
@@ -46,6 +47,7 @@ def read_client(
     group: str | None = None,
     trim: float | None = None,
     missing: Missing | None = None,
+    covariates: Sequence[str] = (),
     interventions: Kinds | None = None,
 ) -> Client:
     """One client from a file.
@@ -80,6 +82,9 @@ def read_client(
         What to do with rows that have missing values: refuse the file (the default), leave them
         out, or use the values that are there, by EM for Gaussian rows. The rows of a client are
         then held in memory, and count for as many complete ones as their moments are as certain.
+    covariates : sequence of str
+        Columns that act on the features and that no intervention changes (sequencing depth, ambient
+        temperature). Their linear part is taken off the moments of every regime.
     interventions : {"soft", "hard"} or mapping of label to one of these, optional
         Which interventions are hard: see `Client.with_interventions`. By default what a moments
         file says, and otherwise "soft".
@@ -113,6 +118,7 @@ def read_client(
         group=group,
         trim=trim,
         missing=missing,
+        covariates=covariates,
         interventions=interventions,
     )
     warn_of_ignored(findings, stacklevel=2)
@@ -161,6 +167,7 @@ def read_study(
     group: str | None = None,
     trim: float | None = None,
     missing: Missing | None = None,
+    covariates: Sequence[str] = (),
 ) -> Study:
     """A study from a folder with one file per client, or from its manifest `study.toml`.
 
@@ -168,7 +175,7 @@ def read_study(
     ----------
     path : path
         The folder, or the manifest.
-    regime, control, ignore, batch, group, trim, missing
+    regime, control, ignore, batch, group, trim, missing, covariates
         As for `read_client`; they override the manifest for every client.
 
     Returns
@@ -193,7 +200,7 @@ def read_study(
     given = Path(path)
     asked = _given(
         regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
-        missing=missing,
+        missing=missing, covariates=covariates,
     )  # fmt: skip
     described = describe(given, asked)
     return replace(_read_all(described, given), knowledge=described.knowledge)
@@ -224,6 +231,7 @@ def client_from_table(
     group: str | None = None,
     trim: float = 0.0,
     missing: Missing = "refuse",
+    covariates: Sequence[str] = (),
     interventions: Kinds | None = None,
 ) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
@@ -232,7 +240,7 @@ def client_from_table(
 
     asked = Reading(
         None, name, regime=regime, control=str(control), ignore=tuple(ignore), batch=batch,
-        group=group, trim=trim, missing=missing, n_latent=n_latent,
+        group=group, trim=trim, missing=missing, covariates=tuple(covariates), n_latent=n_latent,
     )  # fmt: skip
     problems = Problems()
 
@@ -264,9 +272,11 @@ def open_rows(
         yield table_of(data, reading).choose(features, reading)
 
 
-def _given(*, ignore: Sequence[str] = (), **asked: Any) -> dict[str, Any]:
+def _given(
+    *, ignore: Sequence[str] = (), covariates: Sequence[str] = (), **asked: Any
+) -> dict[str, Any]:
     """What is asked for, by the names that a manifest uses; None where it is left open."""
-    return {**asked, "ignore": list(ignore) or None}
+    return {**asked, "ignore": list(ignore) or None, "covariates": list(covariates) or None}
 
 
 def _read_all(
@@ -284,7 +294,7 @@ def _read_all(
     _refuse_two_files_of_one_client(described)
     clients, findings, lacking = list[Client](), list(described.findings()), list[set[str]]()
     sources, fingerprints, problems = dict[str, str](), dict[str, str](), Problems()
-    for reading in described.clients:
+    for reading in counted(described.clients, len(described.clients)):
         assert reading.path is not None
         with problems.noted(), open_data(reading.path) as data:
             # The file is opened once, for the hash and for the rows.
@@ -312,7 +322,10 @@ def _read_all(
     try:
         if path is not None:
             described.knowledge.check(study.labels)
-        return _with_kinds(study, described, strict=path is not None)
+        study = _with_kinds(study, described, strict=path is not None)
+        if path is not None:
+            _refuse_strange_sensors(study, described)
+        return study
     except InputError as error:
         raise error.located(path=path) from None
 
@@ -324,6 +337,7 @@ def _with_kinds(study: Study, described: Described, *, strict: bool) -> Study:
         study = study.with_interventions(kinds)
     clients = []
     for client, reading in zip(study.clients, described.clients, strict=True):
+        client = client.with_sensors(reading.up, reading.units, strict=False)
         if kinds is not None and not strict:
             client = client.with_interventions(kinds)
         if reading.interventions is not None:
@@ -332,9 +346,19 @@ def _with_kinds(study: Study, described: Described, *, strict: bool) -> Study:
     return replace(study, clients=tuple(clients))
 
 
+def _refuse_strange_sensors(study: Study, described: Described) -> None:
+    """Refuse a label that should raise a column, or a unit of one, that no client has."""
+    for what in ("up", "units"):
+        asked = {x: y for reading in described.clients for x, y in getattr(reading, what).items()}
+        for name, other in asked.items():
+            if not any(name in getattr(client, what) for client in study):
+                meant = f"label {name!r} with a column {other!r}" if what == "up" else repr(name)
+                raise InputError(f"[{what}]: no client has {meant}", "Check the spelling.")
+
+
 def _refuse_two_files_of_one_client(described: Described) -> None:
     seen: dict[str, Path] = {}
-    for reading in described.clients:
+    for reading in counted(described.clients, len(described.clients)):
         path, name = reading.path or Path(), reading.client.casefold()
         if name in seen:
             raise InputError(

@@ -118,6 +118,9 @@ def _client(
         varying = varying_columns(control, interventions)
         kept, constant, ignored = collected.used(varying, source.ignored)
         features = [f for f, keep in zip(source.features, kept, strict=True) if keep]
+        lost = [name for name in reading.covariates if name not in features]
+        if lost:
+            raise reading.fail(f"the covariate {lost[0]!r} is constant", "Leave it out.")
         if not kept.all():
             control = control.select(kept)
             interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
@@ -136,6 +139,7 @@ def _client(
         features=features,
         control_name=reading.control,
         reduction=None if along is None else along.own,
+        covariates=reading.covariates,
     )
     return client, findings
 

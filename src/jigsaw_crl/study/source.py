@@ -159,6 +159,10 @@ class Reading:
         Raise an error for a missing value, leave its row out, or use all values by EM.
     na : tuple of str
         Values that stand for a missing one, beside an empty cell.
+    covariates : tuple of str
+        Columns whose linear part is taken off the features.
+    up, units : mapping of str to str
+        The column that a label should raise, and units of columns; others are ignored.
     n_latent : int or None
     interventions : Kinds or None
         Which interventions are hard, of this client alone.
@@ -179,6 +183,9 @@ class Reading:
     trim: float = 0.0
     missing: Missing = "refuse"
     na: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    up: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
     n_latent: int | None = None
     interventions: Kinds | None = None
     strict_rename: bool = False

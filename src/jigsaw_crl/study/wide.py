@@ -24,8 +24,8 @@ FEW = 16
 
 
 def is_wide(n_columns: int, reading: Reading) -> bool:
-    """Is a table reduced? Filling in missing values needs all columns."""
-    return n_columns >= WIDE and reading.missing != "em"
+    """Is a table reduced? Filling in missing values and covariates need all columns."""
+    return n_columns >= WIDE and reading.missing != "em" and not reading.covariates
 
 
 class FirstRead:

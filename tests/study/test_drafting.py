@@ -1,0 +1,96 @@
+"""`jigsaw init` drafts a manifest with which the folder can be read at once."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli.app import run
+from jigsaw_crl.study.drafting import draft_manifest
+from tests.study.tables import frame_of, regimes_of
+
+
+@pytest.fixture
+def messy(tmp_path: Path) -> Path:
+    """Three sites that write everything in their own way."""
+    rng = np.random.default_rng(0)
+    north, south, west = (frame_of(regimes_of(seed=k)) for k in range(3))
+    n = len(north)
+    north["x1"] = north["x1"].astype(object)
+    north.loc[::50, "x1"] = "Bad Input"
+    north.loc[5:8, "x2"] = -9999
+    north["ticket"] = rng.permutation(10 * n)[:n]
+    north["firmware"] = 3
+    north["time"] = pd.date_range("2024-01-01", periods=n, freq="min").astype(str)
+    north.to_csv(tmp_path / "north.csv", index=False)
+    south = south.rename(columns={"regime": "Mode", "x3": "größe"})
+    south["Mode"] = south["Mode"].map({"control": "Baseline", "pump": "PUMP", "valve": "Valve"})
+    south["operator"] = "Jörg"
+    south.loc[3, "Mode"] = "baseline"
+    south.to_csv(tmp_path / "south.csv", sep=";", decimal=",", index=False, encoding="cp1252")
+    west["regime"] = west["regime"].map({"control": "none", "pump": "pump", "valve": "valve"})
+    west.rename(columns={"regime": "arm"}).to_parquet(tmp_path / "west.parquet")
+    return tmp_path
+
+
+def test_the_draft_reads_tables_that_are_written_in_different_ways(messy: Path) -> None:
+    with pytest.raises(jc.InputError):
+        jc.read_study(messy)
+    assert run(["init", str(messy)]) == 0
+    drafted = tomllib.loads((messy / "study.toml").read_text())
+    assert set(drafted["ignore"]) == {"firmware", "time", "ticket", "operator"}
+    assert drafted["rename"] == {"PUMP": "pump", "Valve": "valve"}
+    north, south, west = (drafted["clients"].get(x, {}) for x in ("north", "south", "west"))
+    assert (north["na"], north["missing"]) == (["-9999", "Bad Input"], "drop")
+    named = (south["regime"], south["control"], south["rename"])
+    assert named == ("Mode", "Baseline", {"baseline": "Baseline"})
+    assert (west["regime"], west["control"]) == ("arm", "none")
+    study = jc.read_study(messy)
+    assert study.labels == ("pump", "valve")
+    assert study["north"].n_samples["control"] == 200 - len({*range(0, 200, 50), *range(5, 9)})
+    assert study["south"].n_samples["Baseline"] == 200
+    assert study["south"].features == ("x1", "x2", "größe", "x4")
+    assert run(["check", str(messy)]) == 0
+
+
+def test_an_existing_manifest_is_replaced_on_request_only(
+    messy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (messy / "study.toml").write_text('name = "mine"\n')
+    assert run(["init", str(messy)]) == 2
+    assert "Edit it, or replace it with --force" in capsys.readouterr().err
+    assert (messy / "study.toml").read_text() == 'name = "mine"\n'
+    assert run(["init", str(messy), "--force"]) == 0
+    assert sorted(p.name for p in messy.iterdir()) == [
+        "north.csv", "south.csv", "study.toml", "west.parquet",
+    ]  # fmt: skip
+
+
+def test_values_that_are_measured_are_no_codes(tmp_path: Path) -> None:
+    """A sensor that stops at the end of its range, a switch and heavy tails stand for nothing."""
+    frame = frame_of(regimes_of())
+    rng = np.random.default_rng(1)
+    frame["x1"] = frame["x1"].clip(-1.0, 1.0)
+    frame["x2"] = rng.integers(0, 2, len(frame))
+    frame["x3"] = rng.standard_cauchy(len(frame))
+    frame["x4"] = rng.integers(0, 5, len(frame))
+    frame.to_csv(tmp_path / "lab.csv", index=False)
+    drafted = tomllib.loads(draft_manifest(tmp_path).text)
+    assert not {"na", "missing", "ignore", "clients"} & set(drafted)
+
+
+def test_a_regime_that_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
+    frame = frame_of(regimes_of()).rename(columns={"regime": "a"})
+    frame["a"] = frame["a"].map({"control": "u", "pump": "v", "valve": "w"})
+    frame["b"] = np.resize(["r", "s"], len(frame))
+    frame.to_csv(tmp_path / "lab.csv", index=False)
+    draft = draft_manifest(tmp_path)
+    asked = "'a' holds u, v, w; 'b' holds r, s"
+    assert asked in draft.text
+    assert draft.problems
+    tomllib.loads(draft.text)
