@@ -23,13 +23,6 @@ def test_the_table_prints_as_its_docstring_says():
     assert len(str(HYPOTHESES).splitlines()) == len(HYPOTHESES.components)
 
 
-def test_every_quantity_of_the_table_is_defined():
-    sizes = hypotheses.quantities(np.ones(2), np.full(2, 0.5), 9)
-    scales, weights = HYPOTHESES.of_pairs(sizes)
-    assert scales.shape == (2, len(HYPOTHESES.components), 3)
-    assert (weights >= 0).all()
-
-
 def test_the_mirror_of_a_mirror_is_the_row_itself():
     for row, other in zip(HYPOTHESES.rows, HYPOTHESES.mirror, strict=True):
         if row.meaning in ("ancestor", "descendant"):

@@ -91,6 +91,7 @@ def test_misfits_of_a_linear_system_are_chance_and_those_of_a_bent_one_are_not()
     assert fits(given).tail[truth.any(axis=1)].min() < 1e-20
 
 
+@pytest.mark.slow
 def test_errors_of_effects_that_are_zero_are_right():
     scores = []
     for seed in range(16):

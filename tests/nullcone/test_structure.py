@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.order import PartialOrder, greedy_order, transitive_closure
+from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.nullcone.structure import decide, joined_by_others
 
@@ -80,22 +80,3 @@ def test_the_assembled_order_settles_blocks_and_bases(name):
         right += [set(result.fragments[t.client].blocks) == set(t.blocks) for t in truths]
     assert np.mean(right) >= 0.9
     assert np.mean(errors) < 0.01
-
-
-def test_a_greedy_order_is_the_one_grown_by_hand():
-    rng = np.random.default_rng(0)
-    for p in (2, 5, 9, 14):
-        odds = rng.normal(size=(p, p)) * 3
-        odds[rng.random((p, p)) < 0.2] = 0.0
-        np.fill_diagonal(odds, 0.0)
-        order = np.zeros((p, p), dtype=bool)
-        pairs = sorted(np.argwhere(odds > 0).tolist(), key=lambda pair: -odds[tuple(pair)])
-        for a, d in pairs:
-            trial = order.copy()
-            trial[a, d] = True
-            trial = transitive_closure(trial)
-            new = trial & ~order
-            gained = odds[new].sum()
-            if not order[a, d] and not np.diagonal(trial).any() and gained > 0:
-                order = trial
-        assert np.array_equal(greedy_order(odds), order)

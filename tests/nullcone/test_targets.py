@@ -82,6 +82,7 @@ def test_some_small_regimes_do_not_spoil_the_large_ones():
 
 @pytest.mark.parametrize("p", [2, 4, 8, 20])
 @pytest.mark.parametrize("n", [12, 60, 1_000])
+@pytest.mark.slow
 def test_rows_of_the_control_are_rarely_taken_for_an_intervention(p, n):
     rng = np.random.default_rng([p, n])
     rows = rng.normal(size=(1_000, n, p))
@@ -90,7 +91,8 @@ def test_rows_of_the_control_are_rarely_taken_for_an_intervention(p, n):
     M = np.swapaxes(rows, 1, 2) @ rows / (n - 1)
     n_rows = np.full(1_000, float(n))
     errors = MeanErrors.plain(n_rows, 1e9)
-    white = White(np.eye(p), M, d, None, n_rows, 1e9, 1e9, np.arange(1_000), errors, exact=False)
+    eye, owner = np.eye(p), np.arange(1_000)
+    white = White(eye, M, d, None, n_rows, 1e9, 1e9, owner, errors, exact=False, carried=eye)
     for given in (white, replace(white, d=np.zeros_like(d))):
         # One in a thousand; a dozen rows in few dimensions are less Gaussian than that.
         assert estimate(given).usable.sum() <= (12 if n == 12 else 6)

@@ -83,8 +83,12 @@ class Effects(ReadOnlyArrays):
     hard : tuple of bool
         Labels whose intervention is hard, as declared.
     moved : tuple of int
-        Direction in which each latent counts as growing: 1 if it is the one in which its own
-        intervention moved it, 0 if no shift shows and the direction is arbitrary.
+        1 if a shift of the mean shows in which direction a label's own intervention moved it, and
+        0 if none shows. A latent counts as growing in that direction, or as `up` says; otherwise in
+        the one in which the sensor rises that carries most of it.
+    up : tuple of int
+        Labels whose direction is that in which a sensor that the user named rises: 1, or −1 if the
+        label's own intervention moved it the other way; 0 for all others. Empty if none is named.
     total : Sizes
         Total effect of the row on the column, in standard deviations of both in the control.
     applied : Sizes
@@ -96,6 +100,7 @@ class Effects(ReadOnlyArrays):
     moved: tuple[int, ...]
     total: Sizes
     applied: Sizes
+    up: tuple[int, ...] = ()
 
     def without(self, labels: BoolArray) -> Effects:
         """The same, with the interventions on some labels (a mask) counted as soft."""
@@ -107,7 +112,7 @@ class Effects(ReadOnlyArrays):
                 (self.applied, np.broadcast_to(hard, self.total.value.shape)),
             )
         )
-        return Effects(tuple(hard.tolist()), self.moved, total, applied)
+        return Effects(tuple(hard.tolist()), self.moved, total, applied, self.up)
 
     def frame(self, labels: tuple[str, ...]) -> pd.DataFrame:
         """Total effects as a table with the columns of `Result.effects`; see `Fragment.effects`.

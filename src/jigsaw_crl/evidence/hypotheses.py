@@ -43,6 +43,7 @@ __all__ = [
     "Component",
     "Hypotheses",
     "Hypothesis",
+    "Meaning",
     "Multiple",
     "Quantity",
     "hard_hypotheses",

@@ -7,7 +7,8 @@ evidence of a pair under readings s and t, and `own_i[s]` that of the regime its
 readings while the others follow. If that fits better it is taken, and otherwise the loss is how
 sure the reading is: two lines that were exchanged together lose little together and much one by
 one. Where the choice is close, the evidence of a pair is averaged over its readings, with weights
-from all the other pairs.
+from all the other pairs, and over the choices found when a regime was held (*modes*): if a cause is
+not seen, any of its effects can pass for it, and which one does changes several readings at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import reduce
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.nullcone.readings import IMPOSSIBLE
+from jigsaw_crl.nullcone.readings import IMPOSSIBLE, NEGLIGIBLE
 
 __all__ = ["Choice", "choose_readings"]
 
@@ -35,11 +36,14 @@ class Choice:
     margin : array, shape (r,)
         By how much the log evidence falls if a regime takes its next best reading and the others
         follow; ∞ where there is no other.
+    modes : tuple of (gain, reading, score)
+        The choice itself, and others: their evidence beyond it, at most 0.
     """
 
     reading: IntArray
     score: FloatArray
     margin: FloatArray
+    modes: tuple[tuple[float, IntArray, FloatArray], ...]
 
     def log_weight(self, F: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
         """Log weight of the readings (s, t) of each pair from all other pairs, shape (k, s · s).
@@ -47,12 +51,18 @@ class Choice:
         The pair's own evidence is left out, so that it can be combined with these weights to
         average a hypothesis over the readings.
         """
-        own_i = self.score[i] - F[i, j, :, self.reading[j]]
-        own_j = self.score[j] - F[i, j, self.reading[i], :]
-        own_i -= own_i.max(axis=1, keepdims=True)
-        own_j -= own_j.max(axis=1, keepdims=True)
         s = self.score.shape[1]
-        return np.asarray((own_i[:, :, None] + own_j[:, None, :]).reshape(len(i), s * s))
+        weight = np.full((len(i), s, s), -np.inf)
+        for gain, reading, score in self.modes:
+            own_i = score[i] - F[i, j, :, reading[j]]
+            own_j = score[j] - F[i, j, reading[i], :]
+            rows = np.arange(len(i))
+            # What the mode is worth without the two regimes.
+            rest = gain - own_i[rows, reading[i]] - score[j, reading[j]]
+            part = rest[:, None, None] + own_i[:, :, None] + own_j[:, None, :]
+            weight = np.logaddexp(weight, part)
+        weight -= weight.max(axis=(1, 2), keepdims=True, initial=-np.inf)
+        return weight.reshape(len(i), s * s)
 
 
 def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
@@ -73,6 +83,7 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
     score = own + F[rows[:, None], rows[None, :], :, choice[None, :]].sum(axis=1)
     _climb(F, score, choice)
     margin = np.full(len(own), np.inf)
+    modes: dict[bytes, tuple[float, IntArray, FloatArray]] = {}
     # Every improvement starts the round again; there are few.
     waiting = [(i, s) for i, s in np.argwhere(own > 0.5 * IMPOSSIBLE).tolist()]
     k = 0
@@ -86,10 +97,13 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
         if gain > _rounding(score, choice):
             choice, score, k = other, its, 0
             margin[:] = np.inf
+            modes.clear()
         else:
             changed = other != choice
             margin[changed] = np.minimum(margin[changed], max(-gain, 0.0))
-    return Choice(choice, score, margin)
+            if gain > -NEGLIGIBLE and changed.sum() > 1:
+                modes[other.tobytes()] = gain, other, its
+    return Choice(choice, score, margin, ((0.0, choice, score), *modes.values()))
 
 
 def _climb(F: FloatArray, score: FloatArray, choice: IntArray, held: int = -1) -> float:

@@ -63,14 +63,19 @@ class Contradicted:
 class Revealed:
     """What the hard interventions of a reading reveal.
 
-    Lines are those of the regime that stands for each label, in the direction of its shift.
+    Lines are those of the regime that stands for each label. Their direction is that in which the
+    sensor rises that the user named for the label; else that of the label's shift; and if none
+    shows, that in which the sensor rises that carries most of it.
 
     Parameters
     ----------
     reading : Reading
+    named : tuple of int
+        The feature that is named for each label; −1 for none.
     """
 
     reading: Reading
+    named: tuple[int, ...] = ()
 
     @cached_property
     def known(self) -> BoolArray:
@@ -96,7 +101,7 @@ class Revealed:
         targets, regime = self.reading.targets, self._best[0]
         at = regime, self.reading.choice.reading[regime]
         white, u, c = targets.white, targets.u[at], targets.c[at]
-        sign = np.where(targets.m[at] < 0, -1.0, 1.0)[:, None]
+        sign = self._sign[:, None]
         # What noise adds to ‖c‖².
         own = 1.0 + np.maximum(targets.lam[at], -0.9)
         added = max(white.dimension - 1, 1) * own / white.size[regime]
@@ -104,10 +109,62 @@ class Revealed:
         return sign * u, sign * c, white.d[regime], np.sqrt(1.0 + size)
 
     @cached_property
+    def _unturned(self) -> FloatArray:
+        """u of each label as it was read, in either direction, shape (p, d)."""
+        regime = self._best[0]
+        u: FloatArray = self.reading.targets.u[regime, self.reading.choice.reading[regime]]
+        return u
+
+    @cached_property
+    def _sign(self) -> FloatArray:
+        """The sign that gives each line its direction, shape (p,)."""
+        carried = self.reading.targets.white.carried
+        response = carried @ self._unturned.T
+        size = np.linalg.norm(carried, axis=1, keepdims=True)
+        most = np.argmax(np.abs(response) / np.where(size > 0, size, np.inf), axis=0)
+        sensor = np.where(self._is_named, self._sensors, most)
+        by_sensor = response[sensor, np.arange(len(most))]
+        by_shift = np.einsum(
+            "rp,rp->r", self._unturned, self.reading.targets.white.d[self._best[0]]
+        )
+        rule = np.where(self.shifted & ~self._is_named, by_shift, by_sensor)
+        return np.where(rule < 0, -1.0, 1.0)
+
+    @property
+    def _sensors(self) -> IntArray:
+        """The feature that is named for each label, shape (p,); −1 for none."""
+        return np.broadcast_to(np.array(self.named or -1), self.known.shape)
+
+    @property
+    def _is_named(self) -> BoolArray:
+        return np.asarray(self._sensors >= 0)
+
+    def up(self) -> tuple[int, ...]:
+        """`Effects.up`: labels whose direction a named sensor gives; −1 if the shift went down."""
+        if not self._is_named.any():
+            return ()
+        u, _, d, _ = self._chosen
+        down = self.shifted & (np.einsum("rp,rp->r", u, d) < 0)
+        told = self._is_named & self.known
+        return tuple(np.where(told, np.where(down, -1, 1), 0).tolist())
+
+    def loadings(self, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What the features do when a label moves, and the share of their variance, (p, n) twice.
+
+        One standard deviation of the label moves them by `g (S₀ − Ψ) Wᵀ u`; of a label whose
+        intervention is soft, one of its noise, without g. NaN where no line is known.
+        """
+        u, _, _, g = self._chosen
+        response = u @ self.reading.targets.white.carried.T
+        response = np.where(self.known[:, None], response, np.nan)
+        share = response**2 / variances
+        return response * np.where(self.reading.hard, g, 1.0)[:, None], share
+
+    @cached_property
     def shifted(self) -> BoolArray:
         """Labels whose mean moved clearly, shape (p,)."""
-        u, _, d, _ = self._chosen
-        m = np.einsum("rp,rp->r", u, d)
+        d = self.reading.targets.white.d[self._best[0]]
+        m = np.abs(np.einsum("rp,rp->r", self._unturned, d))
         if self.reading.exact:
             return np.asarray(self.known & (m > SHIFTED_EXACTLY))
         weight = self.reading.targets.w_mean[self._best[0]]
@@ -129,7 +186,7 @@ class Revealed:
             effect, cause = np.nonzero(seen & causes)
             table[:, cause, effect] = self.effects(effect, cause, applied=table is applied)
         moved = tuple(self.shifted.astype(int).tolist())
-        return Effects(tuple(hard.tolist()), moved, Sizes(*total), Sizes(*applied))
+        return Effects(tuple(hard.tolist()), moved, Sizes(*total), Sizes(*applied), self.up())
 
     def effects(
         self, effect: IntArray, cause: IntArray, *, applied: bool = False
@@ -165,8 +222,8 @@ class Revealed:
         noise, regime = targets.white.noise, self._best[0]
         R = K if noise is None else K + np.einsum("akp,pq,bkq->abk", B, noise, B)
         r = Errors.of(targets, regime, self.reading.choice.reading[regime])
-        # Lines were turned in the direction of their shifts.
-        r = replace(r, by_mean=np.abs(r.by_mean))
+        # Lines were turned.
+        r = replace(r, by_mean=self._sign * r.by_mean)
         variance = delta(r, i, j, K, R, (a[0], a[1]), (b[0], b[1]), shift)[0]
         # Products of the errors of h_i with those of the line (or the shift) of j.
         own = 1.0 + np.maximum(r.lam[i], -0.9)

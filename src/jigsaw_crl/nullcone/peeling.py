@@ -30,7 +30,8 @@ all directions that were removed before add to it.
 
 *Order.* A label is removed if it fits and moves no other label that fits. Where two labels move one
 another, which of them goes first is not sure: both orders are followed, and what they say is
-averaged by how well they fit.
+averaged by their weights. The log weight is what stands against each removal, and a share
+(`SHARED`) of the log likelihood of the misfits and of all pairs.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ WIDE, WIDER = 0.1, 5.0
 # Of what peeling says clearly, one statement in 250 is wrong, because a label was removed too early
 # and every order that was followed has it so. Log odds are bounded by this chance.
 MOST = 5.5
+# Pairs share readers, so that their likelihoods do not multiply: this share of the sum of their
+# logarithms tells orders apart. With all of it, a wrong order that makes many effects a little
+# smaller is preferred to one that nothing stands against.
+SHARED = 0.1
 # Correlation of s and t where a response is nearly linear.
 TIED = 0.8
 
@@ -105,7 +110,7 @@ def _log_factors(
     """Log Bayes factors of effects of each scale against none, shape (n_scales, r, r).
 
     x is (t, v) or (t, v, s) of every pair, shape (r, r, k), and C its covariance. Also returns the
-    log density without an effect, in units of its maximum.
+    log density without an effect.
     """
     k = x.shape[-1]
     none = _log_density(x, C)
@@ -123,7 +128,7 @@ def _log_factors(
                 _log_density(x, C, _diagonal(full)),
             ]
         out.append(logsumexp(found, axis=0) - np.log(len(found)) - none)
-    return np.array(out), none - _log_density(np.zeros_like(x), C)
+    return np.array(out), none
 
 
 def _diagonal(x: FloatArray) -> FloatArray:
@@ -168,8 +173,8 @@ class _Path:
     Parameters
     ----------
     order : tuple of int
-    cost : float
-        Log weight that its stages are behind.
+    cost, misfit : float
+        Log weight that its stages are behind, and what their misfits take from the log likelihood.
     B : array, shape (copies, p, m)
         Functionals that see none of the labels that were removed: orthonormal columns.
     readers : array, shape (copies, r, p)
@@ -182,6 +187,7 @@ class _Path:
 
     order: tuple[int, ...]
     cost: float
+    misfit: float
     B: FloatArray
     readers: FloatArray
     beyond: FloatArray
@@ -191,7 +197,7 @@ class _Path:
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """What a whole path says, and its log marginal likelihood."""
+    """What a whole path says, and its log weight."""
 
     path: _Path
     score: float
@@ -212,7 +218,7 @@ class _Client:
         copies, r, p = self.d.shape
         B = np.broadcast_to(np.eye(p), (copies, p, p))
         tables = np.zeros(r), np.ones(r), np.zeros((len(self.scales), r, r))
-        return _Path((), 0.0, B, np.zeros((copies, r, p)), *tables)
+        return _Path((), 0.0, 0.0, B, np.zeros((copies, r, p)), *tables)
 
     def onward(self, path: _Path) -> list[_Path]:
         """The path with one more label removed: the best one, and those that conflict with it."""
@@ -256,8 +262,9 @@ class _Client:
             over[label], fit[label] = beyond[k], p[k]
             against = path.against.copy()
             against[:, label, left] = np.minimum(found[:, k], 0.0)
-            order, total = (*path.order, label), path.cost + float(cost[k])
-            out.append(_Path(order, total, B @ _complement(u[:, k]), readers, over, fit, against))
+            total = path.cost + float(cost[k]), path.misfit + 0.5 * float(chi[k] - free)
+            rest = B @ _complement(u[:, k])
+            out.append(_Path((*path.order, label), *total, rest, readers, over, fit, against))
         return out
 
     def told(self, path: _Path) -> _Told:
@@ -275,10 +282,10 @@ class _Client:
         found, none = _log_factors(x, C, dose, spread[0], self.scales)
         at = np.argsort(path.order)
         before = at[:, None] < at
-        # Marginal likelihood of all pairs that the order leaves free, in units of its maximum.
+        # Marginal likelihood of all pairs that the order leaves free.
         either = logsumexp(found, axis=0) - np.log(len(found)) - PAIR_COST
         pairs = none + np.logaddexp(0.0, either)
-        score = float(pairs[before.T].sum()) - path.cost
+        score = SHARED * (float(pairs[before.T].sum()) - path.misfit) - path.cost
         found = np.where(before, path.against, _doubted(found, path.fit))
         value = np.where(before, 0.0, t[0])
         return _Told(path, score, found, value, np.where(before, np.nan, error))

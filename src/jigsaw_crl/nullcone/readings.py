@@ -38,7 +38,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.search import search
 
-__all__ = ["IMPOSSIBLE", "READINGS", "ZERO", "Readings", "decided", "estimate"]
+__all__ = ["IMPOSSIBLE", "NEGLIGIBLE", "READINGS", "ZERO", "Readings", "decided", "estimate"]
 
 
 # Powers of D applied to the mean shift; with two eigenvectors the span has two dimensions more.

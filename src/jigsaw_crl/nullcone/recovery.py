@@ -18,6 +18,7 @@ from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, RankOne, Statements
+from jigsaw_crl.fragment.loadings import Loadings
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.effects import Contradicted, Revealed, read_claimed
 from jigsaw_crl.nullcone.judge import SEVERAL, spread_edge
@@ -55,6 +56,9 @@ class Recovery:
     nonlinear: Nonlinear | None = None
     chance_linear: float = 1.0
     metric_free: BayesFactors | None = None
+    # The feature that the user named for each label (−1 for none), and the features' variances.
+    named: tuple[int, ...] = ()
+    variances: FloatArray | None = None
 
     @classmethod
     def of(
@@ -110,6 +114,8 @@ class Recovery:
             n_latent=client.n_latent,
             rank_one=rank_one,
             reading=reading,
+            named=tuple(client.sensor_of(label) for label in client.labels),
+            variances=np.diagonal(client.control_second_moment()),
             contradicted=contradicted if bent is None else (),
             contradicts=contradicts and bent is None,
             nonlinear=bent,
@@ -230,10 +236,11 @@ class Recovery:
             statements=self._statements(structure) if exact else None,
             n_samples=self.n_samples,
             outcome=self._outcome(),
-            basis=self._basis(structure) if basis else None,
+            basis=self._basis(structure, self.reading) if basis else None,
             hard=self.effects,
             shares=None if exact or self._otherwise else self._shares(),
             rank_one=self.rank_one,
+            carried=None if self._otherwise else self._loadings(),
             **self._groups(structure),
             **beside,
         )
@@ -247,7 +254,13 @@ class Recovery:
             return None
         if self.metric_free is not None:
             return None  # their unit, the spread of the latents, is not known
-        return Revealed(self.reading).tables()
+        return Revealed(self.reading, self.named).tables()
+
+    def _loadings(self) -> Loadings:
+        revealed = Revealed(self.reading, self.named)
+        assert self.variances is not None
+        response, share = revealed.loadings(self.variances)
+        return Loadings(response, share, tuple((self.reading.hard & revealed.known).tolist()))
 
     @property
     def _otherwise(self) -> bool:
@@ -266,8 +279,14 @@ class Recovery:
 
         Its evidence and statements stay the client's own.
         """
-        structure = decide(self._without_claims, order, self.labels)
-        return replace(fragment, basis=self._basis(structure), **self._groups(structure))
+        reading, soft = self.reading, self._without_claims
+        if not self.reading.exact and not self._otherwise:
+            ancestor = order.restrict(self.labels).matrix
+            reading = reading.given(ancestor)
+            soft = self._bayes(reading.factors, np.zeros_like(self.settled))
+            reading = reading.given(ancestor, decide(soft, order, self.labels).same_district)
+        structure = decide(soft, order, self.labels)
+        return replace(fragment, basis=self._basis(structure, reading), **self._groups(structure))
 
     def _groups(self, structure: Structure) -> dict[str, Any]:
         """Blocks, their order and districts as fields of a fragment."""
@@ -324,8 +343,7 @@ class Recovery:
         ancestor[yes] = YES
         return replace(soft, ancestor=ancestor)
 
-    def _basis(self, structure: Structure) -> FloatArray:
-        reading = self.reading
+    def _basis(self, structure: Structure, reading: Reading) -> FloatArray:
         functionals = constrained_functionals(reading, structure)
         # One row per label: of several strengths, the one whose line is known best.
         order = np.argsort(reading.targets.strength, kind="stable")
@@ -335,7 +353,7 @@ class Recovery:
         if self.nonlinear is not None:
             rows[self.nonlinear.which] = self.nonlinear.functionals
         elif reading.hard.any():
-            revealed = Revealed(reading)
+            revealed = Revealed(reading, self.named)
             known = revealed.known & reading.hard
             rows[known] = revealed.functionals()[known] @ reading.sight.white.W
         return rows

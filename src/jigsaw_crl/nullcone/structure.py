@@ -31,13 +31,9 @@ from jigsaw_crl.base.order import (
 )
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MISSED, OPEN_PAIRS, OPEN_SHARE
+from jigsaw_crl.nullcone.reading import RARE
 
 __all__ = ["Structure", "decide", "joined_by_others"]
-
-# Probability of what an assembled order makes improbable: it is wrong about a cause of two labels,
-# a cause without a label joins them, or an effect is too small to see. Blocks and bases are as good
-# from .002 to .1 (random worlds of 10 to 40 latents and settings A to C, 10³ and 10⁴ rows).
-RARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
