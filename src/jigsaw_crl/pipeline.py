@@ -18,6 +18,7 @@ from typing import Literal, get_args
 from jigsaw_crl import baseline
 from jigsaw_crl.assembly import GlobalOrder, conclude
 from jigsaw_crl.assembly.order import Options as AssemblyOptions
+from jigsaw_crl.assembly.order import Witnesses
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import Knowledge
@@ -25,6 +26,7 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import in_parallel
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.covariates import Covariates
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study, usable
 from jigsaw_crl.fragment.fragment import Fragment, RankOne
@@ -98,14 +100,14 @@ class Recovered:
         The checks of the client, in agreement with what recovery could read.
     recovery : Recovery or None
         What was read from the client; None from the paper's method.
-    reduction : Reduction or None
-        The directions that stand in for the columns of a wide table.
+    reduction : Reduction, Covariates or None
+        What takes a functional of the features to the columns of the table.
     """
 
     fragment: Fragment
     report: ClientReport
     recovery: Recovery | None
-    reduction: Reduction | None = None
+    reduction: Reduction | Covariates | None = None
 
     def refined(self, order: PartialOrder[str]) -> Fragment:
         """The fragment with districts, blocks and basis settled by the global order."""
@@ -150,10 +152,17 @@ def recover_client(
         report = report.after_recovery(client.labels, recovery.unread)
         fragment = recovery.fragment(basis=basis)
     findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
+    # Of a wide table only the directions are known.
+    carried = None if client.reduction is not None else fragment.carried
     fragment = replace(
-        fragment, findings=tuple(findings), features=client.columns, centre=client.centre
+        fragment,
+        findings=tuple(findings),
+        features=client.columns,
+        centre=client.centre,
+        carried=carried and replace(carried, up=client.up, units=client.units),
     )
-    return Recovered(in_columns(fragment, client.reduction), report, recovery, client.reduction)
+    columns = client.reduction or client.covariates
+    return Recovered(in_columns(fragment, columns), report, recovery, columns)
 
 
 def recover_fragment(
@@ -291,6 +300,7 @@ def recover(
     interventions: Kinds | None = None,
     smallest_effect: float | None = None,
     knowledge: Knowledge | None = None,
+    witnesses: Witnesses = None,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result:
@@ -314,6 +324,8 @@ def recover(
     knowledge : Knowledge, optional
         What you know before the data: it is part of the order, and so is what follows from it. By
         default what the study says (``[knowledge]`` in its `study.toml`).
+    witnesses : int or "fifth", optional
+        How many clients a verdict must rest on: see `assemble`.
     seed : int
         Of the assembly's sampler.
     n_jobs : int
@@ -335,7 +347,7 @@ def recover(
     options = Options(method, tau, budget, confounding, rank_one, interventions)
     given = _as_study(study)
     known = given.knowledge if knowledge is None else knowledge
-    assembly = AssemblyOptions(method, seed, smallest_effect, known)
+    assembly = AssemblyOptions(method, seed, smallest_effect, known, witnesses)
     known.check(given.labels)
     recovered, report = recover_study(given, options, n_jobs=n_jobs)
     concluded = conclude([r.fragment for r in recovered], report.findings, assembly)
@@ -377,6 +389,8 @@ def _as_study(study: Iterable[Client]) -> Study:
 def _without_features(finding: Finding, client: Client) -> Finding:
     """A finding as it may leave the client: it names no feature that is not also a label."""
     message = finding.message
-    for name in set(client.features) - {*client.labels, client.control_name}:
-        message = message.replace(repr(name), "a feature")
+    names = client.features if client.covariates is None else client.columns
+    for name in set(names) - {*client.labels, client.control_name}:
+        for named in (f"the feature {name!r}", repr(name)):
+            message = message.replace(named, "a feature")
     return finding if message == finding.message else replace(finding, message=message)

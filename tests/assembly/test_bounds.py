@@ -26,11 +26,15 @@ def clients(world):
     return world.clients(n_samples=2_000)
 
 
+@pytest.fixture(scope="module")
+def plain(clients):
+    return jc.recover(clients).order
+
+
 @pytest.mark.slow
-def test_bounds_shrink_with_more_rows_and_cover_the_true_shares(world, clients):
-    few = jc.recover(clients).order.table.bounds.value
+def test_bounds_shrink_with_more_rows_and_cover_the_true_shares(world, plain):
+    order, few = plain, plain.table.bounds.value
     many = jc.recover(world.clients(n_samples=50_000)).order.table.bounds.value
-    order = jc.recover(clients).order
     no = (order.verdicts == NO) & ~np.isnan(few)
     assert np.median(many[no]) < 0.5 * np.median(few[no])
     true: dict[tuple[str, str], list[float]] = {}
@@ -47,8 +51,7 @@ def test_bounds_shrink_with_more_rows_and_cover_the_true_shares(world, clients):
     assert np.mean(covered) > 0.85
 
 
-def test_the_smallest_effect_that_matters_decides_what_no_means(clients):
-    plain = jc.recover(clients).order
+def test_the_smallest_effect_that_matters_decides_what_no_means(clients, plain):
     bound = plain.table.bounds.value
     size = float(np.nanmedian(bound[plain.verdicts == NO]))
     order = jc.recover(clients, smallest_effect=size).order
@@ -62,6 +65,8 @@ def test_the_smallest_effect_that_matters_decides_what_no_means(clients):
     assert (order.verdicts[above & opposite] == NO).all()
     assert (above & opposite).any()
     assert np.array_equal(order.verdicts == YES, plain.verdicts == YES)
+    denied = {(order.labels[i], order.labels[j]) for i, j in np.argwhere(order.verdicts == NO)}
+    assert not order.best_guess().pairs() & denied
     with pytest.raises(jc.InputError, match="above 0"):
         jc.recover(clients, smallest_effect=-1.0)
 
@@ -78,11 +83,6 @@ def test_pairs_that_no_client_has_together_have_no_bound(world):
     ]
     assert apart
     assert all(np.isnan(order.bound(a, d)) for a, d in apart)
-
-
-@pytest.fixture(scope="module")
-def plain(clients):
-    return jc.recover(clients).order
 
 
 def test_an_explanation_of_a_no_states_the_effect_that_it_excludes(plain):
@@ -133,6 +133,7 @@ def no(order):
     return (order.verdicts == NO) & ~np.eye(len(order), dtype=bool)
 
 
+@pytest.mark.slow
 def test_certificates_under_a_smallest_effect_check_out_and_say_what_rests_on_it(
     world, clients, plain
 ):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl import GlobalOrder, Verdict, assemble
 from jigsaw_crl.assembly import check_certificate
-from jigsaw_crl.assembly.certificate import Fact, Step
+from jigsaw_crl.assembly.certificate import Fact, Step, TotalEffect
 from jigsaw_crl.assembly.decision import Why
 from jigsaw_crl.assembly.posterior import Convergence
 
@@ -110,7 +110,7 @@ def test_a_forged_certificate_is_rejected():
         assert check_certificate(false, order.fragments) != ""
 
 
-def test_a_forged_probability_is_rejected():
+def test_a_forged_probability_effect_or_client_is_rejected():
     order = assemble(noisy(small_world(1), 0.1))
     a, d = sorted(order.pairs())[0]
     certificate = order.explain(a, d)
@@ -118,6 +118,9 @@ def test_a_forged_probability_is_rejected():
     assert "probability" in check_certificate(
         replace(certificate, probability=0.999_9), order.fragments
     )
+    forged = TotalEffect("total effect", 0.8, 0.1, 0.6, 1.0, 3)
+    assert "effect" in check_certificate(replace(certificate, effect=forged), order)
+    assert "rests on" in check_certificate(replace(certificate, rests_on="nobody"), order)
 
 
 def test_a_certificate_is_rejected_for_other_fragments():

@@ -303,3 +303,53 @@ def test_a_clear_effect_is_an_ancestor_in_the_order():
     direct = order.direct_effects
     for a, d in np.argwhere(order.verdicts != 1).tolist():
         assert direct.verdict(a, d) != "direct"
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Twelve sites of a larger system: most pairs are measured by one or two of them."""
+    intervention = Intervention("hard", shift=1.0)
+    world = jc.simulate.random_world(20, 12, 0.4, 9_101, intervention=intervention)
+    return [
+        jc.recover_fragment(client.with_interventions("hard"))
+        for client in world.clients(n_samples=3_000)
+    ]
+
+
+def told(fragment, value, error=None):
+    hard = fragment.hard
+    sizes = Sizes(value, hard.total.error if error is None else error)
+    return replace(fragment, hard=Effects(hard.hard, hard.moved, sizes, hard.applied))
+
+
+@pytest.mark.slow
+def test_one_site_cannot_make_labels_look_as_if_they_were_not_hard(wide):
+    """It misstates one effect of each label, where one other site has measured it."""
+    honest = assemble(wide)
+    sites = honest.effects.by_site
+    k = int(np.argmax([len(f.labels) for f in wide]))
+    at = [honest.labels.index(label) for label in wide[k].labels]
+    others = (~np.isnan(np.delete(sites.value, k, axis=0))).sum(axis=0)[np.ix_(at, at)]
+    value, lies = wide[k].hard.total.value.copy(), 0
+    for d in range(len(at)):
+        for a in np.flatnonzero((others[:, d] == 1) & ~np.isnan(value[:, d]))[:1]:
+            value[a, d] += 2.0
+            lies += 1
+    assert lies > 5
+    lied = assemble([told(f, value) if f is wide[k] else f for f in wide])
+    assert not lied.use.soft
+    assert lied.effects.known.sum() == honest.effects.known.sum()
+
+
+@pytest.mark.slow
+def test_errors_smaller_than_the_rows_allow_gain_nothing(wide):
+    honest = assemble(wide).effects
+    liar = wide[0]
+    value = liar.hard.total.value + 0.3
+    tiny = np.where(np.isnan(liar.hard.total.error), np.nan, 1e-9)
+    lied = assemble([told(liar, value, tiny), *wide[1:]]).effects
+    assert lied.known.sum() >= 0.9 * honest.known.sum()
+    several = honest.sites >= 5
+    off = np.abs(lied.estimate - honest.estimate)[several & lied.known & honest.known]
+    # Of five or more sites, one has at most two fifths of the weight, and stands apart.
+    assert off.max() < 0.3 * 2 / 5 + 0.01

@@ -12,6 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.assembly.copies import find_copies
+from jigsaw_crl.assembly.decision import Why
 from jigsaw_crl.assembly.dissent import _Falls
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.verdict import OPEN
@@ -123,7 +124,76 @@ def test_no_group_smaller_than_its_witnesses_changes_a_verdict(honest):
     decided = table.verdict != OPEN
     np.fill_diagonal(decided, False)
     assert (least <= truth)[decided].all()
-    assert (least == truth)[decided].mean() > 0.9
+    assert (least == truth)[decided].mean() > 0.85
+
+
+def greedy(fragments, world, liars, witnesses, tries=6):
+    """Liars who know the code: false pairs of which honest sites say least, while more pay."""
+    rest = jc.assemble([f for k, f in enumerate(fragments) if k not in liars])
+    true = world.order.pairs()
+    shared = set.intersection(*(set(fragments[k].labels) for k in liars))
+    pairs = [(a, d) for a in sorted(shared) for d in sorted(shared) if a != d]
+    pairs.sort(key=lambda x: abs(rest.evidence[rest.indices(*x)]))
+    best, most = None, -1
+    for count in np.unique(np.geomspace(1, len(pairs), tries).astype(int)).tolist():
+        told = list(fragments)
+        for k in liars:
+            piece, ancestor = fragments[k], fragments[k].bayes.ancestor.copy()
+            for a, d in pairs[:count]:
+                place = (slice(None), piece.labels.index(a), piece.labels.index(d))
+                ancestor[place] = -1000.0 if (a, d) in true else 1000.0
+            told[k] = with_factors(piece, ancestor)
+        order = jc.assemble(told, witnesses=witnesses)
+        found = len(false(order, world))
+        if found > most:
+            best, most = order, found
+    return best
+
+
+def false(order, world):
+    """Verdicts that are not so."""
+    true = world.order.pairs()
+    wrong_no = {x for x in true if order.verdict(*x) is jc.Verdict.NOT_ANCESTOR}
+    return (order.pairs() - true) | wrong_no
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_verdict_with_more_witnesses_than_liars_is_that_of_the_others(fragments, world, count):
+    """The theorem of SECURITY.md, against liars that search for what the code lets pass."""
+    liars = range(count)
+    # Two liars turn verdicts if nothing is asked for; one alone does not here.
+    assert bool(false(greedy(fragments, world, liars, None), world)) == (count > 1)
+    order = greedy(fragments, world, liars, count + 1)
+    assert not false(order, world)
+    falls = _Falls(order.said, order.probabilities, order.evidence, order.verdicts)
+    for group in combinations(range(len(fragments)), count):
+        gone, _ = falls.without(order.said.without(group))
+        assert not gone.any()
+    reasons = [str(order.explain(*x)) for x in order.undetermined()]
+    assert any(f"at least {count + 1} are asked for" in text for text in reasons)
+
+
+def test_by_default_a_federation_asks_for_more_than_a_fifth_and_two(fragments, honest):
+    order = jc.assemble(fragments, witnesses="fifth")
+    assert not order.rests_on
+    assert order.pairs() < honest.pairs()
+    kept = order.verdicts != OPEN
+    assert (order.verdicts == honest.verdicts)[kept].all()
+    assert (order.table.why[~kept & (honest.verdicts != OPEN)] == Why.FEW).all()
+
+
+def test_who_repeats_others_and_lies_takes_no_weight_from_them(fragments):
+    """It repeats most numbers of one site, and shares of all with large errors; some are lies."""
+    liar = lie(fragments[0], "sparse", np.random.default_rng(3))
+    wide = replace(liar.shares, error=1e3 * liar.shares.error) if liar.shares else None
+    order = jc.assemble([*fragments, replace(liar, client="again", shares=wide)])
+    assert order.client_weights["again"] == 0.0
+    alone = jc.assemble(fragments)
+    weights = dict(order.client_weights)
+    del weights["again"]
+    assert weights == alone.client_weights
+    assert (order.verdicts == alone.verdicts).all()
 
 
 def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):
@@ -142,7 +212,7 @@ def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):
 def test_the_same_evidence_twice_says_no_more_than_once(fragments):
     twice = [fragments[0], replace(fragments[0], client="another")]
     once = jc.assemble(fragments[:1])
-    assert set(jc.assemble(twice).client_weights.values()) == {0.5}
+    assert sorted(jc.assemble(twice).client_weights.values()) == [0.0, 1.0]
     np.testing.assert_allclose(jc.assemble(twice).probabilities, once.probabilities, atol=0.15)
 
 

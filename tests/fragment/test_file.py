@@ -194,6 +194,7 @@ BAD_DOCUMENTS = {
 
 
 @pytest.mark.parametrize("case", BAD_DOCUMENTS)
+@pytest.mark.slow
 def test_a_fragment_that_breaks_the_schema_is_refused_in_one_line(case):
     change, says = BAD_DOCUMENTS[case]
     with pytest.raises(InputError, match=says) as caught:

@@ -161,8 +161,9 @@ def test_the_keyboard_alone_reaches_a_certificate_from_the_diagram(visit, tunnel
     assert page.locator("#certificate").count() == 0
 
 
-def test_every_control_can_be_reached_with_tab(visit, tunnel):
-    page = visit(tunnel)
+@pytest.mark.parametrize(("name", "among"), [("tunnel", set()), ("plant", {"push", "push-add"})])
+def test_every_control_can_be_reached_with_tab(visit, name, among, request):
+    page = visit(request.getfixturevalue(name))
     reached = set()
     for _ in range(150):
         page.keyboard.press("Tab")
@@ -171,7 +172,7 @@ def test_every_control_can_be_reached_with_tab(visit, tunnel):
         "list => list.filter(e => e.id && !e.disabled && e.checkVisibility({ visibilityProperty:"
         " true })).map(e => e.id)"
     )
-    assert {"theme", "find", "search", "matrix", "ask-a"} <= set(controls)
+    assert {"theme", "find", "search", "matrix", "ask-a"} | among <= set(controls)
     assert set(controls) <= reached
 
 
@@ -208,11 +209,17 @@ def test_downloads_work_under_the_policy(visit, tunnel, name):
     assert saved.path().read_bytes() == given
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("tunnel", ("", ".node", "#rows tr", "#heat")),
+        ("plant", (".edge[data-a=pump][data-d=valve] .hit",)),
+    ],
+)
 def test_no_width_or_theme_has_serious_accessibility_findings(
-    browser, folder, tunnel, width, scheme
+    browser, folder, name, steps, width, scheme, request
 ):
     from axe_playwright_python.sync_playwright import Axe
 
@@ -221,10 +228,13 @@ def test_no_width_or_theme_has_serious_accessibility_findings(
     )
     context.set_default_timeout(HANG)
     page = context.new_page()
-    page.goto((folder(tunnel) / "report.html").as_uri())
+    page.goto((folder(request.getfixturevalue(name)) / "report.html").as_uri())
     page.wait_for_selector("html[data-ready=yes]")
-    for step in ("nothing", ".node", "#rows tr", "#heat"):
-        if step != "nothing":
+    for step in steps:
+        if step.endswith(".hit"):
+            page.locator(step).dispatch_event("click")
+            page.wait_for_selector("#forest")
+        elif step:
             page.locator(step).first.click()
         found = Axe().run(page).response["violations"]
         grave = [
@@ -233,6 +243,7 @@ def test_no_width_or_theme_has_serious_accessibility_findings(
             if v["impact"] in ("serious", "critical")
         ]
         assert not grave
+    assert page.evaluate("document.documentElement.scrollWidth") == width
     context.close()
 
 
@@ -250,20 +261,58 @@ def test_a_phone_shows_the_page_without_sideways_scrolling(visit, tunnel, scheme
     assert page.locator("#why.open").count() == 0
 
 
+def test_a_phone_shows_every_link_and_crops_no_number(visit, plant):
+    page = visit(plant, width=390, height=844)
+    for link in page.locator("nav a").all():
+        box = link.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        link.click()
+        target = page.locator(link.get_attribute("href"))
+        assert target.evaluate("e => e.getBoundingClientRect().bottom") > 0
+    for text in page.locator(".tile dd, #shifts td, .facts dd, .clients td").all():
+        assert text.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    edge = page.locator("#hasse").bounding_box()
+    for number in page.locator("text.size").all():
+        box = number.bounding_box()
+        assert edge["x"] - 1 <= box["x"]  # a box of text is wider than its letters
+        assert box["x"] + box["width"] <= edge["x"] + edge["width"] + 1
+
+
+def test_every_decided_edge_has_its_number_and_labels_stand_apart(visit, plant):
+    page = visit(plant)
+    thick = page.locator("#hasse .edge .flow").count()
+    assert thick > 3
+    assert page.locator("#hasse text.size").count() == thick
+    boxes = [node.bounding_box() for node in page.locator("#hasse .node rect").all()]
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            across = max(
+                one["x"] - other["x"] - other["width"], other["x"] - one["x"] - one["width"]
+            )
+            down = max(
+                one["y"] - other["y"] - other["height"], other["y"] - one["y"] - one["height"]
+            )
+            assert max(across, down) > 8
+
+
+def test_blocks_are_told_in_a_fold_and_the_page_ends_as_it_begins(visit, tunnel):
+    page = visit(tunnel)
+    fold = page.locator("#pieces details").first
+    assert not fold.locator("p").is_visible()
+    assert "block" not in page.locator("#pieces").inner_text().replace(fold.inner_text(), "")
+    fold.locator("summary").click()
+    assert "A block is" in fold.inner_text()
+    assert page.locator("#last").inner_text() == tunnel.summary
+    assert page.locator(".summary p strong").first.inner_text() == tunnel.summary
+
+
 def test_the_theme_can_be_switched_by_hand(visit, tunnel):
     page = visit(tunnel)
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.click("#theme")
     assert page.locator("#theme").get_attribute("aria-pressed") == "true"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
-
-
-def test_print_shows_the_diagram_and_no_controls(visit, tunnel):
-    page = visit(tunnel)
-    page.emulate_media(media="print")
-    assert page.locator("#hasse").is_visible()
-    assert not page.locator("#search").is_visible()
-    assert not page.locator("nav").is_visible()
 
 
 def test_finding_a_label_selects_it(visit, middling):

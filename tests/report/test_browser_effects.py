@@ -10,21 +10,10 @@ import pytest
 
 from jigsaw_crl.evidence.effects import Sizes
 
-from .conftest import HANG
 from .studies import HOSTILE, assembled, sized_fragment
-from .test_browser import certificate_on, explained
+from .test_browser import ask, certificate_on, explained
 
 pytestmark = pytest.mark.slow
-
-
-def ask(page, a: str, d: str) -> None:
-    """Ask about a pair through the page's form."""
-    page.fill("#ask-a", a)
-    page.fill("#ask-d", d)
-    page.click("#ask button")
-    page.wait_for_function(
-        "t => document.getElementById('why-title').textContent === t", arg=f"{a} → {d}?"
-    )
 
 
 def number(text: str) -> float:
@@ -203,39 +192,3 @@ def test_hostile_labels_do_not_break_effects(visit):
     assert set(table_of(page)) == set(HOSTILE)
     assert page.evaluate("window.broken") is None
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-
-
-@pytest.mark.slow
-def test_every_control_of_effects_can_be_reached_with_tab(visit, plant):
-    page = visit(plant)
-    reached = set()
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.id"))
-    slider = page.locator("#pushes input").get_attribute("id")
-    assert {"push", "push-add", slider} <= reached
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_effects_have_no_serious_accessibility_findings(browser, folder, plant, width, scheme):
-    from axe_playwright_python.sync_playwright import Axe
-
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
-    )
-    context.set_default_timeout(HANG)
-    page = context.new_page()
-    page.goto((folder(plant) / "report.html").as_uri())
-    page.wait_for_selector("html[data-ready=yes]")
-    page.locator(".edge[data-a=pump][data-d=valve] .hit").dispatch_event("click")
-    page.wait_for_selector("#forest")
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    grave = [
-        (v["id"], [n["html"][:120] for n in v["nodes"]][:4])
-        for v in Axe().run(page).response["violations"]
-        if v["impact"] in ("serious", "critical")
-    ]
-    assert not grave
-    context.close()

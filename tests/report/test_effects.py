@@ -186,6 +186,7 @@ def test_a_label_without_a_direction_is_said_to_be_unoriented():
     assert "sign" not in texts_of(assembled(fragment), "a", "b")[-1]
 
 
+@pytest.mark.slow
 def test_effects_of_a_bent_system_are_marked_as_averages_at_their_dose():
     dose = jc.simulate.Intervention("hard", shift=1.0)
     world = jc.simulate.random_world(6, 4, 0.9, seed=7, intervention=dose)

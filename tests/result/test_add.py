@@ -16,7 +16,9 @@ def clients(kind: str) -> list[jc.Client]:
     return world.clients() if kind == "exact" else world.clients(n_samples=2000, seed=4)
 
 
-@pytest.fixture(params=[("exact", "null-cone"), ("rows", "null-cone"), ("rows", "paper")])
+@pytest.fixture(
+    scope="module", params=[("exact", "null-cone"), ("rows", "null-cone"), ("rows", "paper")]
+)
 def grown(request) -> tuple[jc.Result, jc.Result, jc.Client]:
     """A result of all sites but one, the result of all, and the last site."""
     kind, method = request.param
@@ -148,6 +150,7 @@ def others_of(result: jc.Result, name: str) -> list[jc.Fragment]:
     return [f for f in result.order.fragments if f.client != name]
 
 
+@pytest.mark.slow
 def test_corrected_data_take_the_place_of_the_earlier_ones(tmp_path, capsys):
     world = jc.simulate.setting("A", 0)
     wrong = world.client(0, n_samples=2_000, seed=9)

@@ -18,7 +18,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.labels import label_fault, normal_label
 from jigsaw_crl.result.exports import export_graph, graphml, order_csv
 
-from ..report.studies import HOSTILE, assembled, chain_fragment, hostile_result, random_result
+from ..report.studies import assembled, chain_fragment, hostile_result, random_result
 
 
 @pytest.fixture(scope="module", params=["plain", "hostile"])
@@ -64,10 +64,9 @@ def test_every_format_is_read_back_with_its_labels_and_edges(order, ending, clos
             assert about["probability"] == order.probability(a, d)
 
 
-def test_the_table_of_pairs_has_probabilities_with_four_decimals():
-    order = random_result(24, 8, 0.4, seed=3).order
+def test_the_table_of_pairs_has_probabilities_with_four_decimals(order):
     table = pd.read_csv(io.StringIO(order_csv(order)), dtype=str, keep_default_na=False)
-    assert len(table) == 24 * 23
+    assert len(table) == len(order) * (len(order) - 1)
     assert table.probability.str.fullmatch(r"[01]\.\d{4}").all()
     frame = order.to_frame()
     assert (table.verdict == frame.verdict).all()
@@ -76,8 +75,8 @@ def test_the_table_of_pairs_has_probabilities_with_four_decimals():
 
 @given(st.text(min_size=1, max_size=5).map(normal_label).filter(lambda x: not label_fault(x)))
 def test_any_label_that_is_accepted_can_be_read_back_from_graphml(label):
-    order = assembled(chain_fragment("one", label, "another label")).order
-    assert set(nx.parse_graphml(graphml(order.hasse())).nodes) == {label, "another label"}
+    order = nx.DiGraph([(label, "another label")])
+    assert set(nx.parse_graphml(graphml(order)).nodes) == {label, "another label"}
 
 
 FORMULAS = ("=1+1", "+cmd", "-x", "@SUM(A1)", "-2.5")
@@ -113,10 +112,6 @@ def test_endings_are_known_in_capitals_and_unknown_ones_and_closed_folders_refus
         export_graph(order, tmp_path / "order.png")
     with pytest.raises(jc.InputError, match="cannot be written"):
         export_graph(order, tmp_path / "missing" / "order.dot")
-
-
-def test_hostile_labels_are_among_those_tried(order):
-    assert np.isin(HOSTILE, order.labels).all() or order.labels[0].startswith("z")
 
 
 @pytest.fixture(scope="module")

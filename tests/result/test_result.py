@@ -7,7 +7,6 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
@@ -33,22 +32,9 @@ def _files(root: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(root.iterdir())}
 
 
-def test_a_saved_result_is_read_back_as_it_was(result, tmp_path):
+def test_the_latent_basis_is_not_saved(result, tmp_path):
     again = jc.load_result(result.save(tmp_path / "out"))
-    order, expected = again.order, result.order
-    assert order.labels == expected.labels
-    assert order.mode == expected.mode
-    np.testing.assert_array_equal(order.verdicts, expected.verdicts)
-    np.testing.assert_array_equal(order.probabilities, expected.probabilities)
-    assert order.pairs() == expected.pairs()
-    assert dict(order.client_weights) == dict(expected.client_weights)
-    assert order.convergence == expected.convergence
-    assert again.diagnostics == result.diagnostics
-    assert dict(again.provenance) == dict(result.provenance)
-    assert dict(again.options) == dict(result.options)
-    for name, fragment in result.fragments.items():
-        assert again.fragments[name].to_json() == fragment.to_json()
-        assert again.fragments[name].basis is None
+    assert all(fragment.basis is None for fragment in again.fragments.values())
     assert "basis" not in (tmp_path / "out" / "result.json").read_text()
 
 
@@ -56,14 +42,6 @@ def test_the_order_can_be_made_again_from_the_saved_fragments(result, tmp_path):
     again = jc.load_result(result.save(tmp_path / "out"))
     order = jc.assemble(again.order.fragments, **again.options)
     np.testing.assert_array_equal(order.verdicts, result.order.verdicts)
-
-
-def test_the_derived_files_are_read_by_others(result, tmp_path):
-    root = result.save(tmp_path / "out")
-    frame = pd.read_csv(root / "order.csv")
-    assert {"ancestor", "descendant", "verdict", "probability"} <= set(frame.columns)
-    graph = nx.read_graphml(root / "hasse.graphml")
-    assert set(graph.edges) == set(result.order.hasse().edges)
 
 
 def test_saving_twice_leaves_one_result_and_the_users_own_files(results, tmp_path):
@@ -79,19 +57,6 @@ def test_saving_twice_leaves_one_result_and_the_users_own_files(results, tmp_pat
 def test_the_same_result_gives_the_same_bytes(results, tmp_path):
     one, two = (results["evidence"].save(tmp_path / name) for name in ("one", "two"))
     assert _files(one) == _files(two)
-
-
-def test_a_write_that_fails_leaves_the_old_result(results, tmp_path, monkeypatch):
-    root = results["exact"].save(tmp_path / "out")
-    before = _files(root)
-
-    def broken(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("jigsaw_crl.result.folder.write_text", broken)
-    with pytest.raises(jc.InputError, match="No space left"):
-        results["evidence"].save(root)
-    assert _files(root) == before
 
 
 def test_a_result_of_a_newer_version_is_refused_by_name(results, tmp_path):
@@ -131,8 +96,3 @@ def test_strange_labels_survive(tmp_path):
     again = jc.load_result(result.save(tmp_path / "out"))
     assert again.order.pairs() == result.order.pairs()
     assert set(nx.read_graphml(tmp_path / "out" / "hasse.graphml").nodes) == set(names.values())
-
-
-def test_a_result_cannot_be_changed(result):
-    with pytest.raises(TypeError):
-        result.fragments["new"] = None

@@ -12,8 +12,9 @@ from jigsaw_crl.assembly import check_certificate
 
 # Rows per regime (None: exact moments), the method, and the seed of the world.
 WORLDS = [
-    *((None, "null-cone", seed) for seed in range(2)),
-    *((1_000, "null-cone", seed) for seed in range(3, 6)),
+    (None, "null-cone", 0),
+    (1_000, "null-cone", 3),
+    (1_000, "null-cone", 4),
     (2_000, "paper", 0),
 ]
 
@@ -60,9 +61,8 @@ def test_every_certificate_can_be_checked_with_the_fragments_as_sent(both):
         assert check_certificate(result.order.explain(a, d), again) == ""
 
 
-def test_an_order_on_other_fragments_is_refused(both):
-    result, _ = both
-    world = jc.simulate.random_world(9, 5, 0.6, 77)
-    others = {f.client: f for f in jc.recover(world.clients(500)).order.fragments}
+def test_an_order_on_other_fragments_is_refused():
+    worlds = (jc.simulate.random_world(6, 3, 0.8, seed) for seed in (1, 77))
+    result, other = (jc.recover(world.clients()) for world in worlds)
     with pytest.raises(jc.InputError, match="fragments"):
-        jc.Result(others, result.order)
+        jc.Result(other.fragments, result.order)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from jigsaw_crl.assembly.bounds import says_nothing, size_in_words
 from jigsaw_crl.assembly.verdict import Verdict
@@ -144,6 +145,8 @@ class Certificate:
         None without hard interventions on both labels, and where the verdict is "not ancestor".
     rests_on : str
         The client without which the others would not decide the pair; empty if there is none.
+    asked : int, "fifth" or None
+        How many clients a verdict must rest on.
     witnesses : int
         Size of the smallest group of clients without which the others would not decide the pair; 0
         if a fifth of the clients is too few for that.
@@ -173,6 +176,7 @@ class Certificate:
     effect: TotalEffect | None = None
     rests_on: str = ""
     witnesses: int = 0
+    asked: int | Literal["fifth"] | None = None
     contested: bool = False
 
     @property

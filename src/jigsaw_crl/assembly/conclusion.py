@@ -22,15 +22,16 @@ import numpy as np
 from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.decision import decide
-from jigsaw_crl.assembly.dissent import differing_labels, opposed, pairs_apart
+from jigsaw_crl.assembly.dissent import differing_labels, opposed, pairs_apart, with_witnesses
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
 from jigsaw_crl.assembly.entailment import Contradiction, Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
-from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options
+from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
 from jigsaw_crl.assembly.pairs import PairTable, why_stated
 from jigsaw_crl.assembly.panel import Panel, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
+from jigsaw_crl.assembly.posterior.doubts import too_many_causes
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
 from jigsaw_crl.assembly.use import Use
@@ -130,6 +131,7 @@ def assemble(
     seed: int = 0,
     smallest_effect: float | None = None,
     knowledge: Knowledge = NOTHING,
+    witnesses: Witnesses = None,
 ) -> GlobalOrder:
     """One global order from the clients' fragments.
 
@@ -151,6 +153,10 @@ def assemble(
         undetermined, unless the opposite is an ancestor pair. Exact moments do not need it.
     knowledge : Knowledge
         What you know before the data: it is part of the order, and so is what follows from it.
+    witnesses : int or "fifth", optional
+        How many clients a verdict must rest on: it is undetermined if leaving out fewer would
+        change it. ``"fifth"``, the default of federations: more than a fifth of the clients that
+        speak about the pair, at least two. By default one is enough.
 
     Returns
     -------
@@ -174,7 +180,7 @@ def assemble(
     given: list[Any] = [fragments] if isinstance(fragments, str | Path) else list(fragments)
     if given and (given == [fragments] or all(isinstance(item, Path) for item in given)):
         given = list(read_fragment_files(fragment_paths(given)).values())
-    options = Options(name, seed, smallest_effect, knowledge)
+    options = Options(name, seed, smallest_effect, knowledge, witnesses)
     knowledge.check({label for piece in given for label in getattr(piece, "labels", ())})
     return conclude(given, options=options).order
 
@@ -234,7 +240,8 @@ def _ordered(
     panel: Panel, considered: Considered, options: Options
 ) -> tuple[GlobalOrder, list[Finding]]:
     evidence, notes = considered.evidence, []
-    if panel.all_sure:
+    # Exact statements of one client decide alone: where more are asked for, they are weighed.
+    if panel.all_sure and options.witnesses in (None, 1):
         try:
             return _by_entailment(deduce(evidence), considered.effects, options), []
         except Contradiction as contradiction:
@@ -300,6 +307,9 @@ def _by_evidence(
         smallest=options.smallest_effect,
         known=panel.known,
     )
+    if options.witnesses is not None:
+        asked = options.witnesses
+        decided = with_witnesses(model.said, probability, log_factor, decided, asked)
     table = PairTable.of(model.said, effects, probability, log_factor, decided, bounds)
     # Nothing is guessed about labels about which no client says anything.
     said = model.pooled.n_clients > 0
@@ -319,6 +329,7 @@ def _by_evidence(
         smallest_effect=options.smallest_effect,
         disagreement=trust.disagreement,
         convergence=draws.convergence,
+        witnesses=options.witnesses,
     )
     order.__dict__.update(table=table, said=model.said, effects=effects, posterior=draws)
     return order
@@ -398,7 +409,7 @@ def _about_chains(convergence: Convergence) -> list[str]:
 def _about_trust(panel: Panel, trust: Trust) -> list[str]:
     notes = [
         "sent the same evidence, or nearly, and count as one client: "
-        + ", ".join(panel.clients[k] for k in found)
+        + ", ".join(sorted(panel.clients[k] for k in found))
         for found in trust.use.copies
     ]
     names = [panel.clients[k] for k in trust.distrusted]
@@ -411,6 +422,11 @@ def _about_trust(panel: Panel, trust: Trust) -> list[str]:
     elif names:
         notes.append(
             f"contradicts the other clients and is trusted little or not at all: {', '.join(names)}"
+        )
+    if too_many_causes(trust.evidence):
+        notes.append(
+            "hidden common causes are not weighed, because there are too many labels and clients: "
+            "where only clients that lack a cause saw a pair, it may look like ancestry"
         )
     states = any(rows.certain is not None for rows in panel.rows)
     if states and trust.use.rate > 0.005:

@@ -5,7 +5,8 @@ same number. Clients of which most numbers are equal have the same rows, or one 
 other's fragment: one witness under several names. They count as one client. So do clients whose
 shares (`Fragment.shares`) are nearer to each other than their errors allow: corrected data under a
 second name, or rows of which a few were changed. Numbers that a client took from several others
-make it a copy of none: most numbers of *both* must be equal.
+make it a copy of none: most numbers of *both* must be equal, and every two clients of a group.
+Which of a group counts is decided by the other clients (`weigh_clients`).
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from collections import defaultdict
 from itertools import combinations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import FloatArray, IntArray
@@ -25,10 +24,10 @@ __all__ = ["find_copies"]
 # Equal numbers that differ among themselves: fewer can be equal by chance, because fragments are
 # rounded and small evidence has few values.
 LEAST_EQUAL = 10
-# Pairs of labels, and the mean of (s − s')² / (e² + e'²) over them, below which the shares s of two
-# clients come from nearly the same rows. The errors e are cautious: the least of 59 pairs of
-# independent samples of one site was .12, of 100 pairs of sites .17; of copies with 1 to 5 in 100
-# rows changed or added, three in four were below.
+# Pairs of labels, and the mean of (s − s')² / 2e² over them, with e the smaller error of the two,
+# below which the shares s of two clients come from nearly the same rows. The errors are cautious:
+# the least of 59 pairs of independent samples of one site was .12, of 100 pairs of sites .17; of
+# copies with 1 to 5 in 100 rows changed or added, three in four were below.
 LEAST_PAIRS, NEAR = 20, 0.08
 # Entries of all pairs of clients with the same labels, beyond which near copies are not looked for.
 MOST_ENTRIES = 500_000_000
@@ -41,8 +40,7 @@ def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     count = sum(len(rows.members) ** 2 for rows in panel.rows if rows.bayes is not None)
     part = max(1, count // MOST_COMPARED)
     said = [_numbers(panel, k, part) for k in range(len(panel.rows))]
-    sizes = [len(x) for _, x in said]
-    who = np.repeat(np.arange(len(said)), sizes)
+    who = np.repeat(np.arange(len(said)), [len(x) for _, x in said])
     pair, x = (np.concatenate(values) for values in zip(*said, strict=True))
     order = np.lexsort((who, x, pair))
     who, pair, x = who[order], pair[order], x[order]
@@ -52,20 +50,26 @@ def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     both = np.stack([who[:-1][same], who[1:][same]], axis=1)
     for (one, other), value in zip(both.tolist(), x[1:][same].tolist(), strict=True):
         equal[one, other].append(value)
-    found = [
-        clients
-        for clients, values in equal.items()
-        if part * len(set(values)) >= LEAST_EQUAL
-        and 2 * len(values) > max(sizes[k] for k in clients)
-    ]
-    found += _near(panel)
-    if not found:
-        return ()
-    one, other = np.array(found).T
-    n = len(said)
-    _, group = connected_components(coo_array((np.ones(len(one)), (one, other)), shape=(n, n)))
-    members = (tuple(np.flatnonzero(group == g).tolist()) for g in range(group.max() + 1))
-    return tuple(m for m in members if len(m) > 1)
+    near = set(_near(panel))
+    linked = near | {clients for clients, values in equal.items() if len(set(values)) > 1}
+    groups: list[list[int]] = []
+    for k in sorted({k for clients in linked for k in clients}):
+        # With every member, not with one of them: nobody can join two that are none.
+        for group in groups:
+            if all((j, k) in near or _equal(said[j], said[k], part) for j in group):
+                group.append(k)
+                break
+        else:
+            groups.append([k])
+    return tuple(tuple(group) for group in groups if len(group) > 1)
+
+
+def _equal(one: tuple[IntArray, FloatArray], other: tuple[IntArray, FloatArray], part: int) -> bool:
+    """Are most numbers of both clients equal, and enough of them different from each other?"""
+    _, i, j = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
+    values = one[1][i][one[1][i] == other[1][j]]
+    most = max(len(one[0]), len(other[0]))
+    return 2 * len(values) > most and part * len(set(values.tolist())) >= LEAST_EQUAL
 
 
 def _near(panel: Panel) -> list[tuple[int, int]]:
@@ -80,7 +84,7 @@ def _near(panel: Panel) -> list[tuple[int, int]]:
             continue
         for (one, s, e), (other, t, f) in combinations(group, 2):
             with np.errstate(invalid="ignore", divide="ignore"):
-                z = (s - t) ** 2 / (e**2 + f**2)
+                z = (s - t) ** 2 / (2 * np.minimum(e, f) ** 2)
             z = z[np.isfinite(z) & ~np.eye(len(z), dtype=bool)]
             if len(z) >= LEAST_PAIRS and z.mean() < NEAR:
                 found.append((one, other))

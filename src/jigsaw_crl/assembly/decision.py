@@ -42,6 +42,7 @@ class Why(IntEnum):
     LARGE = 6  # an effect above the size that matters is not excluded
     KNOWN = 7  # the user said so
     OPPOSED = 8  # a client that counts clearly says the opposite
+    FEW = 9  # it would rest on fewer clients than are asked for
 
 
 @dataclass(frozen=True, eq=False)

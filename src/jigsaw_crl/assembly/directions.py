@@ -1,9 +1,11 @@
 """The direction of every latent at every client, and where the data leave it open.
 
-A latent is known up to its sign. It counts as growing in the direction in which its intervention
-moved it. Where no shift shows, the sign of label i at client k, s_ki, is arbitrary, and only
-effects that two clients both see say how their signs fit together: if k and l both have the effect
-of j on i, and it is clearly not zero, then `s_ki s_kj s_li s_lj` is the product of the two signs
+A latent is known up to its sign. It counts as growing in the direction in which a sensor rises that
+a user named for it (`Effects.up`); if none is named, in that in which its intervention moved it. A
+site that names none is turned first if the shifts of those that name one went down. Where no shift
+shows, the sign of label i at client k, s_ki, is arbitrary, and only effects that two clients both
+see say how their signs fit together: if k and l both have the effect of j on i, and it is clearly
+not zero, then `s_ki s_kj s_li s_lj` is the product of the two signs
 they find. With signs as bits these are linear equations over {0, 1}. One direction per label may
 be chosen freely. What the equations and these choices leave open is arbitrary: an effect whose sign
 depends on it has a size and no sign (`open_signs`).
@@ -36,13 +38,13 @@ def precision(error: FloatArray) -> FloatArray:
 
 
 def directions(
-    value: FloatArray, error: FloatArray, moved: BoolArray
+    value: FloatArray, error: FloatArray, moved: BoolArray, named: BoolArray
 ) -> tuple[FloatArray, list[tuple[int, int]]]:
     """Sign of every client's labels (n_clients, p), and those turned against their own shift.
 
     A client's signs s maximise the agreement `Σ_ij J_ij s_i s_j + Σ_i b_i s_i` with the others: J
     is the weighted product of its effect and theirs, b the belief that interventions on one label
-    move it one way.
+    move it one way. `named` are labels whose direction a named sensor gives, (n_clients, p).
     """
     K, p = moved.shape
     sign = np.ones((K, p))
@@ -65,8 +67,9 @@ def directions(
             if len(mine) > 1:
                 C = _camps(v[mine], weight[mine], sign[mine], j)
                 sign[mine, j] = _aligned(C, belief[mine, j])
-    # The direction of a label is that in which most of its interventions moved it.
-    moved = moved & here
+    # The direction of a label is that of most sites that name a sensor for it; if none does, that
+    # in which most of its interventions moved it.
+    moved = moved & here & (named | ~named.any(axis=0))
     against = ((sign < 0) & moved).sum(axis=0) * 2 > moved.sum(axis=0)
     sign[:, against] *= -1.0
     turned = [(k, int(j)) for k in range(K) for j in np.flatnonzero((sign[k] < 0) & moved[k])]

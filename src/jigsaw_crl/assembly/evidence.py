@@ -135,12 +135,17 @@ class Evidence:
 
         Such a label has no ancestors, or its interventions changed noise alone.
         """
-        alike = ~(self.missed.two | _declared(self.panel, self.use))
+        alike = self.alike
         if not alike.any():
             return self
         missed = replace(self.missed, ancestry=np.where(alike, 0.0, self.missed.ancestry))
         claims = tuple(c.without_ancestors_of(alike) for c in self.claims)
         return replace(self, claims=claims, missed=missed)
+
+    @property
+    def alike(self) -> BoolArray:
+        """Labels that moved a single direction at every client, and are not hard, shape (p,)."""
+        return np.asarray(~(self.missed.two | _declared(self.panel, self.use)))
 
     def reweighed(self, use: Use) -> Evidence:
         """The same claims with other weights; what is set aside must not differ."""

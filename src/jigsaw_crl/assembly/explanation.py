@@ -40,6 +40,7 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
         mode=order.mode,
         seed=order.seed,
         smallest_effect=order.smallest_effect,
+        asked=order.witnesses,
         bound=None if np.isnan(bound) else bound,
         bound_unit="" if np.isnan(bound) else table.bounds.unit(a, d),
         effect=None if said == NO else _effect(order, a, d),
@@ -137,6 +138,10 @@ def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
         )
     if why == Why.OPPOSED:
         return "one client clearly says the opposite of what the others say together"
+    if why == Why.FEW:
+        asked = "more than a fifth of those that speak about the pair, and at least two,"
+        asked = asked if order.witnesses == "fifth" else f"at least {order.witnesses}"
+        return f"it would rest on too few clients: {asked} are asked for"
     if why == Why.LARGE:
         bounds = order.table.bounds
         bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)
@@ -193,7 +198,8 @@ def check_certificate(
         order = fragments
     else:
         method: Method = "paper" if certificate.mode == "paper" else "null-cone"
-        options = Options(method, certificate.seed, certificate.smallest_effect, knowledge)
+        size, asked = certificate.smallest_effect, certificate.asked
+        options = Options(method, certificate.seed, size, knowledge, asked)
         order = conclude(fragments, options=options).order
     unknown = {certificate.ancestor, certificate.descendant}.difference(order.labels)
     if unknown:

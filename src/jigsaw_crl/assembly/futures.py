@@ -35,7 +35,7 @@ from jigsaw_crl.evidence.priors import MODEL_ERROR
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Future", "Outlook", "more_rows", "new_site", "own_rows", "stated", "usual_rows"]
+__all__ = ["Future", "Outlook", "new_site", "own_rows", "stated", "usual_rows"]
 
 Pairs = tuple[IntArray, IntArray]
 # Number of a possible order (`Outlook.orders`), and a source of chance → ordered pairs, and what is
@@ -152,7 +152,13 @@ def _follows(verdicts: npt.NDArray[np.int8]) -> BoolArray:
 # -- futures --------------------------------------------------------------------------------------
 
 
-def new_site(outlook: Outlook, pairs: Pairs, tells: FloatArray, rows: float | None) -> Future:
+def new_site(
+    outlook: Outlook,
+    pairs: Pairs,
+    tells: FloatArray,
+    rows: float | None,
+    made_hard: BoolArray | None = None,
+) -> Future:
     """A further client says about each pair what the clients so far say about such pairs.
 
     Parameters
@@ -164,6 +170,9 @@ def new_site(outlook: Outlook, pairs: Pairs, tells: FloatArray, rows: float | No
         Probability that the client can tell, given the order.
     rows : float or None
         Rows per regime; None for exact moments.
+    made_hard : array of bool, shape (p,), optional
+        Labels whose interventions are hard at the client and were not before: it says something
+        about their ancestors, as clients so far do about those of other labels.
     """
 
     def future(number: int, rng: np.random.Generator) -> tuple[Pairs, Pooled]:
@@ -171,36 +180,14 @@ def new_site(outlook: Outlook, pairs: Pairs, tells: FloatArray, rows: float | No
         truth = outlook.orders[number]
         if outlook.order.mode != "evidence":
             return both, stated(truth[both], outlook.order.said.n_scales)
-        return both, outlook.words.drawn(truth[both] + 2 * truth.T[both], rows, rng)
-
-    return future
-
-
-def more_rows(outlook: Outlook, k: int, factor: float) -> Future:
-    """Site k takes `factor` times as many rows.
-
-    The further ones say the same as those there are where that fits the order, and nothing
-    elsewhere. They tell nothing about a pair that lies in one district there, which the site knows
-    with some probability, unless the intervention is hard.
-    """
-    claims = outlook.order.said.claims[k]
-    bayes, log_open = claims.bayes, claims.log_open
-    assert bayes is not None
-    assert log_open is not None
-    a, d = pairs = outlook.asked(claims.members)
-    i, j = (np.searchsorted(claims.members, x) for x in pairs)
-    own, other = (np.nan_to_num(bayes.ancestor).max(axis=0)[x] for x in ((i, j), (j, i)))
-    forward, backward = outlook.orders[:, a, d], outlook.orders[:, d, a]
-    apart = np.where(forward, own, np.where(backward, other, 0.0))
-    inside = (log_open + np.nan_to_num(bayes.district) - np.log1p(-np.exp(log_open)))[i, j]
-    tells = np.where(bayes.settled[i, j], 1.0, expit(apart - inside))
-
-    def future(number: int, rng: np.random.Generator) -> tuple[Pairs, Pooled]:
-        both = _both_ways(pairs, rng.random(len(a)) < tells[number])
-        places = tuple(np.searchsorted(claims.members, x) for x in both)
-        fits = (claims.log_factor[places] > 0) == outlook.orders[number][both]
-        said = claims.evidence.at(tuple(x[fits] for x in places))
-        return (both[0][fits], both[1][fits]), _at_rows(said, factor - 1.0)
+        if not outlook.words.any_speaks and made_hard is not None:
+            # Nobody shows what a client that can tell would say: it is taken as certain.
+            told = made_hard[both[1]]
+            both = both[0][told], both[1][told]
+            return both, stated(truth[both], outlook.order.said.n_scales)
+        relation = truth[both] + 2 * truth.T[both]
+        speaks = np.zeros(len(relation), dtype=bool) if made_hard is None else made_hard[both[1]]
+        return both, outlook.words.drawn(relation, speaks, rows, rng)
 
     return future
 
@@ -229,8 +216,9 @@ class Words:
     ----------
     rows : array, shape (n,)
         Rows per regime of the client.
-    total : array, shape (3, n + 1)
-        Cumulative weights as words on unrelated labels, on ancestors, and on descendants.
+    total : array, shape (2, 3, n + 1)
+        Cumulative weights as words on unrelated labels, on ancestors, and on descendants; and
+        without those that say nothing.
     said : Pooled
         Arrays of n words.
     """
@@ -260,19 +248,30 @@ class Words:
             # 1003 of `benchmarks/design_chances.py` the Brier score is 0.178, and 0.195 without it.
             relations = np.stack([np.maximum(1.0 - P[a, d] - P[d, a], 0.0), P[a, d], P[d, a]])
             own = vars(claims.evidence.at((i, j))).values()
-            parts.append((np.full(len(i), own_rows(order, k)), weight * relations**4, *own))
+            speaks = np.where(claims.says[i, j], 1.0, LEAST_CHANCE**2)
+            weights = np.stack([weight * relations**4, weight * speaks * relations**4])
+            parts.append((np.full(len(i), own_rows(order, k)), weights, *own))
         rows, weights, *values = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-        total = np.cumsum(np.insert(weights, 0, 0.0, axis=1), axis=1)
+        total = np.cumsum(np.insert(weights, 0, 0.0, axis=-1), axis=-1)
         return cls(rows, total, Pooled(*values))
 
-    def drawn(self, relation: IntArray, rows: float | None, rng: np.random.Generator) -> Pooled:
+    @property
+    def any_speaks(self) -> bool:
+        """Do some of the words say something?"""
+        return bool((self.total[1, :, -1] > LEAST_CHANCE * self.total[0, :, -1]).any())
+
+    def drawn(
+        self, relation: IntArray, speaks: BoolArray, rows: float | None, rng: np.random.Generator
+    ) -> Pooled:
         """A word on each pair, as if from so many rows.
 
-        `relation` is 0 for unrelated labels, 1 for an ancestor, and 2 for a descendant.
+        `relation` is 0 for unrelated labels, 1 for an ancestor, and 2 for a descendant; `speaks`
+        where a word is drawn from those that say something.
         """
         at, entry = rng.random(len(relation)), np.zeros(len(relation), dtype=np.intp)
-        for number, total in enumerate(self.total):
-            own = relation == number
+        for kind, number in np.ndindex(2, 3):
+            total = self.total[kind, number]
+            own = (relation == number) & (speaks == bool(kind))
             entry[own] = np.searchsorted(total, at[own] * total[-1], side="right") - 1
         entry = np.minimum(entry, len(self.rows) - 1)
         factor = 1.0 if rows is None else np.nan_to_num(rows / self.rows[entry], nan=1.0)

@@ -20,6 +20,10 @@ __all__ = ["Missed", "missed_directions"]
 # A label that moved two directions somewhere and has no labelled ancestor: one in five (an
 # unlabelled cause, or a spouse).
 TWO_DIRECTIONS = float(np.log(5.0))
+# What is tried for the share of misses, how alike labels are in it, and the share of labels that
+# have ancestors: few values, because a study has few labels to tell them apart.
+MEANS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65)
+SIZES, WITH_ANCESTORS = (1.0, 2.0, 4.0, 8.0), (0.3, 0.5, 0.7, 0.85, 0.95)
 # A line leans with at most this probability: beyond it, the clients that saw one say nothing.
 MOST_LEAN, LEAST_LEAN = 0.5, 0.01
 
@@ -84,17 +88,16 @@ def missed_directions(p: int, clients: Iterable[tuple[Rows, BayesFactors | None,
             single[rows.members] += weight * (np.array(bayes.single) & counted)
             seen[rows.members] += weight * counted
     both = seen - single > 1e-9
-    best, share, chosen, counts = -np.inf, 0.0, 0.5, np.zeros(p)
-    for mean in (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65):
-        for size in (1.0, 2.0, 4.0, 8.0):
-            a, b = mean * size, (1.0 - mean) * size
-            likely = betaln(a + single, b + seen - single) - betaln(a, b)
-            imagined = float(betaln(a + 1, b + 9) - betaln(a, b))
-            for f in (0.3, 0.5, 0.7, 0.85, 0.95):
-                total = imagined + float((likely[both] + np.log(f)).sum())
-                total += float(np.logaddexp(np.log(f) + likely[~both], np.log1p(-f)).sum())
-                if total > best:
-                    best, share, chosen, counts = total, mean, f, likely
+    # Axes: the mean a / (a + b) and the size a + b of the Beta distribution, f, and the labels.
+    mean, size, f = (np.array(x) for x in (MEANS, SIZES, WITH_ANCESTORS))
+    a, b = ((x[:, None] * size)[..., None, None] for x in (mean, 1.0 - mean))
+    likely = betaln(a + single, b + seen - single) - betaln(a, b)
+    imagined = (betaln(a + 1, b + 9) - betaln(a, b))[..., 0]
+    with_ancestors = likely + np.log(f)[:, None]
+    each = np.logaddexp(with_ancestors, np.log1p(-f)[:, None])
+    total = imagined + np.where(both, with_ancestors, each).sum(axis=-1)
+    best = np.unravel_index(int(total.argmax()), total.shape)
+    share, chosen, counts = float(mean[best[0]]), f[best[2]], likely[best[0], best[1], 0]
     has = chosen * np.exp(counts)
     chance = np.where(both, 1.0, has / (has + 1.0 - chosen))
     ancestry = np.where(both, TWO_DIRECTIONS, counts)

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-__all__ = ["GlobalOrder", "Method", "Mode", "Options"]
+__all__ = ["GlobalOrder", "Method", "Mode", "Options", "Witnesses"]
 
 Mode = Literal["exact", "evidence", "paper"]
 Method = Literal["null-cone", "paper"]
+Witnesses = int | Literal["fifth"] | None
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,21 @@ class Options:
         The size of effect that matters; see `assemble`.
     knowledge : Knowledge
         What the user knows before the data.
+    witnesses : int, "fifth" or None
+        How many clients a verdict must rest on; see `assemble`.
 
     Raises
     ------
     InputError
-        There is no such method, the size is not above 0, or the method does not take the option.
+        There is no such method, the size or the number is not above 0, or the method does not take
+        the option.
     """
 
     method: Method = "null-cone"
     seed: int = 0
     smallest_effect: float | None = None
     knowledge: Knowledge = NOTHING
+    witnesses: Witnesses = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.knowledge, Knowledge):
@@ -83,7 +88,12 @@ class Options:
             raise InputError(
                 f"the smallest effect that matters is {size!r}", "Pass a size above 0, such as 0.1."
             )
-        for name in ("smallest_effect", "knowledge"):
+        asked = self.witnesses
+        if asked not in (None, "fifth") and not (type(asked) is int and asked > 0):
+            raise InputError(
+                f"the number of witnesses is {asked!r}", "Pass a whole number above 0, or 'fifth'."
+            )
+        for name in ("smallest_effect", "knowledge", "witnesses"):
             if self.method == "paper" and getattr(self, name):
                 raise InputError(
                     f"{name} belongs to the null-cone method",
@@ -123,6 +133,8 @@ class GlobalOrder(ReadOnlyArrays):
     disagreement : bool
         The clients contradict each other so much that it cannot be told who is right.
     convergence : Convergence or None
+    witnesses : int, "fifth" or None
+        How many clients a verdict must rest on; see `assemble`.
 
     Examples
     --------
@@ -148,6 +160,7 @@ class GlobalOrder(ReadOnlyArrays):
     smallest_effect: float | None = None
     disagreement: bool = False
     convergence: Convergence | None = None
+    witnesses: Witnesses = None
 
     def __post_init__(self) -> None:
         self._copy_read_only("verdicts", "why", dtype=np.int8)
@@ -170,7 +183,8 @@ class GlobalOrder(ReadOnlyArrays):
     def options(self) -> Options:
         """How it was assembled; the same options and fragments give the same order."""
         method: Method = "paper" if self.mode == "paper" else "null-cone"
-        return Options(method, self.seed, self.smallest_effect, self.panel.knowledge)
+        known = self.panel.knowledge
+        return Options(method, self.seed, self.smallest_effect, known, self.witnesses)
 
     @property
     def client_weights(self) -> Mapping[str, float]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jigsaw_crl.assembly.design import EVEN, Pair, Proposal, propose
+from jigsaw_crl.assembly.design import NO_COST, Pair, Proposal, propose
 from jigsaw_crl.assembly.effects import PooledEffects
-from jigsaw_crl.assembly.futures import Outlook, more_rows, own_rows
+from jigsaw_crl.assembly.futures import own_rows
 from jigsaw_crl.assembly.graph import EdgeVerdict
 from jigsaw_crl.assembly.verdict import NO
 from jigsaw_crl.base.arrays import FloatArray
@@ -22,44 +22,32 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Design", "EffectNeed", "MoreRows", "design", "effect_needs", "rows_needed"]
+__all__ = ["Design", "EffectNeed", "MoreRows", "design", "effect_needs", "where_rows_help"]
 
-# Factors on a site's rows that are tried, and on all rows, for an edge.
-FACTORS = (2.0, 8.0, 64.0)
+# Factors on all rows that are tried for an edge.
 EDGE_FACTORS = tuple(float(x) for x in np.geomspace(1.1, 1000.0, 120))
-# The chance that is called good.
-GOOD = 0.8
 
 
 @dataclass(frozen=True)
 class MoreRows:
-    """The rows that would settle one open pair at the site that needs the fewest more.
+    """Where more rows may settle one open pair, or why they do not.
+
+    How many rows it takes is not said: in simulations, numbers of rows for an even chance settled a
+    fifth of the pairs.
 
     Parameters
     ----------
     ancestor, descendant : str
-    site : str or None
-        None if more rows do not help.
-    rows : int or None
-        Rows per regime that the site has now.
-    even, good : int or None
-        Rows per regime, in total, at which the chance to settle the pair is one half and four
-        fifths; None if `FACTORS` does not reach that.
+    sites : tuple of str
+        Clients at which more rows may help; empty if nowhere.
     reason : str
-        Why more rows do not help; empty if they do.
-    joined : bool
-        With the rows there are, every site that has both labels puts them in one district. Where
-        `site` is given, that is not sure, and more rows may show that it is not so.
+        Why more rows do not help; empty if they may.
     """
 
     ancestor: str
     descendant: str
-    site: str | None = None
-    rows: int | None = None
-    even: int | None = None
-    good: int | None = None
+    sites: tuple[str, ...] = ()
     reason: str = ""
-    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,8 +98,8 @@ class Design:
     chances : mapping of (str, str) to float
         The chance that it settles each open pair.
     more_rows : tuple of MoreRows
-        One per open pair: the site and the rows that would settle it, or why none would. Empty
-        from exact moments.
+        One per open pair: where more rows may settle it, or why they do not. Empty from exact
+        moments.
     effects : tuple of EffectNeed
         One per effect that the order does not exclude; empty without hard interventions.
     hard_at : tuple of str
@@ -139,22 +127,18 @@ class Design:
     def to_frame(self) -> pd.DataFrame:
         """One row per open pair, the likeliest to be settled by the new site first.
 
-        Columns: ancestor, descendant, chance_new_site, site (where more rows help), rows (per
-        regime, now), rows_even and rows_good (at which the chance is one half and four fifths),
-        reason (why more rows do not help).
+        Columns: ancestor, descendant, chance_new_site, sites (where more rows may help), reason
+        (why they do not).
         """
         import pandas as pd  # here for start-up time
 
         needs = {(m.ancestor, m.descendant): m for m in self.more_rows}
-        columns = ["ancestor", "descendant", "chance_new_site", "site", "rows"]
-        columns += ["rows_even", "rows_good", "reason"]
+        columns = ["ancestor", "descendant", "chance_new_site", "sites", "reason"]
         found = []
         for pair in sorted(self.chances, key=lambda pair: -self.chances[pair]):
             m = needs.get(pair, MoreRows(*pair))
-            found.append((*pair, self.chances[pair], m.site, m.rows, m.even, m.good, m.reason))
-        frame = pd.DataFrame(found, columns=columns)
-        whole = dict.fromkeys(("rows", "rows_even", "rows_good"), "Int64")
-        return frame.astype(whole)
+            found.append((*pair, self.chances[pair], ", ".join(m.sites), m.reason))
+        return pd.DataFrame(found, columns=columns)
 
     def effects_frame(self) -> pd.DataFrame:
         """One row per effect that the order does not exclude; columns as in `EffectNeed`."""
@@ -169,7 +153,7 @@ class Design:
     def interventions(self) -> str:
         """Which interventions to apply, in a sentence; empty if any kind helps."""
         if not self.hard_at:
-            return ""
+            return self.proposal.kinds
         return (
             "The system is not linear: apply hard interventions that shift the mean, and say that "
             f"they are hard, at a new site or again at {few(self.hard_at)}. Others settle nothing."
@@ -180,10 +164,10 @@ class Design:
         lines.append(str(self.proposal))
         if self.proposal.reason:
             lines.append(f"Size: {self.proposal.reason}.")
-        helped = [m for m in self.more_rows if m.site is not None]
+        helped = sum(bool(m.sites) for m in self.more_rows)
         if helped:
             lines.append(
-                f"More rows at existing sites may settle {pluralise(len(helped), 'open pair')}."
+                f"More rows at clients of the study may settle {pluralise(helped, 'open pair')}."
             )
         missing = sum(bool(e.missing) for e in self.effects)
         if missing:
@@ -194,58 +178,47 @@ class Design:
         return (
             f"Design(new site with {pluralise(len(self.proposal.labels), 'label')}, expected to "
             f"settle {self.proposal.expected:.1f} of {self.proposal.undetermined} open pairs; "
-            f"{sum(m.site is not None for m in self.more_rows)} may be settled by more rows; "
+            f"{sum(bool(m.sites) for m in self.more_rows)} may be settled by more rows; "
             f"{pluralise(len(self.effects), 'effect')})"
         )
 
 
 def design(
-    order: GlobalOrder, size: int | None = None, *, rows: int | None = None, seed: int = 0
+    order: GlobalOrder,
+    size: int | None = None,
+    *,
+    rows: int | None = None,
+    seed: int = 0,
+    cost: Mapping[str, float] = NO_COST,
+    cannot: Collection[str] = (),
 ) -> Design:
     """What further data would settle; parameters as for `next_client`."""
-    proposal, chances = propose(order, size, rows, seed)
+    proposal, chances = propose(order, size, rows, seed, cost=cost, cannot=cannot)
     needs = effect_needs(order, proposal.labels, rows=proposal.rows)
     withheld = tuple(sorted(order.said.use.withheld)) if order.mode == "evidence" else ()
-    return Design(proposal, chances, rows_needed(order, seed=seed), needs, withheld)
+    return Design(proposal, chances, where_rows_help(order), needs, withheld)
 
 
 # -- more rows ------------------------------------------------------------------------------------
 
 
-def rows_needed(order: GlobalOrder, *, seed: int = 0) -> tuple[MoreRows, ...]:
-    """For every open pair, the rows that would settle it; those that need the fewest first.
+def where_rows_help(order: GlobalOrder) -> tuple[MoreRows, ...]:
+    """For every open pair, the clients at which more rows may settle it, or why none do.
 
     Empty from exact moments, whose open pairs no number of rows settles, and from Algorithm 3.
     """
-    if order.mode != "evidence" or not order.undetermined():
+    if order.mode != "evidence":
         return ()
-    outlook = Outlook.of(order, seed)
-    chances = {
-        k: np.stack([outlook.chance(more_rows(outlook, k, factor)) for factor in FACTORS])
-        for k, claims in enumerate(order.said.claims)
-        if claims.bayes is not None
-    }
-    found = [_needed(order, chances, a, d) for a, d in np.argwhere(outlook.open).tolist()]
-    return tuple(sorted(found, key=lambda m: (m.even is None, (m.even or 0) - (m.rows or 0))))
+    return tuple(_rows_help(order, *pair) for pair in sorted(order.undetermined()))
 
 
-def _needed(order: GlobalOrder, chances: dict[int, FloatArray], a: int, d: int) -> MoreRows:
-    """The site that needs the fewest more rows for one pair; `chances` by site and factor."""
-    pair = (order.labels[a], order.labels[d])
-    seen = [(k, i, j) for k, i, j in order.panel.seen_by(a, d) if k in chances]
+def _rows_help(order: GlobalOrder, ancestor: str, descendant: str) -> MoreRows:
     sent, claims = order.panel.rows, order.said.claims
-    joined = bool(seen) and all(sent[k].together[i, j] for k, i, j in seen)
-    helped = []
-    for k, _, _ in seen:
-        rows = int(own_rows(order, k))
-        even, good = (_rows(chances[k][:, a, d], rows, level) for level in (EVEN, GOOD))
-        if even is not None:
-            helped.append(MoreRows(*pair, sent[k].client, rows, even, good, "", joined))
-    if helped:
-        return min(helped, key=lambda m: (m.even or 0) - (m.rows or 0))
-    reading = [(k, i, j) for k, i, j in seen if claims[k].says[i, j]]
+    seen = order.panel.seen_by(*order.indices(ancestor, descendant))
+    reading = [(k, i, j) for k, i, j in seen if claims[k].says[i, j] or claims[k].says[j, i]]
+    apart = tuple(sent[k].client for k, i, j in reading if not sent[k].together[i, j])
     if not seen:
-        reason = "no site has both labels: only a new site can settle it"
+        reason = "no client has both labels: only a new client can settle it"
     elif all(sent[k].client in order.said.use.withheld for k, _, _ in seen):
         reason = (
             "the system is not linear: more rows do not help, hard interventions that shift the "
@@ -253,30 +226,17 @@ def _needed(order: GlobalOrder, chances: dict[int, FloatArray], a: int, d: int) 
         )
     elif not reading:
         reason = (
-            "no site reads it: an intervention on one of the two is too weak, moves the mean "
+            "no client reads it: an intervention on one of the two is too weak, moves the mean "
             "alone, or moves one direction alone"
         )
-    elif all(sent[k].together[i, j] for k, i, j in reading):
+    elif not apart:
         reason = (
-            "in one district (joined by hidden causes) wherever it is seen: more rows do not help, "
-            "a new site may"
+            "hidden causes join the two wherever they are seen, as far as the rows tell: a new "
+            "client may settle it"
         )
     else:
-        reason = f"more than {FACTORS[-1]:g} times the rows at any one site"
-    return MoreRows(*pair, reason=reason, joined=joined)
-
-
-def _rows(chances: FloatArray, rows: int, level: float) -> int | None:
-    """Rows at which a chance reaches a level, between the factors by logarithm; in two digits."""
-    # Without further rows, the pair is open.
-    chances = np.maximum.accumulate(np.append(0.0, chances))
-    if chances[-1] < level:
-        return None
-    at = int(np.searchsorted(chances, level))
-    factors = np.log([1.0, *FACTORS])[at - 1 : at + 1]
-    needed = float(np.exp(np.interp(level, chances[at - 1 : at + 1], factors))) * rows
-    step = 10 ** max(int(np.floor(np.log10(needed))) - 1, 0)
-    return int(np.ceil(needed / step) * step)
+        reason = ""
+    return MoreRows(ancestor, descendant, () if reason else apart, reason)
 
 
 # -- effects --------------------------------------------------------------------------------------

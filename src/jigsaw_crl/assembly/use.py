@@ -38,7 +38,7 @@ class Use:
     withheld : frozenset of str
         Clients from which nothing is concluded about ancestors, as when the system is not linear.
     copies : tuple of tuple of int
-        Clients that sent the same evidence. They count as one.
+        Clients that sent the same evidence. The first of a group counts, the others do not.
     """
 
     weights: FloatArray
@@ -59,16 +59,16 @@ class Use:
 
     @property
     def shares(self) -> FloatArray:
-        """What copies leave of each client's weight, shape (n_clients,): one over their number."""
+        """What copies leave of each client's weight, shape (n_clients,): 0 or 1."""
         out = np.ones(len(self.weights))
-        for group in self.copies:
-            out[list(group)] = 1.0 / len(group)
+        for _, *others in self.copies:
+            out[others] = 0.0
         return out
 
     @property
     def trusted(self) -> BoolArray:
-        """Clients that count at least half of what copies leave of them, shape (n_clients,)."""
-        return np.asarray(self.weights >= 0.5 * self.shares)
+        """Clients that count at least half, shape (n_clients,)."""
+        return np.asarray(self.weights >= 0.5)
 
     def labels_of(self, panel: Panel, k: int) -> tuple[BoolArray, BoolArray]:
         """Of client k: labels that are not believed hard, and labels about which it is silent."""

@@ -5,6 +5,7 @@
 `file`          the JSON documents
 `reading`       fragment files, written at a site and read by a coordinator
 `latents`       rows to latents
+`loadings`      which sensors carry which latent
 ==============  ====================================================================
 """
 

@@ -30,6 +30,7 @@ from jigsaw_crl.fragment.fragment import (
 )
 
 __all__ = [
+    "FINDINGS_PER_LABEL",
     "FragmentDocument",
     "GroupsDocument",
     "PrivateDocument",
@@ -78,6 +79,7 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
         document["hard"] = {
             "labels": [i for i, hard in enumerate(fragment.hard.hard) if hard],
             "moved": list(fragment.hard.moved),
+            **({"up": list(fragment.hard.up)} if fragment.hard.up else {}),
             "total": _sizes(fragment.hard.total),
             "applied": _sizes(fragment.hard.applied),
         }
@@ -114,7 +116,7 @@ def _without_nan(array: FloatArray) -> Any:
 
 _MAX_LABELS = 5_000
 # Recovery gives a few findings for each regime; the least is for clients with few labels.
-_FINDINGS_PER_LABEL, _LEAST_FINDINGS = 8, 200
+FINDINGS_PER_LABEL, _LEAST_FINDINGS = 8, 200
 # Of an outcome's message, which names labels; findings are shorter.
 _LONGEST_TEXT = 5_000
 _Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
@@ -143,6 +145,8 @@ class _HardDocument(Closed):
     moved: list[Annotated[WholeNumber, Field(ge=0, le=1)]] = Field(max_length=_MAX_LABELS)
     total: _SizesDocument
     applied: _SizesDocument
+    # Absent where no sensor is named.
+    up: list[Annotated[WholeNumber, Field(ge=-1, le=1)]] = Field(default=[], max_length=_MAX_LABELS)
 
 
 class _StatementsDocument(Closed):
@@ -203,7 +207,7 @@ class FragmentDocument(Document):
     def _check_findings(self) -> None:
         """Raise an error for findings about others, too many of them, or hidden characters."""
         regimes = max(len(self.labels), len(self.n_samples or ()))
-        most = max(_LEAST_FINDINGS, _FINDINGS_PER_LABEL * (regimes + 2))
+        most = max(_LEAST_FINDINGS, FINDINGS_PER_LABEL * (regimes + 2))
         if len(self.findings) > most:
             raise ValueError(f"it has {len(self.findings)} findings where at most {most} can arise")
         for text in (
@@ -254,6 +258,7 @@ class FragmentDocument(Document):
                 tuple(self.hard.moved),
                 sizes(self.hard.total),
                 sizes(self.hard.applied),
+                tuple(self.hard.up),
             )
         statements = None
         if self.statements is not None:

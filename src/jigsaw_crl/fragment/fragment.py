@@ -32,6 +32,7 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.fragment.loadings import Loadings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,6 +145,8 @@ class Fragment(ReadOnlyArrays):
         client.
     centre : array, shape (n_features,), or None
         Mean of the control rows, which `transform` subtracts. Never leaves the client.
+    carried : Loadings or None
+        Which sensors carry which latent: see `loadings`. Never leaves the client.
 
     Examples
     --------
@@ -175,6 +178,7 @@ class Fragment(ReadOnlyArrays):
     rank_one: RankOne | None = None
     features: tuple[str, ...] | None = None
     centre: FloatArray | None = None
+    carried: Loadings | None = None
 
     def __post_init__(self) -> None:
         for fault in _faults(self):
@@ -239,6 +243,18 @@ class Fragment(ReadOnlyArrays):
         """
         return None if self.hard is None else self.hard.frame(self.labels)
 
+    @cached_property
+    def loadings(self) -> pd.DataFrame | None:
+        """Which sensors carry which latent: label, sensor, response, unit, per, share, up.
+
+        The response is how far a sensor moves when the label is raised by one standard deviation
+        (of its noise, if its intervention is soft); the share is the part of the sensor's variance
+        that comes from the label. None where the rows were not read here, and of wide tables.
+        """
+        if self.carried is None or self.features is None:
+            return None
+        return self.carried.frame(self.labels, self.features)
+
     def transform(self, rows: Any) -> Any:
         """Ẑ = (X − μ) Q̂ᵀ (Corollary 1 of the paper), μ the mean of the control rows.
 
@@ -259,8 +275,8 @@ class Fragment(ReadOnlyArrays):
         return latents_of(self, rows)
 
     def without_basis(self) -> Fragment:
-        """The fragment without what stays at the client: basis, features and centre."""
-        return replace(self, basis=None, features=None, centre=None)
+        """The fragment without what stays at the client: basis, features, centre and loadings."""
+        return replace(self, basis=None, features=None, centre=None, carried=None)
 
     def _repr_html_(self) -> str:
         return str(late_method("fragment.html")(self))
@@ -332,6 +348,8 @@ def _faults(fragment: Fragment) -> Iterator[str]:
     e = fragment.hard
     if e is not None and (len(e.hard) != p or len(e.moved) != p or not set(e.moved) <= {0, 1}):
         yield "the effects have the wrong shape"
+    if e is not None and (len(e.up) not in (0, p) or not set(e.up) <= {-1, 0, 1}):
+        yield "the directions of the effects have the wrong shape"
     for sizes in (fragment.shares, *((e.total, e.applied) if e is not None else ())):
         if sizes is None:
             continue

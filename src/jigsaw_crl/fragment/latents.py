@@ -16,13 +16,14 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few
 
 if TYPE_CHECKING:
+    from jigsaw_crl.client.covariates import Covariates
     from jigsaw_crl.client.reduction import Reduction
     from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["in_columns", "latents_of"]
 
 
-def in_columns(fragment: Fragment, reduction: Reduction | None) -> Fragment:
+def in_columns(fragment: Fragment, reduction: Reduction | Covariates | None) -> Fragment:
     """A fragment whose basis is that of the columns, not of the directions that replaced them."""
     if reduction is None or fragment.basis is None:
         return fragment

@@ -23,6 +23,7 @@ from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import chance, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.drawing import Picture, draw_graph, draw_piece
+from jigsaw_crl.report.sensors import carriers
 from jigsaw_crl.result.result import Result
 
 __all__ = ["Piece", "Remark", "describe", "likely_right", "relation_no_client_states"]
@@ -76,6 +77,7 @@ def describe(result: Result) -> dict[str, Any]:
         "pushable": _pushable(order),
         "pieces": [_piece(result, k) for k in range(len(order.fragments))],
         "cards": _cards(result.diagnostics),
+        "sensors": carriers(result),
         "provenance": _provenance(result),
         "version": __version__,
     }

@@ -25,6 +25,8 @@ THIN, THICK = 1.6, 5.0
 HEAD = 11.0
 # Half the width and height of an edge's number.
 NUMBER = (21.0, 7.0)
+# Places along an edge that are tried for its number, in this order.
+SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.45, 0.55, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85)
 
 
 @dataclass(frozen=True)
@@ -199,9 +201,10 @@ def _spread_ends(picture: Picture) -> Picture:
 
 
 def _numbered(picture: Picture) -> Picture:
-    """The picture with places for the numbers of decided edges, clear of each other and of labels.
+    """The picture with a place for the number of each decided edge.
 
-    A number without such a place has none; a picture with many labels has none at all.
+    It is clear of labels and other numbers if the edge has such a place, and otherwise where it
+    covers least of them. A picture with many labels has no numbers.
     """
     if len(picture.shapes) > MANY:
         return picture
@@ -210,20 +213,26 @@ def _numbered(picture: Picture) -> Picture:
     for edge in picture.edges:
         place = None
         if edge.weight is not None and edge.weight.decided:
-            for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8):
-                x, y = edge.at(share)
-                box = (x - NUMBER[0], y - NUMBER[1], x + NUMBER[0], y + NUMBER[1])
-                if not any(_meet(box, other) for other in taken):
-                    taken.append(box)
-                    place = (x, y)
-                    break
+            boxes = [_box(*edge.at(share), picture.width) for share in SHARES]
+            # The first of those that cover least.
+            best = min(boxes, key=lambda box: sum(_overlap(box, other) for other in taken))
+            taken.append(best)
+            place = (best[0] + best[2]) / 2, (best[1] + best[3]) / 2
         edges.append(replace(edge, number_at=place))
     return replace(picture, edges=tuple(edges))
 
 
-def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether two boxes (left, top, right, bottom) overlap."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _box(x: float, y: float, width: float) -> tuple[float, float, float, float]:
+    """The box of a number inside a picture of this width: left, top, right, bottom."""
+    x = min(max(x, NUMBER[0]), width - NUMBER[0])
+    return x - NUMBER[0], y - NUMBER[1], x + NUMBER[0], y + NUMBER[1]
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
+    """The area that two boxes share."""
+    across = min(one[2], other[2]) - max(one[0], other[0])
+    down = min(one[3], other[3]) - max(one[1], other[1])
+    return max(across, 0.0) * max(down, 0.0)
 
 
 def draw_piece(fragment: Fragment, says: set[tuple[str, str]]) -> Picture:

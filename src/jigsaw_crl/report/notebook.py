@@ -39,7 +39,7 @@ def fragment_html(fragment: Fragment) -> str:
 
 def result_html(result: Result) -> str:
     """The order, what was left out and what was found."""
-    told = [f"left out: {part}" for part in result.left_out]
+    told = [result.summary, *(f"left out: {part}" for part in result.left_out)]
     told += [str(finding) for finding in result.diagnostics]
     if len(told) > MOST_LINES:
         told[MOST_LINES:] = [f"and {len(told) - MOST_LINES} more"]

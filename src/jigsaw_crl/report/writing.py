@@ -84,12 +84,12 @@ def render_report(result: Result) -> str:
             policy=policy,
             style=style,
             script=script,
-            data=_data(result, contents["diagram"]),
+            data=_data(result, contents["diagram"], contents["title"]),
         )
     )
 
 
-def _data(result: Result, diagram: Picture) -> dict[str, Any]:
+def _data(result: Result, diagram: Picture, title: str) -> dict[str, Any]:
     """The data that the page's script needs."""
     order, pairs = result.order, result.order.table
     p, n = len(order.labels), len(order.fragments)
@@ -125,7 +125,7 @@ def _data(result: Result, diagram: Picture) -> dict[str, Any]:
         "files": {
             "order.csv": pack(order_csv(order).encode()),
             "hasse.graphml": pack(graphml(order.hasse()).encode()),
-            "diagram.svg": pack(svg(diagram).encode()),
+            "diagram.svg": pack(svg(diagram, title).encode()),
         },
     }
 
@@ -171,9 +171,9 @@ def _asset(name: str) -> str:
     return (files("jigsaw_crl.report") / "page" / name).read_text(encoding="utf-8")
 
 
-def svg(picture: Picture) -> str:
-    """A picture as SVG that needs no style sheet."""
-    return _templates().get_template("picture.svg.j2").render(picture=picture)
+def svg(picture: Picture, title: str = "") -> str:
+    """A picture as SVG that needs no style sheet, under its title."""
+    return _templates().get_template("picture.svg.j2").render(picture=picture, title=title)
 
 
 @cache

@@ -1,7 +1,9 @@
 """The result of a recovery, its file and its exports.
 
 ==============  ====================================================================
-`result`        `Result`, and the labels and clients that it leaves out
+`result`        `Result`
+`left_out`      the labels and clients that it leaves out
+`summary`       the sentence that says which clients can say something about ancestors
 `document`      `result.json`: schema, writer and reader
 `folder`        the result folder, read and written in one step
 `exports`       GraphML, DOT, JSON and CSV

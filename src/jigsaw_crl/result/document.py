@@ -73,9 +73,8 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
         "disagreement": bool(order.disagreement),
         "convergence": None if convergence is None else asdict(convergence),
         "smallest_effect": order.smallest_effect,
+        "witnesses": order.witnesses,
         "knowledge": known.to_document() if known else None,
-        "rests_on": [[*pair, client] for pair, client in sorted(order.rests_on.items())],
-        "contested": sorted(map(list, order.contested)),
     }
 
 
@@ -95,15 +94,13 @@ class OrderDocument(Closed):
     withheld: list[StrictStr]
     copies: list[list[StrictStr]]
     notes: list[StrictStr]
-    seed: WholeNumber
+    seed: Annotated[WholeNumber, Field(ge=0)]
     disagreement: StrictBool
     convergence: Convergence | None
     smallest_effect: Annotated[Number, Field(gt=0)] | None
-    # Ancestor, descendant, and the client on which the verdict rests.
-    rests_on: list[tuple[StrictStr, StrictStr, StrictStr]]
-    contested: list[_Pair]
     # Older files have none.
     knowledge: dict[StrictStr, list[list[StrictStr]]] | None = None
+    witnesses: Annotated[WholeNumber, Field(ge=1)] | Literal["fifth"] | None = None
 
     def order(self, fragments: list[Fragment]) -> GlobalOrder:
         """The order of these fragments.
@@ -148,6 +145,7 @@ class OrderDocument(Closed):
             disagreement=self.disagreement,
             convergence=self.convergence,
             smallest_effect=self.smallest_effect,
+            witnesses=self.witnesses,
         )
         if exact:
             # They need not be sampled again.
@@ -175,8 +173,18 @@ class ResultDocument(Document):
     provenance: dict[str, Any]
     proposal: Proposal | None
 
+    def _check_sizes(self) -> None:
+        """Refuse labels that the tables do not have, before memory is asked for by their number."""
+        order, p = self.order, len(self.order.labels)
+        tables = (order.verdicts, order.why, order.decoded, order.probabilities)
+        if any([len(row) for row in table] != [p] * p for table in tables):
+            raise ValueError("a matrix does not have one row and column per label")
+        if not {x for f in self.fragments for x in f.labels} <= set(order.labels):
+            raise ValueError("the order's labels are not those of the fragments")
+
     def result(self, path: object) -> Result:
         """The result; a `ValueError` or the like if the parts contradict each other."""
+        self._check_sizes()
         fragments = [given.fragment(path) for given in self.fragments]
         order = self.order.order(fragments)
         groups = {given.client: given for given in self.refined}

@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from jigsaw_crl.result.result import Result
 
 __all__ = [
-    "COMPLETE",
     "REPORT",
     "RESULT",
+    "check_finished",
     "check_folder",
     "is_report",
     "load_result",
+    "texts_of",
     "write_folder",
 ]
 
@@ -119,7 +120,7 @@ def write_folder(result: Result, root: Path, *, force: bool = False) -> Path:
     """Write all files of a result folder, completely or not at all."""
     check_folder(root, force=force)
     # Everything is composed first: writing computes nothing.
-    texts = _texts(result)
+    texts = texts_of(result)
     stage: Path | None = None
     with writable(root, "the folder"):
         made = not root.exists()
@@ -167,8 +168,19 @@ def check_folder(root: Path, *, inputs: Iterable[Path | None] = (), force: bool 
             check_output(root / name, ours, inputs=given, force=force, what="part of a result")
 
 
-def _texts(result: Result) -> dict[str, str]:
-    """The content of every file of the folder."""
+def check_finished(root: Path) -> None:
+    """Refuse a folder whose last write was not finished: it may hold two results."""
+    left = [*root.glob(COMPLETE), *root.glob(f"{_STAGE_PREFIX}*")]
+    if left:
+        raise InputError(
+            f"the last write of this folder was not finished ({left[0].name})",
+            "Write the result again.",
+            path=root,
+        )
+
+
+def texts_of(result: Result) -> dict[str, str]:
+    """The content of every file of the folder; empty for one that it does not have."""
     # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
     from jigsaw_crl.result.exports import effects_csv, graphml, order_csv
 

@@ -42,7 +42,7 @@ def _incomplete(study: Study) -> dict[str, Any]:
         own = [
             {"regime": r, "rows": m.incomplete.gaps, "count_as": m.uncounted().n}
             for r, m in regimes
-            if m.incomplete is not None
+            if m.incomplete is not None and m.incomplete.gaps
         ]
         found |= {client.name: own} if own else {}
     return {"incomplete": found} if found else {}

@@ -1,9 +1,9 @@
-"""The result of a recovery, and what was left out of it."""
+"""The result of a recovery."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +26,11 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.evidence.effects import AT_DOSE
+from jigsaw_crl.evidence.effects import AT_DOSE, TOTAL
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.folder import write_folder
+from jigsaw_crl.result.left_out import LeftOut, left_out
+from jigsaw_crl.result.summary import summarise
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -36,41 +38,10 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.client.client import Client
 
-__all__ = ["LeftOut", "Result", "left_out"]
+__all__ = ["Result"]
 
 # Larger orders get a proposal only when its size is asked for: the search takes seconds.
 MOST_LABELS_FOR_PROPOSAL = 60
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A label of one client, or a whole client, that was not used.
-
-    Parameters
-    ----------
-    client : str
-    label : str or None
-        None where the whole client was left out.
-    check : str
-        The check that excluded it, for instance ``"several-targets"``.
-    because : str
-        The message of the finding.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.result.result import LeftOut
-    >>> print(LeftOut("lab-1", "pump", "several-targets", "the regime moves more than one node"))
-    pump of lab-1, because the regime moves more than one node
-    """
-
-    client: str
-    label: str | None
-    check: str
-    because: str
-
-    def __str__(self) -> str:
-        what = f"client {self.client}" if self.label is None else f"{self.label} of {self.client}"
-        return f"{what}, because {self.because}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +91,19 @@ class Result:
         return {name: value for name, value in given.items() if name != "knowledge" or value}
 
     @property
+    def summary(self) -> str:
+        """How many clients can say something about ancestors, and why the others cannot.
+
+        Examples
+        --------
+        >>> import jigsaw_crl as jc
+        >>> jc.recover(jc.simulate.setting("A", 0).clients(5_000)).summary
+        'All 5 clients can say something about ancestors.'
+        """
+        outcomes = {name: piece.outcome for name, piece in self.fragments.items()}
+        return summarise(outcomes, self.order.use.withheld, self.left_out)
+
+    @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """Labels of clients, and whole clients, that were not used, and why."""
         return tuple(left_out(self.diagnostics, self.fragments))
@@ -156,7 +140,9 @@ class Result:
         One row for every ordered pair that hard interventions reveal. Columns: cause, effect, total
         (0 where the verdict is "not ancestor", otherwise the estimate), standard_error, low and
         high (95 % interval of the estimate, and the total in it), sites, heterogeneity_p (the
-        probability that sites differ so much by chance), verdict, kind. In a system that is not
+        probability that sites differ so much by chance), verdict, kind. Where both labels have a
+        sensor with a unit (`Client.with_sensors`), also in_units and unit; the scale of the sensors
+        is taken as known. In a system that is not
         linear the kind is "average effect at this dose": what the intervention did as it was
         applied, in standard deviations of the effect.
 
@@ -168,7 +154,45 @@ class Result:
         >>> sorted(result.effects.columns)[:4]
         ['cause', 'effect', 'heterogeneity_p', 'high']
         """
-        return all_effects_frame(self.order)
+        return self._in_units(all_effects_frame(self.order))
+
+    def _in_units(self, effects: pd.DataFrame) -> pd.DataFrame:
+        """Effects with `in_units` and `unit`, where labels have sensors with units."""
+        own = self.loadings
+        tied = own[(own["up"]) & (own["unit"] != "") & (own["per"] == "sd")]
+        tied = tied.drop_duplicates("label").set_index("label")
+        if tied.empty or effects.empty:
+            return effects
+        scale, unit = tied["response"].abs(), tied["unit"]
+        ratio = effects["effect"].map(scale) / effects["cause"].map(scale)
+        told = ratio.notna() & (effects["kind"] == TOTAL)
+        units = effects["effect"].map(unit) + " per " + effects["cause"].map(unit)
+        return effects.assign(
+            in_units=(effects["total"] * ratio).where(told), unit=units.where(told, "")
+        )
+
+    @cached_property
+    def loadings(self) -> pd.DataFrame:
+        """Which sensors carry which label, of the sites whose rows were read here.
+
+        Columns: site, and those of `Fragment.loadings`; labels are raised in the direction in which
+        `effects` count them as growing. Empty in a result that was assembled or loaded: loadings
+        stay where the columns are.
+        """
+        import pandas as pd  # here for start-up time
+
+        tables, effects = [], self.order.effects
+        for k, site in enumerate(f.client for f in self.order.fragments):
+            own = self.fragments[site].loadings
+            if own is None or own.empty:
+                continue
+            if effects is not None:
+                turned = dict(zip(effects.labels, effects.direction[k].tolist(), strict=True))
+                own = own.assign(response=own["response"] * own["label"].map(turned))
+            tables.append(own.assign(site=site))
+        columns = ["site", "label", "sensor", "response", "unit", "per", "share", "up"]
+        empty = pd.DataFrame(columns=columns)
+        return pd.concat(tables, ignore_index=True)[columns] if tables else empty
 
     @cached_property
     def applied_effects(self) -> pd.DataFrame:
@@ -231,7 +255,7 @@ class Result:
         Parameters
         ----------
         size : int, optional
-            How many latents the client can access. By default as many as pay (see `next_client`),
+            How many labels the client can access. By default as many as pay (see `next_client`),
             and no search for orders of more than 60 labels or from Algorithm 3.
         seed : int
 
@@ -248,16 +272,15 @@ class Result:
             return self
         return replace(self, proposal=next_client(self.order, size, seed=seed))
 
-    def design(self, size: int | None = None, *, rows: int | None = None, seed: int = 0) -> Design:
-        """What further data would settle: a new site, more rows at a site, and for effects.
+    def design(self, size: int | None = None, **options: Any) -> Design:
+        """What further data would settle: a new client, more rows at a client, and for effects.
 
         Parameters
         ----------
         size : int, optional
-            How many latents a new client can access; by default as many as pay.
-        rows : int, optional
-            Its rows per regime; by default as many as a typical client has.
-        seed : int
+            How many labels a new client can access; by default as many as pay.
+        **options
+            `rows`, `seed`, `cost` and `cannot`, as for `next_client`.
 
         Examples
         --------
@@ -267,7 +290,7 @@ class Result:
         >>> result.design().proposal == jc.next_client(result.order)
         True
         """
-        return design(self.order, size, rows=rows, seed=seed)
+        return design(self.order, size, **options)
 
     def add(self, *sites: Fragment | Client, replace: bool = False, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.
@@ -367,26 +390,3 @@ def _check_one_set(result: Result) -> None:
             "the fragments are not those that the order was assembled from",
             "Pass order.fragments, by client name.",
         )
-
-
-def left_out(findings: Iterable[Finding], used: Container[str]) -> list[LeftOut]:
-    """Labels and clients that errors among the findings exclude.
-
-    Parameters
-    ----------
-    findings : iterable of Finding
-    used : container of str
-        Names of the clients that are used, at least in part.
-    """
-    out: dict[tuple[str, str | None], LeftOut] = {}
-    for f in findings:
-        if f.severity != "error" or f.client is None:
-            continue
-        if f.client in used and f.regime is None:
-            continue
-        label = f.regime if f.client in used else None
-        known = out.get((f.client, label))
-        # An error about the client itself explains better why all of it is left out.
-        if known is None or (label is None and f.regime is None):
-            out[f.client, label] = LeftOut(f.client, label, f.check, f.message)
-    return list(out.values())

@@ -6,9 +6,10 @@ weighed instead (`enumeration`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +20,16 @@ from jigsaw_crl.assembly.posterior.search import MANY, grow, likely
 from jigsaw_crl.assembly.posterior.starts import recombine
 from jigsaw_crl.assembly.posterior.walk import BRIDGES, FACT, SETTLED, Chain, OneOf, Weights, Words
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.progress import counted
 
 __all__ = ["entailed", "sample_orders"]
 
+Each = Callable[..., Iterable[Any]]
 
 # Chains, and of many labels two for the first weights, one per core.
 N_CHAINS, FIRST_OF_MANY = 4, 2
+# Of up to so many labels a walk takes less time than handing it to a thread.
+ALONE = 16
 # Sweeps per half of a chain in the first stage. An error of 0.03 needs about 300 independent orders
 # of all chains together, and neighbouring sweeps are not independent: further stages follow.
 FIRST = 50
@@ -32,7 +37,8 @@ FIRST = 50
 # and how many labels it goes through, grow with the words of an order's rows (16 at 1,000 labels).
 BUDGET = 1e9
 # How often weights follow the probabilities, and the change of a weight that does not matter.
-ROUNDS, STEADY = 3, 0.1
+# A third time, and walks of twice the length between, changed E1 by .001 (96 worlds).
+ROUNDS, STEADY = 2, 0.1
 # Chains propose the pairs that might change where they start and, after a first walk, those that
 # were seen to change: with a probability between MOVES and 1 − MOVES.
 MOVES = 0.02
@@ -77,11 +83,13 @@ def sample_orders(
     shuffle = rng.permutation(p)
     orders = [] if start is None else [start[np.ix_(shuffle, shuffle)]]
     with ThreadPoolExecutor(max_workers=2) as pool:
+        each: Each = pool.map if p > ALONE else map
         while True:
             number = FIRST_OF_MANY if many and changes > 0 else N_CHAINS
-            chains = _scattered(weights.shuffled(shuffle), number, orders, rng, pool)
+            chains = _scattered(weights.shuffled(shuffle), number, orders, rng, each)
             longest = _longest(chains) if most is None else most
-            mean = _recorded(chains, min(first, longest) // 2 + 1, 1, pool).mean()
+            short = min(first, longest) // (2 if many else 4) + 1
+            mean = _recorded(chains, short, 1, each).mean()
             if doubts is None or changes == 0:
                 break
             new = doubts(_in_order(mean, shuffle))
@@ -89,16 +97,16 @@ def sample_orders(
             weights, orders = new, [] if many else [chain.matrix() for chain in chains]
         _focus(chains, mean)
         half = min(first, longest)
-        record = _recorded(chains, half, 2, pool)
+        record = _recorded(chains, half, 2, each)
         convergence = record.convergence()
         while not convergence.converged and 2 * half <= longest:
             _focus(chains, record.mean())
             half *= 2
             # Of many labels, chains still climb in the stages before.
             record = (
-                _recorded(chains, half, 2, pool)
+                _recorded(chains, half, 2, each)
                 if many
-                else record.then(_recorded(chains, half, 1, pool))
+                else record.then(_recorded(chains, half, 1, each))
             )
             convergence = record.convergence()
     pairs = sorted((int(shuffle[a]), int(shuffle[d])) for a, d in convergence.disputed)
@@ -165,7 +173,7 @@ def _scattered(
     n: int,
     orders: list[BoolArray],
     rng: np.random.Generator,
-    pool: ThreadPoolExecutor,
+    each: Each,
 ) -> list[Chain]:
     """Chains from the given orders, and from others of high worth."""
     # Imported here because it loads the compiler.
@@ -173,7 +181,7 @@ def _scattered(
 
     if len(weights) > MANY:
         own = rng.spawn(n - len(orders))
-        orders = recombine([*orders, *pool.map(lambda r: grow(weights, r), own)], weights)
+        orders = recombine([*orders, *each(lambda r: grow(weights, r), own)], weights)
     direct = weights.direct
     for number in range(len(orders), n):
         noise = rng.normal(scale=2.0 * number, size=direct.shape)
@@ -186,7 +194,7 @@ def _scattered(
     ]
 
 
-def _recorded(chains: list[Chain], half: int, halves: int, pool: ThreadPoolExecutor) -> Record:
+def _recorded(chains: list[Chain], half: int, halves: int, each: Each) -> Record:
     """Walk every chain `halves` times for `half` sweeps."""
     p, words = chains[0].up.shape
     most = max(min(KEPT, BYTES // chains[0].up.nbytes) // (2 * len(chains)), 1)
@@ -197,7 +205,7 @@ def _recorded(chains: list[Chain], half: int, halves: int, pool: ThreadPoolExecu
         trace = chain.walk(half, counts=counts, kept=orders)
         return trace, counts / half, orders
 
-    walked = [list(pool.map(run, chains)) for _ in range(halves)]
+    walked = [list(counted(each(run, chains), len(chains))) for _ in range(halves)]
     return Record(*(np.array([[one[k] for one in row] for row in walked]) for k in range(3)))
 
 

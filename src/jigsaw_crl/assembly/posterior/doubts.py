@@ -16,7 +16,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled, Shares, mixed
 
-__all__ = ["CommonCause", "common_cause", "invisible_share"]
+__all__ = ["CommonCause", "common_cause", "invisible_share", "too_many_causes"]
 
 
 # Implied pairs: prior share of invisible effects, worth ten pairs; a label's own share is shrunk to
@@ -95,6 +95,11 @@ class CommonCause:
         return np.asarray(doubt - np.logaddexp(0.0, self.log_odds))
 
 
+def too_many_causes(said: Evidence) -> bool:
+    """Are there too many labels and clients to weigh hidden common causes?"""
+    return float(len(said.labels)) ** 3 * len(said.claims) > MOST_WORK
+
+
 def common_cause(said: Evidence, above: FloatArray) -> CommonCause | None:
     """Weigh every label h as a common cause of every pair; None where there are too many.
 
@@ -112,7 +117,7 @@ def common_cause(said: Evidence, above: FloatArray) -> CommonCause | None:
         only because i seems to be is no reason to doubt that i is.
     """
     p, n, trust = len(above), len(said.claims), said.use.weights
-    if float(p) ** 3 * n > MOST_WORK:
+    if too_many_causes(said):
         return None
     H, single = np.zeros((n, p, p)), np.zeros((n, p, p), dtype=bool)
     has = said.panel.where >= 0

@@ -11,15 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from jigsaw_crl.assembly.posterior.walk import FACT, Weights
+from jigsaw_crl.assembly.posterior.walk import FACT, KNOWN, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
 __all__ = ["FEW", "Enumeration", "all_orders"]
 
 # Most labels whose orders are all weighed: 4,231 orders take a few milliseconds.
 FEW = 5
-# A pair that is certain counts as this much, so that sums stay finite.
-CERTAIN = 1e6
 
 
 @lru_cache(maxsize=FEW + 1)
@@ -73,7 +71,7 @@ class Enumeration:
     def of(cls, weights: Weights) -> Enumeration:
         p = len(weights)
         each = (weights.implied.ravel(), weights.cover.ravel(), weights.ancestry)
-        worth = np.clip(np.concatenate(each), -CERTAIN, CERTAIN)
+        worth = np.clip(np.concatenate(each), -KNOWN, KNOWN)
         orders = all_orders(p)
         return cls(orders, _features(p) @ worth - FACT * weights.broken(orders))
 

@@ -12,6 +12,7 @@ import numpy as np
 from jigsaw_crl.assembly.posterior.moves import (
     LARGEST_BRIDGE,
     LONGEST_SIDE,
+    ONE,
     bridge,
     empty_but,
     flip,
@@ -24,8 +25,6 @@ from jigsaw_crl.base.bitsets import bit, n_bits
 from jigsaw_crl.base.compiled import compiled
 
 __all__ = ["metropolis", "take_over"]
-
-_ONE = np.uint64(1)
 
 
 @inlined
@@ -79,8 +78,8 @@ def _count(up, counts):  # type: ignore[no-untyped-def]
         for w in range(up.shape[1]):
             rest = up[a, w]
             while rest != 0:
-                low = rest & (~rest + _ONE)
-                counts[a, (w << 6) + n_bits(low - _ONE)] += 1
+                low = rest & (~rest + ONE)
+                counts[a, (w << 6) + n_bits(low - ONE)] += 1
                 rest ^= low
 
 
@@ -102,7 +101,7 @@ def _second(random, starts, touching, pair, p):  # type: ignore[no-untyped-def]
     exchanged, the probability is the same.
     """
     z = _random_bits(random)
-    label = pair // p if z & _ONE == 0 else pair % p
+    label = pair // p if z & ONE == 0 else pair % p
     first, n = starts[label], starts[label + 1] - starts[label]
     found = touching[first + np.int64((z >> np.uint64(20)) % np.uint64(n))]
     return -1 if found == pair else found
@@ -236,8 +235,8 @@ def _score(up, down, implied, cover, ancestry):  # type: ignore[no-untyped-def]
         for w in range(words):
             rest = up[a, w]
             while rest != 0:
-                low = rest & (~rest + _ONE)
-                d = (w << 6) + n_bits(low - _ONE)
+                low = rest & (~rest + ONE)
+                d = (w << 6) + n_bits(low - ONE)
                 rest ^= low
                 total += implied[a, d]
                 if n_between(up, down, a, d, 1) == 0:

@@ -31,6 +31,7 @@ from jigsaw_crl.base.compiled import compiled
 __all__ = [
     "LARGEST_BRIDGE",
     "LONGEST_SIDE",
+    "ONE",
     "bridge",
     "empty_but",
     "flip",
@@ -39,7 +40,8 @@ __all__ = [
     "n_between",
 ]
 
-_ONE = np.uint64(1)
+# The lowest bit of a word.
+ONE = np.uint64(1)
 # Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair.
 LARGEST_BRIDGE = 1024
 # Rows and columns of a bridge, so that a set of them fits one word.
@@ -72,15 +74,15 @@ def _covers_with(up, down, cover, a, d, n):  # type: ignore[no-untyped-def]
     for w in range(up.shape[1]):
         rest = down[a, w]
         while rest != 0:
-            low = rest & (~rest + _ONE)
-            x = (w << 6) + n_bits(low - _ONE)
+            low = rest & (~rest + ONE)
+            x = (w << 6) + n_bits(low - ONE)
             if n_between(up, down, x, d, n + 1) == n:
                 found += cover[x, d]
             rest ^= low
         rest = up[d, w]
         while rest != 0:
-            low = rest & (~rest + _ONE)
-            y = (w << 6) + n_bits(low - _ONE)
+            low = rest & (~rest + ONE)
+            y = (w << 6) + n_bits(low - ONE)
             if n_between(up, down, a, y, n + 1) == n:
                 found += cover[a, y]
             rest ^= low
@@ -197,7 +199,7 @@ def bridge(  # type: ignore[no-untyped-def]
         x = above[i]
         for j in range(n_below):
             y = below[j]
-            stays = (kept[i] >> np.uint64(j)) & _ONE != 0
+            stays = (kept[i] >> np.uint64(j)) & ONE != 0
             if not present and stays != contains(up, x, y):
                 return 0, 0.0
             if not stays:
@@ -211,7 +213,7 @@ def bridge(  # type: ignore[no-untyped-def]
                 # A cover without the bridge, unless a label of A or an outside one is between.
                 between = _outside_between(up, down, x, y, a, d)
                 for k in range(n_above):
-                    if contains(up, x, above[k]) and (kept[k] >> np.uint64(j)) & _ONE != 0:
+                    if contains(up, x, above[k]) and (kept[k] >> np.uint64(j)) & ONE != 0:
                         between = True
                 if not between:
                     gain -= cover[x, y]

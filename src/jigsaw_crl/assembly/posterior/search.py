@@ -22,7 +22,7 @@ from jigsaw_crl.assembly.posterior.walk import Chain, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import boolean_product
 
-__all__ = ["MANY", "best_order", "bridge_gains", "decode", "grow", "likely"]
+__all__ = ["LOSS", "MANY", "best_order", "bridge_gains", "decode", "grow", "likely"]
 
 # Inverse temperature at which only moves that do not lower the score are accepted.
 COLD = 1e9
@@ -30,7 +30,8 @@ COLD = 1e9
 STEPS, CHEAP, COOL = 16, 0.2, 1.5
 # With more labels than this, orders are sparse, and chains start where `grow` leads them.
 MANY = 100
-# Bridges that lose more than this are not proposed, and the others in so many sweeps.
+# Bridges that lose more than LOSS are not proposed, and the others in so many sweeps. Orders take
+# over what gains as much: what is worth about the same is left to the chains.
 LOSS, SWEEPS = 4.0, 10
 
 

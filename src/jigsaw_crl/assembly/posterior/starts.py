@@ -10,13 +10,11 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from jigsaw_crl.assembly.posterior.search import LOSS
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.base.arrays import BoolArray, IntArray
 
 __all__ = ["parts", "recombine"]
-
-# A part is taken over if it gains this much: what is worth about the same is left to the chains.
-CLEARLY = 4.0
 
 
 def recombine(orders: list[BoolArray], weights: Weights) -> list[BoolArray]:
@@ -31,7 +29,7 @@ def recombine(orders: list[BoolArray], weights: Weights) -> list[BoolArray]:
         for other in orders[:k] + orders[k + 1 :]:
             pairs, ends = parts(unpack(up, len(own)), other)
             values = (weights.implied, weights.cover, weights.ancestry)
-            take_over(up, down, *values, pairs, ends, CLEARLY)
+            take_over(up, down, *values, pairs, ends, LOSS)
         orders[k] = unpack(up, len(own))
     return orders
 

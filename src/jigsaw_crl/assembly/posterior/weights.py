@@ -3,8 +3,9 @@
 For client k let R₋ₖ be the order assembled from the rest. If k is right as often as its evidence
 claims, a factor of 1 fits best to what the rest says; a client that is surer than it is right has a
 smaller one (`_heat`), and one that contradicts the rest has none. The order of the rest depends on
-the weights in turn, so that a few rounds are needed. Clients that sent the same evidence have the
-weight of one together (`copies`).
+the weights in turn, so that a few rounds are needed. Of clients that sent the same evidence
+(`copies`) one counts: the one that the others contradict least, so that a client which repeats what
+another says, and lies on some pairs, takes no weight from it.
 
 Two further mechanisms were tried and left out: weights from each client's balanced agreement, and
 a start from the largest party that agrees within itself. See `docs/decisions/doubts.md`.
@@ -25,7 +26,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import boolean_product
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 
-__all__ = ["Trust", "lacks_common_cause", "weigh_clients"]
+__all__ = ["DISAGREEMENT", "Trust", "lacks_common_cause", "weigh_clients"]
 
 # Clients are left out one by one up to this many, in groups beyond: the cost stays bounded.
 MOST_GROUPS = 32
@@ -54,8 +55,8 @@ class Trust:
 
     @property
     def distrusted(self) -> list[int]:
-        """Clients that count for less than half; copies share the weight of one."""
-        return [int(k) for k in np.flatnonzero(self.use.weights / self.use.shares < 0.5)]
+        """Clients that count for less than half, although no other counts in their place."""
+        return [int(k) for k in np.flatnonzero(~self.use.trusted & (self.use.shares > 0))]
 
     @property
     def disagreement(self) -> bool:
@@ -77,6 +78,9 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
             evidence = Evidence.heard(evidence.panel, use)
         for k, found in _measured(evidence.reweighed(use), rng):
             heat[k], errors[k], said[k] = found
+        use = replace(
+            use, copies=tuple(tuple(sorted(g, key=lambda k: (errors[k], k))) for g in use.copies)
+        )
         weights, rate = heat * use.shares, use.rate
         change = float(np.abs(weights - use.weights).max())
         asked = float(weights[stating] @ said[stating])
